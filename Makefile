@@ -23,7 +23,7 @@ help:
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make fuzz    hostile bytes for MINUTES=$(MINUTES) a target (TARGET=... for some), by Atheris; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
-	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it"
+	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it; and the tests of tests"
 	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1, ALL=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
 	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven): some fifteen minutes; LONG=1 adds 100,000 ledgers, ten more"
@@ -97,10 +97,12 @@ faults: $(STAMP)
 	FAULT_PLANS=all FAULT_SEED=$(or $(SEED),1) $(BIN)/python -m pytest -m '' $(FAULT_TESTS) $(if $(PLAN),-k '$(PLAN)')
 
 # One process: the tests named for a bug must catch it in ten seconds. MUTANT=window tries those with this word in their line.
+# Then the tests of tests: those that plant a bug in front of a property, of the model, or of one checker.
 mutants: $(STAMP)
 	$(BIN)/python tests/mutants/run.py $(if $(MUTANT),'$(MUTANT)')
+	$(if $(MUTANT),,$(BIN)/python -m pytest -n $(TEST_WORKERS) -m plants)
 
-# Some twenty minutes on two cores for everything. mutmut is installed where it is not there yet.
+# Hours on two cores for everything. mutmut is installed where it is not there yet.
 mutation: $(STAMP)
 	@$(BIN)/python -c 'import mutmut' 2>/dev/null || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[mutation]'

@@ -23,6 +23,7 @@ from benchmarks import (
     foreground,
     judging,
     listers,
+    margin,
     metadata_load,
     second_checker,
     single_ledger,
@@ -49,6 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     _announce("the driver's memory: two minutes")
     found += _said([driver_memory.target()])
+    _announce(f"what may fail, from {driver_memory.MANY:,} ledgers: two minutes")
+    with tempfile.TemporaryDirectory() as directory:
+        found += _said([margin.target(Path(directory))])
     _announce("single ledgers, a damaged cluster, warm audits: three minutes")
     whole_run.ensure_class_archive()
     with tempfile.TemporaryDirectory() as directory:
@@ -67,17 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{whole_run.BOOKIES} bookies, {whole_run.LEDGERS:,} ledgers, beside BookKeeper's"
             " checks: three minutes"
         )
-        with RealCluster(scratch / "cluster", bookies=whole_run.BOOKIES) as cluster:
+        with whole_run.start_cluster(scratch, whole_run.LEDGERS) as cluster:
             seed(cluster, whole_run.LEDGERS)
             found += _said(_bookie_requests(cluster))
             found += _said(
                 [whole_run.compare(cluster, scratch, whole_run.LEDGERS, whole_run.ROUNDS)]
             )
-            if options.long:
-                _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: ten minutes")
-                seed(cluster, whole_run.MANY_LEDGERS, first=whole_run.LEDGERS)
+        if options.long:
+            _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: half an hour")
+            many = scratch / "many"
+            with whole_run.start_cluster(many, whole_run.MANY_LEDGERS) as cluster:
+                seed(cluster, whole_run.MANY_LEDGERS)
                 found += _said(
-                    [whole_run.compare(cluster, scratch, whole_run.MANY_LEDGERS, whole_run.ROUNDS)]
+                    [whole_run.compare(cluster, many, whole_run.MANY_LEDGERS, whole_run.ROUNDS)]
                 )
     missed = sum(not target.met for target in found)
     print(f"benchmarks: {len(found) - missed} of {len(found)} met")

@@ -26,12 +26,16 @@ from support.real_cluster import RealCluster
 
 from benchmarks import PROJECT
 from benchmarks.java_peer import QUICK_START, Peer, PeerRun
-from benchmarks.seeding import seed
+from benchmarks.seeding import ENSEMBLE, seed
 from benchmarks.targets import Target
 
 LEDGERS, MANY_LEDGERS, BOOKIES, ROUNDS = 20_000, 100_000, 5, 3
 RATIO_MAX, MANY_RATIO_MAX = 0.75, 0.5
 """Our time against that of BookKeeper's checks: below MANY_LEDGERS, and from there on."""
+LISTS_A_BOOKIE_MAX = 15_000
+"""Ledgers that a bookie lists at most. It keeps the index file of each open (docs/reality.md), and
+some systems let a process open 20,000 files.
+"""
 RUN_TIMEOUT_S = 900
 """How long one `auditor run` may take; 20,000 ledgers need 5 to 20 s on two free cores."""
 
@@ -80,6 +84,12 @@ def audit(uri: str, output: Path) -> OurRun:
         )
     run = json.loads((output / "latest.json").read_text())["run"]
     return OurRun(wall_s, json.loads((output / run / "summary.json").read_text()))
+
+
+def start_cluster(scratch: Path, ledgers: int) -> RealCluster:
+    """Start as many bookies as so many ledgers need, BOOKIES at least."""
+    bookies = max(BOOKIES, -(-ledgers * ENSEMBLE // LISTS_A_BOOKIE_MAX))
+    return RealCluster(scratch / "cluster", bookies=bookies)
 
 
 def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> Target:
@@ -154,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ensure_class_archive()
     with (
         tempfile.TemporaryDirectory() as directory,
-        RealCluster(Path(directory) / "cluster", bookies=BOOKIES) as cluster,
+        start_cluster(Path(directory), options.ledgers) as cluster,
     ):
         seed(cluster, options.ledgers)
         found = compare(cluster, Path(directory), options.ledgers, options.rounds)

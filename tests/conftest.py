@@ -16,6 +16,14 @@ if TESTS not in sys.path:
 _contract_cases: dict[str, int] = {}
 
 
+def pytest_configure() -> None:
+    """Take no example of Hypothesis for slow: a busy machine makes no test fail."""
+    from hypothesis import settings
+
+    settings.register_profile("untimed", parent=settings(), deadline=None)
+    settings.load_profile("untimed")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the directories; the order within one stays."""
     from support.places import turn

@@ -24,14 +24,14 @@ async def refusal_of_all(
     no KDC answers; None if one of them can be asked or is silent, or there is none.
 
     Asks one bookie, and GREETED_AT_ONCE at a time after it, until one can be asked. Costs one
-    connection if all is well. Ends with the first such group that lacks a KDC: each bookie of the
-    next one would wait for it again, 25 s if it is silent.
+    connection if all is well. Ends with the first such group by whose end a bookie lacked a
+    KDC: each bookie of the next one would wait for it again, 25 s if it is silent.
     """
     known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
     refused: list[str] = []
     undialled: list[str] = []
     later = [known[at : at + GREETED_AT_ONCE] for at in range(1, len(known), GREETED_AT_ONCE)]
-    for group in (known[:1], *later):
+    for number, group in enumerate((known[:1], *later)):
         greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
         for bookie, (greeting, detail) in zip(group, greeted, strict=True):
             if detail.startswith(NOT_DIALLED):
@@ -40,7 +40,7 @@ async def refusal_of_all(
                 refused.append(f"{bookie.bookie_id}: {detail}")
             else:
                 return None
-        if undialled and len(undialled) + len(refused) > 1:
+        if undialled and number:
             break
     return _error(len(known), refused, undialled)
 

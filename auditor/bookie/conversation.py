@@ -51,20 +51,18 @@ class Conversation:
         late: LateLists,
     ) -> None:
         self._dialler = Dialler(address, limits)
-        self._limits, self._evidence = limits, evidence
+        self._limits, self._evidence, self._late = limits, evidence, late
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._tick_s = min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
         self._answer_timeout_ms = limits.rpc_timeout_ms
         self._left_s = limits.deadline_ms / 1000
         self._exchange = Exchange(limits, evidence, 0.0, proof)
-        self._late = late
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
-        self._info_due = False
         self._attempts, self._trouble = 0, ""
         self._timers = Timers(self.on_failed)
         self._bug: BaseException | None = None
-        self._asks_lists = self._answered = False
+        self._info_due = self._asks_lists = self._answered = False
         self.end: End | None = None
         self.cannot_list, self.probes = "", 0
 
@@ -123,6 +121,8 @@ class Conversation:
             async with asyncio.timeout_at(began + self._left_s):
                 await work()
         except TimeoutError:
+            if self._dialler.awaits_first_ticket:
+                self._finish(End.without_ticket(self._limits))
             self._finish(End.deadline_passed(self._limits, self.pace, has_answered=self._answered))
         finally:
             self._left_s -= self._loop.time() - began

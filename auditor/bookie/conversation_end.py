@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 from auditor.bookie.exchange import FRUITLESS_MAX
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
-from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
+from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace
 
 NOT_AUTHORISED = (
     "EUA: the bookie does not let this client ask (not authorised). It may want a login"
@@ -39,6 +39,16 @@ class End(NamedTuple):
     def not_authorised(cls) -> Self:
         """Return the end of a conversation in which the bookie answered EUA."""
         return cls.refusal(NOT_AUTHORISED)
+
+    @classmethod
+    def without_ticket(cls, limits: BookieLimits) -> Self:
+        """Return the end of a conversation that waited for a KDC all its time."""
+        return cls(
+            Greeting.SILENT,
+            "silent",
+            f"{NOT_DIALLED}no KDC gave us a Kerberos ticket before the conversation's deadline of"
+            f" {limits.deadline_ms} ms passed",
+        )
 
     @classmethod
     def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:

@@ -43,7 +43,10 @@ LOST_AFTER_HANDSHAKE = "as one is that refuses a client certificate or its absen
 
 
 class Dialler:
-    """Opens links to the bookie at one address. It reads certificates and secrets once."""
+    """Opens links to the bookie at one address. It reads certificates and secrets once.
+
+    `awaits_first_ticket`: no connection was tried yet, as no KDC has given us a ticket. Who waits
+    for it in vain learns nothing of the bookie."""
 
     def __init__(self, address: tuple[str, int], limits: BookieLimits) -> None:
         self._host, self._port = address
@@ -51,6 +54,7 @@ class Dialler:
         self._context: ssl.SSLContext | None = None
         self._login: Login | None = None
         self._failures = 0
+        self.awaits_first_ticket = self._has_dialled = False
 
     async def open(self, listener: Listener) -> Link:
         """Return a link on which `listener` may ask.
@@ -69,7 +73,9 @@ class Dialler:
         except ConfigError as error:
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
         if self._login is not None:
+            self.awaits_first_ticket = not self._has_dialled
             await self._login.prepare()
+        self.awaits_first_ticket, self._has_dialled = False, True
         replies = Replies(min(AUTH_TIMEOUT_MAX_S, self._limits.rpc_timeout_ms / 1000))
         link = await open_link(
             replies, self._host, self._port, self._limits.frame_bytes_max, timeout_s

@@ -31,7 +31,7 @@ def config(**flags: Any) -> None:
     """Show the effective settings and the source of each."""
 
     def work(context: Any) -> int:
-        from auditor.commands.doctor import show_config
+        from auditor.commands.shown_config import show_config
 
         return show_config(context, read_layers(flags, os.environ))
 

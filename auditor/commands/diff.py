@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -101,8 +101,8 @@ def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison
     differences = compare_findings(
         earlier.findings,
         later.findings,
-        _known_of(earlier, later.findings),
-        _known_of(later, earlier.findings),
+        _known_of(earlier, later.findings, None),
+        _known_of(later, earlier.findings, later.directory),
     )
     return Comparison(earlier, later, _notes(earlier, later), differences)
 
@@ -189,11 +189,14 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
     return notes
 
 
-def _known_of(run: StoredRun, others: Iterable[Mapping[str, Any]]) -> Judged:
-    """Return what a run knows of the subjects of the other run's findings."""
-    ledgers = [found["ledger_id"] for found in others if found["ledger_id"] is not None]
+def _known_of(
+    run: StoredRun, others: Sequence[Mapping[str, Any]], evidence: Place | None
+) -> Judged:
+    """Return what a run knows of the subjects of the other run's findings.
+
+    `evidence` is where the later run stored what bookies said; None for the earlier run.
+    """
     records = bookie_records(run.directory.read_table("evidence/bookies", BOOKIES))
-    known = judged_run(
-        run.about, run.summary, run.directory.scan("verdicts", VERDICTS), records, ledgers
-    )
+    verdicts = run.directory.scan("verdicts", VERDICTS)
+    known = judged_run(evidence, run.about, run.summary, verdicts, records, others)
     return replace(known, is_partial=bool(run.summary["partial"]))

@@ -1,9 +1,8 @@
-"""`auditor doctor` checks what a run needs; `auditor config` shows each setting and its origin."""
+"""`auditor doctor` checks what a run needs."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -13,8 +12,6 @@ from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers, strangers_in
 from auditor.clock import now_ms
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
-from auditor.config import Layers, Origin, origins, shown_values
-from auditor.config.secured_settings import SECRETS
 from auditor.errors import AuditorError, SparkUnavailable
 from auditor.java import find_java
 from auditor.model.availability import Greeting
@@ -39,34 +36,6 @@ BOOKIES_SHOWN_MAX = 50
 LINE_CHARS_MAX = 2_000
 """Longest line about the cluster that is printed, in characters."""
 GOOD, BAD = "ok     ", "MISSING"
-
-
-def show_config(context: Context, layers: Layers) -> int:
-    """Print each setting, its value, and the flag, variable, file key or default it comes from.
-
-    Of secrets in the environment or a JAAS file only the names are printed.
-    """
-    values, came_from = shown_values(context.settings), origins(layers)
-    for secret in SECRETS:
-        if secret.key in context.settings.secrets_in_environment:
-            values[secret.key], came_from[secret.key] = (
-                "***",
-                Origin("environment", secret.variable),
-            )
-        elif secret.key in context.settings.secrets_in_jaas:
-            values[secret.key] = "***"
-    if context.settings.format == "json":
-        rows = {
-            key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}
-            for key, value in values.items()
-        }
-        context.say(json.dumps(rows) + "\n")
-        return EXIT_SOUND
-    for key, value in values.items():
-        origin = came_from[key]
-        source = origin.layer if origin.layer == "default" else f"{origin.layer} {origin.name}"
-        context.say(f"{key:<34} {value!s:<28} {source}\n")
-    return EXIT_SOUND
 
 
 def doctor(context: Context) -> int:

@@ -75,9 +75,9 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
     """Print what would be lost, and return the exit code.
 
     With `without`: 1 if some ledger would surely have an entry without a copy; 3 if that is not
-    ruled out. With and without it: 3 if the evidence is older than --evidence-age-max, or if the
-    run was of named ledgers; else 0. Raises ConfigError if the run cannot be read, if a part of it
-    is lost, or if a name is unknown.
+    ruled out. With and without it: 3 if the evidence is older than --evidence-age-max, if the run
+    was of named ledgers, or if it could not read the metadata of some ledger; else 0. Raises
+    ConfigError if the run cannot be read, if a part of it is lost, or if a name is unknown.
     """
     with refuse_damaged_run(context, run_dir):
         run = read_copies(run_dir)
@@ -99,7 +99,8 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
     is_open = isinstance(answer, Without) and (
         answer.losses.may_have_no_copy.ledgers > 0 or answer.unlocated > 0
     )
-    return EXIT_UNKNOWN if is_open or basis.is_too_old or basis.is_partial else EXIT_SOUND
+    is_open |= basis.is_too_old or basis.is_partial or basis.unread > 0
+    return EXIT_UNKNOWN if is_open else EXIT_SOUND
 
 
 def read_copies(run_dir: str | Place) -> StoredRun:
@@ -148,7 +149,8 @@ def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
         is_partial=run.about.partial,
         in_order=in_order,
         unconfirmed=closed - in_order,
-        others=int(run.summary["ledgers"]["listed"]) - closed,
+        others=int(run.summary["ledgers"]["listed"]) - closed - run.copies.unread,
+        unread=run.copies.unread,
         assumed_copies=int((run.summary.get("copies") or {}).get("assumed", 0)),
     )
 
@@ -181,8 +183,8 @@ def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
         near = get_close_matches(name, known_ids, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(
-            f"--without {name}: no ledger of the run names this bookie, and it was not"
-            f" registered{hint}"
+            f"--without {name}: no closed ledger that the run read names this bookie, and it was"
+            f" not registered{hint}"
         )
     return [name]
 

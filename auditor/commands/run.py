@@ -213,7 +213,13 @@ def _conclude(
     )
     mutes = read_mutes(state.context, state.output)
     return add_history(
-        conclusion, audited.about, audited.verdicts, audited.bookies, opening.earlier, mutes
+        conclusion,
+        directory,
+        audited.about,
+        audited.verdicts,
+        audited.bookies,
+        opening.earlier,
+        mutes,
     )
 
 

@@ -127,7 +127,7 @@ JUDGEMENT_SETTINGS = (
     ),
     Setting(
         "population_drop", _HOW, PERCENT, "50%",
-        "Share of ledgers by which a run may list fewer than the last run. A larger drop is a "
+        "Share of ledgers by which a run may list fewer than an earlier run. A larger drop is a "
         "finding on the cluster, until three whole runs agree on the new number. 0: not checked.",
         "Retention moves the number by a few percent a day. Half of all ledgers gone at once "
         "means a wrong root or lost metadata, and bookies collect what metadata does not name.",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
+from auditor.evidence.ids import distinct_numbers
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 
@@ -45,7 +45,7 @@ def cut_shards(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     Costs sorting them: 8 bytes a ledger.
     """
     assert ledgers_max > 0, ledgers_max
-    ids = np.unique(listed.to_numpy())
+    ids = distinct_numbers(listed.to_numpy())
     shards = min(SHARDS_MAX, max(1, -(-len(ids) // ledgers_max)))
     firsts = [0, *(int(ids[len(ids) * number // shards]) for number in range(1, shards))]
     lasts = [first - 1 for first in firsts[1:]] + [LEDGER_ID_MAX]

@@ -166,7 +166,7 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
     These are the bookies whose list lacks the entry, and those that should hold it and cannot list.
     """
     corrupt = sorted({entry for _, entry in found.corrupt})
-    for extent in found.extents if corrupt else ():
+    for extent in found.extents:
         for entry in _within(extent.extent, corrupt):
             askable = _askable(extent.shares, entry)
             yield _Candidate(entry, askable, is_worst=entry == corrupt[0])

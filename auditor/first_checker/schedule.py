@@ -81,9 +81,10 @@ def promised_copies(metadata: LedgerMetadata) -> int:
 
 
 def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
-    """Return where each segment ends (inclusive), or None where that is not clear.
+    """Return where each segment ends (inclusive).
 
-    `last` is the ledger's lastEntryId.
+    Where that is not clear: None, or an end below the segment's first entry. `last` is the ledger's
+    lastEntryId.
     """
     ends: list[EntryId | None] = []
     least_behind: EntryId | None = None
@@ -91,10 +92,7 @@ def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | N
         if least_behind is None:
             ends.append(last)
         else:
-            is_clear = first < least_behind
-            ends.append(
-                min(least_behind - 1, least_behind if last is None else last) if is_clear else None
-            )
+            ends.append(min(least_behind - 1, least_behind if last is None else last))
         least_behind = first if least_behind is None else min(first, least_behind)
     ends.reverse()
     greatest_before = -1

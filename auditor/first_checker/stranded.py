@@ -85,7 +85,7 @@ class Outside:
         mine = self._reads(reads)
         wanted: list[tuple[BookieId, EntryId]] = []
         for bookie, scope in self.scopes.items():
-            said = mine.get(bookie, {})
+            said = mine[bookie]
             if bookie in self.listed or any(
                 not _may_hold_more(read.status) for read in said.values()
             ):
@@ -107,7 +107,7 @@ class Outside:
             return None
         words = {
             bookie: _BookieWords.of(self, bookie, said)
-            for bookie, said in self._reads(reads, empty=True).items()
+            for bookie, said in self._reads(reads).items()
         }
         if all(one.speaks_for_all for one in words.values()):
             held = EMPTY
@@ -122,16 +122,14 @@ class Outside:
         counts = (len(entries), sum(map(bool, holders)), unnamed, self.lost.count() - len(entries))
         return _search(words, counts, named, entries)
 
-    def _reads(
-        self, reads: Reads, *, empty: bool = False
-    ) -> dict[BookieId, dict[EntryId, EntryRead]]:
-        """Return the reads that searched for a lost entry outside its write set, by bookie."""
-        found: dict[BookieId, dict[EntryId, EntryRead]] = (
-            {bookie: {} for bookie in self.scopes} if empty else {}
-        )
+    def _reads(self, reads: Reads) -> dict[BookieId, dict[EntryId, EntryRead]]:
+        """Return the reads that searched for a lost entry outside its write set, for each bookie
+        to search.
+        """
+        found: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in self.scopes}
         for (bookie, entry), read in reads.items():
             if bookie in self.scopes and bookie not in self.listed and entry in self.scopes[bookie]:
-                found.setdefault(bookie, {})[entry] = read
+                found[bookie][entry] = read
         return found
 
 

@@ -57,14 +57,14 @@ def mark_facts(
 
 
 def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Return whether every copy was listed, or read, where the metadata says.
+    """Return whether every promised copy was listed, or read, where the metadata says.
 
-    Then there is nothing to replicate.
+    Then there is nothing to replicate. False where no copy is promised, or the metadata does not
+    say how many are.
     """
-    clear = sum(one.extent.last_entry_id - one.extent.first_entry_id + 1 for one in seen.extents)
-    if not clear or metadata.last_entry_id != clear - 1 or any(one.surplus for one in seen.extents):
-        return False
     copies = seen.copies
+    if metadata.last_entry_id is None or not copies.expected:
+        return False
     return copies.listed + copies.read == copies.expected
 
 

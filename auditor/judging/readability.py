@@ -115,7 +115,7 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
     asked = [look.answers for look in evidence.looks if look.answers]
     if (
         verdict.exempt is not Exempt.MARKED_UNDERREPLICATED
-        or verdict.unknowns
+        or _doubts(verdict)
         or metadata is None
         or not asked
     ):
@@ -133,7 +133,7 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
                 ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)
             }
             if write_set & away and write_set <= lacking:
-                return replace(verdict, unknowns=(Unknown.BOOKIE_SILENT,))
+                return replace(verdict, unknowns=(Unknown.BOOKIE_SILENT, *verdict.unknowns))
     return verdict
 
 
@@ -219,8 +219,12 @@ def _is_cut(finding: Finding) -> bool:
 
 def _why_unknown(verdict: Verdict) -> str:
     unsure = [one.kind.value for one in verdict.findings if one.kind in UNSURE_KINDS]
-    reasons = (one.value for one in verdict.unknowns if one is not Unknown.TOPOLOGY_UNKNOWN)
-    return ", ".join([*reasons, *unsure])
+    return ", ".join([*(one.value for one in _doubts(verdict)), *unsure])
+
+
+def _doubts(verdict: Verdict) -> tuple[Unknown, ...]:
+    """Return why entries are unknown. An unknown location says nothing about entries."""
+    return tuple(one for one in verdict.unknowns if one is not Unknown.TOPOLOGY_UNKNOWN)
 
 
 def judge_reader(

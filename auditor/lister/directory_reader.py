@@ -132,7 +132,7 @@ class DirectoryReader:
             process = self._start_if_needed()
         except OSError as error:
             return None, f"it did not start: {error}"
-        with suppress(OSError, ValueError):
+        with suppress(OSError):
             cast(BinaryIO, process.stdin).write(encode_message({"ledgers": ledgers}))
         return process, ""
 

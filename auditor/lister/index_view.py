@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,9 +181,7 @@ class IndexView:
 
     def _link(self, stamp: Stamp) -> None:
         for name in ("CURRENT", stamp.manifest):
-            link = self._links / name
-            with suppress(FileExistsError):
-                link.symlink_to(self._locations / name)
+            (self._links / name).symlink_to(self._locations / name)
         self._manifest = stamp.manifest, stamp.file
 
     def _open(self) -> Any:

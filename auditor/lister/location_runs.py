@@ -128,7 +128,7 @@ class RunReader:
 
     def _kept_of(self, ledger_id: int) -> list[Run]:
         start = bisect_left(self._ledgers, ledger_id)
-        runs = self._runs[start : bisect_right(self._ledgers, ledger_id, start)]
+        runs = self._runs[start : bisect_right(self._ledgers, ledger_id)]
         self._used += sum(run.entries for run in runs)
         return runs
 
@@ -139,8 +139,8 @@ class RunReader:
 
         A key or value of another size behind the ledger says nothing about it.
         """
-        start, self._high, self._low = self._next, -1, 0
-        self._ledgers, self._runs = [], []
+        # From here on no keys are kept.
+        start, self._high = self._next, -1
         items = self._db.items(from_key=start)
         mine = itertools.takewhile((end,).__gt__, items)
         while chunk := list(itertools.islice(mine, CHUNK_KEYS)):

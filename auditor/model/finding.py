@@ -88,7 +88,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.ENTRY,
         Subject.LEDGER,
-        "an entry has no copy: each bookie of its write set answered without it or is gone",
+        "an entry has no copy where the metadata says: each bookie of its write set answered"
+        " without it or is gone",
     ),
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: KindFacts(
         Severity.CRITICAL,
@@ -139,8 +140,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.MARK,
         Subject.LEDGER,
-        "marked under-replicated, and an entry has no copy: each bookie of its write set answered"
-        " without it or is gone",
+        "marked under-replicated, and an entry has no copy where the metadata says: each bookie of"
+        " its write set answered without it or is gone",
     ),
     Kind.UNDERREPLICATED_BEYOND_GRACE: KindFacts(
         Severity.WARNING,
@@ -192,8 +193,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.METADATA,
         Subject.CLUSTER,
-        "far fewer ledgers are listed than at the last run: bookies will collect the data of those"
-        " that are gone",
+        "far fewer ledgers are listed than at an earlier run: bookies will collect the data of"
+        " those that are gone",
     ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,

@@ -7,7 +7,9 @@ from typing import Any
 
 from auditor.page.contents import PageContents
 from auditor.page.margin_view import LEDGERS_MAX
+from auditor.report.causes_text import BECAUSE_OF_A_BOOKIE, GROUPED
 from auditor.report.changes_text import changes_words
+from auditor.report.layout import of
 
 Summary = Mapping[str, Any]
 
@@ -17,7 +19,8 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
     summary = contents.summary
     if not view["causes"]:
         yield (
-            "Causes: no ledger has a finding of its own or is unjudged."
+            f"Causes: no ledger has a finding {GROUPED}, and none was left unjudged"
+            f" {BECAUSE_OF_A_BOOKIE}."
             if "causes" in summary
             else ("Causes: the version that wrote this run did not store any.")
         )
@@ -26,15 +29,16 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
     if not view["topics"]:
         yield "Topics: none were looked for, or none were found."
     if not view["marks"]:
+        named = "named ledger" if summary.get("partial") else "ledger"
         yield (
-            "Marks: no ledger is marked under-replicated."
+            f"Marks: no {named} was found marked under-replicated."
             if "marks" in summary
             else ("Marks: the version that wrote this run did not count them.")
         )
     if not view["history"] and contents.history is not None:
         yield _no_history(summary)
     if not view["margin"] and not _is_explained(contents, "Margin"):
-        yield _no_margin(summary)
+        yield _no_margin(contents)
     if not view["changes"] and not _is_explained(contents, "Changes"):
         yield _no_changes(summary)
     yield from contents.problems
@@ -51,10 +55,16 @@ def _is_explained(contents: PageContents, what: str) -> bool:
     return any(problem.startswith(what) for problem in contents.problems)
 
 
-def _no_margin(summary: Summary) -> str:
-    if int(summary["ledgers"]["listed"]) > LEDGERS_MAX:
+def _no_margin(contents: PageContents) -> str:
+    if int(contents.summary["ledgers"]["listed"]) > LEDGERS_MAX:
         return f"Margin: not computed of more than {LEDGERS_MAX:,} ledgers. The command above does."
-    return "Margin: no ledger is closed."
+    if contents.margin and contents.margin.basis.unread:
+        unread = of(contents.margin.basis.unread, "ledger")
+        return (
+            "Margin: no ledger whose metadata was read is closed and has entries. The metadata of"
+            f" {unread} could not be read or understood."
+        )
+    return "Margin: no ledger is closed and has entries."
 
 
 def _no_changes(summary: Summary) -> str:

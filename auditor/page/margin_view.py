@@ -8,7 +8,7 @@ from typing import Any
 from auditor.page.contents import MarginSeen
 from auditor.page.drawing import meter
 from auditor.report.layout import count, moment, of, printable
-from auditor.report.margin_text import Row, limits_of, rank_exposure, rank_racks
+from auditor.report.margin_text import Row, limits_of, no_ledger_words, rank_exposure, rank_racks
 
 LEDGERS_MAX = 250_000
 """Largest run whose page has the margin, in ledgers. 500,000 ledgers took 400 MB and 16 s of one
@@ -23,7 +23,9 @@ Json = dict[str, Any]
 
 
 def margin_view(seen: MarginSeen) -> Json | None:
-    """Return the section's sentences, bars and tables; None where no ledger is closed."""
+    """Return the section's sentences, bars and tables; None if no ledger that was read is closed
+    and has entries.
+    """
     by_copies = seen.cluster.by_copies
     if not by_copies:
         return None
@@ -37,7 +39,7 @@ def margin_view(seen: MarginSeen) -> Json | None:
             for table in (_table("Bookie", bookies), _table("Location", racks))
             if table is not None
         ],
-        "harmless": not bookies,
+        "harmless": "" if bookies else _harmless_sentence(seen),
         "limits": limits_of(seen.basis, seen.cluster),
     }
 
@@ -48,8 +50,15 @@ def _sentence(seen: MarginSeen) -> str:
     of_what = "the ledgers that were named" if basis.is_partial else "the cluster"
     return (
         f"From the evidence of this run, from {began:%Y-%m-%d %H:%M} UTC on, of"
-        f" {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}. The older that"
-        " is, the less it says: ask again before you stop a bookie."
+        f" {basis.closed_words(f' of {of_what}')}. The older that is, the less it says: ask again"
+        " before you stop a bookie."
+    )
+
+
+def _harmless_sentence(seen: MarginSeen) -> str:
+    return (
+        f"If one bookie failed, {no_ledger_words(seen.basis)} would have fewer copies of an entry"
+        " than its ack quorum."
     )
 
 

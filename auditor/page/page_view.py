@@ -18,6 +18,7 @@ from auditor.page.left_out import left_out
 from auditor.page.margin_view import margin_view
 from auditor.page.rack_view import racks_view
 from auditor.report.causes_text import cause_words, more_causes, without_cause
+from auditor.report.copies_words import verified_share_meaning
 from auditor.report.layout import count, duration, moment, of, printable, share
 from auditor.report.marks_text import marks_section
 from auditor.report.outcome_words import machine_line
@@ -86,10 +87,7 @@ def _shares(summary: Summary) -> Iterator[Json]:
     """Yield the verified share and the coverage, each with what it is a share of."""
     copies = summary.get("copies") or {}
     if copies.get("expected"):
-        verified = copies["listed"] + copies["read"]
-        said = (
-            f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
-        )
+        said = verified_share_meaning(summary)
         yield _share("Verified", float(summary["verified_ratio"]), said)
     if summary["ledgers"]["listed"]:
         said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"

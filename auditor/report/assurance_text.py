@@ -25,8 +25,9 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
     if not assurance.get("probe_entries"):
         unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
         return (
-            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged on their account, because"
-            " probing is off; --probe-entries 3 has a few of their entries read instead."
+            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged, or not in full, on their"
+            " account, because probing is off; --probe-entries 3 has a few of their entries read"
+            " instead."
         )
     return head + probed_words(assurance)
 
@@ -81,8 +82,8 @@ def _at_least(chance: float) -> str:
 def probed_words(assurance: Mapping[str, Any]) -> str:
     """Return how many entries were read instead of listed, and a bound on what is missing.
 
-    The bound says how much may be missing that the sample did not hit. There is none if something
-    read is missing.
+    The reads are those of all ledgers, also of those that are not judged. The bound says how much
+    may be missing that the sample did not hit. There is none if something read is missing.
     """
     probed, read, drawn = (
         int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes")
@@ -90,23 +91,19 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     if not read:
         return "no entry could be read there instead."
     at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
+    said = f"{of(read, 'entry was', 'entries were')} read there instead{at_random}"
     if not probed:
-        entries = of(read, "entry was", "entries were")
-        found = "no ledger there was found sound or in violation"
-        return f"{entries} read there instead{at_random}; {found}."
-    said = (
-        f"{of(probed, 'ledger was', 'ledgers were')} judged by reading {count(read)} of their"
-        f" entries{at_random}"
-    )
+        return f"{said}; no ledger there was found sound or in violation."
+    judged = f"{of(probed, 'ledger there was', 'ledgers there were')} found sound or in violation."
     bound = assurance.get("missing_bound")
     if bound is not None:
         return (
             f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from"
-            " is missing at 95 %."
+            f" is missing at 95 %. {judged}"
         )
     if drawn:
-        return f"{said}; some of what was read is missing, so no bound can be given."
-    return f"{said}."
+        return f"{said}; some of what was read is missing, so no bound can be given. {judged}"
+    return f"{said}. {judged}"
 
 
 def _at_most(ratio: float) -> str:

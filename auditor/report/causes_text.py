@@ -16,6 +16,10 @@ KINDS_SHOWN_MAX = 4
 SAYS_CHARS_MAX = 400
 """Characters shown of a cause's sentence."""
 SAYS_LINES_MAX = 4
+GROUPED = "of a kind that is grouped"
+"""Says which findings causes are looked for."""
+BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable address"
+"""Says which unjudged ledgers causes are looked for: those with a reason of `SILENCES`."""
 
 
 def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
@@ -66,7 +70,11 @@ def more_causes(summary: Mapping[str, Any]) -> str:
 
 
 def without_cause(summary: Mapping[str, Any]) -> str:
-    """Return how many ledgers have findings or could not be judged, without a common cause."""
+    """Return how many ledgers have findings or could not be judged, without a common cause.
+
+    Counts only findings of the kinds that are grouped, and only ledgers unjudged because of a whole
+    bookie (`auditor.summary.causes.clues`): others may have findings or be unjudged too.
+    """
     unexplained, has_causes = (
         int(summary.get("ledgers_without_cause") or 0),
         bool(summary.get("causes")),
@@ -77,13 +85,10 @@ def without_cause(summary: Mapping[str, Any]) -> str:
     alone = " without a common cause" if has_causes else ""
     said = []
     if found:
-        said.append(
-            of(found, f"{more}ledger has findings{alone}", f"{more}ledgers have findings{alone}")
-        )
+        have = of(found, f"{more}ledger has", f"{more}ledgers have")
+        said.append(f"{have} findings {GROUPED}{alone}")
     if unjudged:
-        said.append(
-            of(unjudged, f"{more}ledger could not be judged", f"{more}ledgers could not be judged")
-        )
+        said.append(f"{of(unjudged, f'{more}ledger')} could not be judged {BECAUSE_OF_A_BOOKIE}")
     sentence = ", and ".join(said)
     if has_causes:
         return sentence

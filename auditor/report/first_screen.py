@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.report.changes_text import changes_words
+from auditor.report.copies_words import verified_share_words
 from auditor.report.findings_text import FindingRow, by_kind, worst
 from auditor.report.layout import of, paint, printable, wrap
 from auditor.report.line_budget import LABEL_CHARS, fill
@@ -19,7 +20,6 @@ from auditor.report.outcome_words import (
     exit_code_words,
     headline,
     machine_line,
-    verified_share_words,
 )
 from auditor.report.screen_sections import (
     audited_section,

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.ledger import LedgerState
-from auditor.model.verdict import Exempt, Unknown
+from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
 from auditor.report.listers_text import unindexed_sentence
-from auditor.report.outcome_words import machine_line, sampled_words
+from auditor.report.outcome_words import machine_line
 from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
 from auditor.report.surroundings_text import name_some, note_lines
 from auditor.report.text import assemble, cluster_name, fit
@@ -114,13 +115,13 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         reason = Exempt(ledger["exempt"])
         yield from wrap(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
     unheard = unheard_at(ledger.get("looks") or [], ledger.get("gone") or ())
+    extent = " in full" if ledger["standing"] == Standing.VIOLATED.word else ""
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
         to_do = what_to_do(unknown, unheard, away)
-        yield from wrap(
-            f"could not be judged ({unknown.value}): {means}; to do: {to_do}", width, "  "
-        )
+        said = f"could not be judged{extent} ({unknown.value}): {means}; to do: {to_do}"
+        yield from wrap(said, width, "  ")
     if ledger.get("only_maintenance"):
         yield from wrap("only bookies in planned maintenance prevented judging it", width, "  ")
     if ledger.get("assurance") == PROBED:

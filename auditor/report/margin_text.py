@@ -11,9 +11,7 @@ from auditor.report.layout import duration, of, printable, table, wrap
 from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 SHOWN_MAX = 20
-"""Bookies and racks shown, those that hold up most ledgers first; all of them are in the JSON
-form.
-"""
+"""Bookies and racks shown, those that hold up most ledgers first; the JSON form has all of them."""
 NO_COPY = "no copy of some entry"
 BELOW_ACK = "fewer copies than the ack quorum"
 _SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_quorum")
@@ -26,8 +24,8 @@ class MarginBasis:
     wrong.
 
     `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: closed ledgers
-    with an entry that has none. The answer leaves out `others`: still written, in recovery, empty,
-    gone or unreadable.
+    with an entry that has none. The answer leaves out `others`: still written, in recovery, empty
+    or deleted. It does not hold for `unread` (as in `StoredCopies`).
     """
 
     run_id: str
@@ -38,7 +36,13 @@ class MarginBasis:
     in_order: int
     unconfirmed: int
     others: int
+    unread: int
     assumed_copies: int
+
+    def closed_words(self, of_what: str = "") -> str:
+        """Return the ledgers that the answer is about: "8 closed ledgers of the cluster"."""
+        closed = of(self.in_order + self.unconfirmed, "closed ledger") + of_what
+        return f"{closed} whose metadata was read" if self.unread else closed
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
             "in_order": basis.in_order,
             "unconfirmed": basis.unconfirmed,
             "others": basis.others,
+            "unread": basis.unread,
         },
         "copies_assumed": basis.assumed_copies,
         "bookies_without_location": answer.unlocated,
@@ -118,9 +123,11 @@ def _losses_json(losses: Losses) -> dict[str, Any]:
 
 def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, width: int) -> str:
     """Return the text form. Its last line is for machines."""
-    body = _without(answer, width) if isinstance(answer, Without) else _cluster(answer, width)
     last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
-    if isinstance(answer, Without):
+    if isinstance(answer, Cluster):
+        body = _cluster(basis, answer)
+    else:
+        body = _without(basis, answer, width)
         last += (
             f" no_copy={answer.losses.no_copy.ledgers}"
             f" may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
@@ -128,12 +135,13 @@ def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, w
     return "\n".join([*body, "", *_basis(basis, answer, width), "", last, ""])
 
 
-def _without(answer: Without, width: int) -> Iterator[str]:
+def _without(basis: MarginBasis, answer: Without, width: int) -> Iterator[str]:
     who = ", ".join(map(printable, answer.bookies[:SHOWN_MAX])) + (
         " ..." if len(answer.bookies) > SHOWN_MAX else ""
     )
     losses = answer.losses
-    yield from wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}):", width)
+    of_which = f", of the {basis.closed_words()}" if basis.unread else ""
+    yield from wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}){of_which}:", width)
     yield from table(
         [
             [NO_COPY, of(losses.no_copy.ledgers, "ledger"), _ids(losses.no_copy)],
@@ -158,7 +166,7 @@ def _ids(sort: Sort) -> str:
     return shown + (", ..." if sort.ledgers > 3 else "")
 
 
-def _cluster(answer: Cluster, width: int) -> Iterator[str]:
+def _cluster(basis: MarginBasis, answer: Cluster) -> Iterator[str]:
     yield "Ledgers by the confirmed copies of their worst entry"
     yield from table(
         [
@@ -169,11 +177,11 @@ def _cluster(answer: Cluster, width: int) -> Iterator[str]:
     )
     yield ""
     yield "Ledgers with such an entry if one bookie failed"
-    yield from _lines_by_harm("bookie", list(rank_exposure(answer.exposure)))
+    yield from _lines_by_harm(basis, "bookie", list(rank_exposure(answer.exposure)))
     if answer.by_rack:
         yield ""
         yield "Ledgers with such an entry if all bookies of one location failed"
-        yield from _lines_by_harm("location", rank_racks(answer.by_rack))
+        yield from _lines_by_harm(basis, "location", rank_racks(answer.by_rack))
 
 
 Row = tuple[str, int, int, int, int]
@@ -217,10 +225,15 @@ def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
     return sorted(rows, key=_by_harm)
 
 
-def _lines_by_harm(what: str, rows: Sequence[Row]) -> Iterator[str]:
+def no_ledger_words(basis: MarginBasis) -> str:
+    """Return the subject of a sentence on a failure that would harm none of the ledgers."""
+    return f"none of the {basis.closed_words()}" if basis.unread else "no closed ledger"
+
+
+def _lines_by_harm(basis: MarginBasis, what: str, rows: Sequence[Row]) -> Iterator[str]:
     """Yield one line for each bookie or location: its name, and how many ledgers it would harm."""
     if not any(any(numbers) for _, *numbers in rows):
-        yield "  no ledger would have fewer copies than the ack quorum"
+        yield f"  {no_ledger_words(basis)} would have fewer copies than the ack quorum"
         return
     cells = [
         [printable(name), *(f"{number:,}" for number in numbers)]
@@ -245,14 +258,20 @@ def _location_note(answer: Without | Cluster) -> str:
 def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
     """Return what the answer leaves out or assumes, a sentence each."""
     sentences = []
-    if basis.unconfirmed:
-        closed = of(basis.unconfirmed, "closed ledger")
+    if basis.unread:
         sentences.append(
-            f"Of some entry of {closed}, no copy is confirmed now: see the report of the run."
+            f"The metadata of {of(basis.unread, 'ledger')} could not be read or understood: what"
+            f" {'it' if basis.unread == 1 else 'they'} would lose is not known."
+        )
+    if basis.unconfirmed:
+        sentences.append(
+            f"Of some entry of {of(basis.unconfirmed, 'closed ledger')}, no copy is confirmed now:"
+            " see the report of the run."
         )
     if basis.others:
         sentences.append(
-            f"Left out because they are not closed, or have no entry: {of(basis.others, 'ledger')}."
+            "Left out because they are not closed, are deleted, or have no entry:"
+            f" {of(basis.others, 'ledger')}."
         )
     if basis.assumed_copies:
         copies = of(basis.assumed_copies, "copy", "copies")
@@ -265,7 +284,7 @@ def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterato
     of_what = "the ledgers that the run was asked to audit" if basis.is_partial else "the cluster"
     sentences = [
         f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
-        f"on {of(basis.in_order + basis.unconfirmed, 'closed ledger')} of {of_what}."
+        f"on {basis.closed_words(f' of {of_what}')}."
     ]
     if basis.is_too_old and basis.age_s >= 0:
         sentences.append(

@@ -43,8 +43,8 @@ def naming_sentences(
         return
     if naming.is_unheard_of:
         yield (
-            f"None of {of(naming.listed, 'ledger')} names bookie {bookie}, and it has neither a"
-            " registration nor a cookie: check the id."
+            f"{_nobody_names(naming, bookie)}, and the bookie has neither a registration nor a"
+            " cookie: check the id."
         )
     else:
         yield _counts(naming, bookie)
@@ -66,22 +66,33 @@ def naming_sentences(
 
 
 def _counts(naming: Naming, bookie: str) -> str:
-    total = len(naming.ledgers)
+    total, at_least = len(naming.ledgers), "At least " if naming.unread else ""
     if not total:
-        return f"None of {of(naming.listed, 'ledger')} names bookie {bookie}."
+        unread = f"; {count(naming.unread)} could not be read" if naming.unread else ""
+        return f"{_nobody_names(naming, bookie)}{unread}."
+    fewest = "at least " if naming.marks_problem or naming.unread else ""
     is_open, recovering = naming.count(LedgerState.OPEN), naming.count(LedgerState.IN_RECOVERY)
     closed = naming.count(LedgerState.CLOSED)
     return (
-        f"{of(total, 'ledger names', 'ledgers name')} bookie {bookie}: {count(is_open)} open,"
-        f" {count(recovering)} in recovery, {count(closed)} closed;"
-        f" {'at least ' if naming.marks_problem else ''}{count(naming.marked_count)} marked"
-        " under-replicated."
+        f"{at_least}{of(total, 'ledger names', 'ledgers name')} bookie {bookie}:"
+        f" {count(is_open)} open, {count(recovering)} in recovery, {count(closed)} closed;"
+        f" {fewest}{count(naming.marked_count)} marked under-replicated."
     )
+
+
+def _nobody_names(naming: Naming, bookie: str) -> str:
+    """Return that no ledger names the bookie, of those of which this is known."""
+    if not naming.unread:
+        return f"None of {of(naming.listed, 'ledger')} names bookie {bookie}"
+    read = of(naming.listed - naming.unread, "ledger")
+    return f"None of the {read} that could be read names bookie {bookie}"
 
 
 def _blocking_words(naming: Naming) -> str:
     if not naming.blocking_count:
-        return "It should hold no entry of any of them: none blocks a decommission."
+        none = "It should hold no entry of any of them: none of these blocks a decommission"
+        unread = of(naming.unread, "unread ledger")
+        return f"{none}; the {unread} may." if naming.unread else f"{none}."
     unclosed = len(naming.ledgers) - naming.count(LedgerState.CLOSED)
     closing = (
         f" {count(unclosed)} of them {'is' if unclosed == 1 else 'are'} not closed: a segment that"
@@ -91,8 +102,9 @@ def _blocking_words(naming: Naming) -> str:
         else ""
     )
     return (
-        f"What blocks a decommission: {of(naming.blocking_count, 'ledger')} of which it may hold"
-        f" entries, until another bookie has replaced it there.{closing}"
+        f"What blocks a decommission: {'at least ' if naming.unread else ''}"
+        f"{of(naming.blocking_count, 'ledger')} of which it may hold entries, until another bookie"
+        f" has replaced it there.{closing}"
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.report.layout import count, of, printable, share
+from auditor.report.copies_words import sampled_words, verified_words
+from auditor.report.layout import count, of, printable
 
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
 """The outcomes of contract section 2. Those that give a verdict come first."""
@@ -69,7 +70,8 @@ def headline(summary: Mapping[str, Any]) -> str:
         "AUDITOR_FAULT": _fault,
     }
     assert outcome in say, f"{outcome} has no counts to speak of"
-    return say[outcome](summary)
+    only = " Only the ledgers that were named were looked at." if summary.get("partial") else ""
+    return f"{say[outcome](summary)}{only}"
 
 
 def exit_code_words(summary: Mapping[str, Any]) -> str:
@@ -114,10 +116,15 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
             f"nothing wrong in the {verified_words(copies)};"
             f" the other {count(copies['assumed'])} are assumed from a sample."
         )
-    return (
-        f"{of(sound, 'ledger has', 'ledgers have')} every acknowledged entry where the metadata"
-        f" says it is, in as many copies as was promised; {_nothing_wrong(summary)}."
-    )
+    have = of(sound, "ledger has", "ledgers have")
+    there = "where the metadata says it is, in as many copies as was promised"
+    beyond = hits(summary, Kind.ENTRIES_BEYOND_END)
+    if beyond:
+        return (
+            f"{have} every entry up to the recorded end {there}; whether entries beyond the end of"
+            f" {of(beyond, 'ledger')} were acknowledged is not known."
+        )
+    return f"{have} every acknowledged entry {there}; {_nothing_wrong(summary)}."
 
 
 def _nothing_wrong(summary: Mapping[str, Any]) -> str:
@@ -131,35 +138,6 @@ def _nothing_wrong(summary: Mapping[str, Any]) -> str:
 def _has_excused_marks(summary: Mapping[str, Any]) -> bool:
     exempt = summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value)
     return bool(exempt or (summary.get("marks") or {}).get("within_grace"))
-
-
-def verified_words(copies: Mapping[str, int]) -> str:
-    """Return how many copies were verified: "600 of 40,000 copies that were read"."""
-    how = "listed or read" if copies["listed"] else "read"
-    return (
-        f"{count(copies['listed'] + copies['read'])}"
-        f" of {of(copies['expected'], 'copy', 'copies')} that were {how}"
-    )
-
-
-def verified_share_words(summary: Mapping[str, Any]) -> str:
-    """Return which share of the copies was verified; "" if there was no copy to verify."""
-    copies = summary.get("copies") or {}
-    if not copies.get("expected"):
-        return ""
-    how = "listed or read" if copies["listed"] else "read"
-    numbers = f"{count(copies['listed'] + copies['read'])} of {count(copies['expected'])} {how}"
-    assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
-    return f"{share(float(summary['verified_ratio']))} of the copies ({numbers}{assumed})"
-
-
-def sampled_words(summary: Mapping[str, Any]) -> str:
-    """Return how few copies were verified if some were assumed from a sample; "" if none was."""
-    copies = summary.get("copies") or {}
-    if not copies.get("assumed"):
-        return ""
-    were = verified_words(copies).replace(" that were ", " were ")
-    return f"Only {were}; {count(copies['assumed'])} are assumed from a sample."
 
 
 def _violated_sentence(summary: Mapping[str, Any]) -> str:

@@ -9,6 +9,16 @@ from auditor.summary.costs import BookieCost
 ASSUMED_ROUND_TRIP_S = 0.005
 """Assumed time of one list: that of a busy bookie on another host."""
 BOOKIES_SHOWN_MAX = 20
+OPEN_FILES_OF_ANY_PROCESS = 1_024
+"""The lowest limit on open files that systems give a process. Fewer lists need no warning."""
+
+
+OPEN_FILES = (
+    "A bookie on SortedLedgerStorage or InterleavedLedgerStorage keeps the index file of each",
+    "ledger that it lists open until it restarts, whatever its openFileLimit is. Before you run",
+    "this, see that its limit on open files (ulimit -n) is well above its number of lists.",
+)
+"""BookKeeper 4.14 to 4.17: `LedgerCacheImpl.getEntriesIterator` never closes what it opens."""
 
 
 def seconds_needed(requests: int, requests_per_second: float, inflight: int) -> float:
@@ -52,4 +62,6 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
         )
     if len(costs) > BOOKIES_SHOWN_MAX:
         lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} more bookies")
+    if max((cost.requests for cost in costs), default=0) > OPEN_FILES_OF_ANY_PROCESS:
+        lines += ["", *OPEN_FILES]
     return "\n".join(lines) + "\n"

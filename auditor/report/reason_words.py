@@ -7,7 +7,7 @@ from typing import NamedTuple
 from auditor.model.verdict import Exempt, Unknown
 
 EXEMPT_WORDS: dict[Exempt, str] = {
-    Exempt.DELETED: "deleted while we looked",
+    Exempt.DELETED: "not there when its metadata was read last",
     Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
     Exempt.IN_RECOVERY: "in recovery: its last entry is not agreed on yet",
     Exempt.OPEN: "open: its last entry is not known yet",
@@ -16,7 +16,7 @@ EXEMPT_WORDS: dict[Exempt, str] = {
 
 
 class Reason(NamedTuple):
-    """Why a ledger could not be judged, and what a person can do about it."""
+    """Why a ledger could not be judged, or not in full, and what a person can do about it."""
 
     means: str
     do: str
@@ -30,12 +30,13 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
     Unknown.BOOKIE_REFUSED: Reason(
         "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger"
         " state",
-        "look at that bookie's log; where it says unauthorised, give the auditor credentials",
+        "look at that bookie's log; where it says unauthorised, give the auditor credentials; where"
+        " it says Too many open files, raise the bookie's limit on them and restart it",
     ),
     Unknown.BOOKIE_UNSUPPORTED: Reason(
         "a bookie gave no list of entries, though it answers otherwise (as with DbLedgerStorage)",
-        "nothing is wrong with the ledger for all we know; have a few of its entries read instead"
-        " (--probe-entries)",
+        "that a bookie cannot list is not a fault by itself; have a few entries of the ledger read"
+        " instead (--probe-entries)",
     ),
     Unknown.ANSWER_TIMEOUT: Reason(
         "a bookie answered other requests, but not those about this ledger in time",

@@ -13,6 +13,7 @@ from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.changes_text import changes_words, mutes_sentences
+from auditor.report.copies_words import verified_share_meaning
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import (
     count,
@@ -208,10 +209,7 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     yield from _share_line("coverage", float(summary["coverage"]), meaning, width)
     copies = summary.get("copies") or {}
     if copies.get("expected"):
-        verified = copies["listed"] + copies["read"]
-        meaning = (
-            f"of the copies were listed or read ({count(verified)} of {count(copies['expected'])})"
-        )
+        meaning = verified_share_meaning(summary)
         yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
     yield ""
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from auditor.model.readability import Answer, Condition
 from auditor.model.topic import Role, TopicStatus
+from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import FindingRow, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
-from auditor.report.outcome_words import machine_line, sampled_words
+from auditor.report.outcome_words import machine_line
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
 

@@ -59,7 +59,7 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     if not most and not withheld:
         return
     several = " (a ledger may have several reasons)" if most else ""
-    yield paint(f"What could not be judged{several}", "bold", color)
+    yield paint(f"What could not be judged, or not in full{several}", "bold", color)
     unheard: Unheard = summary.get("bookies_unheard") or {}
     away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.table_scan import TableScan
@@ -51,7 +52,6 @@ from auditor.summary.cluster.on_cluster import findings_on_cluster
 from auditor.summary.cluster.refusals import refusals_of
 from auditor.summary.cluster.renames import renames
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
-from auditor.summary.last_words import Ids
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.previous_run import Previous

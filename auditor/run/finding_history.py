@@ -13,6 +13,7 @@ from datetime import date
 from typing import Any
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
+from auditor.evidence.run_directory import Place
 from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Kind
@@ -41,6 +42,7 @@ class Mutes:
 
 def add_history(
     conclusion: Conclusion,
+    run: Place,
     about: About,
     verdicts: TableScan,
     bookies: Iterable[BookieRecord],
@@ -50,7 +52,7 @@ def add_history(
     """Return the conclusion with the history of its findings, the changes and the mutes."""
     found = [keep_compared(json.loads(line)) for line in conclusion.findings]
     try:
-        history = _history(conclusion, found, about, verdicts, bookies, earlier)
+        history = _history(conclusion, found, run, about, verdicts, bookies, earlier)
     except Exception as error:  # files of an earlier run must not cost the verdicts of this one
         history = unknown_history(
             found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})"
@@ -143,6 +145,7 @@ def _read_muted(
 def _history(
     conclusion: Conclusion,
     found: Sequence[Json],
+    run: Place,
     about: About,
     verdicts: TableScan,
     bookies: Iterable[BookieRecord],
@@ -152,12 +155,8 @@ def _history(
         return first_history(found, about.started_at)
     if isinstance(earlier, Unreadable):
         return unknown_history(found, earlier.problem)
-    ledgers = [
-        one.finding["ledger_id"]
-        for one in (*earlier.found, *earlier.carried)
-        if one.finding["ledger_id"] is not None
-    ]
-    now = judged_run(about, conclusion.summary, verdicts, bookies, ledgers)
+    others = [one.finding for one in (*earlier.found, *earlier.carried)]
+    now = judged_run(run, about, conclusion.summary, verdicts, bookies, others)
     return trace(found, earlier, now, about.started_at)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
+from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, VERDICTS
@@ -53,7 +53,7 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
         careful=True,
     )
     stopped = stopped_ledgers(run)
-    ids = np.unique(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+    ids = distinct_numbers(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):

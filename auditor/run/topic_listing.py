@@ -12,7 +12,12 @@ from auditor.evidence.reference_rows import namespace_of
 from auditor.model.topic import TopicName
 from auditor.stop import StopRequest
 from auditor.wire import topic_paths
-from auditor.zookeeper.topic_names import Partitions, partitions_in, topics_with_schemas
+from auditor.zookeeper.topic_names import (
+    Partitions,
+    misnamed_znode_sentence,
+    partitions_in,
+    topics_with_schemas_only,
+)
 from auditor.zookeeper.topics import TopicStore
 
 NO_TOPICS = "no Pulsar topics were found any more"
@@ -60,9 +65,9 @@ def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
 
 
 def _add_namespace(listing: TopicListing, store: TopicStore, namespace: str) -> None:
-    listed, odd = store.list_namespace(namespace)
+    listed, misnamed = store.list_namespace(namespace)
     listing.names += listed
-    listing.problems += _odd_names(odd)
+    listing.problems += _problems_of_names(misnamed)
     partitions = _partitions_in(store, namespace)
     there = set(listed)
     listing.lone_partitions += [one for one in partitions.names if one not in there]
@@ -79,23 +84,16 @@ def _partitions_in(store: TopicStore, namespace: str) -> Partitions:
 
 def _add_topics_with_schemas(listing: TopicListing, store: TopicStore) -> None:
     """Add the topics with schemas that no topic with ledgers shares."""
-    read = {topic_paths.schema_path(topic) for topic in listing.names}
-    for topic, path in topics_with_schemas(store):
-        if path in read:
-            continue
-        if topic_paths.schema_path(topic) == path:
+    for topic, problem in topics_with_schemas_only(store, tuple(listing.names)):
+        if problem is None:
             listing.names.append(topic)
         else:
-            listing.problems.append((namespace_of(topic), _odd_name(path)))
+            listing.problems.append((namespace_of(topic), problem))
 
 
-def _odd_names(paths: Sequence[str]) -> Iterable[Problem]:
+def _problems_of_names(paths: Sequence[str]) -> Iterable[Problem]:
     """Yield a problem for each znode whose name Pulsar does not write: its topic is not read."""
     for path in paths:
         topic = topic_paths.topic_at(path)
         if topic is not None:
-            yield namespace_of(topic), _odd_name(path)
-
-
-def _odd_name(path: str) -> str:
-    return f"znode {path} has a name that Pulsar does not write: what it references was not read"
+            yield namespace_of(topic), misnamed_znode_sentence(path)

@@ -7,6 +7,7 @@ difference is our fault, never the cluster's.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from hashlib import sha256
@@ -246,21 +247,18 @@ def _clip_to_blocks(
 ) -> list[tuple[EntryId, EntryId]]:
     """Return the parts of the ranges that lie within the blocks, up to the horizon.
 
-    Ranges and blocks are ascending and disjoint. Costs one pass over both.
+    Ranges and blocks are ascending and disjoint. Costs a binary search for each block,
+    and the parts that are found.
     """
     found = []
-    at = 0
     for block in blocks:
         high = block.high if horizon is None else min(block.high, horizon)
-        if high < block.low:
-            break
-        while at < len(ranges) and ranges[at][0] <= high:
-            first, last = ranges[at]
-            if last >= block.low:
-                found.append((max(first, block.low), min(last, high)))
-            if last > high:  # the range continues in the next block
+        begin = bisect_left(ranges, block.low, key=lambda one: one[1])
+        for at in range(begin, len(ranges)):
+            first, last = max(ranges[at][0], block.low), min(ranges[at][1], high)
+            if first > last:
                 break
-            at += 1
+            found.append((first, last))
     return found
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from auditor.model.facts import BeyondEndFacts
 from auditor.model.identity import BookieId, EntryId
@@ -36,11 +38,12 @@ def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
         return NOTHING
     runs: dict[BookieId, list[tuple[EntryId, EntryId]]] = {}
     for bookie in set(metadata.segments[-1].ensemble) & lists.keys():
-        groups = [group for group in lists[bookie] if group.end > last]
-        if sum(_runs_above(group, last) for group in groups) > RUNS_MAX:
+        above = _runs_above(lists[bookie], last)
+        mine = list(islice(above, RUNS_MAX))
+        if any(above):
             return Beyond(Entries(), None, is_open=True)
-        if groups:
-            runs[bookie] = [run for group in groups for run in _above(group, last)]
+        if mine:
+            runs[bookie] = mine
     if len(runs) < ack:
         return NOTHING
     ranges = tuple(_ranges_listed(ack, [run for of_bookie in runs.values() for run in of_bookie]))
@@ -55,21 +58,13 @@ def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
     return Beyond(entries, BeyondEndFacts(last, ack, tuple(sorted(listing))))
 
 
-def _runs_above(group: Group, last: EntryId) -> int:
-    """Return an upper bound on the runs that reach above `last`, of a group that does."""
-    return (
-        1
-        if group.period == 0
-        else (group.last - max(group.first, last - group.size)) // group.period + 2
-    )
-
-
-def _above(group: Group, last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
-    """Yield the runs of a group that reaches above `last`, cut to the part above."""
-    step = group.period or 1
-    skipped = max(0, (last + 1 - group.size - group.first) // step)
-    for start in range(group.first + skipped * step, group.last + 1, step):
-        if start + group.size - 1 > last:
+def _runs_above(groups: tuple[Group, ...], last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
+    """Yield the runs that reach above `last`, cut to the part above; the groups ascend."""
+    for group in groups[bisect_right(groups, last, key=lambda group: group.end) :]:
+        step = max(1, group.period)
+        lowest = last + 2 - group.size  # a run that begins here ends directly above
+        skipped = max(0, -((group.first - lowest) // step))
+        for start in range(group.first + skipped * step, group.last + 1, step):
             yield max(start, last + 1), start + group.size - 1
 
 

@@ -100,7 +100,7 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
     """
     found: list[tuple[int, int]] = []
     at, width = 0, WINDOW
-    while bits and (runs_max is None or len(found) <= runs_max):  # the last may go on
+    while bits:
         window = bits & all_bits(width)
         if not window:
             skipped = lowest_of(bits)
@@ -110,12 +110,12 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
             first, end = run.span()
             if found and found[-1][1] == at + first - 1:  # it began in an earlier window
                 found[-1] = found[-1][0], at + end - 1
-            elif runs_max is not None and len(found) > runs_max:
-                return found[:runs_max]
+            elif len(found) == runs_max:  # the last one has ended
+                return found
             else:
                 found.append((at + first, at + end - 1))
         bits, at, width = bits >> width, at + width, min(2 * width, WINDOW_MAX)
-    return found[:runs_max]
+    return found
 
 
 @dataclass(slots=True)

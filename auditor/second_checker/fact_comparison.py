@@ -38,23 +38,22 @@ def facts_compared(
     entry are then compared as far as the examined entries show. `left_open`: write sets whose
     placement the second could not try, by where they begin.
     """
-    if type(one) is not type(other):
-        yield "facts", type(one).__name__, type(other).__name__
-    elif isinstance(one, UnrecoverableFacts) and isinstance(other, UnrecoverableFacts):
-        yield from facts_compared(one.entries, other.entries, is_whole=is_whole)
-        yield from facts_compared(one.mark, other.mark, is_whole=is_whole)
-    elif isinstance(one, EntryFacts) and isinstance(other, EntryFacts):
-        yield from _entries(one, other, is_whole=is_whole)
-    elif isinstance(one, MarkFacts) and isinstance(other, MarkFacts):
-        yield from (
-            _each(one, other) if is_whole else _each(_without_doubt(one), _without_doubt(other))
-        )
-    elif isinstance(one, ContradictionFacts) and isinstance(other, ContradictionFacts):
-        yield from _contradictions(one, other)
-    elif isinstance(one, PlacementFacts) and isinstance(other, PlacementFacts):
-        yield from _placement(one, other, left_open)
-    else:
-        yield from _each(one, other)
+    match one, other:
+        case UnrecoverableFacts(), UnrecoverableFacts():
+            yield from facts_compared(one.entries, other.entries, is_whole=is_whole)
+            yield from facts_compared(one.mark, other.mark, is_whole=is_whole)
+        case EntryFacts(), EntryFacts():
+            yield from _entries(one, other, is_whole=is_whole)
+        case MarkFacts(), MarkFacts() if not is_whole:
+            yield from _each(_without_doubt(one), _without_doubt(other))
+        case ContradictionFacts(), ContradictionFacts():
+            yield from _contradictions(one, other)
+        case PlacementFacts(), PlacementFacts():
+            yield from _placement(one, other, left_open)
+        case _ if type(one) is type(other):
+            yield from _each(one, other)
+        case _:
+            yield "facts", type(one).__name__, type(other).__name__
 
 
 def _each(
@@ -82,9 +81,9 @@ def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[
         yield "search", search, again
     elif again is not None:
         # Without all entries, the second checker can only find fewer bookies than the first.
-        found = search or Search(0, 0, 0, 0)
-        yield "found on", set(again.found_on) - set(found.found_on), set()
-        yield "corrupt on", set(again.corrupt_on) - set(found.corrupt_on), set()
+        found_on, corrupt_on = (search.found_on, search.corrupt_on) if search else ((), ())
+        yield "found on", set(again.found_on).difference(found_on), set()
+        yield "corrupt on", set(again.corrupt_on).difference(corrupt_on), set()
 
 
 def _without_doubt(mark: MarkFacts) -> MarkFacts:

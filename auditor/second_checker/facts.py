@@ -23,7 +23,7 @@ from auditor.second_checker.holdings import HELD, Testimony
 from auditor.second_checker.ledger_count import LedgerCount
 from auditor.second_checker.listed_groups import names
 from auditor.second_checker.newest_words import Words
-from auditor.second_checker.schedule import Stretch, first_of, stretches
+from auditor.second_checker.schedule import entries_from_below, first_of, stretches
 
 Testimonies = Mapping[BookieId, Testimony]
 
@@ -73,9 +73,9 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
     if end.last != metadata.last_entry_id:
         return False
     if any(
-        len(bookies) < block.stretch.write_quorum
+        len(block.stretch.bookies_of(entry)) < block.stretch.write_quorum
         for block in blocks
-        for bookies in _write_sets(block.stretch)
+        for entry in entries_from_below(block.stretch)
     ):
         return False
     if any(
@@ -99,14 +99,6 @@ def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> 
         if testimony.rest == HELD
         else 0
     )
-
-
-def _write_sets(stretch: Stretch) -> Iterator[tuple[BookieId, ...]]:
-    """Yield the write sets of the first E entries, which are all that the stretch has."""
-    for entry in range(
-        stretch.first, min(stretch.last, stretch.first + len(stretch.ensemble) - 1) + 1
-    ):
-        yield stretch.bookies_of(entry)
 
 
 def copy_counts(

@@ -17,7 +17,7 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import RANGES_MAX, Copies, FindingSegment, Kind
 from auditor.model.identity import BookieId, EntryId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord
 from auditor.model.placement import Adherence
 from auditor.second_checker.beyond_end import beyond_end
 from auditor.second_checker.copies import Entries, Tally, Worst
@@ -79,7 +79,7 @@ def mark_findings(
 def metadata_findings(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
     """Return the finding on malformed or contradictory metadata, else on a stuck ledger, if any."""
     bad, metadata = record.malformed, record.metadata
-    if record.status is RecordStatus.MALFORMED and bad is not None:
+    if bad is not None:
         facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
         return [CrossCheckFinding(Kind.METADATA_MALFORMED, facts)]
     if metadata is None:

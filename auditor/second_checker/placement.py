@@ -78,7 +78,8 @@ class Trial:
     """What came of trying an ensemble.
 
     `deciding`: where the write sets begin that are as bad as the whole, ascending (None: the
-    ensemble as a whole). `left_open`: where those begin that are too open to try.
+    ensemble as a whole). `left_open`: where those begin that are too open to try. Both describe an
+    ensemble at fault; with another adherence nobody reads them, and they may be empty.
     """
 
     adherence: Adherence | None
@@ -189,7 +190,7 @@ def _trial(
         return Trial(Adherence.FAIL, (None,))
     if rule.policy is Policy.ZONE:
         if write_quorum == 0:
-            return Trial(Adherence.UNKNOWN, (None,))  # Java divides by it
+            return Trial(Adherence.UNKNOWN)  # Java divides by it
         if len(ensemble) % write_quorum or write_quorum <= rule.min_num_zones_per_write_quorum:
             return Trial(Adherence.FAIL, (None,))
     known = {bookie: place for bookie, is_known, place in places if is_known}
@@ -224,7 +225,7 @@ def _outcome(outcomes: Mapping[int | None, Adherence | None]) -> Trial:
     left_open = frozenset(at for at, one in outcomes.items() if one is None)
     worst = min(one for one in (*outcomes.values(), Adherence.STRICT) if one is not None)
     if left_open and worst is not Adherence.FAIL:
-        return Trial(None, (), left_open)
+        return Trial(None)
     return Trial(worst, tuple(at for at, one in outcomes.items() if one is worst), left_open)
 
 

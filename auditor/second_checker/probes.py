@@ -105,7 +105,7 @@ def entries_by_rank(
         return
     hashed = blake2b(f"{sweep.seed}/{ledger}/{bookie}/sweep".encode(), digest_size=8).hexdigest()
     binary = format(sweep.turn % sweep.step, "b").zfill(sweep.step.bit_length() - 1)
-    mirrored = int(binary[::-1], 2) if sweep.step > 1 else 0
+    mirrored = int(binary[::-1], 2)
     number, before = (int(hashed, 16) + mirrored) % sweep.step, 0
     for one in rounds:
         while number - before < one.total:

@@ -79,20 +79,15 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
     lowest_yet_above = list(accumulate((one.first_entry_id for one in reversed(segments)), min))[
         ::-1
     ]
-    highest_yet_below = [
-        -1,
-        *accumulate((one.first_entry_id for one in segments), lambda a, b: max(a, b, -1)),
-    ]
+    highest_yet_below = list(accumulate((one.first_entry_id for one in segments), max, initial=-1))
     found: list[Stretch] = []
     for place, segment in enumerate(segments):
         first, is_last = segment.first_entry_id, place == len(segments) - 1
         ends = [] if metadata.last_entry_id is None else [metadata.last_entry_id]
         if not is_last:
             ends.append(lowest_yet_above[place + 1] - 1)
-        is_in_order = highest_yet_below[place] < first and (
-            is_last or first < lowest_yet_above[place + 1]
-        )
-        if ends and is_in_order and first <= min(ends) and len(segment.ensemble) == size:
+        is_above = highest_yet_below[place] < first
+        if ends and is_above and first <= min(ends) and len(segment.ensemble) == size:
             found.append(Stretch(first, min(ends), segment.ensemble, write))
     return tuple(found)
 
@@ -109,13 +104,21 @@ def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
     return write * (sum(part.entry_count for part in parts) if last is None else last + 1)
 
 
+def entries_from_below(stretch: Stretch) -> range:
+    """Return the first E entries, or all if there are fewer: the later ones repeat their write
+    sets.
+    """
+    return range(stretch.first, stretch.last + 1)[: len(stretch.ensemble)]
+
+
 def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
     """Return the lowest entry of the stretch written to the bookie: the first E are tried.
 
     Return None if there is none.
     """
     return next(
-        (entry for entry in _from_below(stretch) if bookie in stretch.bookies_of(entry)), None
+        (entry for entry in entries_from_below(stretch) if bookie in stretch.bookies_of(entry)),
+        None,
     )
 
 
@@ -124,10 +127,6 @@ def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
     return next(
         (entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None
     )
-
-
-def _from_below(stretch: Stretch) -> Iterator[EntryId]:
-    return iter(range(stretch.first, stretch.last + 1)[: len(stretch.ensemble)])
 
 
 def _from_above(stretch: Stretch) -> Iterator[EntryId]:

@@ -17,8 +17,8 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker.copies import Counted, Tally
 from auditor.second_checker.entry_bits import Bits, lowest_of
-from auditor.second_checker.ledger_count import LedgerCount
-from auditor.second_checker.listed_groups import Group, Lists, listed_bits, names
+from auditor.second_checker.ledger_count import LedgerCount, is_written
+from auditor.second_checker.listed_groups import Group, listed_bits, names
 from auditor.second_checker.newest_words import Words
 
 _ABSENT = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
@@ -34,7 +34,8 @@ class _Other:
     `hidden`, no read was conclusive.
     """
 
-    has_list: bool
+    groups: tuple[Group, ...] | None = None
+    """Those of its list; None if it gave no usable one."""
     knows_nothing: bool = False
     """Its newest conclusive word on the ledger is that it does not have it."""
     held: set[EntryId] = field(default_factory=set)
@@ -77,11 +78,11 @@ def search_facts(
     if not others:
         return None
     named = {bookie for segment in metadata.segments for bookie in segment.ensemble}
-    if all(one.has_list or one.knows_nothing for one in others.values()):
+    if all(one.groups is not None or one.knows_nothing for one in others.values()):
         found = sum(bits.bit_count() for bits in found_by_list.values())
         return _all_spoke(others, total, found, named)
     first = min(tally.counted[place].block.low + lowest_of(bits) for place, bits in lost.items())
-    return _some_spoke(tally, others, lists, first, total, named)
+    return _some_spoke(tally, others, first, total, named)
 
 
 def _ask_list(
@@ -94,7 +95,7 @@ def _ask_list(
 
     The entries that it names are added to `found_by_list`.
     """
-    other = _Other(has_list=True)
+    other = _Other(groups)
     for place, bits in outside.items():
         block = tally.counted[place].block
         named = bits & listed_bits(groups, block.low, block.high)
@@ -114,12 +115,12 @@ def _ask_reads(heard: Words, tally: Tally, outside: Mapping[int, Bits], bookie: 
         for (reader, entry), read in heard.reads.items()
         if reader == bookie and _is_in(tally, outside, entry)
     ]
-    other = _Other(has_list=False, knows_nothing=_knows_nothing(reads))
+    other = _Other(knows_nothing=_knows_nothing(reads))
     forgot = max((read.look for read in reads if read.status is ReadStatus.NO_LEDGER), default=0)
     for read in reads:
         other.was_refused_by_bound |= read.status is ReadStatus.NOT_ASKED
         if read.status not in _SPOKEN:
-            (other.lacking if other.knows_nothing else other.hidden).add(read.entry_id)
+            other.hidden.add(read.entry_id)
         elif other.knows_nothing or read.status in _ABSENT or read.look < forgot:
             other.lacking.add(read.entry_id)
         else:
@@ -175,7 +176,6 @@ def _all_spoke(
 def _some_spoke(
     tally: Tally,
     others: Mapping[BookieId, _Other],
-    lists: Lists,
     first: EntryId,
     total: int,
     named: set[BookieId],
@@ -184,10 +184,11 @@ def _some_spoke(
     entries = {first}.union(
         *(one.held | one.lacking | one.wrong | one.hidden for one in others.values())
     )
+    parts = [one.block.stretch for one in tally.counted]
     said = {
-        bookie: _Said.of(one, scope, lists.get(bookie, ()))
+        bookie: _Said.of(one, scope)
         for bookie, one in others.items()
-        if (scope := {entry for entry in entries if bookie not in _bookies_of(tally, entry)})
+        if (scope := {entry for entry in entries if not is_written(parts, bookie, entry)})
     }
     holders = {entry: {b for b, one in said.items() if entry in one.held} for entry in entries}
     found_on = sorted(bookie for bookie, one in said.items() if one.held)
@@ -218,9 +219,9 @@ class _Said(NamedTuple):
     was_refused_by_bound: bool
 
     @classmethod
-    def of(cls, one: _Other, scope: set[EntryId], groups: tuple[Group, ...]) -> _Said:
-        if one.has_list:
-            return cls({entry for entry in scope if names(groups, entry)}, False, False, False)
+    def of(cls, one: _Other, scope: set[EntryId]) -> _Said:
+        if one.groups is not None:
+            return cls({entry for entry in scope if names(one.groups, entry)}, False, False, False)
         is_silent = not one.knows_nothing and not scope <= one.held | one.lacking | one.wrong
         is_wrong = not one.knows_nothing and bool(one.wrong & scope)
         return cls(one.held & scope, is_silent, is_wrong, one.was_refused_by_bound)
@@ -230,8 +231,3 @@ def _bookies_where(
     said: Mapping[BookieId, _Said], is_one: Callable[[_Said], bool]
 ) -> tuple[BookieId, ...]:
     return tuple(sorted(bookie for bookie, one in said.items() if is_one(one)))
-
-
-def _bookies_of(tally: Tally, entry: EntryId) -> tuple[BookieId, ...]:
-    counted = tally.block_of(entry)
-    return () if counted is None else counted.block.stretch.bookies_of(entry)

@@ -80,17 +80,12 @@ def _uses(ledger: LedgerId, topic: Mapping[int, list[TopicRow]]) -> Iterable[_Us
     """Yield what one topic needs of the ledger at the first look, with the same at the second."""
     again = topic.get(AGAIN)
     later = {} if again is None else needs_of(ledger, again)
-    named = {_key_of(row) for row in again or () if row.ledger_id == ledger}
+    named = {(row.row, row.name or "") for row in again or () if row.ledger_id == ledger}
     for key, need in needs_of(ledger, topic[FIRST]).items():
         is_hidden = key not in named and (
             again is None or any(row.row == "problem" for row in again)
         )
         yield _UseTwice(need, later.get(key), is_hidden)
-
-
-def _key_of(row: TopicRow) -> tuple[str, str]:
-    """Return the role and name under which `needs_of` has the use of a row."""
-    return row.row, (row.name or "") if row.row in ("cursor", "compacted") else ""
 
 
 def _may_lose(

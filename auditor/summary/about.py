@@ -92,7 +92,7 @@ def _population(value: Mapping[str, Any] | None) -> LastPopulation | None:
 
 def _terms(value: Mapping[str, Any]) -> Terms:
     parts = {"placement": _placement(value["placement"]), "around": _around(value["around"])}
-    return Terms(**{**value, **parts, "sweep": Sweep(**value.get("sweep", {}))})
+    return Terms(**{**value, **parts, "sweep": Sweep(**value["sweep"])})
 
 
 def _placement(value: Mapping[str, Any]) -> PlacementRule:

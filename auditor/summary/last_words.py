@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.identity import BookieId
-
-Ids: TypeAlias = npt.NDArray[np.int64]
-"""Ledger ids, ascending, each once."""
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
 """The columns of ANSWERS and READS that say which bookie said what of which ledger."""
@@ -71,7 +67,7 @@ def last_words(
         words.add(about.filter(pc.invert(late)))
         kept.append(about.filter(late))
     if kept:
-        words.add(_last(pa.Table.from_batches(kept)))
+        words.add(newest_words(pa.Table.from_batches(kept)))
     return words.result()
 
 
@@ -97,7 +93,7 @@ def probed_ledgers(
     return found
 
 
-def _last(rows: pa.Table) -> pa.Table:
+def newest_words(rows: pa.Table) -> pa.Table:
     """Return the row of the newest look of each (bookie, ledger)."""
     grouped = rows.sort_by("look").group_by(["bookie_id", "ledger_id"], use_threads=False)
     return grouped.aggregate([("status", "last")]).rename_columns(
@@ -136,7 +132,9 @@ class _Tally:
             bookie: len(np.union1d(_join_ids(self.listed.get(bookie, [])), ids))
             for bookie, ids in self.probed.items()
         }
-        unheard = {bookie: np.unique(_join_ids(parts)) for bookie, parts in self.unheard.items()}
+        unheard = {
+            bookie: distinct_numbers(_join_ids(parts)) for bookie, parts in self.unheard.items()
+        }
         return LastWords({**self.asked, **{bookie: n for bookie, n in read.items() if n}}, unheard)
 
 

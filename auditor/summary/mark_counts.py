@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.table_scan import TableScan
 from auditor.model.verdict import Exempt
-from auditor.summary.last_words import Ids
 
 Json = dict[str, Any]
 

@@ -107,7 +107,7 @@ def summarise(
     costs: Costs,
     findings: Sequence[str],
     previous: Previous,
-    copies: float = 0.0,
+    copies: float,
 ) -> Json:
     """Return summary.json of VERDICTS rows and lines of findings.jsonl. `copies` is as in
     `Series`.

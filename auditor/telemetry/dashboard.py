@@ -65,7 +65,8 @@ FIRST = (
         ((None, "orange"), (0.5, "green")),
     ),
     Panel(
-        "Ledgers that could be judged", "The rest is unknown or excused by a mark.",
+        "Coverage",
+        "Ledgers that carry no reason to be unknown and are not merely excused by a mark.",
         [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 5, 4,
         ((None, "red"), (0.95, "green")),
     ),
@@ -94,12 +95,14 @@ FINDINGS = (
 LEDGERS = (
     Panel("Ledgers by standing", "They add up to the ledgers listed.",
     [(_metric("last_run_ledgers"), "{{standing}}")]),
-    Panel("Why ledgers could not be judged", "By reason.",
+    Panel("Why ledgers could not be judged, or not in full", "By reason.",
     [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
     Panel("Under-replication marks", "By state; stale: every copy is there.",
     [(_metric("last_run_marks"), "{{state}}")]),
     Panel(
-        "Certainty", "Share of copies that were verified, and of ledgers that could be judged.",
+        "Certainty",
+        "Share of copies that were verified, and of ledgers without a reason to be unknown that are"
+        " not merely excused by a mark.",
         [(_metric("last_run_verified_copies_ratio"), "copies"),
         (_metric("last_run_coverage_ratio"), "ledgers")],
         unit="percentunit",

@@ -127,7 +127,7 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_indeterminate_ledgers",
-        "Ledgers that could not be judged, by reason (or reasons).", cluster,
+        "Ledgers that could not be judged, or not in full, by reason (or reasons).", cluster,
         [({"reason": r.value}, float(summary["indeterminate"].get(r.value, 0))) for r in Unknown],
     )  # fmt: skip
     yield _gauge(
@@ -135,8 +135,9 @@ def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         [({"reason": r.value}, float(summary["exempt"].get(r.value, 0))) for r in Exempt],
     )  # fmt: skip
     yield _gauge(
-        PREFIX + "last_run_coverage_ratio", "Share of ledgers that could be judged.", cluster,
-        [({}, float(summary["coverage"]))],
+        PREFIX + "last_run_coverage_ratio",
+        "Share of ledgers that carry no reason to be unknown and are not merely excused by a mark.",
+        cluster, [({}, float(summary["coverage"]))],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_oldest_underreplicated_seconds",
@@ -187,7 +188,8 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     verified = summary.get("verified_ratio")
     yield _gauge(
         PREFIX + "last_run_verified_copies_ratio",
-        "Share of the promised copies that were listed or read; NaN where none was promised.",
+        "Share of the copies in judged closed ledgers that were listed or read; NaN where"
+        " there is none.",
         cluster,
         [({}, nan if verified is None else float(verified))],
     )

@@ -4,7 +4,7 @@ ledgers. Read-only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from auditor.errors import MalformedMetadata
@@ -37,6 +37,26 @@ def topics_with_schemas(store: TopicStore) -> Iterator[tuple[TopicName, str]]:
     for path in level:
         _, _, tenant, namespace, name = path.split("/")
         yield TopicName(tenant, "", namespace, topic_paths.decode_name(name)), path
+
+
+def topics_with_schemas_only(
+    store: TopicStore, topics: Iterable[TopicName]
+) -> Iterator[tuple[TopicName, str | None]]:
+    """Yield each topic with schemas that none of `topics` shares, and why it cannot be read.
+
+    That is None where the znode has a name that Pulsar writes. Costs what `topics_with_schemas`
+    costs. Raises StoreUnavailable.
+    """
+    shared = {topic_paths.schema_path(topic) for topic in topics}
+    for topic, path in topics_with_schemas(store):
+        if path not in shared:
+            is_misnamed = topic_paths.schema_path(topic) != path
+            yield topic, misnamed_znode_sentence(path) if is_misnamed else None
+
+
+def misnamed_znode_sentence(path: str) -> str:
+    """Return the sentence on a znode whose name Pulsar does not write: its topic is not read."""
+    return f"znode {path} has a name that Pulsar does not write: what it references was not read"
 
 
 def partitions_in(store: TopicStore, namespace: str) -> Partitions:

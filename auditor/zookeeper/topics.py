@@ -109,7 +109,7 @@ class TopicStore:
         Such a znode cannot be read as the topic that its name decodes to. Raises StoreUnavailable.
         """
         paths = list(self.children([namespace]))
-        odd = [path for path in paths if not topic_paths.is_canonical(path)]
+        misnamed = [path for path in paths if not topic_paths.is_canonical(path)]
         return [
             *filter(
                 None,
@@ -117,7 +117,7 @@ class TopicStore:
                     topic_paths.topic_at, (path for path in paths if topic_paths.is_canonical(path))
                 ),
             )
-        ], odd
+        ], misnamed
 
     def is_there(self) -> bool:
         """Return whether there are topics still. Costs one list. Raises StoreUnavailable."""

@@ -102,7 +102,7 @@ def test_a_stored_run_is_rendered_whatever_stdout_can_carry(run_dir: Path, forma
     assert b"\\u8a71\\u984c" in done.stdout and done.stdout.isascii()
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "C"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("C", marks=pytest.mark.long)])
 @pytest.mark.parametrize("path", [*PATHS.values(), UNDECODABLE], ids=ascii)
 def test_a_usage_error_names_what_was_written(path: str, encoding: str):
     """The auditor and click write one sentence on stderr: exit 2."""
@@ -127,7 +127,10 @@ def test_a_directory_that_has_no_name_in_utf_8_is_a_usage_error():
     assert b"--output = 'x\\udcff'" in done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "C"])
+@pytest.mark.parametrize(
+    "encoding",
+    ["ascii", *(pytest.param(one, marks=pytest.mark.long) for one in ("latin-1", "C"))],
+)
 @pytest.mark.parametrize("log_format", ["console", "json"])
 def test_the_log_is_escaped_too(log_format: str, encoding: str):
     """No server listens at a metadata service with a non-ASCII root: exit 5, with the root in the

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from adapters.test_deploy_schedulers import systemd_analyze
 from support.deployed import DEPLOY, stub
 
@@ -17,6 +18,7 @@ from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 
 SERVICE = DEPLOY / "systemd/bookkeeper-lister.service"
 SIDECAR = DEPLOY / "kubernetes/lister-sidecar.yaml"
+VALUES = DEPLOY / "helm/pulsar-lister-values.yaml"
 IMAGE = DEPLOY / "docker/lister.Dockerfile"
 FLAGS = {
     setting.flag: setting.key
@@ -71,6 +73,20 @@ def test_the_sidecar_calls_the_lister_as_it_can_be_called() -> None:
     assert settings.ledger_dirs is not None
     mounted = re.findall(r"mountPath: (\S+)\n +readOnly: true", SIDECAR.read_text())
     assert list(settings.ledger_dirs) == mounted
+
+
+def test_the_values_for_pulsars_chart_have_the_same_container() -> None:
+    """It is an init container there, which Kubernetes runs beside the bookie if it is always
+    restarted.
+    """
+    pod = yaml.safe_load(SIDECAR.read_text())["spec"]["template"]["spec"]
+    values = yaml.safe_load(VALUES.read_text())
+    assert {
+        "bookkeeper": {
+            "initContainers": [one | {"restartPolicy": "Always"} for one in pod["containers"]],
+            "extraVolumes": pod["volumes"],
+        }
+    } == values
 
 
 def test_the_image_is_the_one_that_the_sidecar_names() -> None:

@@ -211,6 +211,7 @@ def test_an_audit_through_spark_submit_ends_with_its_own_code_and_report(cluster
 
 
 @pytest.mark.spark
+@pytest.mark.long
 @pytest.mark.timeout(WAIT_S + 60)
 def test_what_goes_wrong_keeps_its_code_through_spark_submit(cluster, tmp_path):
     """An invalid setting gives 2, an unreachable ZooKeeper 5: spark-submit returns both."""

@@ -87,7 +87,7 @@ def test_an_expired_session_costs_repeats_and_no_item(own_server: ZooKeeperProce
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("as_one", [True, False])
+@pytest.mark.parametrize("as_one", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_server_gone_for_good_leaves_items_that_say_so(
     own_server: ZooKeeperProcess, as_one: bool
 ) -> None:

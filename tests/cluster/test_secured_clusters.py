@@ -245,8 +245,17 @@ def test_one_bookie_without_tls_is_refused_and_the_others_are_audited(
     ), answers
 
 
-def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: Path) -> None:
-    """A whole audit on Spark in a process of its own, with a canary in each secret; the secrets
+@pytest.mark.parametrize(
+    "on_spark",
+    [
+        pytest.param("--ledgers-in-process-max", id="first look"),
+        pytest.param("--suspects-in-process-max", id="all looks", marks=pytest.mark.long),
+    ],
+)
+def test_no_secret_is_written_or_shown_anywhere(
+    with_logins: Secured, tmp_path: Path, on_spark: str
+) -> None:
+    """A run on Spark in a process of its own, with a canary in each secret; the secrets
     come from a file, a variable, a command and a client's JAAS file.
     """
     spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
@@ -279,7 +288,7 @@ def test_no_secret_is_written_or_shown_anywhere(with_logins: Secured, tmp_path: 
                 str(output),
                 "--verbose",
             ),
-            *("--suspects-in-process-max", "0"),
+            *(on_spark, "0"),
             *flags(settings),
             AUDITOR_ZOOKEEPER_SASL_PASSWORD=ZOOKEEPER_PASSWORD,
             SPARK_CONF_DIR=str(spark_conf),

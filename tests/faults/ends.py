@@ -11,8 +11,10 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from faults.processes import parent
 from faults.scene import ALL, Act
 from support.started_command import Started, in_session
 
@@ -66,9 +68,10 @@ class LivesPlan:
 
 
 def jvm_of(command: Started) -> int:
-    """Return the JVM of a run."""
+    """Return the JVM of a run. A process that it is about to start has its name for a moment."""
     processes = [line.split() for line in in_session(command.pid)]
-    (pid,) = [int(words[0]) for words in processes if words[1].endswith("/java")]
+    java = {int(words[0]) for words in processes if words[1:] and words[1].endswith("/java")}
+    (pid,) = [pid for pid in java if parent(pid) not in java]
     return pid
 
 
@@ -105,7 +108,8 @@ def _fill_disk(act: Act, command: Started) -> None:
     already open are limited, too.
     """
     for line in in_session(command.pid):
-        resource.prlimit(int(line.split()[0]), resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
+        with suppress(ProcessLookupError):  # it ended meanwhile
+            resource.prlimit(int(line.split()[0]), resource.RLIMIT_FSIZE, (FULL_BYTES, FULL_BYTES))
 
 
 def _lose_zookeeper(act: Act, command: Started) -> None:

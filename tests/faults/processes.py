@@ -28,9 +28,12 @@ def spark_worker_of(local_port: int) -> int:
     return pid
 
 
-def parent(pid: int) -> int:
-    """Return the process that started this one."""
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+def parent(pid: int) -> int | None:
+    """Return the process that started this one, None if this one has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
 
 
 def command(pid: int) -> str:

@@ -84,8 +84,9 @@ class Play:
         """Run one life to its end; return the command that resumes the run."""
         command = self._started(words, processes)
         self._await(end, command)
-        assert end.code == command.ended(ENDS_WITHIN_S), command.said()
+        code = command.ended(ENDS_WITHIN_S)
         assert [] == self.act.log.errors, self.act.log.errors
+        assert end.code == code, command.said()
         words = self._resumes(end, command.said())
         if end.leaves_jvm:
             self._refused(words, processes)

@@ -432,9 +432,8 @@ def empty_summary() -> dict[str, object]:
     flags = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
     run = RunFacts("r", facts, moment, moment, {}, "warning", True, **flags, terms=terms)
-    counted = summarise(
-        run, scan_rows(VERDICTS.empty_table()), [], Costs(0, 0, 0, 0, 0, 0, 0, 0), [], NO_PREVIOUS
-    )
+    nothing, no_costs = scan_rows(VERDICTS.empty_table()), Costs(0, 0, 0, 0, 0, 0, 0, 0)
+    counted = summarise(run, nothing, [], no_costs, [], NO_PREVIOUS, 0.0)
     history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
     return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json() | history
 

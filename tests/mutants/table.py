@@ -692,7 +692,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return self.suspects_max > 0 and current_thread() is main_thread()",
         "return self.suspects_max > 0",
         (
-            "tests/unit/suspects/test_suspects_by_size.py::test_in_another_thread_than_the_main_one_spark_does_it",
+            "tests/unit/suspects/test_suspects_by_size.py::test_spark_does_the_stages_of_other_threads_than_the_main_one",
         ),
     ),
     Mutant(
@@ -762,7 +762,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "        return 1\n",
         "        return 3 if incomplete else 1\n",
         (
-            "tests/unit/summary/test_summary_run_summary.py::test_a_finding_goes_before_what_could_not_be_judged",
+            "tests/unit/summary/test_summary_run_summary.py::test_a_finding_decides_the_code_before_an_incomplete_run",
         ),
     ),
     Mutant(
@@ -780,7 +780,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "    if fault:\n        return OUTCOME_FAULT\n",
         "",
         (
-            "tests/unit/summary/test_summary_run_summary.py::test_a_fault_of_ours_goes_before_all_else",
+            "tests/unit/summary/test_summary_run_summary.py::test_a_fault_of_the_auditor_decides_before_all_else",
         ),
     ),
     Mutant(
@@ -790,7 +790,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "LEDGER_LOOKS_MIN = 2",
         "LEDGER_LOOKS_MIN = 1",
         (
-            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
+            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does",
         ),
     ),
     Mutant(
@@ -810,7 +810,7 @@ MUTANTS: tuple[Mutant, ...] = (
         '(pc.field("status_last") == RecordStatus.FOUND.value) & still',
         'pc.field("status_last") == RecordStatus.FOUND.value',
         (
-            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still",
+            "tests/unit/summary/cluster/test_summary_bookies.py::test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does",
         ),
     ),
     Mutant(
@@ -830,7 +830,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)]",
         "lists.select(REQUESTED.names",
         (
-            "tests/unit/summary/cluster/test_summary_refusal_counts.py::test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail",
+            "tests/unit/summary/cluster/test_summary_refusal_counts.py::test_a_bookie_with_one_read_that_ended_otherwise_does_not_fail",
         ),
     ),
     Mutant(
@@ -925,9 +925,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "run/conclusion.py",
         'run.read_table("evidence/listing", LISTING)["ledger_id"]',
         'verdicts.table(["ledger_id"])["ledger_id"]',
-        (
-            "tests/unit/run/test_run_conclusion.py::test_a_ledger_without_a_verdict_is_no_conclusion",
-        ),
+        ("tests/unit/run/test_run_conclusion.py::test_ledgers_and_verdicts_must_add_up",),
     ),
     Mutant(
         "a finding is new in every run that has it",
@@ -1402,7 +1400,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "return not self.is_elsewhere and self.entries != 0",
         "return self.entries != 0",
         (
-            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_an_absence_that_is_not_a_loss_is_not_a_finding",
         ),
     ),
     Mutant(
@@ -1462,7 +1460,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "for key in first.keys() & again.keys()",
         "for key in again.keys()",
         (
-            "tests/unit/summary/references/test_summary_reference_findings.py::test_what_is_no_loss_is_no_finding",
+            "tests/unit/summary/references/test_summary_reference_findings.py::test_an_absence_that_is_not_a_loss_is_not_a_finding",
         ),
     ),
     Mutant(

@@ -34,6 +34,7 @@ from records import is_fresh, read_record
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 SURVIVORS = HERE / "survivors.toml"
+"""The explanations of survivors."""
 CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
 """What is kept between two runs."""
 COPIED = ("auditor", "tests", "proto", "pyproject.toml")
@@ -51,7 +52,7 @@ ON_TRIAL = (
     "auditor/lister",
     "auditor/zookeeper",
 )
-"""The explanations of survivors."""
+"""Modules and packages, in the order in which they are tried."""
 STORIES = (
     "tests/unit/judging/test_judging_settle.py",
     "tests/unit/judging/test_judging_newest_state.py",
@@ -87,6 +88,14 @@ TESTS = {
         "tests/unit/first_checker/test_first_checker_topic_uses.py",
         "tests/unit/first_checker/test_first_checker_references.py",
         *REFERENCES,
+    ),
+    "auditor/second_checker/unknown_references.py": (
+        "tests/unit/second_checker/test_second_checker_unknown_references.py",
+        "tests/unit/summary/references/test_summary_unknown_reference_check.py",
+        *REFERENCES,
+    ),
+    "auditor/second_checker/fact_comparison.py": (
+        "tests/unit/second_checker/test_second_checker_fact_comparison.py",
     ),
     "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
@@ -236,6 +245,7 @@ WITH_THREADS = (
     "tests/unit/lister/test_lister_location_runs.py",
     "tests/unit/lister/test_lister_reader_process.py",
     "tests/unit/lister/test_lister_server.py",
+    "tests/unit/lister/test_lister_tls.py",
 )
 """Tests on RocksDB, whose threads a fork does not copy. They are watched in a child, so that each
 child starts its own threads.

@@ -24,6 +24,7 @@ from support.falsehoods import (
     OF_SAMPLES,
     SECOND,
 )
+from support.quick_forms import few_or_all, one_in
 from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
@@ -43,7 +44,7 @@ from auditor.second_checker.fact_comparison import facts_compared
 from auditor.second_checker.placement import adherence as tried
 from auditor.second_checker.placement import placement_facts
 
-SWARM = 2_000
+SWARM, FEW = 2_000, 600
 PLANT_SWARM = 2_000
 """Stories in which a planted bug must show; the rarest one shows in the 1,770th."""
 TELLING = (1_769, 873, 454, 362, 351, 169)
@@ -160,34 +161,41 @@ def left_open(story: Story) -> Story:
     return replace(story, states=states, more_terms={**story.more_terms, "stuck_after_ms": 10_000})
 
 
-def test_both_checkers_agree_on_every_story() -> None:
+@pytest.mark.parametrize("count", few_or_all(FEW, SWARM))
+def test_both_checkers_agree_on_every_story(count: int) -> None:
     """There is no difference on the final verdict of any story, whatever its ledger and its
     bookies.
     """
-    assert {} == disagreements(stories(SWARM))
+    assert {} == disagreements(stories(count))
 
 
-def test_both_checkers_agree_on_copies_that_are_doubted() -> None:
+@pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))
+def test_both_checkers_agree_on_copies_that_are_doubted(count: int) -> None:
     """Lists, digests and reads of a copy differ from look to look."""
-    assert {} == disagreements(with_doubts(story) for story in stories(SWARM // 4))
+    assert {} == disagreements(with_doubts(story) for story in stories(count))
 
 
-def test_both_checkers_agree_on_placement_and_on_lost_entries_searched_elsewhere() -> None:
+@pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))
+def test_both_checkers_agree_on_placement_and_on_lost_entries_searched_elsewhere(
+    count: int,
+) -> None:
     """This holds under each policy, by assigned location and in Java mode, with bookies without a
     location.
     """
-    assert {} == disagreements(with_placement(story) for story in stories(SWARM // 4))
+    assert {} == disagreements(with_placement(story) for story in stories(count))
 
 
-def test_both_checkers_agree_on_ledgers_left_open() -> None:
+@pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))
+def test_both_checkers_agree_on_ledgers_left_open(count: int) -> None:
     """A ledger that is open or in recovery for too long is a remark to both."""
-    assert {} == disagreements(map(left_open, stories(SWARM // 4)))
+    assert {} == disagreements(map(left_open, stories(count)))
 
 
-def test_ensembles_are_placed_alike_by_both_checkers() -> None:
+@pytest.mark.parametrize("count", few_or_all(FEW, SWARM))
+def test_ensembles_are_placed_alike_by_both_checkers(count: int) -> None:
     """The second checker tries all places, and the first one has them in closed form."""
     wrong, judged = [], Counter[Adherence | None]()
-    for seed in range(SWARM):
+    for seed in range(count):
         one = placement_story(seed)
         for rule in (one.rule, replace(one.rule, java_compatible=True)):
             judged.update(
@@ -198,8 +206,8 @@ def test_ensembles_are_placed_alike_by_both_checkers() -> None:
             if second in (Adherence.FAIL, Adherence.SOFT):
                 wrong += [(seed, rule.java_compatible, said) for said in _on_write_sets(one, rule)]
     assert [] == wrong
-    assert all(judged[one] > SWARM // 100 for one in Adherence), judged
-    assert judged[None] < SWARM // 2, judged
+    assert all(judged[one] > count // 100 for one in Adherence), judged
+    assert judged[None] < count // 2, judged
 
 
 def _first(one: PlacementStory, rule: PlacementRule) -> Judged:
@@ -232,7 +240,7 @@ The entry-by-entry law of test_properties_coverage.py finds them, because it has
 """
 
 
-@pytest.mark.parametrize("bug", sorted(PLANTED.keys() - ASKED_TOO_LITTLE.keys()))
+@pytest.mark.parametrize("bug", one_in(5, sorted(PLANTED.keys() - ASKED_TOO_LITTLE.keys())))
 def test_the_second_checker_differs_where_the_first_has_a_bug(
     bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,7 +299,7 @@ def first_contradiction() -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("checker", [FIRST, SECOND], ids=["first", "second"])
-@pytest.mark.parametrize("name", sorted(SHOWN))
+@pytest.mark.parametrize("name", one_in(5, sorted(SHOWN)))
 def test_a_false_fact_of_one_checker_is_contradicted(
     name: str, checker: dict[type, tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -355,7 +363,7 @@ IN_THE_SECOND: dict[str, Plant] = {
 }
 
 
-@pytest.mark.parametrize("bug", IN_THE_SECOND)
+@pytest.mark.parametrize("bug", one_in(5, IN_THE_SECOND))
 def test_the_second_checker_differs_where_it_has_a_bug_itself(
     bug: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,8 +64,8 @@ def test_the_summary_says_what_was_read_instead_of_listed(cluster: SandboxCluste
         (Kind(f["kind"]), f["assurance"]) for f in outcome.findings
     ]
     said = (
-        "1 of 3 bookies gave no list of entries (as with DbLedgerStorage): 10 ledgers were"
-        " judged by reading 50 of their entries, 30"
+        "1 of 3 bookies gave no list of entries (as with DbLedgerStorage): 50 entries were"
+        " read there instead, 30 of them drawn at random"
     )
     assert said in flat(outcome)
     assert outcome.run_dir is not None
@@ -134,7 +134,7 @@ def test_without_probing_the_first_screen_says_what_is_not_judged(
         outcome.summary["assurance"]["missing_bound"],
     )
     assert (
-        "10 ledgers are not judged on their account, because probing is off; --probe-entries 3"
+        "10 ledgers are not judged, or not in full, on their account, because probing is off;"
         in flat(outcome)
     )
 
@@ -154,8 +154,8 @@ def test_single_ledgers_say_what_their_verdict_rests_on(cluster: SandboxCluster)
         audit_ledgers(cluster, [1], probe_entries=str(PROBES), rpc_timeout="1s", format="text")
     )
     assert (
-        "1 bookie gave no list of entries (as with DbLedgerStorage): 1 ledger was judged by"
-        " reading 5 of their entries" in said
+        "1 bookie gave no list of entries (as with DbLedgerStorage): 5 entries were read there"
+        " instead, 3 of them drawn at random" in said
     )
     assert (
         "assurance: probed" in said

@@ -120,7 +120,11 @@ PLANTS = {
     "a record is doubled": ("read_ledgers", "evidence/ledgers", doubled(3)),
     "an answer is doubled": ("ask_lists", "evidence/answers", doubled(3)),
 }
-BY_SPARK = ("a step is lost", "a record is doubled", "an answer is doubled")
+BY_SPARK = (
+    pytest.param("a step is lost", marks=pytest.mark.long),
+    "a record is doubled",
+    "an answer is doubled",
+)
 """One change of each table that Spark writes."""
 OF_THE_VIOLATED = {
     "the violated verdict is lost": ("commit", "verdicts", dropped(VIOLATED)),

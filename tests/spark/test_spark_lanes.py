@@ -218,6 +218,7 @@ WORKS = {
 """What each stage does in its tasks."""
 
 
+@pytest.mark.long
 def test_tasks_that_are_killed_are_done_again_and_count_once(
     cluster: SandboxCluster,
     undisturbed: Undisturbed,

@@ -28,8 +28,9 @@ from auditor.spark.source_options import (
     source_options,
 )
 from auditor.spark.store import spark_type
+from auditor.wire.managed_ledger import encode_schemas
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.wire.topic_paths import parse_topic, topic_path
+from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.spark
@@ -62,8 +63,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def _put_topics(cluster: SandboxCluster) -> None:
-    """Write a topic with everything, one named as before Pulsar 2.0, and one that cannot be
-    decoded.
+    """Write a topic with everything, one named as before Pulsar 2.0, one that cannot be decoded,
+    and two that only have schemas: one of them under a name that Pulsar does not write.
     """
     cursor, schema = Cursor(OPEN, Position(CLOSED, 3)), SchemaVersion(0, Position(CLOSED, 0))
     ledgers = [closed(77, offloaded=True, deleted=True), DataLedger(78), closed(MARKED)]
@@ -71,6 +72,8 @@ def _put_topics(cluster: SandboxCluster) -> None:
     put_topic(cluster.set_raw, "persistent://acme/eu/shop/old", [closed(CLOSED)])
     cluster.set_raw(topic_path(parse_topic("acme/shop/orders")) + "/odd", b"\xff")
     cluster.set_raw(topic_path(parse_topic("other/x/worse")), b"\xff")
+    cluster.set_raw(schema_path(parse_topic("idle/x/registered")), encode_schemas((schema,)))
+    cluster.set_raw("/schemas/idle/x/%zz", encode_schemas((schema,)))
 
 
 @pytest.fixture
@@ -207,8 +210,8 @@ def test_underreplicated_are_the_marked(load):
 
 
 def test_topics_are_the_ledgers_they_reference(load):
-    """They have data, cursors and schemas of every namespace; what cannot be read is a row that
-    says so.
+    """They have data, cursors and schemas of every namespace, also of topics without ledgers; what
+    cannot be read is a row that says so.
     """
     rows = load("topics").collect()
     references = {
@@ -229,16 +232,20 @@ def test_topics_are_the_ledgers_they_reference(load):
         (orders, None, None, None, None, None),
         (old, "data", None, CLOSED, 10, False),
         (worse, None, None, None, None, None),
+        ("persistent://idle/x/registered", "schema", None, CLOSED, None, None),
+        ("persistent://idle/x/%zz", None, None, None, None, None),
     } == references
-    assert 8 == len(rows)
-    assert [True, True] == ["cannot be decoded" in r["problem"] for r in rows if r["role"] is None]
+    assert 10 == len(rows)
+    problems = [row["problem"] for row in rows if row["role"] is None]
+    assert 2 == sum("cannot be decoded" in problem for problem in problems)
+    assert 1 == sum("a name that Pulsar does not write" in problem for problem in problems)
 
 
 @pytest.mark.parametrize(("readers", "partitions"), [("1", 1), ("2", 2), ("8", 3)])
 def test_namespaces_are_dealt_to_so_many_readers(load, readers, partitions):
     """There are never more than namespaces; every topic is read once."""
     topics = load("topics", readers=readers)
-    assert (partitions, 8) == (topics.rdd.getNumPartitions(), topics.count())
+    assert (partitions, 10) == (topics.rdd.getNumPartitions(), topics.count())
 
 
 def test_topics_may_lie_elsewhere(load, cluster):

@@ -29,6 +29,7 @@ from support.model.plants import (
 )
 from support.model.spark import each_through_spark, end_through_spark, through_spark
 from support.model.truth import Truth
+from support.quick_forms import one_in
 
 from auditor.summary import mark_counts
 
@@ -124,7 +125,7 @@ def test_what_a_run_says_beside_the_ledgers_is_true(run: SparkRun):
     assert run.outcome.summary["marks"]["stale"] == len(run.outcome.summary["bookies_renamed"]) == 1
 
 
-@pytest.mark.parametrize("name", OF_RUNS)
+@pytest.mark.parametrize("name", one_in(5, OF_RUNS))
 def test_a_false_fact_of_a_run_contradicts_the_truth(
     run: SparkRun, name: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -164,15 +165,8 @@ def test_runs_that_go_on_in_a_drawn_history_are_right(
         through_spark(cluster, lines, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
-        pytest.param("cut 3 half", marks=pytest.mark.long),
-        "cut 8 unrecorded",
-        pytest.param("cut 15 written", marks=pytest.mark.long),
-        pytest.param("cut 22 half", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("cut", ["cut 3 half", "cut 8 unrecorded", "cut 15 written", "cut 22 half"])
 def test_a_run_that_went_on_is_right_though_the_cluster_changed(
     spark: object, cluster: Cluster, tmp_path: Path, cut: str
 ):

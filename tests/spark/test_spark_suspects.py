@@ -186,10 +186,11 @@ class CutDown(BaseException):
 
 
 @pytest.mark.parametrize(
-    "first",
+    ("first", "cuts"),
     [
-        pytest.param(ON_SPARK, id="spark"),
-        pytest.param(IN_PROCESS, id="in process", marks=pytest.mark.long),
+        pytest.param(ON_SPARK, CUTS[1::4], id="spark first, two cuts"),
+        pytest.param(ON_SPARK, CUTS, id="spark first", marks=pytest.mark.long),
+        pytest.param(IN_PROCESS, CUTS, id="in process first", marks=pytest.mark.long),
     ],
 )
 def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
@@ -198,11 +199,12 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     first: Mapping[str, str],
+    cuts: Sequence[str],
 ):
     """Each of its lives continues in the other way than the one before, and nothing is lost or
     asked twice.
     """
-    left = list(CUTS)
+    left = list(cuts)
     once = Journal.run_once
 
     def cut_down(
@@ -219,19 +221,22 @@ def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(
 
     monkeypatch.setattr(Journal, "run_once", cut_down)
     more: dict[str, object] = {}
-    for life in range(len(CUTS) + 1):
+    for life in range(len(cuts) + 1):
         way = first if life % 2 == 0 else ON_SPARK if first is IN_PROCESS else IN_PROCESS
         try:
             outcome = accounted(audited(cluster, tmp_path, way, **more))
         except CutDown:
             more = {"resume": RUN_ID}
     assert [] == left
-    assert len(CUTS) == len(outcome.summary["resumed_at"])
+    assert len(cuts) == len(outcome.summary["resumed_at"])
     assert evidence(on_spark) == evidence(outcome)
     assert findings(on_spark) == findings(outcome)
 
 
-@pytest.mark.parametrize(("suspects_max", "expected"), [(0, set()), (1, {1, 2, 3})])
+@pytest.mark.parametrize(
+    ("suspects_max", "expected"),
+    [pytest.param(0, set(), marks=pytest.mark.long), (1, {1, 2, 3})],
+)
 def test_no_spark_job_is_started_for_so_few_suspects(
     spark: object,
     tmp_path: Path,

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from auditor.evidence.ids import Ids
 from auditor.model.finding import Kind
 from auditor.summary.causes.candidates import Chosen
 from auditor.summary.causes.choosing import Backgrounds, choose
 from auditor.summary.causes.hits import Hits, Via
 from auditor.summary.causes.periods import Births
 from auditor.summary.causes.touches import Touches
-from auditor.summary.last_words import Ids
 
 BELOW, MARKED = Kind.ENTRY_BELOW_WRITE_QUORUM.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value
 FAILED, MALFORMED = Kind.PLACEMENT_FAILED.value, Kind.METADATA_MALFORMED.value

@@ -27,7 +27,7 @@ SAME = (
     "list_of_a_later_segment_with_a_hole",
     "list_of_a_single_entry",
     "list_whose_last_entry_begins_an_index_page",
-    "list_of_120_000_runs_comes_in_one_frame",
+    "list_of_50_000_runs_comes_in_one_frame",
     "list_of_the_largest_ledger_id",
     "bookie_info_gives_the_fields_of_the_mask_and_no_others",
     "bookie_info_has_a_disk_that_is_not_overfull",

@@ -139,7 +139,7 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
 
 def margin_of(name: str) -> MarginSeen:
     """Return the margin of a cluster in which one bookie holds last copies, with a location."""
-    basis = MarginBasis("r", "2026-01-01T03:00:00Z", 60.0, False, False, 90, 2, 8, 80)
+    basis = MarginBasis("r", "2026-01-01T03:00:00Z", 60.0, False, False, 90, 2, 8, 0, 80)
     some = {f"{name}-3": 4, f"{name}-9": 1}
     losses = Losses(Sort(4, (1, 2, 3, 4)), Sort(0, ()), Sort(9, (1, 2)), Sort(1, (5,)))
     exposure = Exposure(some, {f"{name}-9": 2}, {f"{name}-3": 1_400}, {})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, REFERENCES
 
 LARGE = frozenset(
     {"evidence/answers", "evidence/ledgers", "evidence/listing_again", "evidence/reads"}
@@ -35,7 +35,8 @@ class Tables:
         self, name: str, schema: pa.Schema, keep: Any = None, columns: list[str] | None = None
     ) -> pa.Table:
         assert keep is not None or name not in LARGE, f"all of {name} is held at once"
-        is_of_few, is_wide = "is_in(ledger_id" in str(keep), schema in (ANSWERS, LEDGERS, READS)
+        is_of_few = f"is_in({'topic' if schema is REFERENCES else 'ledger_id'}" in str(keep)
+        is_wide = schema in (ANSWERS, LEDGERS, READS, REFERENCES)
         assert columns is not None or is_of_few or not is_wide, f"every column of {name} is held"
         return _kept(self._rows(name, schema), keep).select(columns or schema.names)
 
@@ -69,4 +70,4 @@ def _kept(rows: pa.Table, keep: Any) -> pa.Table:
     """Return the rows that `keep` keeps. Scanning a dataset would start threads for each of these
     small tables.
     """
-    return rows if keep is None else rows.filter(keep)
+    return rows if keep is None or not rows.num_rows else rows.filter(keep)

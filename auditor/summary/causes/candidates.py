@@ -10,10 +10,10 @@ from enum import StrEnum
 import numpy as np
 import numpy.typing as npt
 
+from auditor.evidence.ids import Ids
 from auditor.model.identity import BookieId
 from auditor.summary.causes.contrast import CAUSE_LEDGERS_MIN, Contrast
 from auditor.summary.causes.periods import Period
-from auditor.summary.last_words import Ids
 
 
 class CauseKind(StrEnum):

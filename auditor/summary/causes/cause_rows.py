@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.evidence.ids import Ids
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import Family
@@ -18,7 +19,6 @@ from auditor.summary.causes.candidates import Candidate, CauseKind, Chosen
 from auditor.summary.causes.choosing import CAUSES_MAX
 from auditor.summary.causes.contrast import Contrast, percent
 from auditor.summary.causes.hits import UNJUDGED, VIAS, Hits, Via, family_of, union
-from auditor.summary.last_words import Ids
 
 SLUG_CHARS_MAX = 60
 """Maximum number of characters of a subject in a file name."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from auditor.evidence.ids import Ids
 from auditor.model.finding import Family
 from auditor.model.identity import BookieId
 from auditor.summary.causes.candidates import Candidate, CauseKind, Chosen, Unexplained
@@ -20,7 +21,6 @@ from auditor.summary.causes.contrast import CAUSE_LEDGERS_MIN, Contrast, Group, 
 from auditor.summary.causes.hits import UNJUDGED, VIAS, Hits, union
 from auditor.summary.causes.periods import Births, Period, find_period
 from auditor.summary.causes.touches import Touches
-from auditor.summary.last_words import Ids
 
 CAUSES_MAX = 10
 """Maximum number of causes that are shown and get a file. Nobody reads more than a screenful, so

@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.table_scan import TableScan
 from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Unknown
 from auditor.summary.causes.hits import Hits, Via
 from auditor.summary.causes.periods import Births
-from auditor.summary.last_words import Ids, by_word
+from auditor.summary.last_words import by_word
 
 SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)
 """Reasons that blame a bookie as a whole for what is unknown."""
@@ -96,7 +97,7 @@ class Clues:
             verdicts
         )
         # If a run died after one look, a ledger without findings may still have `lacks`.
-        hit = np.unique(np.concatenate([_ids(()), *by_kind.values()]))
+        hit = distinct_numbers(np.concatenate([_ids(()), *by_kind.values()]))
         known = {bookie: np.intersect1d(ids, hit) for bookie, ids in lacking.items()}
         via: dict[Via, Mapping[BookieId, Ids]] = {
             Via.LACKING: _unite(_all_ids(self.missing_on), _without_empty(known)),
@@ -104,7 +105,7 @@ class Clues:
             Via.MARKED: _of_each(marks, "missing_replicas"),
             Via.MISPLACED: _all_ids(self.failing),
         }
-        found = {holder: np.unique(ids) for holder, ids in by_word(*_where(marks, "holder"))}
+        found = {holder: distinct_numbers(ids) for holder, ids in by_word(*_where(marks, "holder"))}
         beside = {
             holder: np.setdiff1d(ids, marks["ledger_id"].to_numpy())
             for holder, ids in locked.items()
@@ -242,4 +243,4 @@ def _without_empty(by_name: Mapping[str, Ids]) -> dict[str, Ids]:
 
 def _ids(ledgers: Iterable[LedgerId]) -> Ids:
     """Return the ids ascending, each once."""
-    return np.unique(np.fromiter(ledgers, np.int64))
+    return distinct_numbers(np.fromiter(ledgers, np.int64))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -34,7 +35,7 @@ from auditor.summary.causes.clues import (
 from auditor.summary.causes.touches import TOUCHING, count_touches
 from auditor.summary.cluster.bookies import IS_MARKED
 from auditor.summary.cluster.content import contents, lacking_by_bookie, lacks_of
-from auditor.summary.last_words import SPOKEN, Ids, LastWords, last_words, probed_ledgers
+from auditor.summary.last_words import SPOKEN, LastWords, last_words, probed_ledgers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from enum import StrEnum
 
 import numpy as np
 
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.model.finding import CATALOGUE, Family
 from auditor.model.identity import BookieId
-from auditor.summary.last_words import Ids
 
 UNJUDGED = "unjudged"
 """The family of ledgers that a bookie's silence left unjudged: they have a reason, no finding."""
@@ -88,4 +88,4 @@ def family_of(word: str) -> str:
 def union(parts: Iterable[Ids]) -> Ids:
     """Return the ledgers of all parts, ascending, each once."""
     kept = list(parts)
-    return np.unique(np.concatenate(kept)) if kept else np.empty(0, np.int64)
+    return distinct_numbers(np.concatenate(kept)) if kept else np.empty(0, np.int64)

@@ -13,8 +13,8 @@ from math import comb
 import numpy as np
 import numpy.typing as npt
 
+from auditor.evidence.ids import Ids
 from auditor.summary.causes.contrast import CONTRAST_MIN, Contrast, compare
-from auditor.summary.last_words import Ids
 from auditor.witness.phrases import moment
 
 PERIOD_SHARE_MIN = 0.75

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.model.identity import BookieId
-from auditor.summary.last_words import Ids
 
 TOUCHING = ["ledger_id", "look", "segments"]
 """The columns of LEDGERS that say which bookies a ledger names."""
@@ -47,7 +47,7 @@ class Touches:
     def affected_naming(self, bookies: Iterable[BookieId]) -> Ids:
         """Return the affected ledgers that name any of these bookies."""
         parts = [self.named[bookie] for bookie in bookies if bookie in self.named]
-        return np.unique(np.concatenate([_NONE, *parts]))
+        return distinct_numbers(np.concatenate([_NONE, *parts]))
 
 
 def count_touches(
@@ -83,10 +83,10 @@ class _Tally:
         self.ledgers += rows.num_rows
         ensembles = pc.struct_field(pc.list_flatten(rows["segments"]), "ensemble")
         place = pc.list_parent_indices(rows["segments"]).take(pc.list_parent_indices(ensembles))
-        place, bookie = _distinct(place.to_numpy(), self._numbers(pc.list_flatten(ensembles)))
+        place, bookie = _distinct_pairs(place.to_numpy(), self._numbers(pc.list_flatten(ensembles)))
         self.per_bookie = _plus(self.per_bookie, bookie)
         rack = np.array(self.rack_of, np.int64)[bookie]
-        self.per_rack = _plus(self.per_rack, _distinct(place[rack >= 0], rack[rack >= 0])[1])
+        self.per_rack = _plus(self.per_rack, _distinct_pairs(place[rack >= 0], rack[rack >= 0])[1])
         ids = rows["ledger_id"].to_numpy()[place]
         is_affected = np.isin(ids, self.affected)
         self.pairs.append((ids[is_affected], bookie[is_affected]))
@@ -119,17 +119,17 @@ class _Tally:
             dict(zip(self.bookies, self.per_bookie.tolist(), strict=True)),
             dict(zip(self.racks, self.per_rack.tolist(), strict=True)),
             {
-                bookie: np.unique(part)
+                bookie: distinct_numbers(part)
                 for bookie, part in zip(self.bookies, parts, strict=True)
                 if len(part)
             },
         )
 
 
-def _distinct(places: _Ints, numbers: _Ints) -> tuple[_Ints, _Ints]:
+def _distinct_pairs(places: _Ints, numbers: _Ints) -> tuple[_Ints, _Ints]:
     """Return each (place, number) once: several segments of a ledger may name the same bookie."""
     width = int(numbers.max(initial=0)) + 1
-    keys = np.unique(places.astype(np.int64) * width + numbers)
+    keys = distinct_numbers(places.astype(np.int64) * width + numbers)
     return keys // width, keys % width
 
 

@@ -193,7 +193,7 @@ def _direction(
         return (Change.STILL if change else Change.WORSE), more
     if is_sample:
         return Change.STILL, _NO_BETTER_BY_SAMPLE if change else ""
-    why = why_no_better(subjects, later) if change else ""
+    why = why_no_better(subjects, before.kind, later) if change else ""
     return (Change.BETTER if change and not why else Change.STILL), why
 
 

@@ -159,9 +159,10 @@ def keep_compared(finding: Mapping[str, Any]) -> Json:
     kept = {name: finding.get(name) for name in COMPARED}
     segment = finding.get("segment")
     kept["segment"] = segment and {"first_entry_id": segment["first_entry_id"]}
-    # Only findings on the cluster have their extent among their facts.
+    # Findings on the cluster have their extent among their facts, ENTRY_CORRUPT its copies.
     is_on_cluster = finding["ledger_id"] is None and finding["bookie_id"] is None
-    return kept | ({"facts": finding["facts"]} if is_on_cluster else {})
+    needs_facts = is_on_cluster or finding["kind"] == Kind.ENTRY_CORRUPT
+    return kept | ({"facts": finding.get("facts")} if needs_facts else {})
 
 
 def key_of(finding: Mapping[str, Any]) -> tuple[Subjects, EntryId | None]:

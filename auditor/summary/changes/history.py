@@ -19,6 +19,7 @@ from auditor.summary.changes.earlier_run import EarlierRun, Sighting, key_of
 from auditor.summary.changes.rechecks import (
     Judged,
     Subjects,
+    differs,
     setting_of,
     subjects_of,
     why_unchecked,
@@ -160,8 +161,8 @@ def _is_counted_before(one: Sighting, now: Judged) -> bool:
     the finding.
     """
     name = setting_of(Kind(one.finding["kind"]))
-    differs = name is not None and one.setting != now.terms.get(name)
-    return one.runs_unchecked > 0 and (one.is_gone or differs)
+    is_other = name is not None and differs(name, one.setting, now.terms.get(name))
+    return one.runs_unchecked > 0 and (one.is_gone or is_other)
 
 
 def _changes(

@@ -5,29 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from auditor.evidence.run_directory import Place
 from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import LISTED_BY_LISTER, Greeting
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.summary.about import About
-from auditor.summary.changes.rechecks import Judged, Row
+from auditor.summary.changes.asked_again import ledgers_reread, why_content_unknown
+from auditor.summary.changes.rechecks import POPULATION_DROP, Judged, Row
 
 HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
 """The greetings of bookies that answer."""
 
 
 def judged_run(
+    run: Place | None,
     about: About,
     summary: Mapping[str, Any],
     verdicts: TableScan,
     records: Iterable[BookieRecord],
-    ledgers: Sequence[LedgerId],
+    others: Sequence[Mapping[str, Any]],
 ) -> Judged:
-    """Return what a run knows of these ledgers, of its bookies, and of the cluster.
+    """Return what a run knows of its bookies, of the cluster, and of the subjects of `others`, the
+    findings of the other run.
 
-    Raises OutputError if the verdicts cannot be read.
+    `run` None: what this run asked again is not looked for, as in the earlier of two runs.
+    Raises OutputError if the verdicts or the evidence cannot be read.
     """
     references = summary.get("references") or {}
+    ledgers = {one["ledger_id"] for one in others if one["ledger_id"] is not None}
+    corrupt = [one for one in others if one["kind"] == Kind.ENTRY_CORRUPT]
+    emptied = {one["bookie_id"] for one in others if one["kind"] == Kind.BOOKIE_LOST_CONTENT}
     last = {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
     baseline = about.previous_population
     return Judged(
@@ -36,7 +45,7 @@ def judged_run(
         are_references_known=bool(references)
         and not references["unreadable"]
         and not references["unknown"],
-        rows=_rows(verdicts, sorted(set(ledgers))),
+        rows=_rows(verdicts, sorted(ledgers)),
         bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
         listers=frozenset(
             one.bookie_id
@@ -46,13 +55,19 @@ def judged_run(
         maintenance=about.terms.around.maintenance,
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
+        nobody_answered=bool(summary.get("nobody_answered")),
+        reread=ledgers_reread(run, corrupt) if run else frozenset(),
+        content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},
     )
 
 
 def terms_json(about: About) -> dict[str, Any]:
-    """Return the terms of judgement as JSON, with the bookies in maintenance."""
-    terms = about.as_json()["terms"]
-    return {**terms, "maintenance": terms["around"]["maintenance"]}
+    """Return the terms of judgement as JSON, with the bookies in maintenance and the drop of the
+    number of ledgers that is allowed.
+    """
+    terms, baseline = about.as_json()["terms"], about.previous_population
+    drop = None if baseline is None else baseline.drop_percent
+    return {**terms, "maintenance": terms["around"]["maintenance"], POPULATION_DROP: drop}
 
 
 def _rows(verdicts: TableScan, ledgers: Sequence[LedgerId]) -> dict[LedgerId, Row]:

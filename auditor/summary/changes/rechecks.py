@@ -15,6 +15,13 @@ from auditor.model.verdict import Exempt
 from auditor.witness.finding_lines import PROBED
 
 SAMPLED = "the later run only read a sample of its entries"
+UNREAD = (
+    "its corrupt copies were not all read again: a list does not show whether the bytes are right"
+)
+POPULATION_DROP = "population_drop"
+"""The name of the drop of the number of ledgers that a run allows (percent), None if it compared
+its number with that of no run.
+"""
 
 _SETTING_OF = {
     Kind.PLACEMENT_FAILED: "placement",
@@ -23,6 +30,7 @@ _SETTING_OF = {
     Kind.MARK_WITHOUT_LEDGER: "underreplication_grace_ms",
     Kind.LEDGER_STUCK: "stuck_after_ms",
     Kind.LEDGER_ORPHANED: "orphan_age_ms",
+    Kind.LEDGER_POPULATION_DROPPED: POPULATION_DROP,
 }
 """The setting on which a kind depends: runs with different values do not judge it alike."""
 _NEEDS_EVERY_ENTRY = frozenset({Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRIES_BEYOND_END})
@@ -73,6 +81,11 @@ class Judged:
     listed. `withholds`: the run could not decide something about bookies or the cluster.
     `are_references_known`: it read all that Pulsar's topics reference. `terms` are the terms of
     judgement as JSON. `baseline`: the run whose number of ledgers this one was compared with.
+    `nobody_answered`: no bookie did, and the run therefore judged none.
+
+    The last two are about findings of the other run. `reread` has the ledgers of which this run
+    read all copies again that were corrupt. `content_unknown` says by bookie why this run does not
+    show whether the bookie holds what it should.
     """
 
     is_partial: bool
@@ -84,6 +97,9 @@ class Judged:
     maintenance: frozenset[BookieId] = frozenset()
     terms: Mapping[str, Any] = field(default_factory=dict)
     baseline: str | None = None
+    nobody_answered: bool = False
+    reread: frozenset[LedgerId] = frozenset()
+    content_unknown: Mapping[BookieId, str] = field(default_factory=dict)
 
 
 def setting_of(kind: Kind) -> str | None:
@@ -93,8 +109,20 @@ def setting_of(kind: Kind) -> str | None:
 
 def is_judged_otherwise(kind: Kind, earlier: Judged, later: Judged) -> str:
     """Return the setting on which a kind depends if the runs differ in it, else ""."""
-    name = _SETTING_OF.get(kind)
-    return name if name is not None and earlier.terms.get(name) != later.terms.get(name) else ""
+    name = setting_of(kind)
+    return (
+        name
+        if name is not None and differs(name, earlier.terms.get(name), later.terms.get(name))
+        else ""
+    )
+
+
+def differs(name: str, one: Any, other: Any) -> bool:
+    """Return whether two runs with these values of a setting do not judge alike.
+
+    A run that accepted its number of ledgers has no POPULATION_DROP and differs from no run.
+    """
+    return one != other and not (name == POPULATION_DROP and None in (one, other))
 
 
 def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> str:
@@ -137,24 +165,33 @@ def why_unchecked(
             else "the later run did not list this ledger"
         )
     if row.exempt == Exempt.DELETED:
-        return "the ledger was deleted while the later run looked"
+        return "the ledger was not there when the later run read it last"
     if row.unknowns:
         return f"the later run could not judge it ({', '.join(row.unknowns)})"
     if row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != Family.METADATA:
         return _why_excused(now)
-    return SAMPLED if _is_sampled(kind, row) else ""
+    if kind is Kind.ENTRY_CORRUPT and subjects.ledger_id in later.reread:
+        return ""
+    if _is_sampled(kind, row):
+        return SAMPLED
+    return UNREAD if kind is Kind.ENTRY_CORRUPT else ""
 
 
-def why_no_better(subjects: Subjects, later: Judged) -> str:
-    """Return why a weaker finding of the later run may not be the whole truth; "" if it is."""
+def why_no_better(subjects: Subjects, kind: Kind, later: Judged) -> str:
+    """Return why a weaker finding of the later run may not be the whole truth; "" if it is.
+
+    `kind` is that of the earlier run.
+    """
     if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
         return ""
     row = later.rows.get(subjects.ledger_id)
     if row is None or row.unknowns:
         reasons = "" if row is None else f" ({', '.join(row.unknowns)})"
         return f"the later run could not judge all of it{reasons}"
-    is_excused = row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != Family.METADATA
-    return "it is marked under-replicated in the later run" if is_excused else ""
+    if row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != Family.METADATA:
+        return "it is marked under-replicated in the later run"
+    is_unread = kind is Kind.ENTRY_CORRUPT and subjects.ledger_id not in later.reread
+    return UNREAD if is_unread else ""
 
 
 def _is_sampled(kind: Kind, row: Row) -> bool:
@@ -188,7 +225,11 @@ def _why_unchecked_around(
             if later.are_references_known
             else "the later run could not read everything that topics reference"
         )
-    return "" if subjects.bookie_id is None else _why_unseen(subjects.bookie_id, kind, later, now)
+    if subjects.bookie_id is None:
+        return ""
+    if later.nobody_answered:
+        return "no bookie answered the later run"
+    return _why_unseen(subjects.bookie_id, kind, later, now)
 
 
 def _why_unseen(bookie: BookieId, kind: Kind, later: Judged, now: frozenset[Kind]) -> str:
@@ -203,4 +244,6 @@ def _why_unseen(bookie: BookieId, kind: Kind, later: Judged, now: frozenset[Kind
     if kind is Kind.ENTRY_LOG_LOST and bookie not in later.listers:
         return "its lister did not list for the later run"
     failing = sorted(now & _GIVES_NO_ANSWERS)
-    return f"it has {', '.join(failing)} now" if failing and kind in _NEEDS_ANSWERS else ""
+    if failing and kind in _NEEDS_ANSWERS:
+        return f"it has {', '.join(failing)} now"
+    return later.content_unknown.get(bookie, "") if kind is Kind.BOOKIE_LOST_CONTENT else ""

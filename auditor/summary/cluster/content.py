@@ -8,11 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import LEDGERS_NAMED_MAX, Content
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Standing
-from auditor.summary.last_words import Ids, by_word
+from auditor.summary.last_words import by_word
 
 LACKS = pa.schema(
     [
@@ -27,9 +28,14 @@ LACKS = pa.schema(
 Key: (bookie_id, ledger_id)."""
 
 
-def lacks_of(verdicts: TableScan) -> pa.Table:
-    """Return the LACKS rows of the violated ledgers. These had at least two looks."""
-    rows = verdicts.batches(["ledger_id", "lacks"], pc.field("standing") == Standing.VIOLATED.word)
+IS_VIOLATED = pc.field("standing") == Standing.VIOLATED.word
+
+
+def lacks_of(verdicts: TableScan, keep: pc.Expression | None = IS_VIOLATED) -> pa.Table:
+    """Return the LACKS rows of the violated ledgers, which had at least two looks, or of those that
+    `keep` keeps (None: of all).
+    """
+    rows = verdicts.batches(["ledger_id", "lacks"], keep)
     batches = [_flat(batch) for batch in rows]
     return pa.Table.from_batches(batches, schema=LACKS)
 
@@ -46,8 +52,14 @@ def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:
 def lacking_by_bookie(lacks: pa.Table) -> dict[BookieId, Ids]:
     """Return the ledgers of which each bookie lacks at least one entry."""
     return {
-        bookie: np.unique(ids) for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])
+        bookie: distinct_numbers(ids)
+        for bookie, ids in by_word(lacks["bookie_id"], lacks["ledger_id"])
     }
+
+
+def lacking_most(lacks: pa.Table) -> pa.Table:
+    """Return the rows of the ledgers of which a bookie lacks more than half of its entries."""
+    return lacks.filter(pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"]))
 
 
 def contents(
@@ -58,7 +70,7 @@ def contents(
     `asked` counts the ledgers that a bookie answered for. `probed` has the ledgers that a bookie
     that cannot list let us read.
     """
-    most = lacks.filter(pc.greater(pc.multiply(lacks["absent"], 2), lacks["expected"]))
+    most = lacking_most(lacks)
     sums = (
         most.group_by("bookie_id").aggregate([("expected", "sum"), ("absent", "sum")]).to_pylist()
     )

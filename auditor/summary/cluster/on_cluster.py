@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
 from auditor.summary.cluster.mark_findings import MarkFindings, mark_findings
 from auditor.summary.cluster.population import Population, population
-from auditor.summary.last_words import Ids
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
 
 MARKS_WITHOUT_LEDGER, ORPHANED = "marks/without_ledger.txt", "references/orphaned.txt"

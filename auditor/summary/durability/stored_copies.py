@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import last_of_each
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
 
@@ -42,11 +43,6 @@ def zero_counts(shape: int | tuple[int, ...]) -> Ints:
 def no_flags(shape: int | tuple[int, ...]) -> Flags:
     """Return a new array in which no flag is set."""
     return np.zeros(shape, bool)
-
-
-def last_of_each(values: Ints) -> Flags:
-    """Return which of the sorted values are the last of several equal ones."""
-    return np.append(values[1:] != values[:-1], True)[: len(values)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +87,16 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class StoredCopies:
-    """The copies of every closed ledger with entries. `bookies` names the codes."""
+    """The copies of every closed ledger with entries. `bookies` names the codes.
+
+    `unread`: ledgers that are not among them because their metadata could not be read or decoded,
+    or is closed without a valid last entry. They may have copies anywhere.
+    """
 
     ledger_ids: Ints
     bookies: tuple[BookieId, ...]
     segments: tuple[Segments, ...]
+    unread: int = 0
 
 
 def promised_copies(ledgers: pa.Table) -> StoredCopies:
@@ -103,19 +104,37 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
 
     `ledgers` has LEDGER_COLUMNS at every look. Contradictory metadata has no copies that count.
     """
-    flat = _flatten(_newest_closed(ledgers))
-    return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)))
+    newest = _newest_rows(ledgers)
+    flat = _flatten(_closed_with_entries(newest))
+    return StoredCopies(
+        flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)), _count_unread(newest)
+    )
 
 
-def _newest_closed(ledgers: pa.Table) -> pa.Table:
-    """Return the row of the last look of each ledger, if that ledger is closed and has entries."""
+def _newest_rows(ledgers: pa.Table) -> pa.Table:
+    """Return the row of the last look of each ledger."""
     order = np.lexsort((ledgers["look"].to_numpy(), ledgers["ledger_id"].to_numpy()))
     is_last = last_of_each(ledgers["ledger_id"].to_numpy()[order])
-    rows = ledgers.take(pa.array(order[is_last]))
+    return ledgers.take(pa.array(order[is_last]))
+
+
+def _is_closed(rows: pa.Table) -> pa.ChunkedArray:
+    """Return for each row whether its metadata was read and says that the ledger is closed."""
     is_found = pc.equal(rows["status"], RecordStatus.FOUND.value)
-    is_closed = pc.equal(rows["state"], LedgerState.CLOSED.value)
-    has_entries = pc.greater_equal(rows["last_entry_id"], 0)
-    return rows.filter(pc.and_(pc.and_(is_found, is_closed), has_entries))
+    return pc.and_(is_found, pc.equal(rows["state"], LedgerState.CLOSED.value))
+
+
+def _closed_with_entries(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.and_(_is_closed(rows), pc.greater_equal(rows["last_entry_id"], 0)))
+
+
+def _count_unread(rows: pa.Table) -> int:
+    """Count the ledgers without readable metadata, and the closed ones without a valid end."""
+    known = pa.array([RecordStatus.FOUND.value, RecordStatus.GONE.value])
+    is_unread = pc.invert(pc.is_in(rows["status"], known))
+    has_end = pc.fill_null(pc.greater_equal(rows["last_entry_id"], -1), False)
+    is_endless = pc.and_(_is_closed(rows), pc.invert(has_end))
+    return int(pc.sum(pc.or_kleene(is_unread, is_endless)).as_py() or 0)
 
 
 @dataclass(frozen=True, slots=True)

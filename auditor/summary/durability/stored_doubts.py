@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import last_of_each
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.verdict import Unknown
 from auditor.summary.durability.stored_copies import (
@@ -20,7 +21,6 @@ from auditor.summary.durability.stored_copies import (
     Ints,
     Segments,
     StoredCopies,
-    last_of_each,
     no_flags,
     zero_counts,
 )

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
+from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
 from auditor.evidence.reference_rows import RowOf, TopicLook, topic_looks, topic_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
@@ -21,7 +22,6 @@ from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.topic import TopicName, TopicStatus
-from auditor.summary.last_words import Ids
 
 WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
 """What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
@@ -84,7 +84,7 @@ def suspect_ids(run: Place) -> Ids:
         at = np.minimum(np.searchsorted(ids, mine), max(0, len(ids) - 1))
         if len(ids):
             found.append(mine[(ids[at] == mine) & (ends + 1 < entries[at])])
-    return np.unique(np.concatenate(found))
+    return distinct_numbers(np.concatenate(found))
 
 
 def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
@@ -111,7 +111,7 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
     )
     order = np.lexsort((entries, ids))
     ids, entries = ids[order], entries[order]
-    is_most = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
+    is_most = last_of_each(ids)
     return ids[is_most], entries[is_most]
 
 
@@ -129,7 +129,7 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
         has_custom = pc.greater(pc.list_value_length(batch["custom_metadata"]), 0)
         kept = batch.filter(pc.and_(pc.equal(batch["look"], FIRST), has_custom))
         found.append(np.setdiff1d(kept["ledger_id"].to_numpy(), named))
-    ids = np.unique(np.concatenate(found))
+    ids = distinct_numbers(np.concatenate(found))
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = pc.field("ledger_id").isin(pa.array(ids[start : start + LEDGERS_AT_ONCE]))
         for record in _sorted_records(
@@ -234,7 +234,7 @@ def _sorted_records(rows: pa.Table) -> list[LedgerRecord]:
 
 
 def _unique(column: pa.ChunkedArray) -> Ids:
-    return np.unique(_int64(column))
+    return distinct_numbers(_int64(column))
 
 
 def _int64(column: Any) -> Ids:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
 from auditor.evidence.table_scan import iterate_rows
@@ -21,7 +22,6 @@ from auditor.model.identity import LedgerId
 from auditor.second_checker.finding_comparison import Difference
 from auditor.second_checker.references import CLOSED, FIRST, FOUND, GONE
 from auditor.second_checker.unknown_references import Doubt, doubt_about
-from auditor.summary.last_words import Ids
 from auditor.summary.references.second_reference_rows import (
     LEDGER_COLUMNS,
     LISTED,
@@ -111,6 +111,8 @@ def _doubts(run: Place, ids: Ids) -> dict[LedgerId, Doubt]:
 
 
 _NAMING = ["topic", "ledger_id"]
+_NEVER = (0, "")
+"""A look before the first, which found nothing."""
 
 
 def _looks(run: Place, ids: Ids) -> tuple[dict[LedgerId, Looks], dict[LedgerId, str]]:
@@ -120,7 +122,7 @@ def _looks(run: Place, ids: Ids) -> tuple[dict[LedgerId, Looks], dict[LedgerId, 
     newest: dict[LedgerId, tuple[int, str]] = {}
     for row in iterate_rows(run.read_table(LISTED, LEDGERS, mine, LEDGER_COLUMNS)):
         ledger, look = row["ledger_id"], row["look"]
-        newest[ledger] = max(newest.get(ledger, (0, "")), (look, row["status"]))
+        newest[ledger] = max(newest.get(ledger, _NEVER), (look, row["status"]))
         if look == FIRST:
             found.setdefault(ledger, {}).setdefault(FIRST, ledger_look(row))
     return found, {ledger: status for ledger, (_, status) in newest.items()}
@@ -148,12 +150,12 @@ def _in_question(run: Place) -> Ids:
         batch = batch.filter(pc.and_(is_closed, pc.is_valid(batch["last_entry_id"])))
         recorded = pc.take(most, pc.index_in(batch["ledger_id"], value_set=ids))
         is_short = pc.less(pc.add(batch["last_entry_id"], 1), recorded)
-        found.append(_ids(batch.filter(pc.fill_null(is_short, False))))
+        found.append(_ids(batch.filter(is_short)))
     return np.unique(np.concatenate(found))
 
 
 def _ids(batch: pa.RecordBatch) -> Ids:
-    ids: Ids = batch["ledger_id"].to_numpy(zero_copy_only=False)
+    ids: Ids = batch["ledger_id"].to_numpy()
     return ids
 
 
@@ -185,13 +187,8 @@ def _recorded_ends(needed: pa.Table) -> tuple[pa.Array, pa.Array]:
         pa.concat_tables([data, other.cast(data.schema)])
         .group_by("ledger_id")
         .aggregate([("entries", "max")])
-        .combine_chunks()
     )
-    return _one_array(most["ledger_id"]), _one_array(most["entries_max"])
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return most["ledger_id"].combine_chunks(), most["entries_max"].combine_chunks()
 
 
 def _unread(run: Place) -> tuple[int, int]:

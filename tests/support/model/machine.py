@@ -22,8 +22,8 @@ Act = Callable[[Cluster, str], object]
 
 STEPS = 12
 """Maximum number of actions after the beginning of a history."""
-QUICK_HISTORIES = 40
-"""Histories of the quick form, of ten actions on average: half a minute."""
+QUICK_HISTORIES = 24
+"""Histories of the quick form, of ten actions on average."""
 QUICK_SEED = 36
 """A seed whose histories have many ledgers of each standing. Hypothesis draws others if other
 modules are loaded. `make soak` draws new ones.

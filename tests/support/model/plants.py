@@ -200,7 +200,7 @@ def changed_metadata_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "same_state", lambda one, other: True)
 
 
-QUICK: tuple[Plant, ...] = (
+PLANTS: tuple[Plant, ...] = (
     marks_excuse_losses,
     silence_is_health,
     one_look_is_enough,
@@ -208,11 +208,6 @@ QUICK: tuple[Plant, ...] = (
     deleted_is_violated,
     two_audits_differ,
     the_last_ledger_is_left_out,
-)
-"""One bug of each sort: what is asked, silence, looks, striping, states, steadiness, the count of
-ledgers.
-"""
-OTHERS: tuple[Plant, ...] = (
     silence_is_absence,
     a_refusal_is_silence,
     the_last_entry_is_forgotten,
@@ -224,9 +219,10 @@ OTHERS: tuple[Plant, ...] = (
     strays_are_lost,
     marks_stay_young,
 )
-"""More bugs of these sorts, for the long form."""
-QUICK_BETWEEN: tuple[Plant, ...] = (the_first_word_counts,)
-OTHERS_BETWEEN: tuple[Plant, ...] = (changed_metadata_is_not_noticed,)
+"""Bugs that show in one audit: in what is asked, silence, looks, striping, states, steadiness, the
+count of ledgers.
+"""
+PLANTS_BETWEEN: tuple[Plant, ...] = (the_first_word_counts, changed_metadata_is_not_noticed)
 """Bugs that show only if the cluster changes while an audit pauses."""
 
 

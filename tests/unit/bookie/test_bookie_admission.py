@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.guarded_bookie import GuardedBookie
@@ -13,6 +15,7 @@ from support.scripted_bookie import ScriptedBookie
 from auditor.bookie import admission
 from auditor.bookie.admission import GREETED_AT_ONCE, refusal_of_all
 from auditor.config import BookieLimits
+from auditor.config.access import BookieAccess, SaslLogin, SecretSource
 from auditor.errors import BookieRefused, KdcUnreachable
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, Registration
@@ -70,6 +73,17 @@ def test_nobody_is_asked_after_one_that_does_not_refuse(refusing: list[GuardedBo
         ports = [refusing[0].port, *[open_to_all.port] * GREETED_AT_ONCE, refusing[1].port]
         assert said(*(record(f"b{n}", port) for n, port in enumerate(ports))) == ""
     assert not refusing[1].connections
+
+
+def test_a_secret_that_comes_too_late_is_not_taken_for_a_kdc(
+    refusing: list[GuardedBookie], tmp_path: Path
+) -> None:
+    """The deadline passes while a command gives the password: nobody awaited a Kerberos ticket."""
+    command = f"sh -c 'sleep 1; echo p' {tmp_path}"  # what a command gave is remembered
+    login = SaslLogin("u", SecretSource("the password", "AUDITOR_X", command=command))
+    limits = replace(LIMITS, deadline_ms=100, access=BookieAccess(sasl=login))
+    assert asyncio.run(refusal_of_all([record("b1", refusing[0].port)], limits, clock)) is None
+    assert not refusing[0].connections
 
 
 def test_many_bookies_that_refuse_are_asked_several_at_a_time(
@@ -155,12 +169,15 @@ def test_a_bookie_that_answers_or_is_silent_while_a_kdc_is_away_lets_the_audit_b
         assert said(record("b0", 0), record("b1", 1)) == ""
 
 
+@pytest.mark.parametrize("away", [[*range(3 * GREETED_AT_ONCE)], [0], [1], [GREETED_AT_ONCE]])
 def test_a_kdc_that_is_away_is_not_waited_for_by_each_group(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, away: list[int]
 ) -> None:
-    """The first bookie, one group, and no more: a silent KDC takes 25 s for each."""
+    """The first bookie, one group, and no more, however many of them refuse: a silent KDC takes
+    25 s for each.
+    """
     number = 3 * GREETED_AT_ONCE
-    asked = greeted(monkeypatch, *[AWAY] * number)
+    asked = greeted(monkeypatch, *(AWAY if n in away else NO for n in range(number)))
     bookies = [record(f"b{n}", n) for n in range(number)]
     assert isinstance(asyncio.run(refusal_of_all(bookies, LIMITS, clock)), KdcUnreachable)
     assert asked == list(range(1 + GREETED_AT_ONCE))

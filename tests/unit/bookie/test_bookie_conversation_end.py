@@ -7,7 +7,7 @@ import pytest
 from auditor.bookie.conversation_end import NOT_AUTHORISED, End
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
-from auditor.model.availability import NOT_ADMITTED, Greeting, LanePace
+from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace
 
 LIMITS = BookieLimits()
 
@@ -80,3 +80,12 @@ def test_a_deadline_names_the_pace_where_it_is_below_the_limits(pace: LanePace, 
     end = End.deadline_passed(LIMITS, pace, has_answered=True)
     begins = f"the conversation's deadline of {LIMITS.deadline_ms} ms passed"
     assert end.detail.startswith(begins + more) and (bool(more) or end.detail == begins)
+
+
+def test_who_waits_for_a_kdc_all_the_time_does_not_dial() -> None:
+    """Only the detail distinguishes it from a bookie that is silent."""
+    says = (
+        f"{NOT_DIALLED}no KDC gave us a Kerberos ticket before the conversation's deadline of"
+        f" {LIMITS.deadline_ms} ms passed"
+    )
+    assert (Greeting.SILENT, "silent", says) == End.without_ticket(LIMITS)

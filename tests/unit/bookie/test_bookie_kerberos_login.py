@@ -13,7 +13,7 @@ import pytest
 from support.guarded_bookie import AUTH, GuardedBookie
 from support.kerberos import Kdc, require_kerberos
 from support.kerberos_bookie import KerberosBookie
-from support.scripted_bookie import INFO, ScriptedBookie, frame
+from support.scripted_bookie import INFO, Connection, ScriptedBookie, frame
 from support.scripted_bookie import answer as scripted_answer
 
 from auditor.bookie import dialling, kerberos_login
@@ -315,6 +315,53 @@ def test_a_kdc_that_says_nothing_is_given_up(
     for thread in asking:
         thread.join(20)
     assert not unhandled, "an answer that comes too late troubles nobody"
+
+
+def test_a_deadline_that_passes_while_a_kdc_is_awaited_says_nothing_of_the_bookie(
+    login: KerberosLogin, keytab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its detail says that it was not dialled, and no finding accuses such a bookie."""
+    may_end = threading.Event()
+    monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
+    limits = replace(QUICK, deadline_ms=3_000, access=BookieAccess(sasl=login))
+    bookie = KerberosBookie(keytab)
+    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+        greeting = one.greet()
+    may_end.set()
+    said = "no KDC gave us a Kerberos ticket before the conversation's deadline of 3000 ms passed"
+    assert (Greeting.SILENT, f"{NOT_DIALLED}{said}") == greeting
+    assert not bookie.connections
+
+
+def test_a_bookie_that_was_dialled_before_a_kdc_is_awaited_is_silent(
+    login: KerberosLogin, keytab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closed its first connection: that says something of the bookie."""
+    may_end = threading.Event()
+    tickets = iter([lambda: b"token", lambda: may_end.wait(60) and b""])
+    monkeypatch.setattr(KerberosExchange, "start", lambda self: next(tickets)())
+    limits = replace(QUICK, deadline_ms=2_000, access=BookieAccess(sasl=login))
+    bookie = KerberosBookie(keytab)
+    bookie.greet = Connection.close
+    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+        greeting = one.greet()
+    may_end.set()
+    said = "the conversation's deadline of 2000 ms passed"
+    assert (Greeting.SILENT, said) == greeting
+    assert 1 == len(bookie.connections)
+
+
+def test_a_bookie_that_says_nothing_to_our_ticket_until_the_deadline_is_silent(
+    login: KerberosLogin, keytab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """We had a ticket and dialled: nothing is left that a KDC could be blamed for."""
+    monkeypatch.setattr(KerberosExchange, "start", lambda self: b"token")
+    limits = replace(QUICK, rpc_timeout_ms=20_000, deadline_ms=500, access=BookieAccess(sasl=login))
+    bookie = KerberosBookie(keytab, replies=(None,))
+    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+        greeting = one.greet()
+    assert (Greeting.SILENT, "the conversation's deadline of 500 ms passed") == greeting
+    assert 1 == len(bookie.connections)
 
 
 def test_a_fault_of_ours_in_the_thread_is_raised(

@@ -18,6 +18,7 @@ from support.lanes import (
     NO_SUCH_LEDGER,
     NOW_MS,
     REFUSED,
+    SHORT_MS,
     TIMED_OUT,
     TOO_LARGE,
     ask,
@@ -205,11 +206,11 @@ def test_a_bookie_that_sends_disorder_is_heard_and_reported() -> None:
 def test_a_ledger_that_is_never_answered_times_out_alone() -> None:
     """While others are answered, the one that is not has timed out; it is not asked again."""
     with ScriptedBookie(ledgers(50), lambda connection, request: listed(request) == 7) as bookie:
-        answers, greeting = ask(bookie, range(1, 51), inflight_max=4)
+        answers, greeting = ask(bookie, range(1, 51), inflight_max=4, rpc_timeout_ms=SHORT_MS)
         assert 1 == bookie.asked(LIST).count(7)
     assert {HELD: 49, TIMED_OUT: 1} == Counter(statuses(answers))
     assert (TIMED_OUT, 1, 0) == (answers[6].status, answers[6].requests, answers[6].retries)
-    assert "no answer within 500 ms" in answers[6].detail
+    assert "no answer within 1000 ms" in answers[6].detail
     assert Greeting.ANSWERED is greeting[0]
 
 
@@ -218,17 +219,17 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
 
     def late(connection: Connection, request: pb.Request) -> bool:
         if listed(request) == 1:
-            connection.later(0.65, list_answer(request.header.txnId, 1, encode_runs([1])))
+            connection.later(1.15, list_answer(request.header.txnId, 1, encode_runs([1])))
         elif listed(request) is not None and listed(request) > 2:
             connection.later(
-                0.02, list_answer(request.header.txnId, listed(request), encode_runs([1]))
+                0.03, list_answer(request.header.txnId, listed(request), encode_runs([1]))
             )
         else:
             return False
         return True
 
     with ScriptedBookie(ledgers(60), late) as bookie:
-        answers, _ = ask(bookie, range(1, 61), inflight_max=2)
+        answers, _ = ask(bookie, range(1, 61), inflight_max=2, rpc_timeout_ms=SHORT_MS)
         assert 1 == len(bookie.connections)
     assert [TIMED_OUT] + [HELD] * 59 == statuses(answers)
 

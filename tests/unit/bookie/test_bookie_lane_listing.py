@@ -9,6 +9,7 @@ import pytest
 from support.lanes import (
     HELD,
     NO_SUCH_LEDGER,
+    SHORT_MS,
     SILENT,
     TIMED_OUT,
     UNSUPPORTED,
@@ -45,7 +46,10 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
     """Held ledgers unanswered, GET_BOOKIE_INFO answered on the same connection: UNSUPPORTED for the
     whole rest, unasked.
     """
-    with ScriptedBookie(act=db_ledger_storage) as bookie, lane(bookie, inflight_max=8) as asker:
+    with (
+        ScriptedBookie(act=db_ledger_storage) as bookie,
+        lane(bookie, inflight_max=8, rpc_timeout_ms=SHORT_MS) as asker,
+    ):
         answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
         assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
         assert 10 == len(bookie.asked(LIST))
@@ -63,7 +67,10 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
 
 def test_a_bookie_that_cannot_list_can_be_read() -> None:
     """UNSUPPORTED is about lists; reads go on over the same connection."""
-    with ScriptedBookie(ledgers(5), db_ledger_storage) as bookie, lane(bookie) as asker:
+    with (
+        ScriptedBookie(ledgers(5), db_ledger_storage) as bookie,
+        lane(bookie, rpc_timeout_ms=SHORT_MS) as asker,
+    ):
         assert {UNSUPPORTED: 5} == Counter(
             statuses(asker.lists([ListQuestion(n) for n in range(1, 6)]))
         )
@@ -81,7 +88,7 @@ def test_fewer_than_three_held_ledgers_suffice_if_they_are_all(held: int, unknow
     """
     questions = [*range(1, held + 1), *range(101, 101 + unknown)]
     with ScriptedBookie(act=db_ledger_storage) as bookie:
-        answers, (greeting, _) = ask(bookie, questions)
+        answers, (greeting, _) = ask(bookie, questions, rpc_timeout_ms=SHORT_MS)
     assert [UNSUPPORTED] * held + [NO_SUCH_LEDGER] * unknown == statuses(answers)
     assert Greeting.UNSUPPORTED is greeting
 

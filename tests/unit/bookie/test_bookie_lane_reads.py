@@ -9,6 +9,7 @@ import pytest
 from support.lanes import (
     LOOK,
     NOW_MS,
+    SHORT_MS,
     lane,
     ledgers,
     statuses,
@@ -144,7 +145,10 @@ def test_a_read_that_is_never_answered_times_out_alone() -> None:
         ledgers(3), lambda connection, request: request.readRequest.entryId == 2
     ) as bookie:
         reads = read(
-            bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)), inflight_max=2
+            bookie,
+            *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)),
+            inflight_max=2,
+            rpc_timeout_ms=SHORT_MS,
         )
     assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(
         reads

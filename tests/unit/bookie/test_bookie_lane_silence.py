@@ -14,6 +14,7 @@ from support.lanes import (
     LOOK,
     NOW_MS,
     REFUSED,
+    SHORT_MS,
     SILENT,
     ask,
     lane,
@@ -103,10 +104,10 @@ def test_a_port_that_is_none_is_silence(port: int) -> None:
 def test_a_bookie_that_accepts_and_says_nothing_is_silent_after_one_time_out() -> None:
     """GET_BOOKIE_INFO unanswered: no list is ever sent, no second time-out is paid."""
     with ScriptedBookie(ledgers(9), lambda connection, request: True) as bookie:
-        answers, (greeting, why) = ask(bookie, range(1, 200))
+        answers, (greeting, why) = ask(bookie, range(1, 200), rpc_timeout_ms=SHORT_MS)
         assert [INFO] == [operation for _, operation, *_ in bookie.requests]
     assert {(SILENT, 0)} == {(a.status, a.requests) for a in answers}
-    assert (Greeting.SILENT, "connected, but GET_BOOKIE_INFO was not answered within 500 ms") == (
+    assert (Greeting.SILENT, "connected, but GET_BOOKIE_INFO was not answered within 1000 ms") == (
         greeting,
         why,
     )
@@ -141,7 +142,9 @@ def test_a_bookie_that_falls_silent_is_tried_once_more_and_then_left() -> None:
         return next(heard) >= 40
 
     with ScriptedBookie(ledgers(1000), fall_silent) as bookie:
-        answers, (greeting, _) = ask(bookie, range(1, 1001), inflight_max=8)
+        answers, (greeting, _) = ask(
+            bookie, range(1, 1001), inflight_max=8, rpc_timeout_ms=SHORT_MS
+        )
         assert 2 == len(bookie.connections)
     assert {HELD: 39, SILENT: 961} == Counter(statuses(answers))
     assert [HELD] * 39 == statuses(answers)[:39]
@@ -157,7 +160,7 @@ def test_a_half_open_connection_is_replaced() -> None:
         return connection.number == 1 and len(bookie.requests) > 10
 
     with ScriptedBookie(ledgers(100), dead_after_ten) as bookie:
-        answers, (greeting, _) = ask(bookie, range(1, 101), inflight_max=4)
+        answers, (greeting, _) = ask(bookie, range(1, 101), inflight_max=4, rpc_timeout_ms=SHORT_MS)
         assert 2 == len(bookie.connections)
     assert {HELD: 100} == Counter(statuses(answers))
     assert 4 == sum(a.retries for a in answers)

@@ -30,7 +30,7 @@ ALL = (("evidence/listing", LISTING), ("evidence/bookies", BOOKIES), *TABLES)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """A run of three ledgers: of 8, bookie b2 lacks an entry."""
+    """Return a run of three ledgers. Bookie b2 lacks an entry of ledger 8."""
     return store_run(tmp_path)
 
 
@@ -42,7 +42,7 @@ def context(**flags: str) -> Context:
 
 
 def packed(run: Path, *names: str, plain: bool = False) -> tuple[Path, str]:
-    """The directory that the bundle unpacks to, and what the command said."""
+    """Return the directory that the bundle unpacks to, and what the command printed."""
     file, ours = run.parent / f"{len(list(run.parent.iterdir()))}.tar.gz", context()
     assert 0 == bundle(ours, str(run), names, str(file), plain=plain)
     with tarfile.open(file) as archive:
@@ -62,13 +62,15 @@ def rows(home: Path, name: str) -> list[dict[str, Any]]:
 
 
 def everything(home: Path) -> str:
-    """All text in a bundle, tables and files."""
+    """Return all text in a bundle, of tables and files."""
     tables = [repr(rows(home, name)) for name, _ in ALL]
     return "".join([*tables, *(one.read_text() for one in home.rglob("*.json*"))])
 
 
 def test_a_bundle_holds_the_ledgers_with_findings_and_judges_them_alike(run: Path):
-    """Sound ledgers are left out; the recipient runs `auditor replay`."""
+    """Sound ledgers are left out. The recipient runs `auditor replay`, which gives the finding
+    again.
+    """
     home, said = packed(run)
     assert [8] == [row["ledger_id"] for row in rows(home, "evidence/listing")]
     assert {8} == {row["ledger_id"] for row in rows(home, "evidence/reads")}
@@ -79,7 +81,7 @@ def test_a_bundle_holds_the_ledgers_with_findings_and_judges_them_alike(run: Pat
 
 
 def test_a_bundle_has_no_name_of_the_cluster(run: Path):
-    """Bookies, ZooKeeper's hosts, the instance."""
+    """The names of bookies, of ZooKeeper's hosts and of the instance are replaced."""
     home, said = packed(run)
     text = everything(home)
     assert not any(
@@ -93,7 +95,7 @@ def test_a_bundle_has_no_name_of_the_cluster(run: Path):
 
 
 def test_a_plain_bundle_keeps_the_names(run: Path):
-    """And the findings and the summary whole."""
+    """It also has the findings and the summary whole."""
     home, said = packed(run, plain=True)
     assert '"b2"' in everything(home) and "as they are" in said
     stored, in_bundle = (
@@ -112,7 +114,7 @@ def test_a_ledger_without_a_finding_can_be_named(run: Path):
 
 
 def test_a_finding_is_named_by_its_id(run: Path):
-    """As the report shows it; its witness is in the bundle, without names."""
+    """The report shows the id. The witness is in the bundle, without names."""
     (line,) = (run / "findings.jsonl").read_text().splitlines()
     home, _ = packed(run, json.loads(line)["id"])
     (packed_line,) = (home / "told" / "findings.jsonl").read_text().splitlines()
@@ -122,7 +124,7 @@ def test_a_finding_is_named_by_its_id(run: Path):
 
 
 def test_what_the_run_does_not_have_is_refused(run: Path, tmp_path: Path):
-    """With what to give instead."""
+    """The error says what to give instead."""
     file = str(tmp_path / "b.tar.gz")
     with pytest.raises(ConfigError, match="has no 4711: give the id"):
         bundle(context(), str(run), ["4711"], file, plain=False)
@@ -137,8 +139,8 @@ def test_what_the_run_does_not_have_is_refused(run: Path, tmp_path: Path):
     assert "mine" == Path(file).read_text()
 
 
-def test_a_run_without_findings_wants_to_know_what_it_is_about(run: Path, tmp_path: Path):
-    """A bundle is never of everything."""
+def test_the_ledgers_of_a_run_without_findings_must_be_named(run: Path, tmp_path: Path):
+    """Unless ledgers are named, a bundle holds those with findings."""
     (run / "findings.jsonl").write_text("")
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"findings": {}}))
@@ -147,7 +149,9 @@ def test_a_run_without_findings_wants_to_know_what_it_is_about(run: Path, tmp_pa
 
 
 def test_a_bundle_is_bounded(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Ledgers are left out until it fits, and it says so; one that does not fit is refused."""
+    """Ledgers are left out until the bundle fits, and counted. A single ledger that does not fit is
+    refused.
+    """
     monkeypatch.setattr(module, "LEDGERS_MAX", 2)
     home, said = packed(run, "7", "8", "9")
     assert [7, 8] == [row["ledger_id"] for row in rows(home, "evidence/listing")]
@@ -166,7 +170,7 @@ def test_a_bundle_is_bounded(run: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_verdict_that_the_bundle_does_not_give_is_named(run: Path):
-    """The recipient must know that it does not show the verdict."""
+    """The recipient must know that the bundle does not show the verdict of the run."""
     where = place(str(run))
     verdicts = where.read_table("verdicts", VERDICTS).to_pylist()
     changed = [row | {"standing": "violated" if row["ledger_id"] == 7 else row["standing"]}
@@ -179,7 +183,7 @@ def test_a_verdict_that_the_bundle_does_not_give_is_named(run: Path):
 
 
 def test_equal_runs_give_equal_bundles(run: Path, tmp_path: Path):
-    """To the byte: two reports can be compared."""
+    """The files are equal to the byte, and two bundles can be compared."""
     files = [tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"]
     for file in files:
         bundle(context(), str(run), [], str(file), plain=False)

@@ -30,12 +30,12 @@ def with_missing_secret(peer: str) -> Settings:
 @pytest.mark.parametrize("peer", ["bookie", "zookeeper"])
 @pytest.mark.parametrize("command", LOCAL)
 def test_a_command_that_contacts_nothing_needs_no_secret(command: str, peer: str) -> None:
-    """The report of last night can be read where no secret is."""
+    """The report of last night can be read where there is no secret."""
     check_needed_credentials(command, with_missing_secret(peer))
 
 
 def test_each_command_needs_the_secrets_of_whom_it_contacts() -> None:
-    """A lister and `topology` ask ZooKeeper, and no bookie for entries."""
+    """A lister and `topology` need only the secrets for ZooKeeper."""
     for command in ("run", "ledger", "topic", "topology", "lister"):
         with pytest.raises(ConfigError, match="cannot be read"):
             check_needed_credentials(command, with_missing_secret("zookeeper"))
@@ -46,9 +46,9 @@ def test_each_command_needs_the_secrets_of_whom_it_contacts() -> None:
         check_needed_credentials(command, with_missing_secret("bookie"))
 
 
-def test_every_command_of_the_command_line_is_one_of_these() -> None:
-    """A new command has to say whom it contacts; `doctor` says of each secret what is wrong with
-    it.
+def test_these_tests_know_every_command() -> None:
+    """A new command must be put into one of the lists above. `doctor` checks each secret by
+    itself.
     """
     assert set(cli.commands) == {*LOCAL, "run", "ledger", "topic", "topology", "lister", "doctor"}
 

@@ -1,4 +1,4 @@
-"""What a shell completes, asked as shells ask."""
+"""What a shell completes, requested as shells request it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def completed(*words: str) -> list[tuple[str, str]]:
-    """What completes the last of the words, each with its type."""
+    """Return what completes the last of the words, each with its type."""
     items = ShellComplete(cli, {}, "auditor", VARIABLE).get_completions(list(words[:-1]), words[-1])
     return [(item.type, item.value) for item in items]
 
 
 def test_commands_and_options_are_completed():
-    """By what they begin with."""
+    """The beginning of a word is enough."""
     assert [("plain", "margin")] == completed("ma")
     assert ("plain", "--format") in completed("run", "--f")
     assert ("plain", "--without") in completed("margin", "--")
 
 
 def test_a_setting_with_fixed_words_completes_them():
-    """And a switch that takes a value."""
+    """So does a switch with the values on and off."""
     assert [("plain", "json")] == completed("report", "--format", "j")
     assert [("plain", "on"), ("plain", "off")] == completed("run", "--bookie-tls", "")
 
@@ -55,19 +55,19 @@ def test_a_setting_with_fixed_words_completes_them():
     ],
 )
 def test_directories_and_files_are_left_to_the_shell(words: tuple[str, ...], kind: str):
-    """It knows which there are."""
+    """The shell knows which ones exist."""
     assert [(kind, "au")] == completed(*words)
 
 
 def test_what_only_the_cluster_knows_is_not_guessed():
-    """A ledger id, a duration, a URI."""
+    """A ledger id, a duration and a URI are not completed."""
     assert [] == completed("ledger", "47")
     assert [] == completed("run", "--rpc-timeout", "1")
     assert [] == completed("run", "--metadata-service-uri", "zk")
 
 
 def test_a_word_that_completion_does_not_know_is_refused_by_the_setting_alone():
-    """Else there would be two texts for one mistake."""
+    """Otherwise one mistake would have two error texts."""
     assert "xml" == CompletedText("text|json").convert("xml", None, None)
 
 
@@ -76,7 +76,7 @@ def test_a_word_that_completion_does_not_know_is_refused_by_the_setting_alone():
     [(("ma",), "margin"), (("run", "--format", "j"), "json"), (("replay", ""), "dirnames")],
 )
 def test_bash_completes(words: tuple[str, ...], expected: str):
-    """With the function that the program prints; its streams take click's bytes."""
+    """It uses the function that the program prints."""
     done = subprocess.run(
         ["bash", "-c", IN_BASH, "bash", str(PROGRAM), *words],
         capture_output=True,

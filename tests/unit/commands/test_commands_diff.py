@@ -16,8 +16,10 @@ from auditor.commands.context import Context
 from auditor.commands.diff import diff
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence.rows import answer_row, read_row, table
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.schemas import ANSWERS, BOOKIES, READS, VERDICTS
+from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
@@ -43,10 +45,11 @@ def stored(
     unknowns: dict[int, list[str]] | None = None,
     **changes: Any,
 ) -> str:
-    """The directory of a run that judged ledgers 1 to 9; `unknowns` are why it could not judge
-    some.
+    """Write a run that judged ledgers 1 to 9, and return its directory. `unknowns` has the reasons
+    of ledgers that it could not judge.
 
-    `changes` are of the summary, and `terms` and `detail` (of the greeting of b1) are not in it.
+    `changes` replace fields of the summary. Two keys do not: `terms` are those of the run, and
+    `detail` is that of b1's greeting.
     """
     directory = home / name
     directory.mkdir()
@@ -111,7 +114,7 @@ def test_a_new_loss_is_exit_code_1(tmp_path: Path, loss: list[Any]):
 
 
 def test_an_old_loss_is_exit_code_0_and_so_is_a_new_hint(tmp_path: Path, loss: list[Any]):
-    """Info never changes an exit code."""
+    """A finding of severity info never changes an exit code."""
     hint = report_stories.finding(Kind.LEDGER_STUCK, 3)
     code, text = said(stored(tmp_path, "run-a", loss), stored(tmp_path, "run-b", [*loss, hint]))
     assert 0 == code and text.startswith("1 new, 0 worse, 1 still"), text
@@ -127,7 +130,7 @@ def test_a_loss_that_was_not_checked_again_is_exit_code_3(tmp_path: Path, loss: 
 
 
 def test_a_later_run_that_could_not_judge_everything_is_never_exit_code_0(tmp_path: Path):
-    """What is new may be where it could not look."""
+    """New findings may be where it could not look."""
     code, _ = said(
         stored(tmp_path, "run-a", []),
         stored(tmp_path, "run-b", [], {3: ["poison"]}, complete=False),
@@ -136,14 +139,14 @@ def test_a_later_run_that_could_not_judge_everything_is_never_exit_code_0(tmp_pa
 
 
 def test_the_json_form_is_one_document(tmp_path: Path, loss: list[Any]):
-    """With both runs and every finding."""
+    """It has the counts and both runs."""
     code, text = said(stored(tmp_path, "run-a", loss), stored(tmp_path, "run-b", []), "json")
     document = json.loads(text)
     assert (0, 1, "run-a") == (code, document["counts"]["resolved"], document["earlier"]["run_id"])
 
 
 def test_runs_in_the_wrong_order_and_of_two_versions_are_said(tmp_path: Path):
-    """The words new and resolved would be the wrong way round."""
+    """In the wrong order, `new` and `resolved` would be swapped."""
     late = stored(
         tmp_path, "run-b", [], finished_at="2026-01-02T00:00:00Z", auditor_version="0.2.0"
     )
@@ -171,12 +174,12 @@ def test_runs_of_two_clusters_are_refused(tmp_path: Path):
     ],
 )
 def test_only_a_whole_later_run_is_exit_code_0(tmp_path: Path, changes: dict[str, Any], code: int):
-    """What is new may be where it did not look."""
+    """New findings may be where it did not look."""
     assert code == said(stored(tmp_path, "run-a", []), stored(tmp_path, "run-b", [], **changes))[0]
 
 
 def test_other_settings_are_said(tmp_path: Path):
-    """And the placement that the later run had no rule for was not checked again."""
+    """The later run had no placement policy, and did not check the finding on placement again."""
     bad = [report_stories.finding(Kind.PLACEMENT_FAILED, 7)]
     rack = replace(Terms(1, 2, 3, 4), placement=PlacementRule(Policy.RACK))
     away = replace(Terms(1, 2, 3, 4), around=Surroundings(maintenance=frozenset({"b9"})))
@@ -191,14 +194,45 @@ def test_other_settings_are_said(tmp_path: Path):
 def test_a_lost_entry_log_is_resolved_where_the_lister_listed(
     tmp_path: Path, detail: str, code: int
 ):
-    """As its greeting says."""
+    """The greeting of the bookie says whether its lister listed."""
     before = stored(tmp_path, "run-a", [report_stories.finding(Kind.ENTRY_LOG_LOST, "b1")])
     assert code == said(before, stored(tmp_path, "run-b", [], detail=detail))[0]
 
 
+@pytest.mark.parametrize(("status", "code"), [(AnswerStatus.HELD, 0), (AnswerStatus.TIMED_OUT, 3)])
+def test_lost_content_is_resolved_where_the_bookie_answered_for_its_ledgers(
+    tmp_path: Path, status: AnswerStatus, code: int
+):
+    """Its greeting alone does not show that the content is back."""
+    before = stored(tmp_path, "run-a", [report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1")])
+    after = stored(tmp_path, "run-b", [])
+    rows = [answer_row(Answer("b1", ledger, 1, 0, status)) for ledger in range(1, 10)]
+    place(after).write_table("evidence/answers", table(ANSWERS, rows), "all")
+    place(after).write_table("evidence/reads", table(READS, []), "all")
+    found, text = said(before, after)
+    assert code == found
+    assert (status is AnswerStatus.HELD) is ("it answered for 0 of 9 ledgers" not in text)
+
+
+@pytest.mark.parametrize(("entries", "code"), [([4, 5], 0), ([4], 3)])
+def test_corruption_is_resolved_where_the_copies_were_read_again(
+    tmp_path: Path, entries: list[int], code: int
+):
+    """The list of the bookie names the entries, and does not show their bytes."""
+    corrupt = report_stories.finding(Kind.ENTRY_CORRUPT, 7, facts={"copies": [["b1", [4, 5]]]})
+    before, after = stored(tmp_path, "run-a", [corrupt]), stored(tmp_path, "run-b", [])
+    held = answer_row(Answer("b1", 7, 1, 0, AnswerStatus.HELD))
+    reads = [read_row(EntryRead("b1", 7, one, 1, 0, ReadStatus.PRESENT)) for one in entries]
+    place(after).write_table("evidence/answers", table(ANSWERS, [held]), "all")
+    place(after).write_table("evidence/reads", table(READS, reads), "all")
+    found, text = said(before, after)
+    assert code == found
+    assert (code == 0) is ("not all read again" not in " ".join(text.split()))
+
+
 def test_runs_that_lost_a_part_are_refused(tmp_path: Path, loss: list[Any]):
-    """Findings that are lost are not resolved, and verdicts that are lost are not unlisted
-    ledgers.
+    """A lost finding does not count as resolved, nor a lost verdict as a ledger that is not
+    listed.
     """
     run = stored(tmp_path, "run-a", loss)
     few = stored(tmp_path, "run-b", loss)
@@ -216,7 +250,7 @@ def test_runs_that_lost_a_part_are_refused(tmp_path: Path, loss: list[Any]):
 
 
 def test_stored_words_cannot_forge_the_last_line(tmp_path: Path):
-    """They come from a file."""
+    """They come from a file that anybody may have written."""
     hostile = stored(tmp_path, "run-b", [], run_id="x\nauditor: DIFF", outcome="SOUND\x1b[2J")
     _, text = said(stored(tmp_path, "run-a", []), hostile)
     assert "\x1b" not in text and text.splitlines()[-1].startswith(
@@ -225,15 +259,15 @@ def test_stored_words_cannot_forge_the_last_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize("finished_at", ["2026-01-01T03:00:00", "soon", None])
-def test_an_end_that_is_no_time_is_a_sentence(tmp_path: Path, finished_at: str | None):
-    """Naive times cannot be compared."""
+def test_an_end_that_is_not_a_time_is_refused(tmp_path: Path, finished_at: str | None):
+    """Times without an offset cannot be compared."""
     run = stored(tmp_path, "run-a", [])
     with pytest.raises(ConfigError, match="finished_at is not a time with an offset"):
         said(run, stored(tmp_path, "run-b", [], finished_at=finished_at))
 
 
-def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):
-    """No directory, no summary, or one of another program."""
+def test_what_is_not_a_finished_run_is_refused(tmp_path: Path):
+    """There is no directory, or its summary lacks fields."""
     run = stored(tmp_path, "run-a", [])
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said(run, str(tmp_path / "nothing"))

@@ -1,4 +1,4 @@
-"""What the doctor prints of what others say."""
+"""`auditor doctor` escapes what bookies and ZooKeeper answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE = "\x1b[2J\rok      bookie"
 
 
 class Store:
-    """Knows one bookie, whose id is as hostile as what it says."""
+    """A store with one bookie, whose id and answers are hostile."""
 
     def __enter__(self) -> Store:
         return self
@@ -60,7 +60,7 @@ def test_what_bookies_and_zookeeper_say_is_escaped(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_refusal_of_zookeeper_is_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may quote the server."""
+    """The error may quote the server."""
 
     def refuse(*given: object) -> Store:
         raise StoreUnavailable(HOSTILE)

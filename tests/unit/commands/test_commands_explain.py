@@ -52,14 +52,14 @@ FINDINGS = [
     ],
 )
 def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expected: list[int]):
-    """Never a guess: a beginning that two ids share, that is too short, or that may be a ledger id,
-    means none.
+    """Nothing is guessed. The beginning of an id names no finding if two ids share it, if it is too
+    short, or if it may be a ledger id.
     """
     assert [FINDINGS[n] for n in expected] == choose_findings(FINDINGS, name)
 
 
 def write(run: Path, findings: list[dict[str, Any]]) -> None:
-    """The summary and the findings of a run."""
+    """Write the summary and the findings of a run."""
     (run / "summary.json").write_text(
         json.dumps(report_stories.summary(findings=findings_by_kind(findings)))
     )
@@ -68,7 +68,7 @@ def write(run: Path, findings: list[dict[str, Any]]) -> None:
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """An OUTPUT with one finished run; its name has a blank and a sign of URIs."""
+    """Return an OUTPUT with one finished run. Its path has a blank and a percent sign."""
     tmp_path = tmp_path / "my audits %20"
     run = tmp_path / RUN
     run.mkdir(parents=True)
@@ -87,7 +87,7 @@ def said(name: str, run_dir: Path | None = None, **flags: str) -> str:
 
 def test_a_finding_is_shown_with_everything_that_is_known_of_it(output: Path):
     """Kind, id, entries, what each bookie lacks and answered, commands that look and that change,
-    and the page.
+    and the page about the kind.
     """
     text = said("abcd000000000001", output / RUN)
     words = " ".join(text.split())
@@ -101,7 +101,7 @@ def test_a_finding_is_shown_with_everything_that_is_known_of_it(output: Path):
 
 
 def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
-    """All findings on the ledger, one after another."""
+    """All findings on the ledger are shown, one after another."""
     text = said("7", output=str(output))
     assert ["CRITICAL ENTRY_WITHOUT_REPLICA", "WARNING PLACEMENT_FAILED"] == [
         " ".join(line.split()[:2])
@@ -111,7 +111,7 @@ def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
 
 
 def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
-    """One object a line."""
+    """Each line is one object."""
     assert [FINDINGS[0], FINDINGS[1]] == [
         json.loads(line) for line in said("7", output / RUN, format="json").splitlines()
     ]
@@ -127,10 +127,10 @@ def test_entries_beyond_the_stored_ranges_are_counted(output: Path):
 
 
 @pytest.mark.parametrize(("stored", "more"), [(19, ""), (20, " ...")])
-def test_ranges_that_a_bookie_lacks_may_go_on_behind_the_last_stored(
+def test_ranges_that_a_bookie_lacks_may_continue_after_the_last_stored(
     output: Path, stored: int, more: str
 ):
-    """A finding stores 20 ranges of a bookie at most, and does not say of how many."""
+    """A finding stores at most 20 ranges of a bookie, and not how many there are."""
     lacking = [[2 * n, 2 * n] for n in range(stored)]
     one = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": lacking})
     write(output / RUN, [one])
@@ -139,8 +139,8 @@ def test_ranges_that_a_bookie_lacks_may_go_on_behind_the_last_stored(
     assert f", {2 * stored - 2}{more} What each bookie answered" in text
 
 
-def test_what_cannot_be_shown_is_a_sentence(output: Path, tmp_path: Path):
-    """No such finding, no such run, no run at all."""
+def test_what_cannot_be_shown_is_refused(output: Path, tmp_path: Path):
+    """There is no such finding, no such run, or no run at all."""
     with pytest.raises(ConfigError, match=r"has no finding 99: .* has 5 findings"):
         said("99", output / RUN)
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
@@ -149,8 +149,8 @@ def test_what_cannot_be_shown_is_a_sentence(output: Path, tmp_path: Path):
         said("7", output=str(tmp_path / "empty"))
 
 
-def test_findings_that_are_lost_are_not_none(output: Path):
-    """The summary counts them."""
+def test_a_run_that_lost_its_findings_is_refused(output: Path):
+    """The summary counts more findings than the file has."""
     (output / RUN / "findings.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"has 0 findings, and summary\.json counts 5"):
         said("7", output / RUN)

@@ -14,14 +14,14 @@ from auditor.commands.file_modes import restrict_new_files
 
 @pytest.fixture(params=[0o022, 0o077], ids=oct)
 def own(request: pytest.FixtureRequest) -> Iterator[int]:
-    """The umask of the process, as an operator may have set it."""
+    """Yield the umask of the process, as an operator may have set it."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
 
 
 def test_new_files_lack_what_the_mask_or_the_own_umask_removes(own: int, tmp_path: Path):
-    """In this process and in its children; a stricter umask stays."""
+    """This holds in this process and in its children. A stricter umask stays."""
     with restrict_new_files(0o027):
         (tmp_path / "here").touch(0o666)
         (tmp_path / "folder").mkdir()
@@ -35,8 +35,8 @@ def test_new_files_lack_what_the_mask_or_the_own_umask_removes(own: int, tmp_pat
     } == found
 
 
-def test_the_own_umask_is_back_behind_it(own: int):
-    """Also where the run raised."""
+def test_the_own_umask_is_restored_afterwards(own: int):
+    """This holds also where the run raised."""
     with pytest.raises(ZeroDivisionError), restrict_new_files(0o027):
         raise ZeroDivisionError
     now = os.umask(own)

@@ -1,4 +1,4 @@
-"""What is read of a finished run's tables."""
+"""Rows of some ledgers, read from the tables of a finished run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def test_the_rows_of_ledgers_are_read_however_many_are_looked_up_at_once(
 
 
 def test_a_table_must_be_there_only_for_ledgers(tmp_path: Path) -> None:
-    """A run that asked nothing wrote no answers."""
+    """Without a ledger to look up, a missing table is empty: a run that asked nothing wrote no
+    answers.
+    """
     run = place(str(tmp_path))
     none = pa.array([], pa.int64())
     assert LISTING.empty_table() == read_rows_of(run, "listing", LISTING, none, ["ledger_id"])

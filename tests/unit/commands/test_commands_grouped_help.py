@@ -21,7 +21,7 @@ def help_of(command: str) -> str:
 
 
 def options_of(command: str) -> set[str]:
-    """The options that a command has beside its settings."""
+    """Return the options that a command has beside its settings."""
     keys = {setting.key for setting in SETTINGS}
     own = (
         parameter

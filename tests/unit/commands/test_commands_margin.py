@@ -40,13 +40,15 @@ def stored(
     age: timedelta = timedelta(hours=1),
     silent: bool = False,
     partial: bool = False,
+    unread: int | None = None,
     locations: dict[str, str] = LOCATIONS,
     **changes: Any,
 ) -> str:
-    """A run of three closed ledgers on four bookies, and an open one. `silent`: b4 did not answer
-    about ledger 3.
+    """Write a run of three closed ledgers and an open one on four bookies, and return its
+    directory. If `silent`, b4 did not answer about ledger 3. The metadata of ledger `unread` could
+    not be read.
 
-    `changes` are of the summary.
+    `changes` replace fields of the summary.
     """
     directory = home / "run-20260101T030000Z-000001"
     directory.mkdir()
@@ -71,6 +73,8 @@ def stored(
         for n, ensemble in ENSEMBLES.items()
     ]
     ledgers.append(ledgers[0] | {"ledger_id": 4, "state": "OPEN", "last_entry_id": None})
+    of_unread = {"status": "unreadable", "state": None, "last_entry_id": None, "segments": None}
+    ledgers = [one | of_unread if one["ledger_id"] == unread else one for one in ledgers]
     run.write_table("evidence/ledgers", filled(LEDGERS, ledgers), "all")
     counts = {"copies_expected": 20, "copies_listed": 20, "copies_read": 0, "copies_assumed": 0}
     verdicts = [{"ledger_id": n, "unknowns": [], "lacks": [], **counts} for n in range(1, 5)]
@@ -104,7 +108,7 @@ def said(run_dir: str, *without: str, **flags: str) -> tuple[int, str]:
 
 
 def test_a_loss_of_the_last_copy_is_exit_code_1(tmp_path: Path):
-    """Both bookies of ledger 1; its id is named."""
+    """b1 and b2 hold all copies of ledger 1, whose id is named."""
     code, text = said(stored(tmp_path), "b1", "b2")
     assert 1 == code
     assert "Without 2 bookies (b1, b2):" in text
@@ -126,7 +130,7 @@ def test_a_loss_that_is_not_ruled_out_is_exit_code_3(tmp_path: Path):
 
 
 def test_old_evidence_is_exit_code_3_unless_it_shows_a_loss(tmp_path: Path):
-    """And the report says how old it is."""
+    """The text names the setting that bounds the age."""
     run = stored(tmp_path, timedelta(hours=30))
     code, text = said(run, "b1")
     assert 3 == code and "older than --evidence-age-max" in " ".join(text.split())
@@ -139,19 +143,19 @@ def test_a_location_stands_for_its_bookies_and_those_below_it(tmp_path: Path):
     code, text = said(stored(tmp_path), "/r2", format="json")
     document = json.loads(text)
     assert (1, ["b3", "b4"], [3]) == (code, document["bookies"], document["no_copy"]["ids"])
-    assert document["ledgers"] == {"in_order": 3, "unconfirmed": 0, "others": 1}
+    assert document["ledgers"] == {"in_order": 3, "unconfirmed": 0, "others": 1, "unread": 0}
 
 
 def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
-    """And how many copies the worst entry of each ledger has."""
+    """Ledgers are counted by the copies that their worst entry has."""
     code, text = said(stored(tmp_path))
     words = [line.split() for line in text.splitlines()]
     assert 0 == code
     assert ["2", "copies", "3", "ledgers"] in words and ["/r1", "1", "0", "1", "0"] in words
-    assert "no ledger would have fewer copies than the ack quorum" in text
-    assert "Left out because they are not closed, or have no entry: 1 ledger." in " ".join(
-        text.split()
-    )
+    assert "no closed ledger would have fewer copies than the ack quorum" in text
+    left_out = "Left out because they are not closed, are deleted, or have no entry: 1 ledger."
+    assert left_out in " ".join(text.split())
+    assert "metadata" not in text
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
     [
         ("b11", "did you mean b1?"),
         ("/r9", "locations it knows: /r1, /r2, /r2/deep"),
-        ("", "no ledger of the run names"),
+        ("", "no closed ledger that the run read names"),
     ],
 )
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: str):
@@ -170,7 +174,9 @@ def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: st
 
 
 def test_the_table_by_bookie_says_what_is_not_ruled_out(tmp_path: Path):
-    """b3 holds the only sure copy of ledger 3, and b4 was silent: that is no sure loss."""
+    """b3 holds the only sure copy of ledger 3. b4 was silent and may hold another: without b3,
+    entries may be lost.
+    """
     run = stored(tmp_path, silent=True)
     document = json.loads(said(run, format="json")[1])
     row = {"no_copy": 0, "may_have_no_copy": 1, "below_ack_quorum": 0, "may_be_below_ack_quorum": 1}
@@ -184,7 +190,7 @@ def test_the_age_counts_from_the_start_of_the_run(tmp_path: Path):
 
 
 def test_a_run_of_the_future_is_too_old(tmp_path: Path):
-    """A clock is wrong, so nobody knows its age."""
+    """A clock is wrong, and the age of the run is unknown."""
     code, text = said(stored(tmp_path, timedelta(hours=-1)), "b1")
     assert 3 == code and "started in the future" in " ".join(text.split())
 
@@ -195,7 +201,37 @@ def test_a_run_of_named_ledgers_is_never_exit_code_0(tmp_path: Path):
     assert (3, 3, 1) == (said(run, "b1")[0], said(run)[0], said(run, "b1,b2")[0])
 
 
-def test_a_location_is_no_gate_while_bookies_have_none(tmp_path: Path):
+def test_a_run_that_could_not_read_some_metadata_is_never_exit_code_0(tmp_path: Path):
+    """The last copy of ledger 3 may be on any bookie. A sure loss of another ledger is still exit
+    code 1.
+    """
+    run = stored(tmp_path, unread=3)
+    assert (3, 3, 1) == (said(run, "b4")[0], said(run)[0], said(run, "b1,b2")[0])
+
+
+def test_ledgers_without_readable_metadata_are_counted_apart(tmp_path: Path):
+    """They are not said to be open or empty. The other sentences are about the ledgers that were
+    read.
+    """
+    run = stored(tmp_path, unread=3)
+    asked, cluster = (" ".join(said(run, *without)[1].split()) for without in (["b4"], []))
+    unknown = (
+        "on 2 closed ledgers of the cluster whose metadata was read. The metadata of 1 ledger could"
+        " not be read or understood: what it would lose is not known. Left out because they are not"
+        " closed, are deleted, or have no entry: 1 ledger."
+    )
+    assert unknown in asked and unknown in cluster
+    assert "Without 1 bookie (b4), of the 2 closed ledgers whose metadata was read:" in asked
+    assert (
+        "none of the 2 closed ledgers whose metadata was read would have fewer copies than the ack"
+        " quorum" in cluster
+    )
+    document = json.loads(said(run, format="json")[1])
+    assert {"in_order": 2, "unconfirmed": 0, "others": 1, "unread": 1} == document["ledgers"]
+    assert 3 == document["exit_code"]
+
+
+def test_a_location_never_passes_while_bookies_have_no_location(tmp_path: Path):
     """b4 may be in that rack too."""
     run = stored(tmp_path, locations={"b1": "/r1", "b2": "/r2", "b3": "/r3"})
     code, text = said(run, "/r3")
@@ -209,7 +245,7 @@ def test_a_location_is_no_gate_while_bookies_have_none(tmp_path: Path):
     "table", ["verdicts", "evidence/ledgers", "evidence/bookies", "evidence/answers"]
 )
 def test_a_run_that_lost_a_table_is_refused(tmp_path: Path, table: str):
-    """Nothing stored is not nothing to lose."""
+    """A lost table does not mean that there is nothing to lose."""
     run = stored(tmp_path, silent=True)
     place(run).remove(table)
     with pytest.raises(ConfigError, match=table):
@@ -229,19 +265,19 @@ def test_a_run_that_lost_rows_is_refused(tmp_path: Path, table: str, schema: pa.
 
 
 @pytest.mark.parametrize("started_at", ["2026-01-01T03:00:00", "yesterday", None])
-def test_a_start_that_is_no_time_is_a_sentence(tmp_path: Path, started_at: str | None):
+def test_a_start_that_is_not_a_time_is_refused(tmp_path: Path, started_at: str | None):
     """A summary may have been edited."""
     with pytest.raises(ConfigError, match="started_at is not a time with an offset"):
         said(stored(tmp_path, started_at=started_at), "b1")
 
 
 def test_a_run_id_cannot_forge_the_last_line(tmp_path: Path):
-    """It comes from a file."""
+    """It comes from a file that anybody may have written."""
     _, text = said(stored(tmp_path, run_id="x\nauditor: MARGIN run=x exit=0"), "b1", "b2")
     assert text.splitlines()[-1].startswith("auditor: MARGIN run=x\\n")
 
 
-def test_what_is_not_a_finished_run_is_a_sentence(tmp_path: Path):
-    """Exit 2, and nothing is answered."""
+def test_what_is_not_a_finished_run_is_refused(tmp_path: Path):
+    """Its directory has no summary."""
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said(str(tmp_path), "b1")

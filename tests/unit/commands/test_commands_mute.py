@@ -33,7 +33,7 @@ FINDINGS = [
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
-    """An OUTPUT with one finished run."""
+    """Return an OUTPUT with one finished run."""
     run = tmp_path / RUN
     run.mkdir()
     (run / "summary.json").write_text(
@@ -57,7 +57,7 @@ def said(here: Context) -> str:
 
 
 def test_a_mute_is_a_line_with_its_reason(output: Path):
-    """Of the newest run's finding; a second mute of it replaces the line."""
+    """The finding is one of the newest run. A second mute of it replaces the line."""
     here = context(output)
     assert 0 == command.mute(here, ID, "2998-01-01", "old reason", None)
     assert 0 == command.mute(here, ID, UNTIL, "  drained,\n OPS-1 ", None)
@@ -72,7 +72,9 @@ def test_a_mute_is_a_line_with_its_reason(output: Path):
 
 
 def test_mutes_are_listed_and_taken_back(output: Path):
-    """As text and as JSON; what is over says so."""
+    """The list is text or JSON, and says which mutes are over. A mute that does not exist cannot be
+    removed.
+    """
     here = context(output)
     command.mute(here, ID, UNTIL, "known", None)
     line = json.loads((output / "mutes.jsonl").read_text())
@@ -107,7 +109,7 @@ def test_mutes_are_listed_and_taken_back(output: Path):
 def test_what_is_not_one_finding_with_a_day_and_a_reason_is_refused(
     output: Path, name: str, until: str | None, why: str | None, says: str
 ):
-    """And nothing is written."""
+    """Nothing is written."""
     with pytest.raises(ConfigError, match=says):
         command.mute(context(output), name, until, why, None)
     assert not (output / "mutes.jsonl").exists()
@@ -127,7 +129,7 @@ def test_a_bad_file_is_not_overwritten(output: Path):
 
 
 def test_the_file_may_lie_elsewhere(output: Path, tmp_path: Path):
-    """In a repository, beside what is reviewed."""
+    """It may be kept in a repository, where changes are reviewed."""
     file = tmp_path / "reviewed" / "known.jsonl"
     here = context(output, mutes=str(file))
     command.mute(here, ID, UNTIL, "known", None)
@@ -140,12 +142,12 @@ def test_the_file_may_lie_elsewhere(output: Path, tmp_path: Path):
     [("{", "line 1 is not a mute"), (None, "there is no such file"), (b"\xff", "not UTF-8")],
 )
 def test_a_run_goes_on_without_a_file_that_cannot_be_read(output: Path, text: Any, says: str):
-    """It says so, and nothing is muted."""
+    """The problem is reported, and nothing is muted."""
     file = output / "known.jsonl"
     if text is not None:
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
     found = read_mutes(context(output, mutes=str(file)), Output(place(str(output))))
     assert () == tuple(found.mutes) and found.problem is not None and says in found.problem
     assert None is read_mutes(context(output), Output(place(str(output)))).problem, (
-        "no file in OUTPUT is no problem"
+        "a file in OUTPUT need not exist"
     )

@@ -1,5 +1,5 @@
-"""`auditor ledger --naming BOOKIE`: every ledger that names it, nothing left out in silence, pipes
-into --ledgers-from.
+"""`auditor ledger --naming BOOKIE` lists every ledger that names the bookie, and counts those that
+it could not read. Its lines can be piped into --ledgers-from.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """b3 is named by some ledgers; b5 by none."""
+    """Yield a cluster in which some ledgers name b3, and none names b5."""
     with SandboxCluster(tmp_path_factory.mktemp("naming"), 5) as cluster:
         ledgers = {
             CLOSED: "e3 w2 a2 0:[b1 b2 b3] closed 9",
@@ -63,8 +63,8 @@ def naming(cluster: SandboxCluster, bookie: str = "b3", **settings: object) -> O
 def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """State, segments, entries it should hold, mark: from the metadata; entries of a ledger not
-    closed are not known.
+    """The metadata gives the state, the segments, the entries that the bookie should hold, and the
+    mark. The entries of a ledger that is not closed are unknown.
     """
     outcome = naming(cluster, output=str(tmp_path))
     facts = {
@@ -97,7 +97,7 @@ def test_each_ledger_that_names_the_bookie_is_listed_with_its_facts(
 def test_standings_are_those_of_the_newest_run(
     cluster: SandboxCluster, facts: ClusterFacts, tmp_path: Path, capsys
 ):
-    """Never invented: a ledger without a verdict is `not audited`. The output names the run."""
+    """A ledger without a verdict is `not audited`. The output names the run."""
     output_with_a_run(tmp_path, facts, standings={CLOSED: "violated", MARKED: "exempt"})
     outcome = list_naming(cluster, cluster.id_of("b3"), output=str(tmp_path))
     lines = dict(line.split("  # ") for line in outcome.stdout.splitlines())
@@ -127,15 +127,15 @@ def test_the_lines_are_read_by_ledgers_from(
 
 
 def test_a_bookie_that_no_ledger_names_blocks_nothing(cluster: SandboxCluster, capsys):
-    """It is registered, so the question was answered: nothing on stdout, exit 0."""
+    """It is registered: stdout is empty, and the exit code is 0."""
     outcome = list_naming(cluster, cluster.id_of("b5"))
     assert (0, "") == (outcome.exit_code, outcome.stdout)
     assert "None of 7 ledgers names bookie" in capsys.readouterr().err
 
 
 def test_a_bookie_that_nothing_knows_is_most_likely_misspelt(cluster: SandboxCluster, capsys):
-    """No ledger, no registration, no cookie: an empty answer must not pass for a bookie that may
-    go.
+    """It has no ledger, registration or cookie. An empty list with exit code 0 would say that the
+    bookie may be removed.
     """
     outcome = list_naming(cluster, "nobody:3181")
     assert (3, "") == (outcome.exit_code, outcome.stdout)
@@ -143,7 +143,7 @@ def test_a_bookie_that_nothing_knows_is_most_likely_misspelt(cluster: SandboxClu
 
 
 def test_ledgers_that_cannot_be_read_are_counted_and_said(cluster: SandboxCluster, capsys):
-    """They may name the bookie: exit 3, and the others are listed all the same."""
+    """They may name the bookie too. The exit code is 3, and the other ledgers are listed."""
     cluster.set_raw(MALFORMED, b"BookieMetadataFormatVersion\t3\nrubbish")
     path = cluster.root + znode_paths.ledger_path(cluster.layout, BETWEEN)
     with znodes(cluster.zookeeper_hosts) as writer:
@@ -163,7 +163,7 @@ def test_ledgers_that_cannot_be_read_are_counted_and_said(cluster: SandboxCluste
 
 
 def test_marks_that_may_not_be_read_are_unknown(cluster: SandboxCluster, capsys):
-    """Not `not marked`."""
+    """They are not taken for `not marked`."""
     path = cluster.root + znode_paths.MARKS
     with znodes(cluster.zookeeper_hosts) as writer:
         writer.put(path, b"", shut=True)
@@ -180,7 +180,7 @@ def test_marks_that_may_not_be_read_are_unknown(cluster: SandboxCluster, capsys)
 
 
 def test_a_signal_ends_it(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPatch):
-    """Between two ledgers; a cluster may have millions."""
+    """The command checks for one between two ledgers: a cluster may have millions."""
 
     def stopped(_: Pauses) -> None:
         raise Interrupted(2)
@@ -191,7 +191,7 @@ def test_a_signal_ends_it(cluster: SandboxCluster, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_ledger_at_all_is_most_likely_a_wrong_root(tmp_path: Path, capsys):
-    """As in a run: exit 3."""
+    """The exit code is 3, as in a run."""
     with SandboxCluster(tmp_path, 1) as empty:
         outcome = list_naming(empty, empty.id_of("b1"))
     assert (3, "") == (outcome.exit_code, outcome.stdout)
@@ -213,7 +213,7 @@ def test_an_unreachable_zookeeper_leaves_stdout_empty(capsys):
 
 @pytest.mark.parametrize("bookie_id", ["", "no bookie", "readonly", "bookie/1"])
 def test_what_cannot_be_a_bookie_id_is_a_usage_error(bookie_id: str):
-    """Before anything is contacted."""
+    """The error is raised before anything is contacted."""
     with pytest.raises(ConfigError, match="cannot be a bookie id"):
         list_naming(NOWHERE, bookie_id)
 

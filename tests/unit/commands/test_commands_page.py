@@ -1,4 +1,6 @@
-"""report.html of a finished run: what it is read from, where it goes, and that it ends no run."""
+"""report.html of a finished run: what it is read from, where it is written, and that no run fails
+because of it.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,7 @@ def context(out: io.StringIO) -> Context:
 
 
 def run_of(home: Path, number: int, **changes: object) -> Place:
-    """The directory of a finished run, without evidence."""
+    """Write the directory of a finished run without evidence, and return it."""
     directory = place(str(home / f"run-202601{number:02d}T030000Z-00000{number % 10}"))
     directory.create()
     summary = (
@@ -76,7 +78,9 @@ def read(directory: Place) -> dict[str, object]:
 
 
 def test_every_run_leaves_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Beside its report, after it is published; it has the findings, and the nights before."""
+    """The page is written after the run is published. It has the outcome, and the history of
+    earlier runs.
+    """
     nights = Nights(tmp_path, monkeypatch)
     nights.run(Night({}))
     effects = nights.run(LOST)
@@ -112,7 +116,7 @@ def test_a_page_that_cannot_be_made_ends_no_run(
 
 
 def test_a_page_that_cannot_be_written_ends_no_run(tmp_path: Path):
-    """The directory may have lost its disk by then."""
+    """The disk of the directory may be gone by then."""
     run, gone, ours = run_of(tmp_path, 1), place(str(tmp_path / "nowhere")), context(io.StringIO())
     with capture_logs() as logged:
         assert not publish_page(ours, gone, read(run), [], "")
@@ -121,8 +125,8 @@ def test_a_page_that_cannot_be_written_ends_no_run(tmp_path: Path):
 
 
 def test_a_stored_run_gives_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    """It is written to the named file, readable by its group only; the report and the exit code
-    stay as without it.
+    """It is written to the named file, which only its owner and group can read. The report is
+    printed and the exit code stays.
     """
     run, out = run_of(tmp_path, 1, exit_code=3, outcome="INCOMPLETE"), io.StringIO()
     file = tmp_path / "a [page].html"
@@ -143,8 +147,8 @@ def test_a_file_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path):
 
 
 def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
-    """Older runs of the whole cluster that can be read, oldest first; later ones, parts and other
-    clusters are left out.
+    """It has the readable earlier runs over the whole cluster, oldest first. Later runs, runs over
+    named ledgers and runs of other clusters are left out.
     """
     other = {"metadata_service_uri": "zk://other/ledgers", "instance_id": "another"}
     for number in (1, 5, 7, 9, 12):
@@ -165,7 +169,7 @@ def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
 
 
 def test_the_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The newest runs, this one among them."""
+    """It has the newest runs, and ends with this one."""
     assert 2 <= HISTORY_RUNS_MAX
     monkeypatch.setattr(module, "HISTORY_RUNS_MAX", 3)
     runs = [run_of(tmp_path, number) for number in range(1, 8)]
@@ -173,7 +177,9 @@ def test_the_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
-    """With the location that the run judged by, and what all verdicts say that they lack."""
+    """Each has the location by which the run judged, and the sum of what the verdicts say that it
+    lacks.
+    """
     run = run_of(tmp_path, 1)
     around = Surroundings(locations={"b1": "/rack1"})
     about = About(
@@ -208,7 +214,7 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
     )
 
 
-def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path):
+def test_what_cannot_be_read_is_left_out_and_named(tmp_path: Path):
     """A run whose evidence is lost still has a page."""
     run = run_of(tmp_path, 1)
     run.write_text("topics.jsonl", "{")
@@ -220,7 +226,7 @@ def test_what_cannot_be_read_is_left_out_and_said(tmp_path: Path):
 
 
 def test_only_the_worst_topics_are_read(tmp_path: Path):
-    """The file has all of them, worst first; a run that looked for none has no file."""
+    """The file has all of them, the worst first. A run that looked for no topics has no file."""
     run = run_of(tmp_path, 1)
     assert read_topics(run) is None
     run.write_text(
@@ -268,9 +274,7 @@ def test_a_name_in_a_summary_leads_to_no_other_directory(tmp_path: Path):
 
 
 def test_the_margin_is_read_from_the_evidence(tmp_path: Path):
-    """Of the stored run's three closed ledgers, b2 lacks an entry of one: b1 may have its last
-    copy.
-    """
+    """b2 lacks an entry of one of the three closed ledgers, of which b1 may have the last copy."""
     run = place(str(store_run(tmp_path)))
     seen = read_margin(run, read(run))
     assert seen is not None and {1: 1, 2: 2} == dict(seen.cluster.by_copies)

@@ -1,6 +1,4 @@
-"""What commands are made of: ids as people write them, run ids, the stop watch, metrics that must
-not fail a run.
-"""
+"""Parts of commands: files of ledger ids, run ids, and the watch that measures stages."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ def written(tmp_path: Path, text: str | bytes) -> Path:
     ],
 )
 def test_ids_one_a_line_each_once(tmp_path: Path, expected: list[int], text: str):
-    """Blank lines and comments are passed over, the order stays."""
+    """Blank lines and comments are skipped, and the order stays."""
     assert expected == ledger_ids.read_ledger_ids(written(tmp_path, text))
 
 
@@ -46,15 +44,15 @@ def test_ids_one_a_line_each_once(tmp_path: Path, expected: list[int], text: str
     "word",
     ["seven", "-1", "1.0", "0x7", "7 8", "7,8", "+7", "1_000", str(2**63), "9" * 5000, "L0007"],
 )
-def test_what_is_no_id_is_named_with_its_line(tmp_path: Path, word: str):
-    """Before anything is contacted."""
+def test_what_is_not_an_id_is_named_with_its_line(tmp_path: Path, word: str):
+    """The error shows at most 50 characters of it."""
     with pytest.raises(ConfigError, match=r"line 2: .{1,50} is not a ledger id"):
         ledger_ids.read_ledger_ids(written(tmp_path, f"1\n{word}\n"))
 
 
 @pytest.mark.parametrize("data", ["é\n".encode(), b"\xff\xfe7\n", "٣\n".encode()])
-def test_bytes_that_are_no_ascii_are_refused(tmp_path: Path, data: bytes):
-    """Other digits are no ids, whatever Python makes of them."""
+def test_bytes_that_are_not_ascii_are_refused(tmp_path: Path, data: bytes):
+    """Digits of other scripts are refused, although Python's `int` accepts them."""
     with pytest.raises(ConfigError, match="cannot be read as a list of ids"):
         ledger_ids.read_ledger_ids(written(tmp_path, data))
 
@@ -62,7 +60,7 @@ def test_bytes_that_are_no_ascii_are_refused(tmp_path: Path, data: bytes):
 def test_a_file_that_is_not_there_or_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """In a sentence with its path."""
+    """The error names the file, or the largest size."""
     with pytest.raises(ConfigError, match="nowhere"):
         ledger_ids.read_ledger_ids(tmp_path / "nowhere")
     monkeypatch.setattr(ledger_ids, "LEDGER_FILE_BYTES_MAX", 3)
@@ -71,7 +69,7 @@ def test_a_file_that_is_not_there_or_too_large_is_refused(
 
 
 def test_run_ids_sort_by_time_and_differ():
-    """A run's directory has the name that pruning knows."""
+    """The name of a run's directory is one that pruning knows."""
     noon = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
     ids = [new_run_id(noon) for _ in range(200)]
     assert 200 == len(set(ids))
@@ -81,7 +79,7 @@ def test_run_ids_sort_by_time_and_differ():
 
 
 class Recorded(Silent):
-    """Records its calls."""
+    """Progress that records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -102,8 +100,8 @@ class Recorded(Silent):
 
 
 def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPatch):
-    """A stage that comes twice counts twice; the running one is not reported yet; names are the
-    summary's keys.
+    """The times of a stage that runs twice add up. The stage that still runs is not reported. Names
+    are the keys of the summary.
     """
     clock = iter([10.0, 13.0, 13.0, 14.0, 14.0, 20.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
@@ -119,7 +117,7 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
 
 
 def test_progress_never_goes_back():
-    """Finished tasks of a job as they are counted; the next job of the stage starts at none."""
+    """The finished tasks of a job are counted up. The next job of the stage starts at 0."""
     recorded = Recorded()
     watch = Watch(recorded)
     watch.stage("ask", 10)
@@ -129,7 +127,7 @@ def test_progress_never_goes_back():
 
 
 def test_the_watch_hands_on_what_the_screen_shows():
-    """Ledgers, a pause and silent bookies: it measures none of them."""
+    """Ledgers, pauses and silent bookies are passed on, and not measured."""
     recorded = Recorded()
     watch = Watch(recorded)
     watch.stage("ask", 2, LedgersDone(5, 9))

@@ -16,7 +16,7 @@ LOST = Night({1: Kind.ENTRY_WITHOUT_REPLICA})
 
 
 def test_sums_go_on_from_run_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A finding counts in the first run that has it, a request in its own."""
+    """A finding is counted by the first run that has it, and a request by the run that sent it."""
     nights = Nights(tmp_path, monkeypatch)
     for night in (LOST, LOST, Night({2: Kind.ENTRY_WITHOUT_REPLICA})):
         nights.run(night)
@@ -42,7 +42,7 @@ def test_metrics_leave_when_latest_json_names_their_run(
 def test_old_files_that_cannot_be_removed_change_no_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The run is published by then: it is logged, and the run ends as it found."""
+    """The run is published by then, and its outcome stays."""
     nights = Nights(tmp_path, monkeypatch)
 
     def refused(_: Place, name: str) -> None:
@@ -57,7 +57,7 @@ def test_old_files_that_cannot_be_removed_change_no_outcome(
 def test_a_failed_run_sends_the_values_of_the_newest_finished_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pushes: bool
 ):
-    """Also those of a run that was killed before its own metrics left."""
+    """This includes a run that was killed before its own metrics were sent."""
     nights = Nights(tmp_path, monkeypatch, pushes=pushes)
     effects = nights.run(LOST)
     nights.run(Night({2: Kind.ENTRY_WITHOUT_REPLICA}), cut_at=effects.index("metrics sent"))

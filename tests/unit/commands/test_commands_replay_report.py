@@ -27,7 +27,7 @@ def context(out: io.StringIO, format: str = "text") -> Context:
 
 @pytest.fixture
 def run_dir(tmp_path: Path) -> Path:
-    """A finished run with one finding; its evidence is of no interest."""
+    """Return the directory of a finished run with one finding and no evidence."""
     directory = tmp_path / "run-20260101T030000Z-000001"
     directory.mkdir()
     finding = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
@@ -43,7 +43,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
-    """Text with the machine line last, or one JSON document."""
+    """It is text with the machine line last, or one JSON document."""
     out = io.StringIO()
     assert 1 == command.report(context(out), str(run_dir))
     assert out.getvalue().splitlines()[-1].startswith("auditor: VIOLATED run=")
@@ -63,8 +63,8 @@ def test_a_stored_run_is_rendered_with_its_exit_code(run_dir: Path):
         ("findings.jsonl", '{"kind": ', "is not JSON"),
     ],
 )
-def test_a_damaged_run_is_a_sentence(run_dir: Path, name: str, text: str | None, says: str):
-    """Exit 2 and which file it is."""
+def test_a_damaged_run_is_refused(run_dir: Path, name: str, text: str | None, says: str):
+    """The error says what is wrong, and nothing is printed."""
     (run_dir / name).unlink() if text is None else (run_dir / name).write_text(text)
     out = io.StringIO()
     with pytest.raises(ConfigError, match=says):
@@ -81,14 +81,14 @@ def test_a_damaged_run_is_a_sentence(run_dir: Path, name: str, text: str | None,
     ],
 )
 def test_a_run_json_of_somebody_else_is_refused(run_dir: Path, text: str, says: str):
-    """Replay needs the terms of judgement; without them it guesses nothing."""
+    """A replay needs the terms of judgement, and does not guess them."""
     (run_dir / "run.json").write_text(text)
     with pytest.raises(ConfigError, match=says):
         command.replay(context(io.StringIO()), str(run_dir))
 
 
 def test_a_run_that_died_before_it_listed_anything_is_refused(run_dir: Path):
-    """No evidence is no empty cluster."""
+    """Missing evidence does not mean an empty cluster."""
     from auditor.model.cluster import ClusterFacts
     from auditor.model.evidence import Terms
     from auditor.summary.about import About

@@ -62,7 +62,7 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
 
 
 def entry(stage: str) -> str:
-    """A journal's entry on a stage that wrote nothing."""
+    """Return a journal's entry on a stage that wrote nothing."""
     return json.dumps({"stage": stage, "result": {}, "files": [], "seconds": {}, "reads": {}})
 
 
@@ -92,8 +92,8 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("says", REFUSED)
 def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
-    """What verdicts or the exit code depend on must be what it was; the sentence names what is
-    not.
+    """Settings on which verdicts or the exit code depend must be unchanged. The error names those
+    that differ.
     """
     flags, changes = REFUSED[says]
     with pytest.raises(ConfigError, match=says):
@@ -117,20 +117,20 @@ def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: d
 @pytest.mark.parametrize(
     "run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"]
 )
-def test_what_is_no_run_id_is_refused(tmp_path: Path, run_id: str):
-    """It would name a directory."""
+def test_what_is_not_a_run_id_is_refused(tmp_path: Path, run_id: str):
+    """Any other text could name another directory."""
     with pytest.raises(ConfigError, match="is not a run id, such as"):
         resume_about(context(), left_behind(tmp_path), run_id, NOW)
 
 
 def test_a_run_that_is_not_there_does_not_go_on(tmp_path: Path):
-    """Another OUTPUT, most likely: its path is in the sentence."""
+    """It is most likely in another OUTPUT. The error has the path."""
     with pytest.raises(ConfigError, match=rf"{tmp_path}/run-20260301T020000Z-ffffff holds no run"):
         resume_about(context(), left_behind(tmp_path), "20260301T020000Z-ffffff", NOW)
 
 
 def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
-    """It lacks even its listing: the ledgers of a run of named ledgers would be unknown."""
+    """It has no listing. The ledgers of a run over named ledgers would be unknown."""
     output = left_behind(tmp_path)
     output.run(RUN_ID).remove("journal")
     with pytest.raises(ConfigError, match="before the ledgers were listed"):
@@ -138,9 +138,7 @@ def test_a_run_that_wrote_nothing_does_not_go_on(tmp_path: Path):
 
 
 def test_a_finished_run_does_not_go_on(tmp_path: Path):
-    """It has a report, and is named the newest; or it is of some ledgers, and its journal is
-    gone.
-    """
+    """latest.json names the run, or the run has a summary and no journal."""
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.run(RUN_ID))
@@ -153,9 +151,7 @@ def test_a_finished_run_does_not_go_on(tmp_path: Path):
 
 
 def test_a_run_that_died_before_it_was_published_goes_on(tmp_path: Path):
-    """Its summary is written, but not published: between the two a Pushgateway may take its
-    time.
-    """
+    """Its summary is written, and latest.json still names an earlier run."""
     output = left_behind(tmp_path)
     write_json(output.run(RUN_ID), "summary.json", {})
     output.publish(output.start("20260301T010000Z-ffffff"))
@@ -172,8 +168,8 @@ def test_a_run_that_a_later_one_overtook_does_not_go_on(tmp_path: Path):
         resume_about(context(), output, RUN_ID, NOW)
 
 
-def test_a_run_cut_down_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: Path):
-    """What lies there then is the beginning of a file, of no stage."""
+def test_a_run_killed_while_it_wrote_its_first_entry_does_not_go_on(tmp_path: Path):
+    """The journal has the beginning of a temporary file, and no stage."""
     output = left_behind(tmp_path)
     journal = output.run(RUN_ID) / "journal"
     text = journal.read_text("000000.json") or ""
@@ -198,14 +194,14 @@ def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
 
 @pytest.mark.parametrize("at", ["yesterday", "2026-03-01T02:00:00.000"])
 def test_a_run_that_does_not_say_when_it_began_does_not_go_on(tmp_path: Path, at: str):
-    """Nor one that says it without a time zone."""
+    """Its start is not a time, or has no time zone."""
     with pytest.raises(ConfigError, match=r"is damaged .* start a new run"):
         resume_about(context(), left_behind(tmp_path, started_at=at), RUN_ID, NOW)
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]"])
 def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
-    """There is a sentence for any content of run.json."""
+    """There is an error for any content of run.json."""
     output = left_behind(tmp_path)
     output.run(RUN_ID).write_text("run.json", text)
     with pytest.raises(ConfigError, match="start a new run"):
@@ -213,7 +209,7 @@ def test_a_damaged_run_does_not_go_on(tmp_path: Path, text: str):
 
 
 def test_a_run_does_not_go_on_in_another_cluster(tmp_path: Path):
-    """The same one by another of its hosts is the same."""
+    """A cluster that is reached by another of its hosts is still the same."""
     about = resume_about(context(), left_behind(tmp_path), RUN_ID, NOW)
     same_cluster(
         about,

@@ -21,7 +21,7 @@ RUN_ID = "20260301T020000Z-1a2b3c"
 
 
 def listed_run(tmp_path: Path, **flags: str) -> Run:
-    """A run whose listing of ledgers is written."""
+    """Return a run whose listing of ledgers is written."""
     settings = parse(
         Layers(flags={"metadata_service_uri": "zk://h:2181/ledgers", **flags}), command="run"
     )
@@ -51,7 +51,7 @@ def test_a_run_without_a_listing_cannot_be_resumed(tmp_path: Path) -> None:
 def test_a_run_that_is_over_or_whose_cluster_ends_is_not_resumed(
     tmp_path: Path, name: str, value: bool
 ) -> None:
-    """What is published needs no resumption; the demo's cluster does not outlive the run."""
+    """A published run is complete. The demo's cluster does not outlive its run."""
     run = listed_run(tmp_path)
     setattr(run, name, value)
     assert run.resume_advice() == ""

@@ -1,4 +1,6 @@
-"""Errors in reading a run of another shape become one sentence, which leaves the fault open."""
+"""Errors from stored values of an unexpected shape become one sentence. It does not say whose fault
+they are.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,10 @@ def context(heard: io.StringIO | None = None) -> Context:
         OverflowError("x"),
     ],
 )
-def test_a_value_of_another_shape_is_a_sentence(error: Exception):
-    """With the place where it showed; control characters of the file do not reach the terminal."""
+def test_a_value_of_another_shape_is_refused(error: Exception):
+    """The error has the line of code at which it showed. Control characters of the file do not
+    reach the terminal.
+    """
     heard = io.StringIO()
     said = r"^/a or /b cannot be used \(.*x.*, at test_commands_.*:\d+\).*damaged"
     with pytest.raises(ConfigError, match=said), refuse_damaged_run(context(heard), "/a", "/b"):
@@ -54,7 +58,7 @@ def test_a_value_of_another_shape_is_a_sentence(error: Exception):
 
 
 def test_an_error_of_the_output_keeps_its_words():
-    """It says already what is wrong."""
+    """It already says what is wrong."""
     with pytest.raises(ConfigError, match=r"^the words$"), refuse_damaged_run(context(), "/a"):
         raise OutputError("the words")
 
@@ -62,7 +66,7 @@ def test_an_error_of_the_output_keeps_its_words():
 @pytest.mark.parametrize(
     "error", [AccountingError("x"), MemoryError(), OSError("x"), KeyboardInterrupt()]
 )
-def test_what_no_file_says_is_passed_on(error: BaseException):
+def test_errors_that_no_file_causes_are_passed_on(error: BaseException):
     """Ledgers that do not add up are our fault, and a full memory is not the file's fault."""
     with pytest.raises(type(error)), refuse_damaged_run(context(), "/a"):
         raise error
@@ -79,7 +83,7 @@ COMMANDS: dict[str, Callable[[Context, str], int]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_reads_a_whole_run_and_refuses_a_hostile_one(tmp_path: Path, command: str):
-    """The same directory, once with a list where an object belongs."""
+    """The directory is the same, once with a list where an object belongs."""
     run = store_run(tmp_path)
     assert COMMANDS[command](context(), str(run)) in (0, 1, 3)
     summary = json.loads((run / "summary.json").read_text())

@@ -1,4 +1,4 @@
-"""What surrounds the ledgers: who is meant by maintenance, and the seed of a run."""
+"""Which bookies --maintenance means, and the seed of a run."""
 
 from auditor.commands.context import probe_seed
 from auditor.commands.surroundings import in_maintenance
@@ -17,8 +17,8 @@ def meant(*names: str) -> tuple[set[str], tuple[str, ...]]:
 
 
 def test_maintenance_of_a_location_is_that_of_every_bookie_in_it():
-    """There or below, also of bookies that only a table names; never of a location whose text
-    merely begins alike.
+    """A location stands for bookies there and below it, including those that only the topology
+    names. It does not stand for a location whose text merely begins alike.
     """
     assert ({"b1", "b2", "gone"}, ()) == meant("/east")
     assert ({"b1", "b2", "gone"}, ()) == meant("/east/")
@@ -26,9 +26,9 @@ def test_maintenance_of_a_location_is_that_of_every_bookie_in_it():
     assert ({"b3", "b4"}, ()) == meant("/eastern/r1", "b4")
 
 
-def test_a_name_that_means_nobody_is_reported():
-    """An id counts all the same: ledgers may name a bookie that nothing else knows. A location
-    without bookies means none.
+def test_a_name_that_no_bookie_has_is_reported():
+    """An unknown id still counts, because ledgers may name a bookie that nothing else knows. A
+    location without bookies means no bookie.
     """
     found, (of_id, of_place) = meant("b9", "/west", "b1")
     assert {"b9", "b1"} == found
@@ -38,6 +38,6 @@ def test_a_name_that_means_nobody_is_reported():
 
 
 def test_the_seed_of_a_run_is_its_own_and_stays():
-    """The first 48 bits of the SHA-256 of its id: no clock, no state, no random number."""
+    """It is the first 48 bits of the SHA-256 of its id, and depends on nothing else."""
     assert 0x514F016E9BC3 == probe_seed("20260101T000000Z-abcdef")
     assert probe_seed("20260101T000000Z-abcdef") != probe_seed("20260101T000000Z-abcdee")

@@ -1,4 +1,4 @@
-"""What a BookKeeper client's or a broker's own configuration amounts to."""
+"""Settings taken from the configuration of a BookKeeper client or of a Pulsar broker."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def of(text: str) -> dict[str, str]:
 
 
 def test_a_clients_tls_is_ours() -> None:
-    """The name check is as there, if it is set there; else ours stays on."""
+    """The check of hostnames is as the client's file has it. If the file does not set it, it stays
+    on.
+    """
     assert of(CLIENT) == {**TLS, "bookie_tls_hostname_verification": "false"}
     assert "bookie_tls_hostname_verification" not in of(
         CLIENT.replace("tlsHostnameVerificationEnabled", "x")
@@ -56,14 +58,14 @@ def test_a_clients_tls_is_ours() -> None:
 
 
 def test_a_brokers_tls_is_ours() -> None:
-    """Under its own names, or BookKeeper's behind a prefix."""
+    """A broker has names of its own, or BookKeeper's names with a prefix."""
     assert of(BROKER) == TLS
     assert of("\n".join(f"bookkeeper_{line}" for line in CLIENT.splitlines()[1:-1])) == TLS
 
 
 def test_a_broker_has_the_defaults_of_pulsar() -> None:
-    """With client authentication alone it speaks TLS: the provider and PEM are its defaults, also
-    where a line is empty.
+    """Client authentication alone turns TLS on. The provider and PEM are defaults, also where a
+    line is empty.
     """
     lines = [
         line
@@ -139,7 +141,7 @@ def test_a_switch_beside_the_file_decides_on_tls(tmp_path: Path) -> None:
 
 
 def test_a_client_without_certificate_sends_none() -> None:
-    """Its files stay unread."""
+    """Its certificate and key are not taken over."""
     plain = of(CLIENT.replace("Authentication=true", "Authentication=false"))
     assert set(plain) == {"bookie_tls", "bookie_tls_ca", "bookie_tls_hostname_verification"}
 
@@ -162,7 +164,9 @@ def test_key_stores_of_java_are_passed_on_to_be_refused_with_what_converts_them(
     "key", ["clientAuthProviderFactoryClass", "bookkeeperClientAuthenticationPlugin"]
 )
 def test_a_login_by_sasl_is_ours_and_another_plugin_is_refused(key: str) -> None:
-    """User and password are in a JAAS file there, and given apart here."""
+    """The client has user and password in a JAAS file. The auditor has settings of its own for
+    them.
+    """
     assert of(f"{key}=org.apache.bookkeeper.sasl.SASLClientProviderFactory") == {
         "bookie_sasl": "digest-md5"
     }
@@ -175,7 +179,7 @@ def test_a_login_by_sasl_is_ours_and_another_plugin_is_refused(key: str) -> None
 def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_each(
     tmp_path: Path,
 ) -> None:
-    """`config` shows that a value came from it."""
+    """`auditor config` shows that a value came from the file."""
     path, toml = tmp_path / "client.conf", tmp_path / "a.toml"
     path.write_text(CLIENT)
     toml.write_text(f'bookkeeper_client_conf = "{path}"\nbookie_tls_ca = "/mine.pem"\n')
@@ -197,7 +201,7 @@ def test_a_file_is_named_by_a_flag_a_variable_or_the_toml_file_and_gives_way_to_
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    """Before anything is contacted."""
+    """The error is raised before anything is contacted."""
     with pytest.raises(ConfigError, match=r"bookkeeper_client_conf .*none cannot be read"):
         read_layers({"bookkeeper_client_conf": str(tmp_path / "none")}, {})
 
@@ -240,8 +244,8 @@ OURS = {
 def test_what_belongs_together_gives_way_together(
     tmp_path: Path, flags: dict[str, str], environment: dict[str, str], left: dict[str, str]
 ) -> None:
-    """A certificate of ours with a key of theirs is no pair, a password from two places none, and
-    `off` needs no files.
+    """A certificate of ours is never used with the key of the file, nor a password of ours with
+    that of the file. With TLS off, no file is taken over.
     """
     path = tmp_path / "client.conf"
     path.write_text(CLIENT)

@@ -54,7 +54,7 @@ Bookie {{ {DIGEST} required user_a="b"; }};
 
 @pytest.mark.parametrize("text", ["", " \n\t", "// nothing", "/* nothing\n */", "//", "/**/"])
 def test_a_file_may_be_empty(text: str) -> None:
-    """Java says of it that the section is not there."""
+    """Any section is then missing, as in Java."""
     assert parse(text) == {}
 
 
@@ -82,7 +82,7 @@ def test_a_value_is_what_java_takes_it_for(written: str, meant: str) -> None:
 
 
 def test_a_later_option_replaces_an_earlier_one() -> None:
-    """As in Java's map. A section of the same name is an error there."""
+    """Java keeps options in a map. Two sections of one name are an error."""
     assert parse("A { M required o=a o=b; };") == {"A": [("M", "required", {"o": "b"})]}
     with pytest.raises(ConfigError, match="line 2 has a section with the name of an earlier one"):
         parse('A { };\n"A" { };')
@@ -109,10 +109,8 @@ def test_a_later_option_replaces_an_earlier_one() -> None:
         ("A { M required {", 1, "in the place of an option"),
     ],
 )
-def test_an_error_names_the_line_and_nothing_that_stands_there(
-    text: str, line: int, what: str
-) -> None:
-    """It may be a password."""
+def test_an_error_names_the_line_and_none_of_its_text(text: str, line: int, what: str) -> None:
+    """The text may be a password."""
     with pytest.raises(ConfigError) as raised:
         parse(text)
     said = str(raised.value)
@@ -122,7 +120,7 @@ def test_an_error_names_the_line_and_nothing_that_stands_there(
 
 
 def test_the_values_of_options_are_not_shown() -> None:
-    """A module may end in a log."""
+    """A login module may be printed in a log."""
     assert CANARY not in repr(LoginModule("M", "required", {"password": CANARY}))
 
 
@@ -135,7 +133,7 @@ def test_the_number_of_modules_is_bounded() -> None:
 
 
 def test_a_hostile_file_costs_time_linear_in_its_length() -> None:
-    """Quotes, escapes and comments without an end are looked at once."""
+    """Quotes, escapes and comments without an end are scanned only once."""
     for piece in ("/*", '"', "\\", '"\\', "//", "{", "a=", "/* */"):
         begun = time.process_time()
         with pytest.raises(ConfigError):

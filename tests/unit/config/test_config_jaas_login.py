@@ -1,4 +1,4 @@
-"""The login of a BookKeeper client out of its JAAS file, as settings of ours."""
+"""The login of a BookKeeper client, taken from its JAAS file."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def layers_of(
 
 
 def test_user_and_password_are_taken_from_the_default_section(jaas: Path) -> None:
-    """The password is read where it is used, and is nowhere in the settings or the job."""
+    """The password is read where it is used, and is neither in the settings nor in the job."""
     given = settings(jaas)
     source = SecretSource(
         "the password for --bookie-sasl",
@@ -82,7 +82,7 @@ def test_a_key_tab_or_a_ticket_cache_is_taken_from_a_named_section(jaas: Path) -
 def test_the_file_and_its_section_are_named_where_every_setting_is(
     jaas: Path, tmp_path: Path, place: str
 ) -> None:
-    """And in the client's own configuration, under BookKeeper's names."""
+    """The client's own configuration can name them too, under BookKeeper's names."""
     flags, environment = {}, {}
     toml, client = tmp_path / "a.toml", tmp_path / "client.conf"
     client.write_text(f"{SASL}saslJaasClientSectionName=Client\n")
@@ -106,10 +106,12 @@ def test_the_file_and_its_section_are_named_where_every_setting_is(
     assert sasl == KerberosLogin("bookie", "bookkeeper", "/etc/a.keytab", "me@REALM")
 
 
-def test_what_is_set_elsewhere_goes_before_it_and_what_belongs_together_gives_way(
+def test_other_settings_override_the_file(
     jaas: Path,
 ) -> None:
-    """A password of another user would be tried for ours."""
+    """Values that belong together come from one place: the password of the file is not tried for
+    another user.
+    """
     by_file = settings(jaas, bookie_sasl_password_file="pw").bookie_limits().access.sasl
     assert isinstance(by_file, SaslLogin)
     assert (by_file.username, by_file.password.file, by_file.password.jaas_file) == (
@@ -148,7 +150,7 @@ def test_what_is_set_elsewhere_goes_before_it_and_what_belongs_together_gives_wa
     ],
 )
 def test_a_login_that_is_of_no_use_is_refused(jaas: Path, section: str, why: str) -> None:
-    """With the section and the option, and never with a value."""
+    """The error has the section and the option, and never a value."""
     jaas.write_text(f"BookKeeper {{ {section} }};", encoding="utf-8")
     with pytest.raises(ConfigError) as raised:
         settings(jaas)
@@ -168,7 +170,7 @@ def test_a_section_that_is_not_there_is_named_with_those_that_are(jaas: Path) ->
 
 
 def test_a_file_that_cannot_be_read_is_named(jaas: Path, tmp_path: Path) -> None:
-    """Missing, too large, not UTF-8."""
+    """It is missing, too large, or not UTF-8."""
     with pytest.raises(ConfigError, match=r"the JAAS file .*none cannot be read"):
         settings(tmp_path / "none")
     jaas.write_bytes(b" " * (JAAS_BYTES_MAX + 1))
@@ -180,7 +182,7 @@ def test_a_file_that_cannot_be_read_is_named(jaas: Path, tmp_path: Path) -> None
 
 
 def test_a_command_that_asks_no_bookie_leaves_the_file_unread(tmp_path: Path) -> None:
-    """The report of last night can be read where no secret is."""
+    """The report of last night can be read where there is no secret."""
     missing = {"AUDITOR_BOOKIE_JAAS_FILE": str(tmp_path / "none")}
     for command in ("report", "topology", "lister", "replay"):
         assert parse(read_layers({}, missing, command), command=None).bookie_sasl == "none"
@@ -195,7 +197,7 @@ def test_a_command_that_asks_no_bookie_leaves_the_file_unread(tmp_path: Path) ->
 def test_a_command_that_asks_no_bookie_does_not_miss_what_the_file_holds(
     command: str, jaas: Path, tmp_path: Path
 ) -> None:
-    """Neither the user of a client's DIGEST-MD5, nor the mechanism of a principal."""
+    """It misses neither the user for DIGEST-MD5 nor the mechanism for a principal."""
     client = tmp_path / "client.conf"
     client.write_text(SASL)
     toml = tmp_path / "a.toml"

@@ -1,4 +1,4 @@
-"""Layers in, settings out."""
+"""Settings, parsed from their layers: flags, environment, file and defaults."""
 
 import pickle
 
@@ -28,7 +28,7 @@ def refusal(layers: Layers, command: str | None = None) -> str:
 
 
 def test_flag_beats_environment_beats_file_beats_default():
-    """The strongest layer that says anything wins, for each key alone."""
+    """For each key, the strongest layer that has it wins."""
     layers = Layers(
         flags={"looks_max": "7", "tasks": None},
         environment={"AUDITOR_LOOKS_MAX": "6", "AUDITOR_TASKS": "3", "HOME": "/root"},
@@ -78,12 +78,14 @@ def test_an_unknown_name_is_refused_with_the_nearest_right_one(layers, written, 
 
 @pytest.mark.parametrize("key", ["html"])
 def test_a_setting_of_a_later_version_is_unknown(key):
-    """Nothing is accepted that is not done."""
+    """A setting without an effect is not accepted."""
     assert f"{key} in" in refusal(Layers(file={key: "x"}))
 
 
 def _needed_beside(key):
-    """Variables without which a setting of a secured cluster has no effect, and is refused."""
+    """Return the variables without which a setting of a secured cluster has no effect, and is
+    refused.
+    """
     peer, _, rest = key.partition("_")
     at = f"AUDITOR_{peer.upper()}_"
     if rest.startswith("tls_") and rest != "tls_hostname_verification":
@@ -103,8 +105,8 @@ def _needed_beside(key):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.key)
 def test_every_setting_is_understood_from_every_layer(setting):
-    """A flag, a variable and a key each carry the same value, and it comes out at the field of that
-    name.
+    """The same text as a flag, a variable and a key of the file gives the same value of the
+    setting's field.
     """
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
     samples["window"] = "22:00-04:00 Europe/Berlin"
@@ -123,7 +125,9 @@ def test_every_setting_is_understood_from_every_layer(setting):
     "setting", [s for s in SETTINGS if s.high is not None], ids=lambda s: s.key
 )
 def test_every_range_is_closed_and_kept(setting):
-    """Both ends are accepted, what lies beyond them is refused by name; the default lies within."""
+    """Both ends and the default are accepted. A value beyond an end is refused with the name of the
+    setting.
+    """
     write = (lambda ms: f"{ms}ms") if setting.metavar == "DURATION" else str
     assert setting.low == setting.parse(write(setting.low)) and setting.high == setting.parse(
         write(setting.high)
@@ -154,7 +158,7 @@ def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
 
 
 def test_readers_share_the_zookeeper_rate():
-    """The rate is over the whole job; no limit stays no limit."""
+    """The rate is that of the whole job. 0 stays without a limit."""
     assert (
         parse(Layers(file={"zookeeper_reads_per_second": 9_000}))
         .zookeeper_limits(3)
@@ -172,7 +176,7 @@ def test_readers_share_the_zookeeper_rate():
     [(300_000, None), (300_000, "run"), (1_000, "ledger"), (2_000, "demo")],
 )
 def test_the_second_look_of_a_single_ledger_comes_sooner(expected_ms, command):
-    """Commands may differ in their default; what is written holds for all of them."""
+    """Commands may differ in their default. A value that is set holds for all of them."""
     written = Layers(flags={"metadata_service_uri": URI})
     assert expected_ms == parse(written, command=command).second_look_delay_ms
     asked = Layers(flags={"metadata_service_uri": URI}, file={"second_look_delay": "9s"})
@@ -192,8 +196,8 @@ def test_no_cluster_is_audited_by_default(command):
 
 @pytest.mark.parametrize("word", ["rack", "region", "zone"])
 def test_a_placement_policy_needs_a_topology(word):
-    """Where bookies are is never guessed; Java's classes do without, and so does their mode; an
-    unknown word gets the list.
+    """The locations of bookies are never guessed. BookKeeper's Java classes judge without a
+    topology, and so does --placement-compat java. The error for an unknown word has the list.
     """
     message = refusal(Layers(flags={"placement_policy": word}))
     assert (
@@ -212,14 +216,14 @@ def test_a_placement_policy_needs_a_topology(word):
 
 
 def test_the_demo_brings_a_topology_of_its_own():
-    """It judges racks and needs none named, in maintenance either."""
+    """It judges racks without --topology. Maintenance may name a location too."""
     settings = parse(Layers(flags={"maintenance": "/r1"}), command="demo")
     assert (Policy.RACK, None) == (settings.placement_rule().policy, settings.topology)
 
 
 def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
-    """Without any setting it is the rule of no settings; each parameter arrives at its own
-    place.
+    """Without any setting the rule has BookKeeper's defaults. Each setting arrives at its own
+    field.
     """
     assert PlacementRule() == parse().placement_rule()
     written = {
@@ -238,7 +242,7 @@ def test_the_placement_rule_has_bookkeepers_defaults_and_what_is_set():
 
 
 def test_a_list_is_a_line_with_commas_or_an_array():
-    """Each item once, in order; the same from a flag and from the file."""
+    """Each item is kept once, in order. A flag and the file give the same list."""
     expected = ("racks.txt", "zookeeper")
     assert expected == parse(Layers(flags={"topology": "racks.txt, zookeeper,racks.txt"})).topology
     assert expected == parse(Layers(file={"topology": ["racks.txt", "zookeeper"]})).topology
@@ -284,7 +288,7 @@ def test_a_list_is_a_line_with_commas_or_an_array():
     ],
 )
 def test_limits_that_make_no_sense_together_are_refused(layers, names):
-    """Each in range, yet nonsense: both are named as they were written."""
+    """Each is in its range. The error names both as they were written."""
     message = refusal(layers)
     assert all(name in message for name in names), message
 
@@ -323,7 +327,7 @@ def test_what_is_shown_parses_to_the_same_settings():
 
 
 def test_settings_travel():
-    """Frozen, hashable, picklable: they go to executors."""
+    """They can be pickled and hashed, because they go to executors."""
     settings = parse()
     assert settings == pickle.loads(pickle.dumps(settings)) and hash(settings) == hash(parse())
 

@@ -1,5 +1,5 @@
-"""Settings of secured clusters: what they make, what contradicts itself, and where secrets are
-not.
+"""Settings of secured clusters: the access that they give, what is refused, and where no secret may
+be.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def test_without_any_of_them_everything_is_in_clear() -> None:
 
 @pytest.mark.parametrize("peer", ["bookie", "zookeeper"])
 def test_each_setting_of_tls_arrives(peer: str) -> None:
-    """With the name of the peer, by which messages name the setting."""
+    """The files come with the name of the peer, by which errors name the setting."""
     files = {"ca": "ca.pem", "certificate": "our.pem", "key": "our.key", "key_password_file": "pw"}
     given = settings(
         **{f"{peer}_tls": "on", f"{peer}_tls_hostname_verification": "off"},
@@ -62,7 +62,7 @@ def test_each_setting_of_tls_arrives(peer: str) -> None:
 
 
 def test_a_login_has_a_user_and_the_place_of_a_password() -> None:
-    """In a file, printed by a command, or in a variable."""
+    """The password is in a file, printed by a command, or in a variable."""
     what, variable = "the password for --bookie-sasl", "AUDITOR_BOOKIE_SASL_PASSWORD"
     by_file = settings(**LOGIN, bookie_sasl_password_file="pw").bookie_limits().access
     by_command = settings(**LOGIN, bookie_sasl_password_command="print pw").bookie_limits().access
@@ -101,7 +101,7 @@ def test_a_login_by_kerberos_needs_no_setting_but_its_name(peer: str, service: s
 
 
 def test_a_digest_is_used_where_its_place_is_given() -> None:
-    """There is no switch beside it."""
+    """No other setting turns it on."""
     by_file = settings(zookeeper_digest_file="d").zookeeper_limits(1).access
     by_variable = settings({"AUDITOR_ZOOKEEPER_DIGEST": CANARY}).zookeeper_limits(1).access
     assert by_file.digest is not None and by_file.digest.file == "d"
@@ -112,7 +112,9 @@ def test_a_digest_is_used_where_its_place_is_given() -> None:
 
 
 def test_no_secret_is_in_the_settings_or_in_what_executors_get() -> None:
-    """Not pickled, not printed, not shown by `config`: it is read where it is used."""
+    """It is neither pickled nor printed, nor shown by `auditor config`. It is read where it is
+    used.
+    """
     environment = {secret.variable: CANARY for secret in SECRETS}
     full = settings(
         environment,
@@ -185,6 +187,6 @@ def test_a_secret_has_no_flag_and_no_key_in_a_file(secret) -> None:
     ],
 )
 def test_what_would_secure_nothing_is_refused(given: dict[str, str], why: str) -> None:
-    """Such settings suggest a protection that does not exist."""
+    """These settings suggest a protection that does not exist."""
     with pytest.raises(ConfigError, match=why):
         settings(**given)

@@ -1,4 +1,6 @@
-"""Reading the file and the environment, and the page made from the table."""
+"""Reading the file and the environment, and docs/configuration.md, which is made from the
+settings.
+"""
 
 from pathlib import Path
 
@@ -31,8 +33,8 @@ def test_the_file_is_the_one_named_by_flag_else_by_variable(tmp_path):
         (b"[run]\ntasks = 1\n", "run in"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_refused_by_name(tmp_path, content, reason):
-    """What is wrong, in which file."""
+def test_a_file_that_is_not_a_configuration_is_refused_by_name(tmp_path, content, reason):
+    """The error says what is wrong, and in which file."""
     path = tmp_path / "a.toml"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=reason) as caught:
@@ -66,8 +68,8 @@ def test_the_example_on_the_page_is_a_configuration(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["a = " + "[" * 5_000, "a = " + "9" * 5_000, "a = 2026-13-01"])
-def test_a_file_that_toml_chokes_on_is_a_sentence(tmp_path: Path, text: str):
-    """Nested deeper than the stack, a number longer than Python converts, a date that is none."""
+def test_a_file_that_toml_cannot_read_is_refused(tmp_path: Path, text: str):
+    """It is nested too deeply, or has a number that is too long or a date that does not exist."""
     path = tmp_path / "auditor.toml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"auditor\.toml"):

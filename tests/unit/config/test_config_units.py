@@ -67,7 +67,7 @@ def test_a_size_is_bytes(expected_bytes, text):
 
 @pytest.mark.parametrize("text", ["", "64M", "64mib", "-1", "0.5", "MiB", True, [64]])
 def test_what_is_no_size_is_refused(text):
-    """64M could mean two things, so it means neither."""
+    """64M could mean two sizes, and is refused."""
     with pytest.raises(ValueError, match=r"is not a"):
         units.parse_size(text)
 
@@ -83,13 +83,13 @@ def test_what_is_no_rate_is_refused(text):
 
 @pytest.mark.parametrize(("expected", "text"), [(50, "50%"), (50, "50 %"), (50, 50), (0, "0")])
 def test_a_share_is_whole_percent(expected, text):
-    """With its sign or without."""
+    """It is written with the percent sign or without."""
     assert expected == units.parse_percent(text)
 
 
 @pytest.mark.parametrize("text", ["", "%", "0.5", 0.5, "-1%", "50%%", True, None])
 def test_what_is_no_share_is_refused(text):
-    """A fraction could be meant as a share of one, so it is refused."""
+    """A fraction is refused, because it could be meant as a share of one."""
     with pytest.raises(ValueError, match=r"is not a"):
         units.parse_percent(text)
 
@@ -153,13 +153,13 @@ def test_credentials_are_masked():
 
 @pytest.mark.parametrize(("text", "expected"), [("027", 0o27), ("0077", 0o77), (" 000 ", 0)])
 def test_a_mask_is_written_in_octal(text: str, expected: int):
-    """As umask and chmod take it, and shown so again."""
+    """umask and chmod take the same form. A mask is shown in that form too."""
     assert expected == units.parse_umask(text)
     assert text.strip()[-3:] == units.show_umask(expected)
 
 
 @pytest.mark.parametrize("raw", ["27", "028", "-27", "0o27", "1777", 27, True, ""])
 def test_a_mask_that_is_not_octal_is_refused(raw: object):
-    """A number without quotes too: TOML would read 27 as decimal."""
+    """This includes a number without quotes: TOML would read 27 as decimal."""
     with pytest.raises(ValueError, match="three octal digits in quotes"):
         units.parse_umask(raw)

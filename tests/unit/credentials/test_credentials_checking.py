@@ -9,8 +9,8 @@ from auditor.credentials.checking import secrets_open_to_all
 
 
 def test_every_file_with_a_secret_that_all_may_read_is_named(tmp_path: Path) -> None:
-    """Passwords, private keys and ZooKeeper's digest; CAs and certificates beside a key are
-    public.
+    """Passwords, private keys and ZooKeeper's digest are secret. CAs are public, and so are
+    certificates in a file without a key.
     """
     paths = {
         name: str(tmp_path / name)

@@ -1,4 +1,4 @@
-"""Our ticket from a real KDC, and the exchange with a server that has the library's other half."""
+"""Our ticket from a real KDC, and the exchange with a server that the same library plays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
 
 @pytest.fixture(autouse=True)
 def realm(kdc: Kdc, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This process is in the realm, without any ticket, and no failure is remembered."""
+    """Put this process into the realm, without a ticket or a remembered failure."""
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.config))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{kdc.folder}/none")
     monkeypatch.setattr(kerberos, "_failed", {})
@@ -56,7 +56,7 @@ def failure(login: KerberosLogin, host: str = "localhost") -> str:
 
 
 def absence(login: KerberosLogin) -> str:
-    """What is said of a KDC that gives no ticket and refuses none."""
+    """Return the error for a KDC that neither gives nor refuses a ticket."""
     with pytest.raises(KdcUnreachable) as raised:
         KerberosExchange(login, "localhost").start()
     return str(raised.value)
@@ -66,7 +66,9 @@ def absence(login: KerberosLogin) -> str:
 def test_a_server_is_convinced_and_convinces_us(
     kdc: Kdc, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the first key of a key tab or the named one, by a cache or that of the process."""
+    """We log in by the first key of a key tab or by a named one, by a ticket cache or by that of
+    the process.
+    """
     cache = kdc.ticket(OURS, kdc.folder / f"{OURS}.keytab")
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
     login = {
@@ -87,7 +89,7 @@ def test_a_server_is_convinced_and_convinces_us(
 
 
 def test_each_fault_of_our_own_has_its_word(kdc: Kdc, tmp_path: Path) -> None:
-    """Of a ticket, of a key tab, of our principal, of the server's."""
+    """The fault is in a ticket, in a key tab, in our principal, or in that of the server."""
     good = kdc.folder / f"{OURS}.keytab"
     garbage = tmp_path / "garbage.keytab"
     garbage.write_text("not a key tab")
@@ -131,8 +133,8 @@ def test_a_key_tab_makes_a_new_ticket_where_the_old_one_has_expired(kdc: Kdc) ->
 
 
 def test_why_a_key_tab_makes_no_new_ticket_is_reported(kdc: Kdc) -> None:
-    """Not that the old one has expired, which is what the library says: a KDC that is away is asked
-    again, and one that refuses is believed.
+    """The library would say only that the old ticket has expired. A KDC that is away is asked
+    again. A refusal is believed.
     """
     kdc.add("hourly", "-maxlife 1sec")
     login = by_key_tab(kdc, "hourly")
@@ -150,7 +152,9 @@ def test_why_a_key_tab_makes_no_new_ticket_is_reported(kdc: Kdc) -> None:
 def test_what_this_machine_lacks_ends_a_command_before_it_asks_the_kdc(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No ticket, no key of the principal; for ZooKeeper too. Nothing is asked: the KDC is gone."""
+    """It lacks a ticket, or a key of the principal, for bookies or for ZooKeeper. The KDC is not
+    asked: none can be reached here.
+    """
     monkeypatch.setenv("KRB5_CONFIG", str(kdc.write_config("nobody.conf", 1)))
     check_credentials(BookieAccess(sasl=by_key_tab(kdc, principal=OURS)), ZooKeeperAccess())
     for access in (
@@ -173,7 +177,9 @@ def test_a_missing_library_is_named_with_the_extra(
 def test_a_login_that_the_kdc_refused_is_not_tried_again_for_a_while(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thousand bookies are a thousand logins, and a KDC locks a principal after a few."""
+    """A thousand bookies are a thousand logins, and a KDC locks a principal after a few
+    failures.
+    """
     asked: list[KerberosLogin] = []
     credentials = kerberos._credentials
     monkeypatch.setattr(
@@ -212,7 +218,9 @@ def test_a_kdc_that_says_nothing_holds_up_nobody_else(
 
 @pytest.mark.parametrize("way", ["key tab", "cache"])
 def test_a_kdc_that_is_away_refused_nothing_and_is_asked_again(kdc: Kdc, way: str) -> None:
-    """For our own ticket, and for that of the server. The next try asks it, and gets the ticket."""
+    """This holds for our own ticket and for that of the server. The next try asks the KDC and gets
+    the ticket.
+    """
     name = f"away-{way.replace(' ', '-')}"
     keytab = kdc.add(name)
     login = by_key_tab(kdc, name) if way == "key tab" else by_cache(kdc.ticket(name, keytab))
@@ -225,7 +233,7 @@ def test_a_kdc_that_is_away_refused_nothing_and_is_asked_again(kdc: Kdc, way: st
 def test_a_kdc_that_cannot_serve_now_refused_nothing(
     kdc: Kdc, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that closes the connection, or says that a service of its own is not available."""
+    """It closes the connection, or says that a service of its own is not available."""
     name = f"busy-{way.replace(' ', '-')}"
     keytab = kdc.add(name)
     login = by_key_tab(kdc, name) if way == "key tab" else by_cache(kdc.ticket(name, keytab))
@@ -240,7 +248,7 @@ def test_a_kdc_that_cannot_serve_now_refused_nothing(
 def test_a_kdc_that_cannot_be_found_refused_nothing(
     kdc: Kdc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """krb5.conf names none of the realm, and the DNS is not asked, or has no answer."""
+    """krb5.conf names no KDC of the realm, and DNS is not asked or has no answer."""
     config = kdc.folder / "other-realm.conf"
     config.write_text(kdc.config.read_text().replace(f"\n {REALM} =", "\n OTHER.TEST ="))
     monkeypatch.setenv("KRB5_CONFIG", str(config))
@@ -295,7 +303,7 @@ class CountedLock:
 
 
 def test_a_server_that_proves_nothing_is_not_asked(kdc: Kdc) -> None:
-    """A reply of another key, garbage, or none."""
+    """Its reply is empty or garbage."""
     for reply in (b"", b"garbage", bytes(100)):
         exchange = KerberosExchange(by_key_tab(kdc), "localhost")
         exchange.start()
@@ -305,7 +313,9 @@ def test_a_server_that_proves_nothing_is_not_asked(kdc: Kdc) -> None:
 
 @pytest.mark.parametrize("offer", [b"\x02\0\0\0", b"\x04\0\1\0", b"", b"\x01", b"\x01\0\0\0\0"])
 def test_a_server_that_wants_a_security_layer_is_refused(kdc: Kdc, offer: bytes) -> None:
-    """Or one whose offer is none at all. BookKeeper's and ZooKeeper's offer none (1)."""
+    """So is a server whose offer is malformed. BookKeeper and ZooKeeper offer to do without a layer
+    (1).
+    """
     exchange = KerberosExchange(by_key_tab(kdc), "localhost")
     server = accept_ticket(kdc.folder / "bookkeeper-localhost.keytab")
     exchange.respond(server.step(exchange.start()))

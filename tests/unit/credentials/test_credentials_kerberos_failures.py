@@ -47,7 +47,9 @@ def explain(login: KerberosLogin, major: int, minor: int, message: str = "") -> 
     ],
 )
 def test_each_code_has_its_word(minor: int, word: str) -> None:
-    """The same code as unsigned, which is how the library gives it, and as the tables have it."""
+    """A code has the same words as an unsigned number, as the library gives it, and as a signed
+    one, as the tables have it.
+    """
     said = explain(KEYTAB, NO_CREDENTIALS, minor)
     assert any(part in said for part in word.split("|")), said
     signed = explain_kerberos_failure(GssStatus(NO_CREDENTIALS, minor, ""), KEYTAB, "b1.example")
@@ -55,7 +57,9 @@ def test_each_code_has_its_word(minor: int, word: str) -> None:
 
 
 def test_a_kdc_that_said_neither_yes_nor_no_is_away() -> None:
-    """Of all errors of a KDC and of the library (RFC 4120, krb5_err.et) these four may pass."""
+    """Of all errors of a KDC and of the library (RFC 4120, krb5_err.et), only these four may be
+    over at the next try.
+    """
     statuses = {code: GssStatus(FAILURE, (BASE + code) % 2**32, "") for code in range(256)}
     assert [code for code, one in statuses.items() if is_kdc_away(one)] == [29, 132, 154, 156]
     assert not is_kdc_away(GssStatus(FAILURE, 29, ""))
@@ -64,7 +68,7 @@ def test_a_kdc_that_said_neither_yes_nor_no_is_away() -> None:
 
 @pytest.mark.parametrize("minor", [BASE + 141, BASE + 142, BASE + 195, 39756044, 2, 13])
 def test_a_missing_ticket_is_a_missing_ticket_only_without_a_key_tab(minor: int) -> None:
-    """With one, ENOENT is of the key tab."""
+    """With a key tab, ENOENT means that the key tab is missing."""
     assert "there is no Kerberos ticket in the default ticket cache: run kinit" in explain(
         CACHE, NO_CREDENTIALS, minor
     )
@@ -72,7 +76,7 @@ def test_a_missing_ticket_is_a_missing_ticket_only_without_a_key_tab(minor: int)
 
 
 def test_the_ticket_cache_is_named() -> None:
-    """With the flag of the peer that the login is for."""
+    """The error has the flag of the peer that the login is for."""
     login = KerberosLogin("zookeeper", "zookeeper", principal="me", ticket_cache="/tmp/cc")
     said = explain(login, NO_CREDENTIALS, BASE + 195)
     assert "in /tmp/cc: run kinit, or give --zookeeper-sasl-keytab FILE" in said
@@ -81,7 +85,7 @@ def test_the_ticket_cache_is_named() -> None:
 
 @pytest.mark.parametrize(("major", "minor"), [(EXPIRED, 0), (FAILURE, BASE + 32)])
 def test_either_code_means_an_expired_ticket(major: int, minor: int) -> None:
-    """Whether the library looks at the ticket, or at what the KDC says."""
+    """The library sees it in the ticket, or in the answer of the KDC."""
     for login in (CACHE, KEYTAB):
         assert "our Kerberos ticket has expired" in explain(login, major, minor)
     assert "run kinit, or give --bookie-sasl-keytab FILE" in explain(CACHE, major, minor)
@@ -90,7 +94,7 @@ def test_either_code_means_an_expired_ticket(major: int, minor: int) -> None:
 
 
 def test_an_unknown_server_is_named_as_it_was_asked_for() -> None:
-    """What to do is in the name: the host, and the service."""
+    """The name shows the host and the service, of which one is wrong."""
     said = explain(CACHE, FAILURE, BASE + 7, "Server x not found in Kerberos database")
     assert "the KDC knows no principal bookkeeper/b1.example" in said
     assert "--bookie-sasl-service" in said

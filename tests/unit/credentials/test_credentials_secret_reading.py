@@ -1,4 +1,4 @@
-"""Secrets out of files, commands and variables, and errors that never show one."""
+"""Secrets from files, commands and variables, and errors that never show one."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def test_the_line_break_at_the_end_of_a_file_is_no_part_of_the_secret(
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two\nlines", b"nul\0", b"\xff\xfe"])
-def test_what_is_no_secret_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
-    """It is one line of text."""
+def test_what_is_not_a_secret_is_refused_and_not_shown(tmp_path: Path, content: bytes) -> None:
+    """A secret is one line of text."""
     with pytest.raises(ConfigError, match=WHAT) as raised:
         read_secret(in_file(tmp_path, content))
     assert "two" not in str(raised.value)
 
 
 def test_a_file_that_is_missing_or_too_long_is_named(tmp_path: Path) -> None:
-    """With what it should have."""
+    """The error says which secret the file should have."""
     with pytest.raises(ConfigError, match=f"the file with {WHAT} .*secret is larger than"):
         read_secret(in_file(tmp_path, b"x" * (SECRET_BYTES_MAX + 1)))
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
@@ -57,7 +57,7 @@ def test_a_file_that_is_missing_or_too_long_is_named(tmp_path: Path) -> None:
 
 
 def test_a_variable_is_read_when_the_secret_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not read before; if it is not set, the error says so."""
+    """It is not read before. If it is not set then, the error says so."""
     source = SecretSource(WHAT, VARIABLE)
     with pytest.raises(ConfigError, match=f"{VARIABLE} is not set here"):
         read_secret(source)
@@ -79,7 +79,7 @@ def test_a_file_goes_before_a_command_and_that_before_the_variable(
 def test_a_command_runs_once_until_its_secret_is_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Many bookies cost one request to a vault; a password that changed is noticed."""
+    """Many bookies cost one request to a vault. A password that changed is noticed."""
     count = tmp_path / "count"
     source = printed_by(f"open({str(count)!r}, 'a').write('x'); print('s')")
     now = 1_000.0
@@ -127,7 +127,7 @@ def test_many_threads_run_a_command_once(tmp_path: Path) -> None:
 def test_a_command_that_prints_without_end_is_ended(stream: str) -> None:
     """What it prints is read up to the longest secret, and no byte more is kept."""
     program = f"import sys\nwhile True: sys.{stream}.write('canary' * 1000)"
-    if stream == "stderr":  # It is thrown away; the command ends by itself.
+    if stream == "stderr":  # stderr is thrown away; the command ends by itself.
         program = "import sys\nfor _ in range(1000): sys.stderr.write('canary' * 1000)\nprint('s')"
         assert read_secret(printed_by(program)) == "s"
         return
@@ -158,7 +158,7 @@ def test_a_command_that_cannot_run_is_reported(command: str) -> None:
 
 
 def test_a_command_has_a_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that asks for input gets none; one that hangs is ended."""
+    """A command that hangs is ended."""
     monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 0.2)
     with pytest.raises(ConfigError, match=r"took longer than 0\.2 s"):
         read_secret(printed_by("import time; time.sleep(60)"))

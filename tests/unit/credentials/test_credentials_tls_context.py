@@ -28,7 +28,9 @@ def password(folder: Path, text: str) -> SecretSource:
 
 
 def test_the_chain_is_always_checked_and_the_name_unless_switched_off(pki: Pki) -> None:
-    """TLS 1.2 at least. What Python 3.13 demands beyond Java is not: CAs of keytool lack it."""
+    """TLS 1.2 is the oldest version. The strict checks of Python 3.13 are off, because CAs made by
+    keytool fail them.
+    """
     for is_verified in (True, False):
         context = client_context(
             TlsFiles("bookie", ca=str(pki.ca()), is_hostname_verified=is_verified)
@@ -39,9 +41,7 @@ def test_the_chain_is_always_checked_and_the_name_unless_switched_off(pki: Pki) 
 
 
 def test_conversations_share_a_context_until_a_file_changes(pki: Pki, tmp_path: Path) -> None:
-    """Hundreds of bookies do not cost hundreds of readings of the same CAs; a renewed certificate
-    is noticed.
-    """
+    """The CAs are read once for hundreds of bookies. A renewed file is noticed."""
     ca = tmp_path / "ca.pem"
     ca.write_bytes(pki.ca().read_bytes())
     files = TlsFiles("bookie", ca=str(ca))
@@ -67,7 +67,7 @@ def test_few_contexts_are_kept(pki: Pki, tmp_path: Path) -> None:
 
 
 def test_only_the_cas_of_the_file_are_trusted(pki: Pki) -> None:
-    """The system's are where no file is named."""
+    """Without a file the chain is checked too, against the CAs of the system."""
     context = client_context(TlsFiles("bookie", ca=str(pki.ca())))
     assert [dict(part[0] for part in one["subject"]) for one in context.get_ca_certs()] == [
         {"commonName": "ca"}
@@ -76,7 +76,7 @@ def test_only_the_cas_of_the_file_are_trusted(pki: Pki) -> None:
 
 
 def test_a_certificate_is_loaded_with_its_key_encrypted_or_not(pki: Pki, tmp_path: Path) -> None:
-    """Also where both are in one file. The line break behind the password is no part of it."""
+    """Both may be in one file. The line break after the password is not part of it."""
     ours = pki.issue("ours")
     both = tmp_path / "both.pem"
     both.write_text(ours.certificate.read_text() + ours.key.read_text())
@@ -106,7 +106,7 @@ def test_a_key_that_does_not_open_is_distinguished_from_one_that_has_no_password
 
 
 def test_the_key_of_another_certificate_is_reported(pki: Pki) -> None:
-    """It is a mix-up of files."""
+    """Two files were mixed up."""
     one, other = pki.issue("one"), pki.issue("two")
     with pytest.raises(ConfigError, match=r"the key in .*two\.key is that of another certificate"):
         client_context(TlsFiles("zookeeper", certificate=str(one.certificate), key=str(other.key)))
@@ -115,7 +115,7 @@ def test_the_key_of_another_certificate_is_reported(pki: Pki) -> None:
 def test_key_stores_of_java_are_refused_with_the_lines_that_convert_them(
     pki: Pki, tmp_path: Path
 ) -> None:
-    """Of each kind, and for a CA and a key apart."""
+    """There are lines for JKS and for PKCS12, and for a CA and a key."""
     jks = tmp_path / "keys.jks"
     jks.write_bytes(bytes.fromhex("feedfeed00000002") + b"\0" * 50)
     store = pki.issue("store").pkcs12
@@ -138,7 +138,7 @@ def test_key_stores_of_java_are_refused_with_the_lines_that_convert_them(
 def test_other_files_are_reported_with_the_setting_that_names_them(
     tmp_path: Path, pki: Pki
 ) -> None:
-    """Missing, empty, and not PEM."""
+    """The file is missing, is empty, or has a certificate without its key."""
     empty = tmp_path / "empty.pem"
     empty.write_text("")
     with pytest.raises(ConfigError, match=r"--zookeeper-tls-ca .*none\.pem cannot be read"):

@@ -37,7 +37,7 @@ def refused_by_peer(reason: str) -> ssl.SSLError:
 def test_each_reason_to_refuse_a_certificate_has_its_sentence(
     code: int, message: str, said: str
 ) -> None:
-    """By OpenSSL's number."""
+    """OpenSSL's number gives the reason."""
     assert said in explain_tls_failure(refused_by_us(code, message), "bookie", has_certificate=True)
 
 
@@ -57,7 +57,7 @@ def test_each_reason_to_refuse_a_certificate_has_its_sentence(
     ],
 )
 def test_each_alert_has_its_sentence(reason: str, has_certificate: bool, said: str) -> None:
-    """These are messages of bookies with JDK or OpenSSL; a missing certificate is distinguished
+    """The alerts are those of bookies with JDK or OpenSSL. A missing certificate is distinguished
     from a wrong one.
     """
     assert said in explain_tls_failure(
@@ -69,5 +69,5 @@ def test_each_alert_has_its_sentence(reason: str, has_certificate: bool, said: s
     "error", [ConnectionResetError(104, "reset"), TimeoutError(), ssl.SSLEOFError(8, "EOF")]
 )
 def test_what_may_pass_is_not_explained(error: Exception) -> None:
-    """It is worth trying again."""
+    """The next try may succeed."""
     assert explain_tls_failure(error, "bookie", has_certificate=True) == ""

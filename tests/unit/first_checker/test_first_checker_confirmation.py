@@ -21,6 +21,7 @@ from support.stories import (
 
 from auditor.first_checker.confirmation import RESERVED_READS, wanted_reads
 from auditor.first_checker.coverage import coverage
+from auditor.first_checker.probing import ProbePlan
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.finding import Family
 from auditor.model.ledger import LedgerMetadata
@@ -209,6 +210,14 @@ def test_a_sound_ledger_of_bookies_that_cannot_list_takes_one_round_of_probes() 
     assert len(drive(story).evidence.looks) == 1
 
 
+def test_probes_go_from_the_highest_entry_down_bookie_by_bookie() -> None:
+    """A bookie reads ahead upwards, and would serve what it has read ahead from memory."""
+    unable = {b: Answer(b, LEDGER, 0, 0, AnswerStatus.UNSUPPORTED) for b in ("b1", "b2", "b3")}
+    found = coverage(THREE, unable, {}, probing=ProbePlan(LEDGER, 3, 5))
+    down = [(b, e) for b in unable for e in sorted(found.probed[b].planned.all, reverse=True)]
+    assert down == list(wanted_reads(found, 3, {}, 16))
+
+
 def test_an_entry_that_one_probe_does_not_find_is_looked_for_on_the_others() -> None:
     """What b1 lacks at its ends is read on its neighbours in the next round, and again at the
     second look.
@@ -394,6 +403,26 @@ def test_corrupt_copies_leave_the_rest_of_the_bound_to_what_is_lacking() -> None
     corrupt = [("b1", 10), ("b1", 11), ("b1", 12)]
     assert corrupt == wanted(lost, 4, before=before)
     assert [*corrupt, ("b1", 50)] == wanted(lost, 6, before=before)
+
+
+def test_a_corrupt_copy_comes_behind_the_worst_entry_and_before_those_of_other_segments() -> None:
+    """Entries 105 and 205 each lost two copies, in a segment of their own. Entry 305 has a wrong
+    digest on b2, and the list of b1 lacks it.
+    """
+    lost = {"b1": {105, 205, 305}, "b4": {105}, "b3": {205}}
+    before = reads(ReadStatus.CORRUPT, ("b2", 305))
+    order = [("b2", 305), ("b1", 105), ("b4", 105), ("b1", 305), ("b1", 205), ("b3", 205)]
+    assert order == wanted(lost, 16, CHANGED, before=before)
+
+
+def test_the_reads_kept_back_are_for_the_lowest_corrupt_entry_too() -> None:
+    """b1 lacks entries 10 and 12, too, of which b2 has corrupt copies. Entry 10 may be named by the
+    finding.
+    """
+    lost = {"b1": {5, 10, 12, 40}, "b2": {40}, "b3": {40}}
+    made = reads(ReadStatus.NO_ENTRY, ("b1", 40), ("b1", 5), ("b2", 40), ("b3", 40))
+    before = reads(ReadStatus.CORRUPT, ("b2", 10), ("b2", 12))
+    assert [("b2", 10), ("b2", 12), ("b1", 10)] == wanted(lost, 4, made=made, before=before)
 
 
 def test_a_tail_is_read_first_where_it_ends_what_a_bookie_should_hold() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import struct
 
 import pytest
 
-from auditor.first_checker.schedule import expected_list, held_entries, questions
+from auditor.first_checker.schedule import expected_groups, expected_list, held_entries, questions
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox.notation import ledger, placement
 
@@ -42,6 +43,22 @@ def test_it_has_the_entries_of_the_write_sets(seed: int) -> None:
         for one in questions(metadata)
     }
     assert {bookie: entries for bookie, entries in expected.items() if entries} == found
+
+
+def test_it_is_the_answer_of_a_healthy_bookie_in_one_segment_to_the_byte() -> None:
+    """Stripes are one group, as a bookie lists them. For a bookie that an ensemble names twice each
+    run is a group.
+    """
+    striped = ledger("e3 w2 a1 0:[b1 b2 b3] 100:[b4 b5 b6] closed 199")
+    assert expected_groups(0, 99, 1, 3, 2) == expected_list(striped, "b2")
+    assert [(0, 96, 2, 3), (99, 99, 1, 0)] == groups_of(expected_list(striped, "b2"))
+    doubled = ledger("e3 w1 a1 0:[b1 b1 b2] closed 4")
+    assert [(0, 0, 2, 0), (3, 3, 2, 0)] == groups_of(expected_list(doubled, "b1"))
+
+
+def groups_of(packed: bytes) -> list[tuple[int, ...]]:
+    """Return groups as first, last, size and period."""
+    return list(struct.iter_unpack(">qqii", packed))
 
 
 def test_of_a_bookie_that_is_not_named_nothing_is_expected() -> None:

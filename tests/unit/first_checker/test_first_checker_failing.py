@@ -35,12 +35,14 @@ def found(
 
 def test_a_bookie_that_refuses_everything_is_found() -> None:
     """It is registered and connected at both looks, whether it answers or refuses GET_BOOKIE_INFO;
-    the finding has all facts.
+    the finding has all facts. They are those of the last look.
     """
     facts = FailingFacts("writable", "h:3181", 2, 3, (4, 5, 6), 7, 2, (("EIO", 8), ("EUA", 1)))
     (one,) = found(BAD, BAD)
     assert Finding(Kind.BOOKIE_FAILING_REQUESTS, facts, bookie_id="bad") == one
     assert Severity.WARNING is one.severity
+    (one,) = found(BAD, BAD, replace(BAD, host="moved", registration=Registration.READONLY))
+    assert replace(facts, registration="readonly", address="moved:3181", looks=3) == one.facts
     for greeting in (Greeting.REFUSED, Greeting.UNSUPPORTED):
         assert 1 == len(found(BAD, replace(BAD, greeting=greeting)))
 

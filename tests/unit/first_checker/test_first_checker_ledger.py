@@ -690,6 +690,18 @@ def test_a_copy_that_is_missing_only_at_the_end_is_distinguished_from_a_hole(
     assert at_tail is finding.facts.at_tail
 
 
+def test_where_some_copy_is_unknown_it_is_not_only_the_end_that_is_missing() -> None:
+    """b3 does not list entries 3 and 9. It has no entry 9, and the read of 3 timed out."""
+    lists = {b: set(range(10)) - ({3, 9} if b == "b3" else set()) for b in ("b1", "b2", "b3")}
+    answers = {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in lists.items()
+    }
+    said = {3: ReadStatus.TIMED_OUT, 9: ReadStatus.NO_ENTRY}
+    reads = {("b3", e): EntryRead("b3", LEDGER, e, 0, 0, status) for e, status in said.items()}
+    (finding,) = judge(record(ledger(E3)), answers, reads, TERMS).findings
+    assert (((9, 9),), False) == (finding.entries, finding.facts.at_tail)
+
+
 def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
     """Writers begin the next segment only when the ack quorum holds everything before. A copy lost
     at the end of an earlier segment is therefore a hole.

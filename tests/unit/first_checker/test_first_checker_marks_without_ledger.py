@@ -84,11 +84,15 @@ def test_a_look_that_saw_something_else_accuses_nobody(
 
 
 def test_one_look_is_no_evidence() -> None:
-    """Of a mark that was not looked at again only that is said."""
+    """Of a mark that was not looked at again only that is said. The others are judged."""
     alone = replace(mark(7), again=None)
     assert judged(alone) is None
+    facts = judged(alone, mark(8))
+    assert facts is not None and (8,) == facts.some_ledgers
     (sentence,) = withheld_marks([alone, mark(8)], NOW_MS, GRACE_MS, unchecked=0, problem="")
-    assert "1 mark" in sentence and "could not be read twice" in sentence
+    assert "1 mark of a ledger that was not listed could not be read twice" in sentence
+    (sentence,) = withheld_marks([alone, alone], NOW_MS, GRACE_MS, unchecked=0, problem="")
+    assert "2 marks of ledgers that were not listed could not be read twice" in sentence
 
 
 def test_a_young_mark_is_only_counted() -> None:

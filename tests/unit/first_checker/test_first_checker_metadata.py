@@ -63,6 +63,11 @@ def test_metadata_that_makes_sense_has_no_contradiction(text: str) -> None:
         ("e3 w2 a2 0:[a b c] closed", Contradicts.NO_LAST_ENTRY, ()),
         ("e3 w2 a2 0:[a b c] closed -2", Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (-2,)),
         ("e3 w2 a2 0:[a b c] 11:[a b d] closed 9", Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (11, 9)),
+        (
+            "e3 w2 a2 0:[a b c] 4:[a b d] 11:[a b c] closed 9",
+            Contradicts.SEGMENT_BEYOND_LAST_ENTRY,
+            (11, 9),
+        ),
         ("e3 w2 a2 1:[a b c] open", Contradicts.FIRST_SEGMENT_NOT_AT_ZERO, (1,)),
     ],
 )

@@ -71,6 +71,23 @@ def test_a_number_that_recovers_is_the_measure_at_once() -> None:
     )
 
 
+def test_what_each_run_listed_first_is_kept_and_counted() -> None:
+    """A run with the finding adds the count of its first listing, which is the audited one, and
+    counts itself. A run whose last listing is back to normal clears both.
+    """
+    once = replace(BASELINE, low_listed=(400,), low_runs=1)
+    assert once == kept_baseline(BASELINE, listings(400, 410))
+    twice = replace(BASELINE, low_listed=(400, 405), low_runs=2)
+    assert twice == kept_baseline(once, listings(405, 410))
+    for back in (listings(400, 1_000), listings(400, 405, 1_000)):
+        assert BASELINE == kept_baseline(twice, back)
+
+
+def test_a_run_without_a_recorded_listing_is_the_next_ones_measure() -> None:
+    """Nothing shows that its number of ledgers dropped."""
+    assert kept_baseline(BASELINE, []) is None
+
+
 def test_a_run_that_was_not_sure_leaves_the_measure_where_it_is() -> None:
     """A listing that was short for a moment is not a number of ledgers; the next run is compared
     with the old baseline.

@@ -126,6 +126,19 @@ def test_the_one_bookie_that_holds_all_of_each_ledger_is_the_new_name():
     assert Renamed("new", (1, 2)) == find_new_name(CASE, answers, {})
 
 
+def test_what_was_read_of_each_ledger_decides_where_a_list_does_not():
+    """The new bookie cannot list the first ledger, and its list of the second lacks one entry."""
+    answers = said(answer(AnswerStatus.UNSUPPORTED), listed("new", 2, DUE[1:]))
+    read = {
+        key: dict.fromkeys(reads_due(due(LEDGER), one), ReadStatus.PRESENT)
+        for key, one in answers.items()
+    }
+    assert Renamed("new", (1, 2)) == find_new_name(CASE, answers, read)
+    for key in read:
+        less = {other: found for other, found in read.items() if other != key}
+        assert None is find_new_name(CASE, answers, less), "it was not read"
+
+
 def test_two_that_hold_it_are_no_new_name():
     """The new name is ambiguous."""
     assert None is find_new_name(

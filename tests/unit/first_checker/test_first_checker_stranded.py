@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.stories import groups
 
@@ -117,7 +119,7 @@ def test_a_bookie_that_gave_a_list_is_not_read() -> None:
 
 def test_first_the_lowest_lost_entry_is_read_everywhere() -> None:
     """One read for each bookie shows which may hold anything of the ledger."""
-    assert (("x1", 10), ("x2", 10)) == wanted({})
+    assert (("x1", 10), ("x2", 10)) == wanted({}) == wanted({}, 1)
 
 
 def test_who_does_not_know_the_ledger_is_not_read_again() -> None:
@@ -160,6 +162,7 @@ def test_nothing_is_wanted_once_everything_was_read() -> None:
 
 def test_nobody_is_read_where_nothing_is_lost_or_nobody_is_left() -> None:
     """Nothing is read either if the search is switched off."""
+    assert Outside(EMPTY, {}, {}) == outside(EMPTY)
     assert () == wanted({}, lost=EMPTY)
     assert () == wanted({}, only="")
     assert () == wanted({}, 0)
@@ -196,6 +199,27 @@ def test_where_every_other_bookie_spoke_for_the_whole_ledger_every_entry_was_loo
     named = {"x1": {12, 13, *range(20, 30)}}
     assert Search(10, 2, 0, 0, ("x1", "x2"), ("x1",), found_first=(12,)) == result(
         made, text=text, lists=named
+    )
+
+
+def test_a_list_speaks_for_its_bookie_while_another_is_unheard() -> None:
+    """x1 lists entry 10 and not entry 19. x2 did not answer, or said of entry 19 only that it lacks
+    it.
+    """
+    lists = {"x1": {10}}
+    expected = Search(1, 1, 1, 9, ("x1",), ("x1",), ("x1",), (), ("x2",), found_first=(10,))
+    assert expected == result({}, lists=lists)
+    made = reads(x2={19: NO_ENTRY})
+    assert replace(expected, entries=2, entries_left=8) == result(made, lists=lists)
+
+
+def test_a_bookie_that_should_hold_each_entry_searched_for_is_passed_over() -> None:
+    """Only entry 0 is searched for. It belongs on b1; what the bookies behind b1 said counts."""
+    found = result(
+        reads(x1={0: NO_ENTRY}, x2={0: PRESENT}), EntrySet.span(0, 3), "e2 w1 a1 0:[b1 b2] closed 3"
+    )
+    assert (
+        Search(1, 1, 1, 3, ("x1", "x2"), ("x2",), ("x2",), (), ("b2",), found_first=(0,)) == found
     )
 
 

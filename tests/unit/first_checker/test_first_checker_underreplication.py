@@ -22,6 +22,7 @@ from auditor.model.ledger import (
     ReplicationLock,
     ZnodeStamp,
 )
+from auditor.model.verdict import Unknown
 from auditor.sandbox.notation import ledger
 
 
@@ -176,6 +177,26 @@ def test_only_who_is_not_there_is_out_of_reach(status: AnswerStatus) -> None:
     assert out_of_reach == reasons(silent=("b1",), not_heard_as=status)
 
 
+@pytest.mark.parametrize("b1_said", [AnswerStatus.HELD, AnswerStatus.UNSUPPORTED])
+def test_a_bookie_that_answered_is_in_reach_although_a_read_got_no_answer(
+    b1_said: AnswerStatus,
+) -> None:
+    """b2 lacks entry 4. b1 gave a list without it, or cannot list; it was silent when entry 4 was
+    read, and may still have it.
+    """
+    held = groups(set(range(10)) - {4})
+    answers = {
+        "b1": Answer("b1", 7, 1, 0, b1_said, held if b1_said is AnswerStatus.HELD else b""),
+        "b2": Answer("b2", 7, 1, 0, AnswerStatus.HELD, held),
+    }
+    said = {("b1", entry): ReadStatus.PRESENT for entry in range(10)}
+    said |= {("b1", 4): ReadStatus.SILENT, ("b2", 4): ReadStatus.NO_ENTRY}
+    reads = {(b, e): EntryRead(b, 7, e, 1, 0, status) for (b, e), status in said.items()}
+    seen = coverage(ledger(E2), answers, reads, probing=ProbePlan(7, 2, 11))
+    assert {"b1": (Unknown.BOOKIE_SILENT,)} == seen.reasons
+    assert () == mark_facts(marked(Mark(0)), seen, replace(TERMS, around=WELL), has_loss=False).why
+
+
 def test_a_ledger_that_needs_no_copy_needs_no_spare_bookie() -> None:
     """Its mark is stale, however few bookies are writable."""
     assert {"stale"} == reasons(replace(WELL, writable=frozenset()), missing="")
@@ -196,9 +217,19 @@ def test_a_mark_is_not_stale_while_a_sample_stands_for_some_copies() -> None:
         assert stale is is_stale(metadata, coverage(metadata, answers, reads, probing=plan))
 
 
-def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong() -> None:
-    """Two segments begin at entry 4: the copies from there on are unknown."""
-    metadata = ledger("e2 w2 a2 0:[b1 b2] 4:[b1 b2] 4:[b1 b3] closed 9")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "e2 w2 a2 0:[b1 b2] 4:[b1 b2] 4:[b1 b3] closed 9",
+        "e2 w2 a2 0:[b1 b2] 4:[b1 b2] closed",
+        "e2 w2 a2 0:[b1 b2] 4:[b1 b1] closed 9",
+    ],
+)
+def test_a_mark_is_not_stale_while_it_is_not_clear_where_entries_belong(text: str) -> None:
+    """Two segments begin at entry 4, or the last segment has no known end, or it names one bookie
+    twice: some copies are not known to be there, although the lists lack nothing.
+    """
+    metadata = ledger(text)
     answers = {
         b: Answer(b, 7, 1, 0, AnswerStatus.HELD, groups(set(range(10)))) for b in ("b1", "b2")
     }

@@ -1,5 +1,5 @@
-"""Finding the bookies to ask about a ledger has the limits of judging: a ledger that never ends it
-loses its verdict, not the run.
+"""The search for the bookies to ask about a ledger has the limits of judging. A ledger on which it
+never ends loses its verdict, and the run goes on.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
     assert {64 + 24 * 11} == {row["expected_bytes"] for row in asked}
 
 
-def test_more_of_them_than_ledgers_can_be_guilty_of_are_our_fault(
+def test_too_many_ledgers_on_which_asking_never_ends_are_our_fault(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The limit is the same as for stopped judging, and counts all batches of a task."""
+    """The limit is that of stopped judging. It counts the ledgers of all batches of a task."""
     plant(monkeypatch, 2, 5)
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     with pytest.raises(TooManyPoisoned):

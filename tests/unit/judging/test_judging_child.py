@@ -85,8 +85,8 @@ def test_what_the_kernel_refuses_a_child_does_not_keep_it_from_judging(
 
 
 class Waits:
-    """A stand-in for the module `select`: the first `silent` waits find nothing and return at once,
-    and so do all pauses.
+    """A stand-in for the module `select`. The first `silent` waits find nothing. They and all
+    pauses return at once.
     """
 
     POLLIN = select.POLLIN
@@ -142,8 +142,8 @@ def assert_collected(children: list[int]) -> None:
 def test_a_silent_child_is_waited_for_in_five_parts_and_one_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each part is a fifth of the limit and the grace: a pause of the machine costs one part
-    only.
+    """Each part is a fifth of the limit plus a second of grace. A pause of the machine costs one
+    part only.
     """
     waits = Waits(5)
     monkeypatch.setattr(isolation, "select", waits)
@@ -170,7 +170,7 @@ def test_a_child_that_stays_silent_is_killed_after_a_second_of_grace(
 def test_nobody_waits_for_a_child_that_is_not_needed_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It is killed at once and waited for."""
+    """It is killed at once, without grace, and its exit status is collected."""
     waits, children = Waits(0), record_children(monkeypatch)
     monkeypatch.setattr(isolation, "select", waits)
     results = judge_in_child(
@@ -267,12 +267,13 @@ def test_no_signal_goes_to_a_child_that_has_ended_by_itself(
         lambda pid, number: killed.append(pid) if os.getpid() == parent else kill(pid, number),
     )
     results = list(judge_in_child([1, 2], lambda one: os._exit(7) if ends else one, LONG))
-    assert [Stopped("it ended its process with exit code 7")] * 2 if ends else [1, 2] == results
+    stopped = Stopped("it ended its process with exit code 7")
+    assert ([stopped] * 2 if ends else [1, 2]) == results
     assert [] == killed
 
 
 def test_where_others_collect_children_judging_goes_on() -> None:
-    """How a child ended is then unknown."""
+    """How a child ended is then unknown, and it counts as exit code 0."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         results = list(judge_in_child([7, 1], lambda one: os._exit(one) if one == 7 else one, LONG))

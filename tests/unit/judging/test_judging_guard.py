@@ -222,7 +222,9 @@ def bounded(
 def test_a_ledger_has_so_much_memory_beyond_what_the_process_has(
     before: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The hard limit is unchanged, and the old soft limit is restored afterwards."""
+    """The soft limit is the size of the process plus the memory of one ledger. The hard limit is
+    unchanged, and the old soft limit is restored afterwards.
+    """
     assert [(WANTED, before[1]), before] == bounded(monkeypatch, Limits(before))
 
 
@@ -240,7 +242,7 @@ def test_a_process_that_has_less_memory_keeps_its_limits(
 def test_where_memory_cannot_be_bounded_ledgers_are_judged_without(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kernel may refuse a limit or not have one."""
+    """The kernel may refuse the limit, or there is no /proc that has the size of the process."""
     assert [] == bounded(monkeypatch, Limits((INFINITE, INFINITE), error))
     assert [] == bounded(
         monkeypatch, Limits((INFINITE, INFINITE)), FileNotFoundError("/proc/self/statm")

@@ -168,8 +168,8 @@ def listed_once_by_a_double(evidence: LedgerEvidence) -> LedgerEvidence:
 
 
 def above_the_ensemble_size(evidence: LedgerEvidence) -> LedgerEvidence:
-    """Return evidence in which each bookie has every entry, and still one copy fewer than
-    promised.
+    """Return evidence with a write quorum above the ensemble size. Each bookie lists every entry,
+    which is still one copy of each entry fewer than promised.
     """
     answers = evidence.looks[0].answers
     whole = listing(range(30))
@@ -280,7 +280,9 @@ def test_no_ledger_is_found_whose_list_has_no_form(size: int) -> None:
 
 
 def test_an_answer_with_an_empty_cell_is_no_list_of_a_ledger_whose_list_has_no_form() -> None:
-    """Both lists are unknown, and two unknowns are not equal."""
+    """The expected list is null, and so is the flag that says whether the answer is canonical. Two
+    nulls are not equal.
+    """
     endless = of_metadata(last_entry_id=2**31 - 1)(healthy(ledger("e1 w1 0:[b1] closed 29")))
     row = seen_row(endless)
     answer = list(row[2][0])
@@ -289,7 +291,7 @@ def test_an_answer_with_an_empty_cell_is_no_list_of_a_ledger_whose_list_has_no_f
 
 
 def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
-    """Its copies are counted in full: a bookie can list so many entries in 72 bytes."""
+    """Its copies are counted in full: a bookie can list that many entries in 72 bytes."""
     last = 2**63 - 1
     seen = of_metadata(last_entry_id=last)(healthy(ledger("e3 w2 0:[b1 b2 b3] closed 29")))
     count, *_ = (last + 1) // 3, 0
@@ -308,7 +310,7 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION])
 def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
     """The columns do not have the locations of bookies. A policy to which every ensemble adheres
-    counts as none.
+    counts as no policy.
     """
     terms = replace(TERMS, placement=PlacementRule(policy))
     assert {} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), terms)
@@ -336,7 +338,7 @@ def test_a_ledger_on_which_a_bookie_answered_twice_is_not_found(again: str) -> N
 
 
 def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:
-    """In slices, in slices of slices, and if a null cell covers values."""
+    """This holds in slices, in slices of slices, and where a null cell covers values."""
     sound = ledger(STRIPED)
     ledgers = [
         DAMAGE["marked"](healthy(sound, n)) if n % 3 == 1 else healthy(sound, n) for n in range(12)

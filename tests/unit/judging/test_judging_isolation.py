@@ -204,7 +204,7 @@ def test_a_process_that_waits_for_ever_in_c_ends() -> None:
     assert ("judged\n", -signal.SIGVTALRM) == (done.stdout, done.returncode)
 
 
-def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
+def test_many_ledgers_in_a_row_do_not_count_as_one_that_waits() -> None:
     """The guard may be entered for longer than the limit of one ledger, with many ledgers or
     none.
     """
@@ -222,7 +222,7 @@ def test_many_ledgers_in_a_row_are_no_ledger_that_waits() -> None:
 
 
 def test_a_guard_leaves_the_process_as_it_was() -> None:
-    """Its memory limits, its handler of SIGALRM, no timer and no thread."""
+    """It restores the memory limits and the handler of SIGALRM. No timer and no thread remains."""
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)

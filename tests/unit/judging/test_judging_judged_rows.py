@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from auditor.judging.settle import Step, Todo, end_unjudged
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
 
 LEDGER, JUDGED_AT_MS, MARKED_AT_MS = 7, 1_000, 400
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
@@ -26,6 +27,7 @@ LIMITS = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 TERMS = Terms(JUDGED_AT_MS, 0, 1, 2)
 POISONED = Step(Verdict(LEDGER, Standing.INDETERMINATE, unknowns=(Unknown.POISON,)), Todo.NOTHING)
 DELETED = Step(Verdict(LEDGER, Standing.EXEMPT, Exempt.DELETED), Todo.NOTHING)
+CLAIMED = Verdict(LEDGER, Standing.SOUND, copies=CopyCounts(60, 59, 1, 0))
 
 
 def seen(status: RecordStatus = RecordStatus.GONE) -> LedgerEvidence:
@@ -52,7 +54,7 @@ def expected(standing: str, unknowns: list[str], detail: str) -> dict[str, Any]:
 
 
 def test_a_ledger_that_was_judged_is_described_by_its_verdict() -> None:
-    """The row has the terms of the run, and no detail."""
+    """The row has the mark's age at the time of judgement, and no detail."""
     step, row = rows.judge_to_row(seen(), TERMS, FACTS)
     assert (DELETED, expected("exempt", [], "")) == (step, verdict_fields(row))
 
@@ -82,7 +84,9 @@ def judging(monkeypatch: pytest.MonkeyPatch, *, careful: bool) -> Row:
 def test_a_ledger_on_which_judging_raises_is_set_aside(
     monkeypatch: pytest.MonkeyPatch, error: BaseException, careful: bool
 ) -> None:
-    """As poison, with the exception; even if it would end the process, here or in a child."""
+    """Its reason is `poison`, and the detail names the exception. This includes SystemExit, in the
+    task's process and in a child.
+    """
     monkeypatch.setattr("auditor.judging.settle.settle", raising(error))
     row = judging(monkeypatch, careful=careful)
     assert expected("indeterminate", ["poison"], f"{type(error).__name__}: odd") == verdict_fields(
@@ -90,7 +94,7 @@ def test_a_ledger_on_which_judging_raises_is_set_aside(
     )
 
 
-def test_a_ledger_on_which_telling_raises_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_whose_row_cannot_be_made_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its verdict is dropped."""
     tries = iter([raising(KeyError("odd")), verdict_rows.verdict_row])
     monkeypatch.setattr(rows, "verdict_row", lambda *given: next(tries)(*given))
@@ -128,7 +132,7 @@ def test_ledgers_on_which_judging_raises_are_not_counted_as_stopped(
 
 
 def test_a_ledger_is_judged_by_the_terms_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And by everything that was seen of it."""
+    """It is judged by everything that was seen of it, too."""
     given: list[object] = []
     settled = lambda *these: (given.append(these), (DELETED, ""))[1]  # noqa: E731
     monkeypatch.setattr(rows, "settle_and_check", settled)
@@ -162,6 +166,55 @@ def test_what_the_checkers_differ_on_is_reported_unchanged() -> None:
     )
 
 
+def test_a_claim_that_the_first_checker_shares_stands() -> None:
+    """The step and the row are those of a ledger of which nothing was claimed."""
+    assert rows.judge_to_row(seen(), TERMS, FACTS) == rows.judge_claimed(
+        seen(), DELETED.verdict, TERMS, FACTS
+    )
+
+
+@pytest.mark.parametrize(
+    ("looks", "claimed", "detail"),
+    [
+        (
+            2,
+            CLAIMED,
+            "by its columns it is sound with 59 copies listed of 60; the first checker says exempt"
+            " with no copies, and next nothing",
+        ),
+        (
+            1,
+            DELETED.verdict,
+            "by its columns it is exempt with no copies; the first checker says exempt with no"
+            " copies, and next look",
+        ),
+    ],
+    ids=["another verdict", "not final"],
+)
+def test_a_claim_that_the_first_checker_does_not_share_is_withheld(
+    looks: int, claimed: Verdict, detail: str
+) -> None:
+    """A verdict that is not final yet does not confirm a claim, even if it is the same."""
+    evidence = replace(seen(), looks=seen().looks[:looks])
+    step, row = rows.judge_claimed(evidence, claimed, TERMS, FACTS)
+    assert end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE) == step
+    named = expected("indeterminate", ["checkers_disagree"], detail)
+    assert {**named, "looks": looks} == verdict_fields(row)
+
+
+def test_what_the_checkers_differ_on_is_reported_whatever_was_claimed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The row says how they differ, not how the claim does."""
+    step = end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE)
+    monkeypatch.setattr(rows, "settle_and_check", lambda *_: (step, "one says more"))
+    found, row = rows.judge_claimed(seen(), CLAIMED, TERMS, FACTS)
+    assert (step, expected("indeterminate", ["checkers_disagree"], "one says more")) == (
+        found,
+        verdict_fields(row),
+    )
+
+
 def test_a_ledger_that_is_set_aside_says_why() -> None:
     """The detail shows whether judging was stopped."""
     detail = settling.stopped_detail("it took longer than 0.4 s")
@@ -180,12 +233,13 @@ def test_every_row_is_reported_with_the_facts_of_the_cluster(
     rows.judge_to_row(seen(), TERMS, FACTS)
     rows.withheld(seen(), "differs", TERMS, FACTS)
     rows.set_aside(seen(), "stopped", TERMS, FACTS)
-    assert [FACTS] * 3 == given
+    rows.judge_claimed(seen(), CLAIMED, TERMS, FACTS)
+    assert [FACTS] * 5 == given
 
 
 @pytest.mark.parametrize("careful", [True, False])
 def test_only_a_careful_judge_works_in_a_child(careful: bool) -> None:
-    """A fork costs more than most ledgers do."""
+    """A fork costs more than judging most ledgers."""
     judge = Judge(lambda _: os.getpid(), lambda _, why: why, LIMITS, careful=careful)
     (pid,) = judge.judge_all([seen()])
     assert careful is (pid != os.getpid())

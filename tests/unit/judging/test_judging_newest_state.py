@@ -97,7 +97,7 @@ def test_a_wrong_digest_stays_a_doubt_until_the_copy_is_read_again() -> None:
     )
     quiet = {
         "b2": Bookie(answer=AnswerStatus.SILENT)
-    }  # for a second look whatever the first one read
+    }  # makes a second look due, whatever the first one reads
     for first, second in (
         (wrong, replace(wrong, unlisted=frozenset(), read=ReadStatus.TIMED_OUT)),
         (wrong, replace(wrong, read=ReadStatus.SILENT)),
@@ -154,8 +154,8 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it_and_none_read_it_otherwis
 def test_the_newest_conclusive_word_of_each_bookie_counts(
     first: str, second: str, standing: Standing
 ) -> None:
-    """A bookie that was silent at one look and answered at the other counts. One that was silent at
-    both does not.
+    """A bookie that was silent at one look counts by its answer at the other. A copy on a bookie
+    that was silent at both looks does not count.
     """
     sound = story().states[0]
     silences = [

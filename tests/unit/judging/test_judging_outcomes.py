@@ -45,8 +45,8 @@ SOUND = Step(Verdict(LEDGER, Standing.SOUND), Todo.NOTHING)
 
 
 def look(number: int, bookies: str, *answered: str) -> Look:
-    """Return a look at a ledger with every entry on each of these bookies; `answered` gave a
-    list.
+    """Return a look at a ledger with every entry on each of these bookies. The bookies in
+    `answered` gave a list.
     """
     metadata = ledger(f"e2 w2 a2 0:[{bookies}] closed 9")
     record = LedgerRecord(
@@ -66,7 +66,7 @@ def test_an_unjudged_ledger_is_unknown_for_one_reason() -> None:
 
 
 def test_lists_are_demanded_of_the_bookies_that_the_newest_look_names() -> None:
-    """Unless one of them answered at that look."""
+    """No list is demanded once bookies answered at that look."""
     asked = LedgerEvidence(LEDGER, (look(1, "b1 b2", "b1", "b2"),))
     changed = LedgerEvidence(LEDGER, (*asked.looks, look(2, "b3 b4")))
     assert () == lists_demanded(asked)
@@ -99,7 +99,9 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
 def test_what_the_second_checker_says_is_asked_where_it_is_due(
     monkeypatch: pytest.MonkeyPatch, due: bool, differ: tuple[str, ...], expected: tuple[Step, str]
 ) -> None:
-    """With the terms of the run and the verdict that would be given."""
+    """It gets the terms of the run and the verdict that would be given. Where it differs, the
+    verdict is withheld.
+    """
     asked: list[Any] = []
     monkeypatch.setattr(judgement, "settle", returning(SOUND))
     monkeypatch.setattr(judgement, "is_due", returning(due, given=asked))
@@ -227,7 +229,7 @@ def test_what_no_other_look_can_change_is_no_reason_for_one(
 
 
 def test_a_remark_on_a_ledger_that_is_unknown_for_good_is_read_twice() -> None:
-    """As on a sound ledger."""
+    """A finding of severity info makes a second look due there, as on a sound ledger."""
     unknown = Verdict(LEDGER, Standing.INDETERMINATE, None, (UNSUPPORTED,), (REMARK,))
     assert Suspicion.REMARK is judgement._suspicion(unknown)
     assert Suspicion.REMARK is judgement._suspicion(
@@ -255,8 +257,8 @@ def test_a_bookie_in_maintenance_is_not_waited_for(
     hides: bool,
     unknowns: tuple[Unknown, ...],
 ) -> None:
-    """This holds for a marked ledger, whether a list or an entry is missing. Any other bookie that
-    did not answer may hide a loss.
+    """This holds for a marked ledger, whether the bookie gave no list or failed a read. Any other
+    bookie that did not answer may hide a loss.
     """
     answers = {
         one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus(said)) for one, said in answered.items()
@@ -333,7 +335,9 @@ def expected_groups(metadata: LedgerMetadata | None) -> bytes:
 
 
 def test_a_ledger_that_is_well_at_every_look_is_no_less_well_for_changing() -> None:
-    """It loses only a finding of severity info, which needs two equal looks."""
+    """A sound ledger that keeps changing stays sound. It loses only a finding of severity info,
+    which needs two equal looks.
+    """
     beyond = canonical([SequenceGroup(0, 0, 12, 0)])
     answers = {
         one: Answer(one, LEDGER, 1, NOW_MS, AnswerStatus.HELD, beyond) for one in ("b1", "b2")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive
 
 from auditor.judging.readability import Seen, doubt_unregistered, is_truncated, judge_topic
 from auditor.model.availability import NO_COOKIE, AnswerStatus
@@ -15,7 +17,15 @@ from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.facts import EntryFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    Mark,
+    RecordStatus,
+    Segment,
+)
+from auditor.model.placement import PlacementRule, Policy
 from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
 from auditor.model.topic import (
     Cursor,
@@ -58,8 +68,8 @@ def judged(
     unknown: bool = False,
     total: int = 0,
 ) -> Seen:
-    """Return a ledger as its verdict has it: entries without a copy, or a reason why it is not
-    judged.
+    """Return a ledger and its verdict: `lost` entries have no copy, and an `unknown` ledger could
+    not be judged.
     """
     entries = runs(lost)
     kind = Kind.ENTRY_WITHOUT_REPLICA
@@ -134,7 +144,7 @@ def test_the_first_loss_is_that_of_reading_entry_by_entry(
     assert Reading(Subscription("s", cursor), position, is_newest, answer, expected) == found
 
 
-def test_a_ledger_that_is_not_judged_leaves_only_those_in_the_dark_who_need_it():
+def test_a_ledger_that_is_not_judged_is_unknown_only_to_readers_that_need_it():
     """A reader that has acknowledged the whole ledger does not need it."""
     seen = judged(1, unknown=True), judged(2)
     for position, answer in (
@@ -305,11 +315,20 @@ def test_the_newest_ledger_of_a_terminated_topic_can_be_truncated():
 def test_a_compacted_ledger_may_have_been_replaced_while_its_cursor_has_a_ledger(
     own: int | None, condition: Condition
 ):
-    """The cursor's ledger names the newer one, and the older one is deleted on purpose."""
+    """The cursor's ledger then names the newer compacted ledger, and the older one was deleted on
+    purpose.
+    """
     record = topic(closed(1), cursor=Cursor(own, Position(1, 5), (), 9))
     readable = judge_topic(record, {1: judged(1), 8: judged(8), 9: gone(9)})
     found = next(one for _, one in readable.others if one.ledger_id == 9)
-    assert (condition, condition is Condition.UNKNOWN) == (found.condition, found.is_unknown)
+    is_unknown = condition is Condition.UNKNOWN
+    detail = (
+        "it has no metadata; a newer one may be named in the ledger of the cursor, which was"
+        " not read"
+    )
+    assert found == LedgerCondition(
+        9, condition, is_unknown=is_unknown, detail=detail if is_unknown else ""
+    )
 
 
 def test_the_ledger_of_a_schema_must_reach_to_its_position():
@@ -342,6 +361,33 @@ def test_a_marked_ledger_that_is_still_written_to_is_open():
     assert Condition.OPEN is judge_topic(topic(closed(1, None)), {1: seen}).data[0][1].condition
 
 
+STRIPED = LedgerMetadata(
+    3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),)
+)
+"""Three bookies and two copies of each entry."""
+MARKED = Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED)
+
+
+def answered(away: str, detail: str = "") -> Mapping[str, ListAnswer]:
+    """Return an answer for each bookie; those that are `away` are not registered."""
+    return {
+        b: ListAnswer(
+            b,
+            1,
+            1,
+            0,
+            AnswerStatus.UNREGISTERED if b in away.split() else AnswerStatus.HELD,
+            detail=detail,
+        )
+        for b in ("b1", "b2", "b3")
+    }
+
+
+def look(answers: Mapping[str, ListAnswer], placed: LedgerMetadata | None = STRIPED) -> Look:
+    status = RecordStatus.MALFORMED if placed is None else RecordStatus.FOUND
+    return Look(LedgerRecord(1, 1, 0, status, metadata=placed), answers)
+
+
 @pytest.mark.parametrize(
     ("away", "lacks", "gone_for_good", "is_unknown"),
     [
@@ -357,29 +403,55 @@ def test_a_marked_ledger_that_is_still_written_to_is_open():
 def test_entries_that_only_unregistered_bookies_may_have_are_unknown(
     away: str, lacks: str, gone_for_good: bool, is_unknown: bool
 ):
-    """A mark excuses these bookies, but no client can read from them. There are three bookies and
-    two copies of each entry.
-    """
-    placed = LedgerMetadata(
-        3, LedgerState.CLOSED, 3, 2, 2, ENTRIES - 1, 0, (Segment(0, ("b1", "b2", "b3")),)
-    )
-    detail = NO_COOKIE if gone_for_good else ""
-    answers = {
-        b: ListAnswer(
-            b,
-            1,
-            1,
-            0,
-            AnswerStatus.UNREGISTERED if b in away.split() else AnswerStatus.HELD,
-            detail=detail,
-        )
-        for b in ("b1", "b2", "b3")
-    }
-    evidence = LedgerEvidence(
-        1, (Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=placed), answers, {}),)
-    )
+    """A mark excuses these bookies, but no client can read from them."""
+    answers = answered(away, NO_COOKIE if gone_for_good else "")
     lacking = tuple(BookieLack(b, 4, 1) for b in lacks.split())
-    verdict = Verdict(1, Standing.EXEMPT, Exempt.MARKED_UNDERREPLICATED, lacks=lacking)
     assert ((Unknown.BOOKIE_SILENT,) if is_unknown else ()) == doubt_unregistered(
-        evidence, verdict
+        LedgerEvidence(1, (look(answers),)), replace(MARKED, lacks=lacking)
     ).unknowns
+
+
+@pytest.mark.parametrize(
+    ("looks", "verdict"),
+    [
+        ((look(answered("b1 b2")),), Verdict(1, Standing.SOUND)),
+        ((look(answered("b1 b2")),), replace(MARKED, unknowns=(Unknown.ANSWER_TIMEOUT,))),
+        ((look({}),), MARKED),
+        ((look(answered("b1 b2")), look({}, None)), MARKED),
+    ],
+    ids=["without a mark", "unknown already", "nobody was asked", "metadata spoiled meanwhile"],
+)
+def test_only_a_marked_ledger_whose_answers_gave_no_reason_is_doubted(
+    looks: tuple[Look, ...], verdict: Verdict
+):
+    """Another verdict stands as it is, with the reasons it has."""
+    assert verdict == doubt_unregistered(LedgerEvidence(1, looks), verdict)
+
+
+def test_an_unknown_location_does_not_hide_that_only_unregistered_bookies_may_have_entries():
+    """A mark beyond its grace does not excuse placement, so the verdict may have that reason, which
+    alone is no matter to a reader.
+    """
+    entries = frozenset(range(ENTRIES))
+    bookies = {
+        "b1": Bookie(answer=AnswerStatus.UNREGISTERED),
+        "b2": Bookie(answer=AnswerStatus.UNREGISTERED),
+        "b3": Bookie(frozenset(e for e in entries if (2 - e) % 3 < 2)),
+    }
+    state = State(STRIPED, bookies, mark=Mark(NOW_MS - 2 * GRACE_MS))
+    rule = {"placement": PlacementRule(Policy.RACK)}
+    driven = drive(Story("marked for too long", (state,), more_terms=rule))
+    verdict = driven.step.verdict
+    assert (Exempt.MARKED_UNDERREPLICATED, (Unknown.TOPOLOGY_UNKNOWN,)) == (
+        verdict.exempt,
+        verdict.unknowns,
+    )
+    doubted = doubt_unregistered(driven.evidence, verdict)
+    assert (Unknown.BOOKIE_SILENT, Unknown.TOPOLOGY_UNKNOWN) == doubted.unknowns
+    seen = driven.evidence.looks[-1].record, doubted
+    found = judge_topic(topic(closed(LEDGER)), {LEDGER: seen}).data[0][1]
+    assert (Condition.UNKNOWN, True, "bookie_silent") == (
+        found.condition,
+        found.is_unknown,
+        found.detail,
+    )

@@ -68,8 +68,8 @@ def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPa
 
 
 def test_whom_to_ask_is_known_without_judging() -> None:
-    """The lists demanded at the first look, and whenever a step demands lists, are the questions of
-    the step, which judges first.
+    """`lists_demanded` does not judge. It returns the same questions as `settle` at the first look,
+    and whenever a step demands lists.
     """
     for one in stories(300):
         for evidence, step in drive(one).steps:
@@ -120,8 +120,8 @@ def test_what_only_maintenance_kept_from_being_judged_is_not_looked_at_again() -
 
 
 def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
-    """On a sound ledger of one page, the unlisted entry can be read: SOUND with false negatives,
-    after one look.
+    """No bookie lists the only entry, and each sends it: SOUND with three false negatives, after
+    one look.
     """
     metadata = ledger("e3 w3 a2 0:[b1 b2 b3] closed 0")
     tail = Story(
@@ -136,7 +136,9 @@ def test_a_list_that_proves_wrong_costs_a_read_and_no_second_look() -> None:
 
 
 def test_a_bookie_that_cannot_list_is_not_waited_for() -> None:
-    """A second look cannot change `bookie_unsupported`. If another bookie is silent, it may."""
+    """A second look cannot change `bookie_unsupported`. A silent bookie may answer at the second
+    look.
+    """
     old = Bookie(answer=AnswerStatus.UNSUPPORTED)
     assert 1 == len(drive(story(b1=old)).evidence.looks)
     assert 3 == len(drive(story(b1=old, b2=Bookie(answer=AnswerStatus.SILENT))).evidence.looks)
@@ -188,8 +190,8 @@ AWAY = Bookie(answer=AnswerStatus.UNREGISTERED)
 def test_no_copy_is_in_reach_where_no_bookie_that_is_there_may_have_it(
     b1: Bookie, expected: bool
 ) -> None:
-    """Entry 6 belongs on b1 and on b2, which is not registered. A copy that a bookie which answered
-    may have is in reach.
+    """Entry 6 belongs on b1 and b2, and b2 is not registered. A copy is in reach if b1 answered and
+    may have it.
     """
     marked_story = replace(
         marked(story(b1=b1, b2=AWAY), 0), reads_max=2, more_terms={"probe_entries": 1}
@@ -216,8 +218,8 @@ def test_a_marked_ledger_with_a_lost_entry_is_unrecoverable_and_nothing_else() -
 
 
 def test_what_a_gone_bookie_held_is_lost_whether_the_ledger_is_marked_or_not() -> None:
-    """A bookie with neither registration nor cookie will not come back. No reason remains, and the
-    metadata is not contradictory.
+    """A bookie with neither registration nor cookie will not come back. The verdict has no reason
+    to be unknown, and the loss is the only finding.
     """
     lost = {
         "b1": Bookie(frozenset(HELD["b1"] - {6})),
@@ -293,8 +295,8 @@ def test_a_marked_ledger_whose_metadata_keeps_changing_is_still_marked_too_long(
 
 
 def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again() -> None:
-    """The bookie is too slow at the first look and lacks the entry at the second: the mark no
-    longer hides the loss.
+    """Two bookies time out at the first look and lack the entry at the second: the mark no longer
+    hides the loss.
     """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {b: replace(bookie, answer=AnswerStatus.TIMED_OUT) for b, bookie in short.items()}
@@ -307,8 +309,8 @@ def test_a_marked_ledger_with_a_bookie_that_did_not_answer_is_asked_about_again(
 
 
 def test_a_marked_ledger_with_a_read_that_failed_is_asked_about_again() -> None:
-    """The list lacks what another bookie lacks, and the confirming read fails: the next look
-    decides, or a reason remains.
+    """Both bookies of the write set lack the entry, and one confirming read times out. The next
+    look decides, or the reason `answer_timeout` remains.
     """
     short = {b: Bookie(frozenset(HELD[b] - {6})) for b in ("b1", "b2")}
     slow = {**short, "b2": replace(short["b2"], read=ReadStatus.TIMED_OUT)}
@@ -335,7 +337,7 @@ def test_a_marked_ledger_waits_for_no_bookie_that_is_gone_or_in_maintenance() ->
 
 
 def test_a_bookie_in_maintenance_that_answers_wrongly_is_no_excuse() -> None:
-    """Maintenance explains silence. A wrong digest is asked for again."""
+    """Maintenance explains silence. It does not explain an invalid answer to a read."""
     around = Surroundings(maintenance=frozenset({"b1"}))
     bad = Bookie(frozenset(HELD["b1"] - {6}), read=ReadStatus.INVALID)
     in_maintenance = replace(story(b1=bad), more_terms={"around": around})
@@ -416,8 +418,8 @@ RACK = {
 
 
 def test_placement_is_judged_beside_coverage_and_costs_one_look_more() -> None:
-    """b1 and b2 share a rack, which is found on a ledger with all its copies. Another ensemble of
-    the same ledger is sound.
+    """b1 and b2 share a rack. This is found on a ledger with all its copies, at a second look that
+    asks no bookie.
     """
     driven = drive(replace(story(), more_terms=RACK))
     assert [Todo.LISTS, Todo.LOOK, Todo.NOTHING] == [step.todo for _, step in driven.steps]
@@ -489,8 +491,8 @@ def mark_of(finding: Finding) -> MarkFacts:
 
 
 def stranded(*holders: str, lost: tuple[int, ...] = (6,), limit: int = 16, **more: Bookie) -> Story:
-    """Return a story with entries lost on their whole write set. x1 and x2 are registered and not
-    named; `holders` have the lost entries.
+    """Return a story with entries lost on their whole write set. x1 and x2 are registered, and the
+    metadata does not name them. `holders` have the lost entries.
     """
     gone = {b: Bookie(frozenset(HELD[b] - set(lost))) for b in HELD}
     others = {
@@ -548,7 +550,9 @@ def test_a_bookie_that_does_not_know_the_ledger_is_read_once() -> None:
 
 
 def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
-    """The holder of the other entry is named."""
+    """Entry 6 has no copy anywhere, and entry 3 has one on x1. The kind is that of a loss, and x1
+    is named.
+    """
     driven = drive(stranded(lost=(3, 6), x1=Bookie(frozenset({3}))))
     (finding,) = driven.step.verdict.findings
     found = search(finding)
@@ -560,8 +564,8 @@ def test_one_entry_alive_nowhere_makes_it_a_loss() -> None:
 def test_a_copy_on_a_bookie_of_a_segment_without_entries_is_reported_and_no_stray(
     holders: str, known: str
 ) -> None:
-    """x2 should hold nothing, but a segment names it: it is read, and will not collect the ledger.
-    x1 will.
+    """x2 should hold no entry, but a segment names it. It is read, and its garbage collection keeps
+    the ledger. No segment names x1, which may delete its copy.
     """
     one = stranded(*holders.split())
     state = replace(one.states[0], metadata=ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x2] closed 19"))
@@ -755,8 +759,8 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
 @settings(max_examples=250, deadline=None)
 @given(evidence())
 def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
-    """For any metadata, answers and reads it returns a verdict, and questions only where they
-    belong.
+    """For any metadata, answers and reads it returns a verdict. Only a step that demands lists has
+    questions, and only one that demands reads has reads.
     """
     step = settle(seen, TERMS)
     assert bool(step.questions) == (step.todo is Todo.LISTS)

@@ -1,4 +1,6 @@
-"""Verdicts on lists that a bookie contradicted later: unknown, as values and as rows alike."""
+"""Verdicts that rest on lists which a bookie contradicted later. They become unknown, as values and
+as rows alike.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,9 @@ VERDICTS_GIVEN = (
 INDETERMINATE, INVALID = Standing.INDETERMINATE, (Unknown.ANSWER_INVALID,)
 
 
-def test_what_rests_on_such_lists_is_unknown() -> None:
-    """It is no longer sound or exempt. A violation stays and gets the reason. A deleted ledger is
-    unchanged.
+def test_what_rests_on_contradicted_lists_is_unknown() -> None:
+    """A ledger is no longer sound or exempt. A violation stays and gets the reason. A deleted
+    ledger is unchanged.
     """
     spoiled = [spoil_verdict(one) for one in VERDICTS_GIVEN]
     assert [(one.standing, one.unknowns) for one in spoiled] == [
@@ -63,7 +65,7 @@ def rows_of(*verdicts: Verdict) -> pa.RecordBatch:
 
 
 def test_rows_are_spoiled_as_values_are() -> None:
-    """Only the rows of these ledgers change."""
+    """Only the rows of the given ledgers change."""
     for hit in product((False, True), repeat=len(VERDICTS_GIVEN)):
         expected = [spoil_verdict(v) if h else v for v, h in zip(VERDICTS_GIVEN, hit, strict=True)]
         ids = pa.array(

@@ -54,8 +54,8 @@ def test_a_loss_is_found_from_as_many_starts_as_promised(first: int, length: int
 
 
 def test_successive_turns_find_what_one_misses():
-    """A loss of four entries is found from every start: after four turns the gaps are shorter than
-    that.
+    """Of four turns, exactly one finds a loss of four entries, whatever the start. After four turns
+    fewer than four entries lie between two that were read.
     """
     lost = set(sorted(SHARES["b2"])[300:304])
     for seed in seeds_of_every_start():

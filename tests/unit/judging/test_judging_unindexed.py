@@ -30,7 +30,7 @@ NOBODY: frozenset[str] = frozenset()
         ),
     ],
 )  # fmt: skip
-def test_they_are_said_once_the_bookie_must_have_flushed(
+def test_they_are_reported_once_the_bookie_must_have_flushed(
     answer: Answer, found: dict[str, int]
 ) -> None:
     """The time counts from the last write of the metadata. Entries in a missing log are indexed."""
@@ -38,8 +38,8 @@ def test_they_are_said_once_the_bookie_must_have_flushed(
     assert found == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)), NOBODY)
 
 
-def test_the_lowest_of_all_looks_is_said() -> None:
-    """Bookies are in order. The newest write of the metadata counts."""
+def test_the_lowest_of_all_looks_is_reported() -> None:
+    """Bookies are sorted by id. The time counts from the newest write of the metadata."""
     sent = {("b2", 1): (4, 9), ("b2", 2): (9,), ("b1", 2): (7,), ("b3", 1): (1,)}
     looks = []
     for look, written_ms in ((1, 0), (2, 5)):
@@ -64,8 +64,10 @@ def test_without_metadata_nothing_is_known_of_its_age() -> None:
     assert {} == unindexed_on(LedgerEvidence(7, (Look(record, {"b1": answer}, {}),)), NOBODY)
 
 
-def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
-    """Its lister may read the index of another directory, whatever ledger and look showed it."""
+def test_a_bookie_that_contradicted_its_lister_is_not_reported() -> None:
+    """Its lister may read the index of another directory. It does not matter on which ledger or at
+    which look that showed.
+    """
     sent = Answer("b1", 7, 1, FLUSHED_AFTER_MS, AnswerStatus.UNSUPPORTED, read_unlisted=(4,))
     denied = Answer("b1", 8, 2, 0, AnswerStatus.INVALID, detail=f"{LISTER_CONTRADICTED}so")
     record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0))

@@ -15,6 +15,7 @@ from auditor.lister.bookie_configuration import (
     read_configuration,
 )
 from auditor.lister.cookie import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
+from auditor.model.address import PORT_DIGITS_MAX
 
 COOKIE = (
     '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId:'
@@ -296,6 +297,14 @@ def test_a_port_that_no_bookie_has_is_refused(port: str):
         configuration_of({"bookiePort": port}, "conf")
 
 
+@pytest.mark.parametrize(
+    ("text", "port"), [("1", 1), ("65535", 65535), ("3181".zfill(PORT_DIGITS_MAX), 3181)]
+)
+def test_any_port_of_a_bookie_is_read(text: str, port: int) -> None:
+    """Up to the highest port, and with zeros in front."""
+    assert port == configuration_of({"bookiePort": text}, "conf").port
+
+
 @pytest.mark.parametrize("count", ["²", "9" * 5_000, "02", ""])
 def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
     """As BookKeeper writes it, or not at all: other scripts have digits that Python does not
@@ -314,3 +323,11 @@ def test_what_a_cookie_says_is_escaped_in_errors(tmp_path: Path):
         with pytest.raises(ConfigError) as refused:
             check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), configured))
         assert str(refused.value).isprintable()
+
+
+def test_an_error_cuts_the_directories_that_a_cookie_records(tmp_path: Path) -> None:
+    """After 1,000 characters: that many name a dozen directories."""
+    write_cookie(tmp_path, "b1", (Path("/" + "x" * 1_500),))
+    with pytest.raises(ConfigError) as refused:
+        check_cookie(BookieConfiguration((tmp_path,), (tmp_path,), "b1"))
+    assert f"the ledger directories /{'x' * 996}...; configured are " in str(refused.value)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any, cast
 
 import pytest
+from support.raw_bookie import frame, info_request, list_request, request, status_name
 from support.scripted_bookie import ScriptedBookie
 from support.virtual_time import VirtualLoop
 
@@ -17,6 +19,7 @@ from auditor.lister.connection import (
     CLIENT_IDLE_S,
     CLIENT_REPLIES_MAX,
     HALVES_FROM,
+    HANDSHAKE_TIMEOUT_S,
     LISTS_AT_ONCE_MAX,
     REQUEST_BYTES_MAX,
     SEND_TIMEOUT_S,
@@ -25,17 +28,33 @@ from auditor.lister.connection import (
 from auditor.lister.server import REPLIES_HELD_MAX
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_connection import BookieConnection
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 LIST_S = 1.0
 """How long the desk takes for the first lists of what it is asked for."""
 
 
 class Writer:
-    """Records what is sent, with its time; the client needs `drain_s` to read it."""
+    """Records what is sent, with its time; the client needs `drain_s` to read it.
+
+    It is its own transport. `handshakes` has the context of each TLS handshake, the number of
+    frames sent before it, and whether reading was paused.
+    """
 
     def __init__(self, drain_s: float = 0.0) -> None:
         self.sent: list[tuple[float, bytes]] = []
         self.drain_s = drain_s
+        self.transport = self
+        self.is_paused = False
+        self.handshake_s = 0.0
+        self.handshakes: list[tuple[object, int, bool]] = []
+
+    def pause_reading(self) -> None:
+        self.is_paused = True
+
+    async def start_tls(self, context: object) -> None:
+        self.handshakes.append((context, len(self.sent), self.is_paused))
+        await asyncio.sleep(self.handshake_s)
 
     def writelines(self, frames: Iterable[bytes]) -> None:
         now = asyncio.get_running_loop().time()
@@ -55,12 +74,19 @@ class Desk:
         self.turn: asyncio.Lock | None = None
         """A directory makes its lists one after another, if there is one."""
         self.error: Exception | None = None
+        self.context = cast(ssl.SSLContext, object())
+        self.context_s = 0.0
+        """How long the desk takes to return the context of a TLS handshake."""
         self.held = self.held_most = 0
         """Calls for lists that are in work, now and at most."""
 
     async def answer(self, request: wire.Request | wire.WrongVersion) -> bytes:
         assert isinstance(request, wire.BookieInfo)
         return b"info"
+
+    async def tls_context(self) -> ssl.SSLContext:
+        await asyncio.sleep(self.context_s)
+        return self.context
 
     async def send_first_lists(
         self, directory: int, requests: Sequence[wire.ListEntries], client: Connection
@@ -234,12 +260,18 @@ def test_a_client_that_takes_nothing_is_left_after_its_time() -> None:
     assert (TimeoutError, SEND_TIMEOUT_S) == (type(error), client.ended_at)
 
 
-def test_a_client_that_takes_nothing_holds_one_reply_a_directory() -> None:
-    """More would keep replies from other clients."""
-    client = Client(Desk(directories=3, takes=99), lists(*range(180)), in_work_max=30)
+@pytest.mark.parametrize(("directories", "replies"), [(1, 2), (2, 2), (3, 3)])
+def test_a_client_that_takes_nothing_holds_one_reply_a_directory(
+    directories: int, replies: int
+) -> None:
+    """At least two, so that one is made while the other is sent. More would keep replies from other
+    clients.
+    """
+    desk = Desk(directories=directories, takes=99)
+    client = Client(desk, lists(*range(180)), in_work_max=30)
     client.writer.drain_s = SEND_TIMEOUT_S + 1
     errors_of(client.talk)
-    assert 3 == client.desk.held_most
+    assert replies == desk.held_most
 
 
 def test_of_many_directories_a_client_that_takes_nothing_leaves_replies_to_others() -> None:
@@ -279,3 +311,94 @@ def test_an_error_of_the_desk_ends_the_conversation() -> None:
     client.stays, client.desk.error = True, OSError("no more")
     assert [client.desk.error] == errors_of(client.talk)
     assert LIST_S == client.ended_at
+
+
+def tls_client(*does: bytes | float) -> Client:
+    """A client of a lister with TLS."""
+    client = Client(Desk(), *does)
+    client.desk.speaks_tls = True
+    return client
+
+
+def replies_of(client: Client) -> list[tuple[str, int, str]]:
+    """Operation, number and status of each response sent by the connection itself."""
+    found = []
+    for _, sent in client.writer.sent:
+        message = pb.Response.FromString(sent[4:])
+        header = message.header
+        operation = pb.OperationType.Name(header.operation)
+        found.append((operation, header.txnId, status_name(message.status)))
+    return found
+
+
+START_TLS = frame(request("START_TLS", 5))
+
+
+def test_nothing_but_start_tls_is_answered_in_clear() -> None:
+    """EUA, or EBADVERSION, with the number of each request. The desk is not asked."""
+    asked = (
+        info_request(3, 1),
+        list_request(7, 2),
+        request("READ_LAC", 3),
+        request("START_TLS", 4, version="VERSION_TWO"),
+    )
+    client = tls_client(b"".join(map(frame, asked)), 5.0)
+    client.talk()
+    assert [
+        ("GET_BOOKIE_INFO", 1, "EUA"),
+        ("GET_LIST_OF_ENTRIES_OF_LEDGER", 2, "EUA"),
+        ("READ_LAC", 3, "EUA"),
+        ("START_TLS", 4, "EBADVERSION"),
+    ] == replies_of(client)
+    assert ([], []) == (client.desk.asked, client.writer.handshakes)
+
+
+@pytest.mark.parametrize("before", [b"", frame(info_request(3, 4))])
+def test_requests_are_answered_after_the_handshake(before: bytes) -> None:
+    """The consent has the number of the request. The handshake follows it with the desk's context,
+    and nothing is read in between.
+    """
+    client = tls_client(before + START_TLS, 1.0, INFO + lists(7), 5.0)
+    client.writer.handshake_s = 0.5
+    *in_clear, info, listed = client.talk()
+    assert [(1.0, b"info"), (2.0, b"list 7")] == [info, listed]
+    assert {0.0} == {at for at, _ in in_clear}
+    del client.writer.sent[-2:]
+    assert ("START_TLS", 5, "EOK") == replies_of(client)[-1]
+    assert [(client.desk.context, len(in_clear), True)] == client.writer.handshakes
+
+
+@pytest.mark.parametrize("behind", [INFO, INFO[:1], INFO[:-1], INFO + INFO[:1]])
+def test_bytes_behind_start_tls_end_the_conversation(behind: bytes) -> None:
+    """Anybody could have put them there: they must not count as sent inside TLS. TLS is not agreed
+    to.
+    """
+    client = tls_client(START_TLS + behind, 5.0)
+    (error,) = errors_of(client.talk)
+    assert (PeerProtocolError, []) == (type(error), client.writer.sent)
+    assert [] == client.writer.handshakes
+
+
+@pytest.mark.parametrize("behind", [b"\0", INFO, b""])
+def test_what_comes_before_the_consent_ends_the_conversation(behind: bytes) -> None:
+    """It came in clear. The end of the connection is like it."""
+    client = tls_client(START_TLS, 0.5, behind)
+    client.desk.context_s = 1.0
+    (error,) = errors_of(client.talk)
+    assert (PeerProtocolError, 1.0, []) == (type(error), client.ended_at, client.writer.sent)
+
+
+def test_a_second_start_tls_ends_the_conversation() -> None:
+    """As on a bookie: TLS inside TLS does not exist."""
+    client = tls_client(START_TLS, 1.0, START_TLS)
+    (error,) = errors_of(client.talk)
+    assert (PeerProtocolError, [("START_TLS", 5, "EOK")]) == (type(error), replies_of(client))
+
+
+def test_a_handshake_that_takes_too_long_ends_the_conversation() -> None:
+    """It holds one of few connections."""
+    client = tls_client(START_TLS)
+    client.stays = True
+    client.writer.handshake_s = HANDSHAKE_TIMEOUT_S + 1
+    (error,) = errors_of(client.talk)
+    assert (TimeoutError, HANDSHAKE_TIMEOUT_S) == (type(error), client.ended_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from auditor.lister import directory_reader
-from auditor.lister.directory_reader import DirectoryReader, Lists, Report
+from auditor.lister.directory_reader import SENT_MAX, DirectoryReader, Lists, Report
 from auditor.lister.ledger_lists import LedgerList, ListLimits
 from auditor.lister.reader_process import encode_message
 from auditor.model.availability import MissingLog
@@ -54,9 +55,15 @@ class Reading:
     def __init__(self, folder: Path) -> None:
         self.said, self.links = folder / "said", folder / "made" / "links"
         self.reports: list[Report] = []
+        self.threads: set[str] = set()
+        """The names of the threads that reported."""
         self.reader = DirectoryReader(
-            Path("locations"), Path("logs"), self.links, LIMITS, self.reports.append
+            Path("locations"), Path("logs"), self.links, LIMITS, self._on_report
         )
+
+    def _on_report(self, report: Report) -> None:
+        self.reports.append(report)
+        self.threads.add(threading.current_thread().name)
 
     def script(self, *answers: bytes | str) -> None:
         texts = [one if isinstance(one, str) else one.hex() for one in answers]
@@ -103,13 +110,22 @@ def test_each_list_has_the_missing_logs_named_for_it(reading: Reading) -> None:
     """By its number in the answer. The report adds up the entries of each log."""
     one, two = ["/1.log", 5, [[0, 4]]], ["/2.log", 1, [[9, 9]]]
     reading.script(
-        answer(b"a", None, b"cd", missing={"0": [one], "2": [one, two]}, keys=40, reasons=["why"])
+        answer(
+            *(b"a", None, b"cd", b"", b"efg"),
+            missing={"0": [one], "2": [one, two]},
+            keys=40,
+            reasons=["why"],
+        )
     )
     first, second = MissingLog("/1.log", 5, [[0, 4]]), MissingLog("/2.log", 1, [[9, 9]])  # type: ignore[arg-type]
-    assert [LedgerList(b"a", (first,)), None, LedgerList(b"cd", (first, second))] == reading.lists(
-        7, 8, 9
-    )
-    assert [Report(3, 40, ("why",), {"/1.log": 10, "/2.log": 1})] == reading.reports
+    assert [
+        LedgerList(b"a", (first,)),
+        None,
+        LedgerList(b"cd", (first, second)),
+        LedgerList(b""),
+        LedgerList(b"efg"),
+    ] == reading.lists(7, 8, 9, 10, 11)
+    assert [Report(5, 40, ("why",), {"/1.log": 10, "/2.log": 1})] == reading.reports
 
 
 def test_the_age_of_the_view_goes_on_from_what_the_process_says(
@@ -300,7 +316,10 @@ def test_a_reader_runs_the_command_it_is_given(reading: Reading) -> None:
 
 
 def test_the_next_request_is_sent_while_the_process_works(reading: Reading) -> None:
-    """It need not wait for us. Each request has its own answer, in the order in which they came."""
+    """It need not wait for us. Each request has its own answer, in the order in which they came.
+
+    At most SENT_MAX requests are sent, one by each thread of the reader.
+    """
     reading.script(*(answer(b"%d" % number) for number in range(6)))
 
     async def all_at_once() -> list[Lists]:
@@ -310,6 +329,7 @@ def test_the_next_request_is_sent_while_the_process_works(reading: Reading) -> N
     by_ledger = {one["ledgers"][0]: at for at, one in enumerate(reading.messages[1:])}
     assert [[LedgerList(b"%d" % by_ledger[number])] for number in range(6)] == found
     assert 6 == len(reading.reports)
+    assert reading.threads <= {f"lister-reader_{number}" for number in range(SENT_MAX)}
 
 
 def test_what_was_sent_behind_a_request_is_lost_with_the_process(reading: Reading) -> None:

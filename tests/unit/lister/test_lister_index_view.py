@@ -180,3 +180,18 @@ def test_a_view_that_changes_while_it_is_read_is_tried_again(
     viewed.view.refresh()
     assert ([stamps[2]], 1_002.0) == (checked, viewed.view.seen_at)
     assert stamp_of(locations) == stamps[2]
+
+
+def test_links_that_an_ended_process_left_are_replaced(
+    locations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may name an older manifest. Two links are made: CURRENT and the manifest."""
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "CURRENT").symlink_to(tmp_path / "elsewhere")
+    (links / "MANIFEST-000001").symlink_to(locations / "MANIFEST-000001")
+    view = IndexView(locations, links)
+    monkeypatch.setattr(view, "_open", lambda: None)
+    view._catch_up(stamp_of(locations))
+    made = {link.name: link.readlink() for link in links.iterdir()}
+    assert {name: locations / name for name in ("CURRENT", "MANIFEST-000005")} == made

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 from structlog.testing import CapturingLogger
 
+from auditor.errors import ConfigError
 from auditor.lister import server as server_module
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.connection import READ_BYTES, Connection
@@ -84,7 +85,7 @@ class Scene:
     the bookie; then there is none.
     """
 
-    def __init__(self, *readers: Reader, connections_max: int = 2) -> None:
+    def __init__(self, *readers: Reader, connections_max: int = 2, tls: Any = None) -> None:
         self.readers = readers
         self.logger, self.metrics = CapturingLogger(), Noted()
         self.problems: deque[str] = deque()
@@ -96,6 +97,7 @@ class Scene:
             ServerLimits(connections_max, 4),
             cast(Any, self.logger),
             cast(ListerMetrics, self.metrics),
+            tls,
         )
 
     async def problem(self) -> str:
@@ -434,3 +436,20 @@ def test_a_connection_that_breaks_the_protocol_is_logged_and_ended(unsent: int, 
     assert ("info", "lister_connection_lost", ["reason"]) == (level, event, [*fields])
     assert "request" in fields["reason"]
     assert (ended, [1, 0]) == (writer.ended, scene.metrics.of("set_connections"))
+
+
+def test_the_certificate_for_a_client_is_the_current_one_or_the_client_is_refused() -> None:
+    """A key that cannot be used is logged with its reason. Other clients are not affected."""
+    context = object()
+    served = Scene(tls=SimpleNamespace(current=lambda: context))
+    assert context is asyncio.run(served.server.tls_context())
+
+    def unusable() -> object:
+        raise ConfigError("the key is not that of the certificate")
+
+    refused = Scene(tls=SimpleNamespace(current=unusable))
+    with pytest.raises(ConnectionAbortedError, match="no TLS with this client: the key is not"):
+        asyncio.run(refused.server.tls_context())
+    (call,) = refused.logger.calls
+    assert ("warning", ("lister_tls_unusable",)) == (call.method_name, call.args)
+    assert {"reason": "the key is not that of the certificate"} == call.kwargs

@@ -1,4 +1,4 @@
-"""Hosts and addresses in bookie ids, and the locations they lead to."""
+"""Hosts and addresses in bookie ids, and the locations that they have."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ AREAS = (
     ],
 )
 def test_host_and_port_of_a_text(expected, text):
-    """One form for one host; other text has none."""
+    """A host is written in one form. Other text has no host."""
     assert expected == split_host_port(text)
 
 
@@ -67,12 +67,14 @@ def test_host_and_port_of_a_text(expected, text):
     ],
 )
 def test_the_host_in_an_id_leads_to_a_location(expected: str | None, bookie_id: str) -> None:
-    """The first source with a match; in it the host, then the network of the longest prefix."""
+    """The first source with a match decides. In a source the host comes first, then the network
+    with the longest prefix.
+    """
     assert expected == location_in(AREAS, bookie_id)
 
 
 def test_areas_locate_only_what_the_sources_were_not_asked_for() -> None:
-    """Of a registered bookie the sources said all they know, by the address that it registered."""
+    """For a registered bookie the sources were asked already, by the address that it registered."""
     around = Surroundings(
         frozenset({"10.0.0.1:1"}), frozenset({"10.0.0.2:1"}), {"10.0.0.3:1": "/own"}, areas=AREAS
     )
@@ -81,7 +83,7 @@ def test_areas_locate_only_what_the_sources_were_not_asked_for() -> None:
 
 
 @pytest.mark.parametrize("port", ["00000000199999", "9" * 5_000, "0", "65536", "²", "٣"])
-def test_a_port_out_of_range_is_no_port(port: str):
-    """However many digits it has: nine were looked at, and all were taken."""
+def test_a_port_out_of_range_is_refused(port: str):
+    """The value counts, not the number of digits: leading zeros are allowed."""
     assert split_host_port(f"bk1:{port}") is None
     assert ("bk1", 3181) == split_host_port("bk1:0003181")

@@ -1,4 +1,4 @@
-"""The words bookies' answers are put in."""
+"""The statuses of answers and reads."""
 
 from dataclasses import FrozenInstanceError
 
@@ -15,13 +15,15 @@ from auditor.model.availability import (
 
 
 def test_two_answers_tell_what_is_held() -> None:
-    """A list, and an unknown ledger. Silence, refusals and the rest tell nothing."""
+    """They are a list, and that the ledger is unknown. Silence, refusals and all others say
+    nothing.
+    """
     assert {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER} == VALID_ANSWERS
 
 
 def test_two_reads_prove_absence() -> None:
-    """No entry, and no ledger. A time-out, an unknown status or a closed connection is never
-    absence.
+    """They are ENOENTRY and ENOLEDGER. A time-out, an unknown status or a closed connection is
+    never absence.
     """
     assert {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER} == ABSENT_READS
 

@@ -1,4 +1,4 @@
-"""The catalogue of kinds (contract section 4)."""
+"""The catalogue of kinds (docs/names.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from auditor.model.finding import (
 )
 from auditor.model.ledger import Segment
 
-CONTRACT = {
+DOCUMENTED = {
     "ENTRY_WITHOUT_REPLICA": ("critical", "entry", "ledger"),
     "ENTRY_BELOW_ACK_QUORUM": ("critical", "entry", "ledger"),
     "ENTRY_BELOW_WRITE_QUORUM": ("warning", "entry", "ledger"),
@@ -28,11 +28,11 @@ CONTRACT = {
 }
 
 
-@pytest.mark.parametrize("name", CONTRACT)
-def test_a_kind_is_what_the_contract_says(name: str) -> None:
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_a_kind_is_what_docs_names_says(name: str) -> None:
     """Severity, family and subject are fixed."""
     facts = CATALOGUE[Kind(name)]
-    assert CONTRACT[name] == (facts.severity.word, facts.family.value, facts.subject.value)
+    assert DOCUMENTED[name] == (facts.severity.word, facts.family.value, facts.subject.value)
 
 
 def test_every_kind_has_its_facts_and_every_family_its_kind() -> None:
@@ -43,22 +43,33 @@ def test_every_kind_has_its_facts_and_every_family_its_kind() -> None:
     assert all(facts.says for facts in CATALOGUE.values())
 
 
+@pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE])
+def test_a_lost_entry_is_said_to_lack_copies_only_where_the_metadata_says(kind: Kind) -> None:
+    """Another bookie may hold it: the kind does not change for such a holder."""
+    assert "an entry has no copy where the metadata says" in CATALOGUE[kind].says
+
+
+def test_a_drop_of_the_population_is_one_from_an_earlier_run() -> None:
+    """The number compared with is kept until three runs agree on another: it may be older than the
+    last run's.
+    """
+    assert "than at an earlier run" in CATALOGUE[Kind.LEDGER_POPULATION_DROPPED].says
+
+
 def test_within_a_family_the_strongest_kind_stands_first() -> None:
     """Where kinds compete for one place, the order of the enumeration goes from worse to milder."""
-    for family in set(Family) - {
-        Family.BOOKIE
-    }:  # a bookie is registered or not: its two kinds never compete
+    for family in set(Family) - {Family.BOOKIE}:  # kinds on bookies never compete
         severities = [CATALOGUE[kind].severity for kind in Kind if CATALOGUE[kind].family is family]
         assert sorted(severities, reverse=True) == severities
 
 
 def test_severities_are_ordered() -> None:
-    """The worse, the larger."""
+    """A worse severity is larger."""
     assert Severity.INFO < Severity.WARNING < Severity.CRITICAL
 
 
 def test_a_finding_knows_its_severity_and_family_by_its_kind() -> None:
-    """They are not reported twice."""
+    """The kind decides both."""
     finding = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
     assert (Severity.CRITICAL, Family.ENTRY) == (finding.severity, finding.family)
 
@@ -69,5 +80,5 @@ def test_a_findings_segment_has_the_end_that_metadata_leaves_implicit() -> None:
 
 
 def test_twenty_ranges_are_shown() -> None:
-    """The contract's number."""
+    """A finding stores at most 20 ranges (docs/names.md)."""
     assert RANGES_MAX == 20

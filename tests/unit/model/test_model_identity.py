@@ -43,8 +43,8 @@ def test_what_bookkeeper_accepts_is_a_bookie_id(text: str) -> None:
         " a",
     ],
 )
-def test_what_bookkeeper_refuses_is_none(text: str) -> None:
-    """Neither empty, nor with a slash, a blank or a line end, nor the name of the read-only folder
-    in any case.
+def test_what_bookkeeper_refuses_is_not_a_bookie_id(text: str) -> None:
+    """An id is not empty, has no slash, blank or line end, and is not the name of the read-only
+    folder in any case.
     """
     assert not is_bookie_id(text)

@@ -1,4 +1,4 @@
-"""Standings, their order and their reasons (contract section 3)."""
+"""Standings, their order and their reasons (docs/names.md)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def test_the_worst_standing_wins() -> None:
     ]
 
 
-def test_the_reasons_are_the_contracts_words() -> None:
-    """Fixed, because alerts and dashboards rely on them; exemptions in their precedence."""
+def test_the_reasons_are_the_words_of_docs_names() -> None:
+    """They are fixed, because alerts and dashboards rely on them. Exemptions are in their order of
+    precedence.
+    """
     assert ["deleted", "marked_underreplicated", "in_recovery", "open", "empty"] == [
         reason.value for reason in Exempt
     ]
@@ -60,7 +62,7 @@ def test_a_verdict_keeps_every_reason_beside_its_standing(
     unknowns: tuple[Unknown, ...],
     findings: tuple[Finding, ...],
 ) -> None:
-    """Reasons do not exclude each other; only the standing is one."""
+    """A verdict has one standing, and any number of reasons and findings."""
     verdict = Verdict(7, standing, exempt, unknowns, findings)
     assert (7, standing, exempt) == (verdict.ledger_id, verdict.standing, verdict.exempt)
     assert (unknowns, findings) == (verdict.unknowns, verdict.findings)
@@ -85,7 +87,9 @@ def test_entries_that_a_list_left_out_change_no_standing() -> None:
     ],
 )
 def test_a_standing_that_its_reasons_do_not_bear_out_cannot_be_made(verdict: object) -> None:
-    """A sound ledger with a reason, a violated one without a finding: our fault, at once."""
+    """A sound ledger with a reason, or a violated ledger without a finding, is our fault and raises
+    at once.
+    """
     assert callable(verdict)
     with pytest.raises(AssertionError):
         verdict()
@@ -102,7 +106,7 @@ ON_LEDGERS = [
     "kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity > Severity.INFO]
 )
 def test_a_warning_or_worse_on_a_ledger_makes_it_violated(kind: Kind) -> None:
-    """It cannot be sound beside it."""
+    """A sound verdict with such a finding cannot be made."""
     with pytest.raises(AssertionError):
         Verdict(7, Standing.SOUND, findings=(finding_of(kind),))
 
@@ -111,7 +115,7 @@ def test_a_warning_or_worse_on_a_ledger_makes_it_violated(kind: Kind) -> None:
     "kind", [kind for kind in ON_LEDGERS if CATALOGUE[kind].severity is Severity.INFO]
 )
 def test_info_never_changes_a_standing(kind: Kind) -> None:
-    """A sound ledger stays sound, and none is violated by it alone."""
+    """A sound ledger stays sound, and no ledger is violated by such a finding alone."""
     assert Standing.SOUND is Verdict(7, Standing.SOUND, findings=(finding_of(kind),)).standing
     with pytest.raises(AssertionError):
         Verdict(7, Standing.VIOLATED, findings=(finding_of(kind),))

@@ -13,7 +13,7 @@ from auditor.page.answers_table import BOOKIES_MAX, LOOKS_MAX, cell, time_line, 
 
 
 def of_ledger(**changes: Any) -> dict[str, Any]:
-    """A finding on entries 10-19 and 42 of a ledger, which b3 lacks."""
+    """Return a finding on entries 10-19 and 42 of a ledger, which b3 lacks."""
     document = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
     facts = {"worst_entry": 10, "write_set": ["b1", "b3"], "search": None}
     segment = {"first_entry_id": 0, "last_entry_id": 99, "ensemble": ["b1", "b2", "b3"]}
@@ -56,8 +56,8 @@ def test_only_a_valid_answer_makes_a_cell_empty(status: AnswerStatus):
 
 
 def test_the_newest_answer_counts():
-    """A bookie that answered and then fell silent is unknown; one that was never asked is said to
-    be so.
+    """A bookie that answered and then fell silent is unknown. A bookie that was never asked is
+    shown as not asked.
     """
     first, second = (
         {"at": f"2026-01-01T03:0{n}:00Z", "znode_version": 0, "answers": {"b1": s}}
@@ -125,8 +125,8 @@ def test_the_table_is_bounded_and_counts_what_it_leaves_out():
 
 
 def test_the_time_line_says_when_and_what_was_read():
-    """The gap to the look before, the version of the znode, and a mark where there was one; nothing
-    is said of no mark.
+    """A look has its time, the gap to the look before, and the version of the znode if it was read.
+    It says if the ledger was marked.
     """
     looks = [
         {"at": "2026-01-01T03:00:00.000Z", "znode_version": 2, "marked": False, "answers": {}},

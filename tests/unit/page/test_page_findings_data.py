@@ -16,7 +16,7 @@ KIND, LEDGER, BOOKIE, OWNER, ENTRIES, FOUND, UNKNOWN, QUORUM, BOOKIES, ID = rang
 
 
 def test_each_finding_is_a_row():
-    """With what the table shows, sorts and filters by."""
+    """It has what the table shows, sorts and filters by."""
     findings = every_kind("b")
     data = findings_data(findings, "/run")
     assert len(findings) == data["total"] == len(data["rows"])
@@ -39,7 +39,9 @@ def test_each_finding_is_a_row():
 
 
 def test_large_numbers_are_digits():
-    """A browser reads numbers as doubles: a ledger id of 63 bits must not become its neighbour."""
+    """They are text, because a browser reads numbers as doubles and would change a ledger id of 63
+    bits.
+    """
     large = 2**63 - 1
     (row,) = findings_data([finding(Kind.ENTRY_CORRUPT, large, entries_total=large)], "/run")[
         "rows"
@@ -48,14 +50,14 @@ def test_large_numbers_are_digits():
 
 
 def test_every_text_is_printable_ascii():
-    """Whatever a name has in it: the script puts it on the page as it is."""
+    """The script puts names on the page as they are in the data."""
     as_json = json.dumps(findings_data(every_kind(HOSTILE), HOSTILE), ensure_ascii=False)
     assert as_json.isprintable() and as_json.isascii()
 
 
 def test_a_command_with_other_characters_cannot_be_copied():
-    """What would be copied is not what is shown, or would reach a terminal as more than one
-    line.
+    """The copied text would not be the one that is shown, or would reach a terminal as more than
+    one line.
     """
     plain, odd = finding_in_full(every_kind("b")[0]), finding_in_full(every_kind(HOSTILE)[0])
     assert [True, True] == [one["copy"] for one in (*plain["look"], *plain["change"])]
@@ -75,7 +77,7 @@ def test_what_changes_the_cluster_stands_apart():
 
 
 def test_rows_and_findings_in_full_are_bounded(monkeypatch: pytest.MonkeyPatch):
-    """By number, and findings in full by bytes too; the total stays."""
+    """Rows are bounded by number, and findings in full by number and bytes. The total stays."""
     monkeypatch.setattr(selection.choose_listed, "__defaults__", (20,))
     monkeypatch.setattr(selection.choose_in_full, "__defaults__", (8,))
     data = findings_data(many(100), "/run")
@@ -86,7 +88,7 @@ def test_rows_and_findings_in_full_are_bounded(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_findings_in_full_belong_to_their_rows():
-    """The key is the place of the row."""
+    """The key is the number of the row."""
     findings = every_kind("b")
     data = findings_data(findings, "/run")
     assert {str(n) for n in range(len(findings))} == set(data["full"])
@@ -98,7 +100,7 @@ def test_findings_in_full_belong_to_their_rows():
 
 
 def test_a_row_of_very_many_bookies_says_so():
-    """It is shown for every bookie, because its list is cut."""
+    """Its list of bookies is cut and ends with -1. The page then shows it for every bookie."""
     lacking = {f"b{n}": [[0, 1]] for n in range(BOOKIES_OF_A_ROW_MAX + 1)}
     (row,) = findings_data([finding(Kind.ENTRY_WITHOUT_REPLICA, 1, missing_on=lacking)], "/run")[
         "rows"

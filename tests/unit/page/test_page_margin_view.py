@@ -21,7 +21,9 @@ NO_EXPOSURE = Exposure({}, {}, {}, {})
 
 
 def test_ledgers_stand_by_their_copies():
-    """Fewest first, those without a confirmed copy as violated, those with one as in danger."""
+    """The fewest copies come first. No confirmed copy has the colour of violated ledgers, and one
+    copy that of unknown ledgers.
+    """
     view = margin_view(margin_of("b"))
     assert view is not None
     assert [("none confirmed", "2"), ("1 copy", "5"), ("2 copies", "20"), ("3 copies", "65")] == [
@@ -45,7 +47,7 @@ def test_the_worst_bookies_and_locations_to_lose_come_first():
 
 
 def test_bookies_beyond_the_table_are_counted(monkeypatch):
-    """The command has all of them."""
+    """`auditor margin` shows all of them."""
     monkeypatch.setattr(margin_module, "SHOWN_MAX", 1)
     view = margin_view(margin_of("b"))
     assert view is not None and (1, 1) == (
@@ -55,24 +57,55 @@ def test_bookies_beyond_the_table_are_counted(monkeypatch):
 
 
 def test_where_nothing_may_be_lost_the_page_says_so():
-    """No table of zeros; a cluster without a closed ledger has no such section."""
+    """There is no table of zeros. A cluster without a closed ledger has no section on the
+    margin.
+    """
     harmless = replace(margin_of("b"), cluster=Cluster({3: 9}, NO_EXPOSURE, {}))
     view = margin_view(harmless)
-    assert view is not None and view["harmless"] and [] == view["tables"]
+    assert view is not None and [] == view["tables"]
+    assert view["harmless"].startswith("If one bookie failed, no closed ledger would have fewer")
     empty = replace(margin_of("b"), cluster=Cluster({}, NO_EXPOSURE, {}))
     assert margin_view(empty) is None
     assert any("no ledger is closed" in line for line in _left_out(margin=empty))
 
 
+def test_ledgers_without_readable_metadata_are_not_said_to_be_harmless():
+    """The sentences are about the ledgers that were read, and the others are counted."""
+    made = margin_of("b")
+    unread = replace(
+        made,
+        basis=replace(made.basis, unread=30),
+        cluster=Cluster({3: 92}, NO_EXPOSURE, {}),
+    )
+    view = margin_view(unread)
+    assert view is not None and "of 92 closed ledgers of the cluster whose" in view["sentence"]
+    assert view["harmless"] == (
+        "If one bookie failed, none of the 92 closed ledgers whose metadata was read would have"
+        " fewer copies of an entry than its ack quorum."
+    )
+    assert any("30 ledgers could not be read or understood" in one for one in view["limits"])
+    (said,) = (
+        line
+        for line in _left_out(margin=replace(unread, cluster=Cluster({}, NO_EXPOSURE, {})))
+        if line.startswith("Margin: ")
+    )
+    assert said == (
+        "Margin: no ledger whose metadata was read is closed and has entries. The metadata of 30"
+        " ledgers could not be read or understood."
+    )
+
+
 def test_a_run_too_large_for_its_margin_says_so():
-    """And leads to the command."""
+    """The sentence names the limit."""
     ledgers = {**report_stories.summary()["ledgers"], "listed": margin_module.LEDGERS_MAX + 1}
     page = page_view(replace(sound(), summary=report_stories.summary(ledgers=ledgers)))
     assert any("not computed of more than 250,000 ledgers" in one for one in page["left_out"])
 
 
 def test_every_change_is_counted_and_all_but_those_that_stand_are_listed():
-    """New and worse ones first, each with what it is on and why; those of this run have a link."""
+    """New and worse findings come first, each with its subject and the reason. Findings of this run
+    have a link.
+    """
     found = every_kind("b")
     view = changes_view(changes_of("b", found), {})
     assert ["1"] * len(Change) == [one["count"] for one in view["counts"]]
@@ -93,7 +126,7 @@ def test_changes_beyond_the_list_are_counted(monkeypatch):
 
 
 def test_other_numbers_than_those_of_the_first_screen_are_explained():
-    """It also counts findings that earlier runs passed on."""
+    """The first screen also counts findings that earlier runs passed on."""
     seen = changes_of("b", every_kind("b"))
     same = {change.value.replace(" ", "_"): 1 for change in Change}
     assert ["b differs"] == changes_view(seen, {"changes": same})["notes"]
@@ -113,7 +146,7 @@ def test_a_run_without_an_earlier_one_says_so():
 
 
 def test_muted_findings_are_counted():
-    """The filter is there only where one is muted."""
+    """A page without muted findings counts none, and needs no filter for them."""
     assert (1, 0) == (page_view(contents())["muted"], page_view(sound())["muted"])
 
 

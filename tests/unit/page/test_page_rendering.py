@@ -45,15 +45,17 @@ def test_the_first_words_are_those_of_the_report(story: str):
 
 
 @pytest.mark.parametrize("story", STORIES)
-def test_the_page_ends_with_the_machine_line(story: str):
-    """The last line of the report is in it, once."""
+def test_the_page_has_the_machine_line_once(story: str):
+    """It is the last line of the text report."""
     made = STORIES[story]
     page = Elements(render_page(replace(made, report="")))
     assert 1 == page.words().count(text.render(made.summary, made.findings).splitlines()[-1])
 
 
-def test_every_section_of_the_report_is_there_in_its_words():
-    """What the text report tells of causes, marks, topics and what could not be judged."""
+def test_sections_of_the_report_are_there_in_its_words():
+    """The page has every line of the text report on causes, on marks, and on what could not be
+    judged.
+    """
     made = contents()
     words = Elements(render_page(replace(made, report=""))).words()
     report = text.render(made.summary, made.findings, width=120)
@@ -69,9 +71,15 @@ def test_every_section_of_the_report_is_there_in_its_words():
     assert checked > 10
 
 
+def test_the_section_on_reasons_has_the_heading_of_the_report():
+    """Ledgers in violation carry reasons too: they are judged, but not in full."""
+    page = render_page(replace(contents(), report=""))
+    assert "What could not be judged, or not in full" == between(page, 'id="unjudged-h">', "<")
+
+
 def test_names_from_the_cluster_change_nothing_but_text():
-    """Elements and attributes are the same for harmless names; the page is printable ASCII: nothing
-    turns text around.
+    """Elements and attributes are the same as for harmless names. The page is printable ASCII,
+    without characters that turn text around.
     """
     harmless, hostile = (Elements(render_page(contents(name))) for name in ("bookie", HOSTILE))
     assert harmless.tags == hostile.tags
@@ -81,7 +89,7 @@ def test_names_from_the_cluster_change_nothing_but_text():
 
 
 def test_the_data_of_the_script_ends_where_it_should():
-    """No name closes its element, and it is what the findings say."""
+    """No name closes the element of the data, which has a row for each finding."""
     page = render_page(contents(HOSTILE))
     data = between(page, '<script type="application/json" id="data">', "</script>")
     assert not set("<>&'") & set(data)
@@ -119,8 +127,8 @@ def test_nothing_is_loaded_and_only_our_script_may_run():
 
 
 def test_what_has_no_data_is_left_out_and_said():
-    """No section without data, and a sentence for each; nothing is said to be left out that is
-    there.
+    """A part without data has a sentence instead of a section. No such sentence names a part that
+    is there.
     """
     page, full = Elements(render_page(sound())), Elements(render_page(contents()))
     sections = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
@@ -132,7 +140,7 @@ def test_what_has_no_data_is_left_out_and_said():
 
 
 def test_what_could_not_be_read_is_said():
-    """A part that is damaged is named, with why."""
+    """A damaged part is named with the reason."""
     made = replace(
         sound(),
         bookies=None,
@@ -161,8 +169,8 @@ def test_the_page_says_what_it_does_not_hold(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_the_size_is_bounded_by_the_row():
-    """A row takes some 150 bytes, so that a hundred thousand findings stay a file that a browser
-    opens.
+    """A row takes less than 200 bytes. A browser can open a page with a hundred thousand of
+    them.
     """
     sizes = [
         len(render_page(PageContents(report_stories.summary(), many(number), "", "/run")))
@@ -172,7 +180,7 @@ def test_the_size_is_bounded_by_the_row():
 
 
 def test_the_whole_report_is_in_the_page():
-    """As it is in report.txt."""
+    """Its text is that of report.txt."""
     made = contents()
     assert made.report in [
         words for tag, words in Elements(render_page(made)).texts if tag == "pre"
@@ -180,5 +188,5 @@ def test_the_whole_report_is_in_the_page():
 
 
 def test_the_same_run_gives_the_same_page():
-    """To the byte."""
+    """The pages are equal to the byte."""
     assert render_page(contents()) == render_page(contents())

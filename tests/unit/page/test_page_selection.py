@@ -24,13 +24,13 @@ def test_shares_are_fair(wanted: list[int], limit: int):
 
 
 def test_all_findings_are_listed_in_their_order_below_the_limit():
-    """The table begins as findings.jsonl does."""
+    """The table has the order of findings.jsonl."""
     findings = every_kind("b")
     assert findings == choose_listed(findings, len(findings))
 
 
 def test_above_the_limit_each_kind_keeps_its_worst():
-    """A kind with many findings leaves room for those with few, and the worst of it stay."""
+    """A kind with many findings leaves room for kinds with few, and keeps its worst findings."""
     crowd = [
         finding | {"copies": finding["copies"] | {"confirmed": n}}
         for n, finding in enumerate(many(10, 1))

@@ -27,7 +27,9 @@ def widths(svg: str) -> list[float]:
 
 @given(st.lists(st.integers(0, 10**9), min_size=4, max_size=4))
 def test_a_bar_shows_every_part_and_no_more(sizes: list[int]):
-    """What is not empty can be seen; together the parts fill the bar, or nothing does."""
+    """Each part that is not empty can be seen. Together the parts fill the bar, unless all are
+    empty.
+    """
     drawn = widths(stacked_bar([Part("sound", size) for size in sizes], "x"))
     assert len(drawn) == sum(size > 0 for size in sizes) and all(width >= 2.9 for width in drawn)
     assert not drawn or abs(sum(drawn) - WIDTH) < 0.5
@@ -83,6 +85,29 @@ def test_one_run_is_no_history():
     assert any("named ledgers" in line for line in page_view(part)["left_out"])
 
 
+@pytest.mark.parametrize(
+    ("is_partial", "expected"),
+    [
+        (False, "Marks: no ledger was found marked under-replicated."),
+        (True, "Marks: no named ledger was found marked under-replicated."),
+    ],
+)
+def test_marks_of_other_ledgers_than_the_named_are_not_denied(is_partial: bool, expected: str):
+    """A run of named ledgers does not count the other marks."""
+    summary = report_stories.summary(partial=is_partial, marks={"total": 0})
+    assert expected in page_view(replace(sound(), summary=summary))["left_out"]
+
+
+def test_a_page_without_causes_denies_only_what_is_grouped():
+    """A ledger may be unjudged for another reason, or have a finding of another kind."""
+    summary = report_stories.summary(indeterminate={"metadata_unreadable": 30}, causes=[])
+    assert (
+        "Causes: no ledger has a finding of a kind that is grouped, and none was left unjudged"
+        " because a bookie was silent, refused or had no readable address."
+        in page_view(replace(sound(), summary=summary))["left_out"]
+    )
+
+
 def test_shares_are_rounded_down():
     """A copy that was not verified keeps the share below 100 %."""
     summary = report_stories.summary(
@@ -94,7 +119,7 @@ def test_shares_are_rounded_down():
 
 
 def test_topics_beyond_the_table_are_counted():
-    """The page names where they are."""
+    """The table is bounded, and the page has the number of the others."""
     made = contents()
     summary = made.summary | {"topics_hit": TOPICS_SHOWN_MAX + 5}
     topics = list(made.topics or ()) * (TOPICS_SHOWN_MAX + 5)
@@ -103,7 +128,7 @@ def test_topics_beyond_the_table_are_counted():
 
 
 def test_the_margin_is_named_as_a_command():
-    """Quoted for a shell, and to be copied only where it is shown as it is."""
+    """The path is quoted for a shell. The command can be copied only if it is shown unescaped."""
     assert {"text": "auditor margin '/a run'", "copy": True} == page_view(
         contents(run_dir="/a run")
     )["margin_command"]
@@ -111,7 +136,9 @@ def test_the_margin_is_named_as_a_command():
 
 
 def test_bookies_stand_at_their_locations():
-    """Sorted, those without a known location last; each says how it was found and what it lacks."""
+    """Locations are sorted, and bookies without one come last. Each bookie has its state and what
+    it lacks.
+    """
     racks = racks_view(bookies("b"))["racks"]
     assert ["/rack/b", None] == [rack["location"] for rack in racks]
     tiles = [(one["name"], one["state"], one["lacks"]) for rack in racks for one in rack["bookies"]]
@@ -125,13 +152,13 @@ def test_bookies_stand_at_their_locations():
 
 @pytest.mark.parametrize("greeting", [*Greeting, None])
 def test_every_greeting_has_words(greeting: Greeting | None):
-    """Also that none was sent."""
+    """This includes a bookie to which none was sent."""
     record = BookieRecord("b", 1, 0, Registration.WRITABLE, greeting=greeting)
     assert re.fullmatch(r"[a-z, ]+", rack_view.state_words(BookieSeen(record, None, Lacking(0, 0))))
 
 
 def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyPatch):
-    """What is left out is counted, and said to be in order only where it is."""
+    """The others are counted, and called in order only if they are."""
     monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 3)
     view = racks_view(bookies("b"))
     assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]

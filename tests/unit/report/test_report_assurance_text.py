@@ -32,24 +32,25 @@ SAMPLING = {
 
 
 def flat(**changes: Any) -> str:
-    """A report on one line."""
+    """Return a report on one line."""
     return " ".join(render(stories.summary(**changes), []).split())
 
 
 def test_how_many_bookies_cannot_list_is_on_the_first_screen():
-    """With what was read instead, and how much may be missing all the same: a bound, so rounded
-    up.
-    """
+    """The sentence has what was read instead, and a bound on what may be missing, rounded up."""
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED)
     assert (
-        "2 of 5 bookies gave no list of entries (as with DbLedgerStorage): 412 ledgers were"
-        " judged by reading 2,060 of their entries, 1,236 of them drawn at random; none missing: at"
-        " most 0.25 % of what was sampled from is missing at 95 %." in said
+        "2 of 5 bookies gave no list of entries (as with DbLedgerStorage): 2,060 entries were"
+        " read there instead, 1,236 of them drawn at random; none missing: at most 0.25 % of what"
+        " was sampled from is missing at 95 %. 412 ledgers there were found sound or in violation."
+        in said
     )
 
 
 def test_without_probing_the_first_screen_says_what_is_not_judged():
-    """And how to change that."""
+    """It also names the flag that turns probing on. Ledgers in violation carry the reason too: they
+    are judged, but not in full.
+    """
     unjudged = {"indeterminate": {Unknown.BOOKIE_UNSUPPORTED.value: 412}}
     said = flat(
         bookies=BOOKIES | {"unsupported": 2},
@@ -57,8 +58,8 @@ def test_without_probing_the_first_screen_says_what_is_not_judged():
         **unjudged,
     )
     assert (
-        "412 ledgers are not judged on their account, because probing is off; --probe-entries 3"
-        in said
+        "412 ledgers are not judged, or not in full, on their account, because probing is off;"
+        " --probe-entries 3 has a few" in said
     )
 
 
@@ -69,7 +70,9 @@ def test_a_sample_that_found_entries_missing_gives_no_bound():
 
 
 def test_how_sure_a_loss_was_found_is_on_the_first_screen():
-    """By this run; and by all since a moment, for what was lost before it."""
+    """The chance is given for this run, and for all runs since a moment for losses before that
+    moment.
+    """
     said = flat(bookies=BOOKIES | {"unsupported": 2}, assurance=PROBED, sampling=SAMPLING)
     assert (
         "Of each of these that was judged in full, 1 in 4,096 of the entries that such a bookie"
@@ -100,8 +103,8 @@ def test_where_every_entry_was_read_no_chance_is_given():
     }
     said = flat(assurance=PROBED | {"random_probes": 0, "missing_bound": None}, sampling=whole)
     assert (
-        "by reading 2,060 of their entries. Of each of these that was judged in full, every entry"
-        " that such" in said
+        "2,060 entries were read there instead. 412 ledgers there were found sound or in violation."
+        " Of each of these that was judged in full, every entry that such" in said
     )
     assert "chance" not in said and "runs since" not in said
     off = flat(
@@ -119,7 +122,7 @@ def test_of_listed_ledgers_no_chance_is_given():
 
 
 def test_where_every_bookie_can_list_nothing_is_said_of_it():
-    """Most clusters."""
+    """No sentence mentions bookies that cannot list."""
     assert "cannot list" not in flat(
         assurance=PROBED | {"probed": 0, "probes": 0, "random_probes": 0}
     )
@@ -146,4 +149,29 @@ def test_reads_that_judged_nothing_are_not_called_a_judgement(
     """Nothing was read, another bookie of each ledger was silent, or a mark excuses each."""
     probed, read, drawn = counts
     assurance = {"probed": probed, "probes": read, "random_probes": drawn, "missing_bound": 1.0}
+    assert expected == probed_words(assurance)
+
+
+@pytest.mark.parametrize(
+    ("bound", "expected"),
+    [
+        (
+            0.001,
+            "3,000 entries were read there instead, 2,998 of them drawn at random; none missing: at"
+            " most 0.10 % of what was sampled from is missing at 95 %. 1 ledger there was found"
+            " sound or in violation.",
+        ),
+        (
+            None,
+            "3,000 entries were read there instead, 2,998 of them drawn at random; some of what was"
+            " read is missing, so no bound can be given. 1 ledger there was found sound or in"
+            " violation.",
+        ),
+    ],
+)
+def test_entries_read_are_not_said_to_be_those_of_the_judged_ledgers(
+    bound: float | None, expected: str
+):
+    """Entries of unjudged and exempt ledgers are read too, and are counted."""
+    assurance = {"probed": 1, "probes": 3_000, "random_probes": 2_998, "missing_bound": bound}
     assert expected == probed_words(assurance)

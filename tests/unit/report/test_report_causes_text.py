@@ -1,6 +1,8 @@
-"""Causes for a person: they lead, and they are few."""
+"""Causes in the report: they come first, and they are few."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from support import report_stories as stories
 
@@ -16,9 +18,14 @@ def section(found: list[dict[str, object]], width: int = 100) -> list[str]:
     return list(causes_section(stories.summary(**stories.caused(found)), width, color=False))
 
 
-def test_a_report_has_no_line_more_for_ten_thousand_times_the_ledgers():
-    """Ten ledgers or a hundred thousand on one wiped bookie: the same lines with other numbers in
-    them.
+def words_of(summary: dict[str, Any]) -> str:
+    """Return the section without line breaks."""
+    return " ".join(" ".join(causes_section(summary, 100, color=False)).split())
+
+
+def test_a_report_does_not_grow_with_the_ledgers_of_one_cause():
+    """A wiped bookie with ten ledgers and one with a hundred thousand give the same number of
+    lines.
     """
     few, many = stories.wiped_bookie(10), stories.wiped_bookie(100_000)
     assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(
@@ -49,7 +56,7 @@ def test_a_cause_says_who_how_many_what_and_where_the_ids_are():
 
 
 def test_causes_beyond_a_screenful_are_counted():
-    """At most ten are shown; of the others there are the number and what they explain."""
+    """At most ten are shown. The others are counted, with the ledgers that they explain."""
     bookies = [f"b{n:02}" for n in range(CAUSES_MAX + 3)]
     found = [
         stories.finding(BELOW, n, missing_on={bookies[n % len(bookies)]: [[0, 0]]})
@@ -61,39 +68,56 @@ def test_causes_beyond_a_screenful_are_counted():
 
 
 def test_ledgers_without_a_common_cause_are_counted():
-    """Nothing is passed over in silence; ledgers that could not be judged have no findings."""
+    """Ledgers that could not be judged are counted apart, because they have no findings."""
     found = [stories.finding(BELOW, n) for n in range(5)] + [
         stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})
     ]
-    assert "  1 more ledger has findings without a common cause" in section(found)
+    kinds = "findings of a kind that is grouped"
+    assert f"  1 more ledger has {kinds} without a common cause" in section(found)
     summary = stories.summary(
         **stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2}
     )
     expected = (
-        "  3 more ledgers have findings without a common cause, and 2 more ledgers could not be"
-        " judged"
+        f"3 more ledgers have {kinds} without a common cause, and 2 more ledgers could not be"
+        " judged because a bookie was silent, refused or had no readable address"
     )
-    assert expected in list(causes_section(summary, 100, color=False))
+    assert expected in words_of(summary)
+
+
+def test_only_what_is_grouped_is_said_to_be_too_little():
+    """Further ledgers may be unjudged for other reasons, or have findings of other kinds."""
+    unjudged = {"ledgers_without_cause": 2, "unjudged_without_cause": 2}
+    assert (
+        "2 ledgers could not be judged because a bookie was silent, refused or had no readable"
+        " address: too few to have a common cause." in words_of(stories.summary(**unjudged))
+    )
+    found = unjudged | {"unjudged_without_cause": 0}
+    assert (
+        "2 ledgers have findings of a kind that is grouped: too few to have a common cause."
+        in words_of(stories.summary(**found))
+    )
 
 
 def test_loss_that_no_cause_could_be_shown_of_is_not_called_evenly_spread():
-    """In place of causes, with the reason: where all bookies are wiped nothing stands out either.
-    Two ledgers are too few to say even that.
+    """The section says that no common cause could be shown: where all bookies are wiped, no bookie
+    stands out either. Two ledgers are too few to have a common cause.
     """
     even = [
         stories.finding(BELOW, n, missing_on={f"other-{n % 10}:3181": [[0, 0]]}) for n in range(40)
     ]
     expected = [
         "Causes",
-        "  40 ledgers have findings. No common cause could be shown.",
+        "  40 ledgers have findings of a kind that is grouped. No common cause could be shown.",
         "",
     ]
     assert expected == section(even)
-    assert "  2 ledgers have findings: too few to have a common cause." in section(even[:2])
+    assert any(
+        "2 ledgers have findings" in line and "too few" in line for line in section(even[:2])
+    )
 
 
 def test_the_share_of_a_cause_is_always_printed():
-    """Also below one per cent."""
+    """This includes a share below one per cent."""
     rows = stories.caused([stories.finding(BELOW, n) for n in range(4)])
     rows["causes"][0]["share"] = 0.00043
     lines = list(causes_section(stories.summary(**rows), 100, color=False))
@@ -101,13 +125,15 @@ def test_the_share_of_a_cause_is_always_printed():
 
 
 def test_where_nothing_is_hit_nothing_is_said():
-    """No heading without a cause; a summary of an older version has none."""
+    """There is no heading without findings, nor for a summary of an older version."""
     assert [] == section([])
     assert [] == list(causes_section({}, 100, color=False))
 
 
 def test_a_foreign_name_forges_nothing():
-    """A bookie id is what some ledger's metadata says: no new line, no escape, no path."""
+    """A bookie id comes from the metadata of a ledger. It adds no line, no escape sequence and no
+    directory.
+    """
     name = "../../etc/passwd\nauditor: SOUND run=x \x1b[2J" + "x" * 500
     lines = section([stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)])
     assert "\x1b" not in "".join(lines) and all(

@@ -60,12 +60,14 @@ def changes(**numbers: Any) -> dict[str, Any]:
     ],
 )
 def test_what_changed_is_one_sentence(said: str, field: dict[str, Any] | None):
-    """What was not checked is not called resolved; a ledger that is gone is said to be."""
+    """A finding that was not checked again is not called resolved. Ledgers that are not listed any
+    more are counted.
+    """
     assert said == changes_words(field)
 
 
 def test_what_changed_is_on_the_first_screen_and_in_the_report():
-    """With the number of new findings in the row of their kind."""
+    """The row of a kind has the number of its new findings."""
     summary, found = stories.wiped_bookie(3)
     summary |= {"changes": changes(new=2, new_by_kind={"ENTRY_BELOW_WRITE_QUORUM": 2})}
     screen = render_first_screen(summary, found, Whereabouts("/r"))
@@ -75,7 +77,7 @@ def test_what_changed_is_on_the_first_screen_and_in_the_report():
 
 
 def test_a_finding_says_since_when_it_is_seen():
-    """In `explain`; nothing where that is not known."""
+    """`auditor explain` shows it. Where it is unknown, nothing is shown."""
     found = stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
     assert "seen by 3 runs since that of 2025-12-30 03:00 UTC" == seen_words(found)
     assert "first seen by the run of 2025-12-30 03:00 UTC" == seen_words(found | {"runs_seen": 1})
@@ -84,7 +86,9 @@ def test_a_finding_says_since_when_it_is_seen():
 
 
 def test_a_muted_finding_is_marked_wherever_it_stands():
-    """Until when and why; the report says that it does not count for the exit code."""
+    """The text has the last day of the mute and its reason. The report says that a muted finding
+    does not count for the exit code.
+    """
     muted = stories.finding(
         Kind.ENTRY_BELOW_WRITE_QUORUM, 7, muted={"until": "2027-01-31", "why": "drained\x1b"}
     )
@@ -110,7 +114,7 @@ def test_a_muted_finding_is_marked_wherever_it_stands():
 
 
 def test_the_worst_finding_that_is_not_muted_comes_next():
-    """What is known need not be looked at first; where all is muted, the worst of it."""
+    """A muted finding is known already. If every finding is muted, the worst of them comes next."""
     known = stories.finding(
         Kind.ENTRY_WITHOUT_REPLICA, 7, id="known", muted={"until": "2027-01-31", "why": "w"}
     )
@@ -125,7 +129,9 @@ def test_the_worst_finding_that_is_not_muted_comes_next():
 
 
 def test_a_mute_that_does_not_apply_is_said_with_its_reason():
-    """A few of them; a bad file and mutes that are over too."""
+    """A few are shown and the rest counted. A file of mutes with an error, and mutes that are over,
+    have a sentence too.
+    """
     outgrown = [
         {"id": f"id{n}", "on": "ledger 7", "why": "it has 2 entries now and had 1"}
         for n in range(9)

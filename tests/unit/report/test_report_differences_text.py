@@ -24,7 +24,7 @@ def differences(before: list[object], after: list[object]) -> list[Difference]:
 
 
 def test_the_first_line_counts_every_change_and_the_last_is_for_machines():
-    """Zero included, so that a script finds each word."""
+    """Counts of zero are included: a script finds each word."""
     found = differences(
         [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)],
         [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)],
@@ -41,8 +41,8 @@ def test_the_first_line_counts_every_change_and_the_last_is_for_machines():
     assert f"{kinds} ledger 7 of pulsar managed-ledger" in text and "t-7, 3 entries" in text
 
 
-def test_the_numbers_before_and_after_are_shown_only_of_one_kind():
-    """Entries of two kinds are not of one number."""
+def test_the_numbers_before_and_after_are_shown_if_the_kind_is_the_same():
+    """Numbers of entries of two different kinds could not be compared."""
     before = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=2000)]
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)]
     text = differences_text(EARLIER, LATER, [], differences(before, after), 100, color=False)
@@ -84,7 +84,7 @@ def test_lines_keep_to_the_width_and_names_are_escaped():
 
 
 def test_the_json_form_has_both_sides():
-    """null where a run has no such finding."""
+    """A side is null if that run has no such finding."""
     document = differences_json(
         EARLIER, LATER, ["x"], differences([finding(Kind.PLACEMENT_FAILED, 7)], [])
     )

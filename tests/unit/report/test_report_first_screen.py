@@ -43,7 +43,7 @@ PROBED = {
 
 @cache
 def runs() -> dict[str, Run]:
-    """Runs of many kinds."""
+    """Return runs of many kinds, by name."""
     wrong, found = stories.everything_wrong(50)
     silent = {reason.value: 5 for reason in Unknown}
     return {
@@ -79,14 +79,14 @@ def runs() -> dict[str, Run]:
 
 
 def rows(text: str, width: int) -> int:
-    """Rows on a terminal, which wraps lines that are longer than its width."""
+    """Return the rows on a terminal, which wraps lines that are longer than its width."""
     return sum(-(-len(line) // width) for line in text.splitlines())
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", list(runs()))
 def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
-    """Printable ASCII. Only the machine line and the command that comes next may be longer than the
+    """It is ASCII. Only the machine line and the command that comes next may be longer than the
     width.
     """
     text = render_first_screen(*runs()[name], HERE, width=width)
@@ -112,7 +112,7 @@ def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
 
 @pytest.mark.parametrize("name", list(runs()))
 def test_the_verdict_is_the_sentence_of_the_full_report(name: str):
-    """One truth: both begin with the same words."""
+    """Both texts begin with the same words."""
     summary, findings = runs()[name]
     said = f"{summary['outcome']}: {headline(summary)}"
     for text in (render_first_screen(summary, findings, HERE), render(summary, findings)):
@@ -120,12 +120,11 @@ def test_the_verdict_is_the_sentence_of_the_full_report(name: str):
 
 
 def test_no_sampled_run_claims_every_acknowledged_entry():
-    """Contract 8.4: what rests on a sample is said to, with the share that was verified."""
+    """Copies that rest on a sample are called assumed, beside the share that was verified."""
     text = " ".join(render_first_screen(*runs()["sampled"], HERE).split())
     assert "every acknowledged entry" not in text
-    assert (
-        "verified 1.50 % of the copies (600 of 40,000 read, 39,400 assumed from a sample)" in text
-    )
+    counted = "40,000 copies in judged closed ledgers read, 39,400 assumed from a sample"
+    assert f"verified 1.50 % of {counted}" in text
     assert "every acknowledged entry" in " ".join(
         render_first_screen(*runs()["sound"], HERE).split()
     )
@@ -140,7 +139,7 @@ def test_no_witness_is_on_it():
 
 
 def test_each_kind_has_a_row_or_its_name():
-    """Worst first; at a width that fits them, the kinds left out are named."""
+    """The worst kind comes first. Kinds for which there is no room are named."""
     text = render_first_screen(*runs()["wiped"], HERE)
     assert text.index("CRITICAL  BOOKIE_LOST_UNNOTICED") < text.index(
         "WARNING   ENTRY_BELOW_WRITE_QUORUM"
@@ -150,7 +149,9 @@ def test_each_kind_has_a_row_or_its_name():
 
 
 def test_what_could_not_be_judged_has_its_reason():
-    """Also where much else was found; "below" must not be an empty promise."""
+    """The reason is shown even where much else was found, because the headline says that it is
+    shown below.
+    """
     for name in ("everything", "everything at once", "unknown", "fault"):
         text = render_first_screen(*runs()[name], HERE, width=80)
         assert any(
@@ -160,14 +161,14 @@ def test_what_could_not_be_judged_has_its_reason():
 
 
 def test_an_upgrade_is_said_first():
-    """Contract 8.2: why bookies that are away are not reported as lost."""
+    """The first screen says why bookies that are away are not reported as lost."""
     text = " ".join(render_first_screen(stories.summary(**UPGRADE), [], HERE, width=100).split())
     assert "that is not reported as a lost bookie" in text
 
 
 def test_the_next_command_explains_the_worst_finding_of_this_run():
-    """It names the run, so that it can be copied also after the next run; a strange path is
-    quoted.
+    """It names the directory of the run, and therefore works after the next run too. A path with
+    blanks is quoted. A path that is too long is replaced by RUN_DIR.
     """
     summary, findings = stories.wiped_bookie(3)
     lost = next(one["id"] for one in findings if one["kind"] == Kind.BOOKIE_LOST_UNNOTICED.value)
@@ -198,7 +199,7 @@ def test_a_replay_sends_nobody_to_files_of_another_judgement():
 
 
 def test_without_findings_the_next_step_is_that_of_the_reason():
-    """A sound run has nothing to do next."""
+    """After a sound run there is nothing to do next."""
     assert "next      bookie_silent: see whether the bookie is up" in render_first_screen(
         stories.nobody_answered(), [], HERE
     )

@@ -1,5 +1,5 @@
 """Names from the cluster in each output that is made of a summary and its findings: none reaches a
-terminal as it is.
+terminal unescaped.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ KEPT = frozenset(
         "next",
     }
 )
-"""Fields whose values are our own words or times; commands have a test of their own."""
+"""Fields whose values are our own words or times. Commands have a test of their own."""
 
 
 @pytest.fixture(scope="module")
 def story() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A run in which everything is wrong, and every name is hostile."""
+    """Return a run in which everything is wrong, and every name is hostile."""
     summary, findings = report_stories.everything_wrong(3)
     return with_hostile_strings(summary, KEPT), [
         with_hostile_strings(one, KEPT) for one in findings
@@ -54,7 +54,7 @@ def story() -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_report_is_printable_and_its_last_line_is_its_own(story, width: int):
-    """ASCII and line breaks alone; no name forges a line for machines."""
+    """It has only ASCII and line breaks, and no name forges a line for machines."""
     text = render(*story, run_dir="/audits/x", width=width)
     assert [] == unprintable(text) and text.isascii()
     assert 1 == len(re.findall(r"^auditor: ", text, re.MULTILINE))
@@ -66,7 +66,7 @@ def test_the_report_is_printable_and_its_last_line_is_its_own(story, width: int)
 
 
 def test_a_finding_in_full_is_printable(story):
-    """What `explain` shows."""
+    """This is the text that `auditor explain` shows."""
     for finding in story[1]:
         text = render_finding(finding, 100, False)
         assert [] == unprintable(text) and "\nauditor: SOUND" not in text
@@ -74,7 +74,7 @@ def test_a_finding_in_full_is_printable(story):
 
 @pytest.mark.parametrize("log_format", ["console", "json"])
 def test_an_event_of_the_log_is_one_printable_line(story, log_format: str):
-    """Whatever an event says, also in lists and objects."""
+    """This includes values in lists and objects."""
     for finding in story[1]:
         out = io.StringIO()
         log.violation(log.setup(stream=out, log_format=log_format), finding)
@@ -98,7 +98,7 @@ def test_a_traceback_in_the_log_is_printable_and_forges_no_line(log_format: str)
 
 
 def test_files_for_machines_are_ascii(story):
-    """One finding, one line; a summary in JSON."""
+    """A finding is one line, and a summary is JSON."""
     for finding in story[1]:
         written = line(finding)
         assert written.isascii() and 1 == written.count("\n") and finding == json.loads(written)
@@ -106,7 +106,7 @@ def test_files_for_machines_are_ascii(story):
 
 
 def test_the_metrics_keep_their_lines(story):
-    """A label of the cluster's own choosing neither ends its line nor adds a sample."""
+    """The value of a label comes from the cluster. It neither ends its line nor adds a sample."""
     plain = exposition(report_stories.everything_wrong(3)[0], cluster="c")
     hostile = exposition(story[0], cluster="c" + HOSTILE)
     names = [re.split(r"[ {]", text)[0] for text in plain.splitlines()]
@@ -122,7 +122,9 @@ def test_the_metrics_keep_their_lines(story):
     ],
 )
 def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
-    """Escaped or cut, it would be another one: an open quote takes in what is pasted behind it."""
+    """An escaped or cut command would be another command: an open quote takes in whatever is pasted
+    after it.
+    """
     finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {
         "next": ["auditor ledger 7", command, f"{CHANGES}harm"]
     }

@@ -55,7 +55,7 @@ def test_the_last_sections_share_a_line_where_nothing_else_is_left():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_bound_holds_and_room_is_used(seed: int):
-    """At most so many lines, and one more item of no section would fit."""
+    """There are at most `lines_max` lines, and everything is shown as soon as it fits."""
     draw = random.Random(seed)
     print("seed", seed)
     sections = [

@@ -6,7 +6,7 @@ from auditor.report.listers_text import lister_sentences
 
 
 def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
-    """Its lists count no more, and the reader must know whose."""
+    """Its lists no longer count, and the reader must know to which bookie it belongs."""
     summary = {
         "listers": {
             "not_believed": [{"bookie_id": "b1", "detail": "it lists entry 3"}],
@@ -20,7 +20,7 @@ def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
 
 
 def test_silent_listers_are_one_sentence() -> None:
-    """The first with its reason, the others counted."""
+    """The first is named with its reason, and the others are counted."""
     silent = [{"bookie_id": f"b{number}", "detail": "no connection"} for number in (1, 2, 3)]
     expected = (
         "No list came from the lister of bookie b1 (no connection), and 2 more: the bookie was"
@@ -30,7 +30,7 @@ def test_silent_listers_are_one_sentence() -> None:
 
 
 def test_an_entry_that_an_index_lost_is_said_with_what_to_do() -> None:
-    """The command and its danger; the bytes exist."""
+    """The sentence has the command and its danger, and says that the bytes exist."""
     one = {"bookie_id": "b2", "ledgers": 3, "some": [[7, 151], [8, 0]]}
     (sentence,) = lister_sentences({"listers": {"unindexed": [one]}})
     assert (
@@ -50,7 +50,7 @@ def test_a_stored_run_without_the_field_has_no_sentence() -> None:
 
 
 def test_what_a_lister_says_of_itself_cannot_write_to_the_terminal() -> None:
-    """Anything may answer at its port: what it says is printable and short."""
+    """Anything may answer at its port. Its answer is made printable and short."""
     silent = [
         {"bookie_id": "b1", "detail": "it is the lister of bookie \x1b[2J\u202e" + "x" * 10_000}
     ]

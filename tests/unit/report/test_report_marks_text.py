@@ -1,4 +1,4 @@
-"""Marks in the report: how many, how old, and which find nothing missing, or no ledger."""
+"""Marks in the report: how many, how old, which are stale, and which have no ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def flat(**changes: object) -> str:
 
 
 def test_marks_are_counted_by_grace_and_by_age() -> None:
-    """A class without a mark is left out; where the ids are is said under the files."""
+    """An age without a mark is left out. The list of files says where the ids are."""
     text = flat(marks=MARKS, marks_by_age=AGES)
     assert (
         "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in text
@@ -29,8 +29,8 @@ def test_marks_are_counted_by_grace_and_by_age() -> None:
 
 
 def test_the_file_of_ids_is_that_of_the_finding() -> None:
-    """A younger mark without a ledger is counted, and its ledger is in no file: the directory may
-    not be there.
+    """The directory is named only with the finding. A young mark without a ledger is counted, and
+    its ledger is in no file.
     """
     young = MARKS | {"stale": 0, "within_grace": 12, "beyond_grace": 0}
     assert "marks/" not in flat(marks=young, marks_by_age=AGES)
@@ -40,19 +40,19 @@ def test_the_file_of_ids_is_that_of_the_finding() -> None:
     assert "marks/ (the ledgers" in flat(marks=young, marks_by_age=AGES, findings=found)
 
 
-def test_of_several_marks_the_ledgers_have_no_metadata() -> None:
-    """Each has its own."""
+def test_several_marks_without_a_ledger_have_a_sentence_in_the_plural() -> None:
+    """Each mark has its own ledger id."""
     text = flat(marks=MARKS | {"without_ledger": 4}, marks_by_age=AGES)
     assert "4 marks have no ledger: their metadata does not exist" in text
 
 
 def test_a_run_of_a_part_speaks_of_its_ledgers_alone() -> None:
-    """It has not counted the marks of others."""
+    """A run over named ledgers has not counted the marks of others."""
     assert "12 marks of the named ledgers: 10" in flat(marks=MARKS, marks_by_age=AGES, partial=True)
 
 
 def test_where_nothing_is_marked_nothing_is_said() -> None:
-    """Nor by a summary of a version that did not count marks."""
+    """This includes the summary of a version that did not count marks."""
     none = dict.fromkeys(MARKS, 0)
     assert (
         "Marks" not in flat(marks=none, marks_by_age=dict.fromkeys(AGES, 0))

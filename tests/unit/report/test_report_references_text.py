@@ -33,12 +33,12 @@ def section(**changes: Any) -> str:
 
 
 def test_no_topics_no_section() -> None:
-    """Neither where none were looked for, nor for a run that an earlier version stored."""
+    """No topics were looked for, or an earlier version stored the run."""
     assert ["", ""] == [section(references=None), "\n".join(references_section({}, 100, False))]
 
 
 def test_what_was_read_and_what_is_wrong_is_counted() -> None:
-    """Singular and plural; what is unknown is said."""
+    """Words are singular or plural as the count is. What is unknown has a sentence."""
     said = section()
     assert (
         "5 topics, 1 cursor, 0 schemas were read; they reference 9 ledgers; of 1 topic something"
@@ -76,7 +76,7 @@ def test_topics_that_are_hit_are_named_worst_first_and_bounded() -> None:
 
 
 def test_subscriptions_of_a_truncated_ledger_may_skip_what_is_lost() -> None:
-    """A broker goes past the end of a truncated ledger and says nothing."""
+    """A broker goes past the end of a truncated ledger without an error."""
     cut = {**topic(0), "kinds": ["LEDGER_TRUNCATED"]}
     worst = {
         "with_loss": 1,

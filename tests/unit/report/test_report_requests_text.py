@@ -17,7 +17,7 @@ def slow(bookie: str, rate: float) -> dict[str, Any]:
 def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     paces: dict[str, Any],
 ) -> None:
-    """Nor of a stored run that did not note it."""
+    """Nor is anything said of a stored run that did not note it."""
     assert _paces_words(paces) == ""
 
 
@@ -38,5 +38,7 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     ],
 )
 def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], words: str) -> None:
-    """Without a limit of the rate, only what was outstanding; the rest is counted."""
+    """Without a limit on the rate, only the outstanding requests are given. The other bookies are
+    counted.
+    """
     assert words == _paces_words(paces)

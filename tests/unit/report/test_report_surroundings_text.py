@@ -1,4 +1,6 @@
-"""What the first screen says of bookies in maintenance, and the report of the rest around."""
+"""What the report says of maintenance, of bookies that are away, of placement, and of the cluster
+as a whole.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ BOOKIES = stories.summary()["bookies"]
 
 
 def flat(**changes: Any) -> str:
-    """A report on one line."""
+    """Return a report on one line."""
     return " ".join(render(stories.summary(**changes), []).split())
 
 
@@ -26,7 +28,9 @@ def away(*pairs: tuple[str, str], ledgers: int = 0) -> dict[str, Any]:
 
 
 def test_bookies_in_maintenance_are_reported_with_how_they_were_found():
-    """The sentence has the cost; one that answers is described as back."""
+    """The sentence has the number of ledgers that could not be judged. A bookie that answers should
+    be taken out of --maintenance.
+    """
     text = away(("b1", "silent"), ("b2", "not_registered"), ("b3", "answered"), ledgers=12)
     said = flat(maintenance=text)
     assert (
@@ -37,7 +41,7 @@ def test_bookies_in_maintenance_are_reported_with_how_they_were_found():
 
 
 def test_a_name_that_no_bookie_has_is_a_warning():
-    """A slip of the pen would leave the bookie that was meant accused."""
+    """With a misspelt name, the bookie that was meant would be accused."""
     assert "WARNING: no bookie of this cluster is named b9" in flat(
         maintenance=away(("b9", "no_such_bookie"))
     )
@@ -45,8 +49,8 @@ def test_a_name_that_no_bookie_has_is_a_warning():
 
 
 def test_there_is_nothing_to_do_about_what_is_in_maintenance():
-    """The report does not propose to re-replicate a bookie that will be back; other such bookies
-    are still named.
+    """The report does not propose to re-replicate a bookie that will be back. Other unregistered
+    bookies are still named.
     """
     silent = Unknown.BOOKIE_SILENT
     unheard = {"silent": ["b1"], "unregistered": ["b2"]}
@@ -57,8 +61,8 @@ def test_there_is_nothing_to_do_about_what_is_in_maintenance():
 
 
 def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
-    """Accused or not. Gone are those without a cookie, as in a witness; one that has a cookie may
-    come back.
+    """This does not depend on findings. A bookie without a cookie is called gone, as in a witness.
+    A bookie with a cookie may come back.
     """
     away = flat(bookies=BOOKIES | {"away": 2}, bookies_away=["b4", "b5"])
     assert "5 answered; 2 with a cookie and no registration (b4, b5)" in away
@@ -90,19 +94,19 @@ def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
         ),
     ],
 )
-def test_what_ensembles_were_held_to_is_one_line(said: str, placement: dict[str, Any]):
-    """Also that they were held to nothing."""
+def test_the_placement_policy_of_a_run_is_one_line(said: str, placement: dict[str, Any]):
+    """This includes a run without a policy."""
     assert said == placement_words({"placement": placement})
     assert said in flat(placement=placement)
 
 
 def test_names_are_bounded():
-    """Ten, then a count."""
+    """Ten names are given, then a count."""
     assert f"and {40 - BOOKIES_NAMED_MAX} more" in name_some([f"b{n}" for n in range(40)])
 
 
 def test_a_finding_on_the_cluster_is_reported_as_such():
-    """No ledger None, no bookie None; what was listed stands beside the looks."""
+    """The text names neither a ledger nor a bookie. What was listed stands beside the looks."""
     found = stories.finding(
         Kind.LEDGER_POPULATION_DROPPED, "cluster", witness="This run listed 411."
     )

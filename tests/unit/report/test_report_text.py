@@ -8,7 +8,7 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
-from auditor.model.verdict import Unknown
+from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import (
     COMMANDS_OF_A_FINDING_MAX,
     NEXT_FINDINGS_MAX,
@@ -34,7 +34,7 @@ def flat(text: str) -> str:
 @pytest.mark.parametrize("width", [40, 80, 100, 500])
 @pytest.mark.parametrize("color", [True, False])
 def test_the_last_line_is_for_machines_and_stays_last(width, color):
-    """Whatever width and colour: contract section 2, letter by letter."""
+    """It is fixed to the letter, whatever the width and colour."""
     summary, findings = stories.wiped_bookie(50)
     expected = (
         f"auditor: VIOLATED run={RUN} listed=812345 sound=811475 exempt=700 indeterminate=120"
@@ -46,7 +46,7 @@ def test_the_last_line_is_for_machines_and_stays_last(width, color):
 
 
 def test_a_report_without_counts_ends_without_counts():
-    """UNREACHABLE and an auditor that is wrong publish no counts."""
+    """UNREACHABLE and a fault of the auditor publish no counts."""
     assert (
         last_line(render_unreachable(RUN, "ZooKeeper did not answer"))
         == f"auditor: UNREACHABLE run={RUN}"
@@ -89,14 +89,16 @@ def test_a_wiped_bookie_is_one_cause_and_a_short_report():
 
 @cache
 def everything_wrong(each: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return a report, made once: thousands of findings of every kind take seconds."""
+    """Return a summary and its findings, made once: thousands of findings of every kind take
+    seconds.
+    """
     return stories.everything_wrong(each)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
 def test_the_report_is_bounded_however_much_is_wrong(width):
-    """Every kind on thousands of ledgers, every reason, every cause: still a report that can be
-    read, lines that fit.
+    """With every kind on thousands of ledgers and every reason, the number of lines is bounded, and
+    each line fits the width.
     """
     texts = [render(*everything_wrong(each), run_dir="./x", width=width) for each in (50, 5_000)]
     assert max(text.count("\n") for text in texts) <= 20 * len(Kind) + 30, (
@@ -108,8 +110,8 @@ def test_the_report_is_bounded_however_much_is_wrong(width):
 
 
 def test_the_worst_entry_is_shown_with_who_said_what():
-    """A matrix of bookie against look, the bookie that lacks something first, and the witness in
-    words.
+    """A table has the answers by bookie and look, with the bookie that lacks something first. The
+    witness follows.
     """
     summary, findings = stories.wiped_bookie(3)
     text = render(summary, findings)
@@ -126,7 +128,7 @@ def test_the_worst_entry_is_shown_with_who_said_what():
     "kind", [kind for kind, facts in CATALOGUE.items() if facts.severity is Severity.CRITICAL]
 )
 def test_every_critical_kind_has_its_witness_on_the_screen(kind):
-    """However many worse kinds stand before it."""
+    """It is shown however many worse kinds come before."""
     text = flat(render(*everything_wrong(50), width=120))
     part = text[text.index(f"CRITICAL {kind.value} ") :].split("... and ")[0]
     fact = (
@@ -223,7 +225,7 @@ def test_sound_never_boasts_of_no_ledger():
 
 
 def test_coverage_says_what_it_counts():
-    """A share of what, in the same line."""
+    """The same line says of what it is a share."""
     text = flat(render(stories.summary(coverage=0.9818, complete=False), []))
     assert (
         "98.18 % of the ledgers carry no reason to be unknown and are not merely excused by a mark"
@@ -245,14 +247,14 @@ def unjudged(**unheard):
 
 
 def test_what_could_not_be_judged_names_its_bookies():
-    """Two ledgers lead to the bookies that did not answer for them."""
+    """Each reason has the bookies that did not answer, and how."""
     text = unjudged(silent=["b6"], unregistered=["b7", "b8"], refused=["b9"], unsupported=[])
     assert "bookie_silent 2 ledgers (b6 silent; b7, b8 not registered)" in text
     assert "bookie_refused 1 ledger (b9 refused)" in text
 
 
-def test_a_bookie_that_is_not_registered_is_not_to_be_reached():
-    """Advice for each state, and only for those that are there."""
+def test_silent_and_unregistered_bookies_have_advice_of_their_own():
+    """Each advice is given only if there is such a bookie."""
     reach, gone = (
         "reachable from this host",
         "`bookkeeper shell listledgers -bookieid b7` lists the ledgers that name it",
@@ -276,8 +278,8 @@ def test_ten_bookies_named_may_be_more():
 
 @pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
 def test_a_ledger_that_is_our_fault_is_named_with_its_evidence(reason: str):
-    """The ledgers that the summary names, what happened to each, and where what was seen of it
-    lies; bounded for each.
+    """The report has the ledgers that the summary names, a bounded detail for each, and where their
+    evidence lies.
     """
     named = [{"ledger_id": n, "detail": "so it was. " * 90} for n in (7, 11)]
     text = render(
@@ -291,11 +293,13 @@ def test_a_ledger_that_is_our_fault_is_named_with_its_evidence(reason: str):
 
 
 def test_what_is_withheld_is_said():
-    """Sentences, a few of them, the rest counted; also where every ledger could be judged."""
+    """A few sentences are shown and the rest is counted, also where every ledger could be
+    judged.
+    """
     withheld = [f"Bookie b{n} is not accused yet." for n in range(7)]
     text = flat(render(stories.summary(outcome="INCOMPLETE", exit_code=3, withheld=withheld), []))
     assert "the result is not complete: what could not be judged is shown below." in text
-    assert "What could not be judged - Bookie b0 is not accused yet." in text
+    assert "What could not be judged, or not in full - Bookie b0 is not accused yet." in text
     assert (
         "Bookie b4 " in text
         and "Bookie b5 " not in text
@@ -304,7 +308,7 @@ def test_what_is_withheld_is_said():
 
 
 def test_no_answer_at_all_is_our_network_or_our_credentials():
-    """All silent or refusing accuses no bookie."""
+    """If every bookie is silent or refuses, none is accused."""
     text = render(stories.nobody_answered(), [])
     assert text.startswith("INCOMPLETE: no bookie answered this host")
     assert "our network or our credentials" in flat(text)
@@ -322,7 +326,7 @@ def test_a_bookie_that_was_not_asked_was_neither_silent_nor_did_it_refuse():
 
 
 def test_an_empty_listing_asks_whether_the_root_is_right():
-    """No ledger at all is never a clean bill, unless accepted."""
+    """A cluster without a ledger is not called sound, unless --allow-empty accepts it."""
     assert render(stories.empty_cluster(), []).startswith(
         "INCOMPLETE: no ledger was listed at all. Is this the right cluster"
     )
@@ -362,7 +366,7 @@ def test_what_is_not_all_is_never_shown_as_all():
 
 
 def test_commands_that_change_things_come_last_and_are_marked():
-    """Look first; each command once and whole."""
+    """Commands that look come first, and each command stands whole on its line."""
     summary, findings = stories.wiped_bookie(2)
     text = render(summary, findings, width=60)
     look, change = (
@@ -392,7 +396,7 @@ def test_commands_are_reported_finding_by_finding():
 
 
 def test_no_change_is_shown_whose_looks_were_cut():
-    """A person who cannot see all looks must not get commands that change something."""
+    """A person who does not see all commands that look must not get one that changes something."""
     commands = [f"bookkeeper shell look {n}" for n in range(COMMANDS_OF_A_FINDING_MAX + 1)]
     found = [
         stories.finding(
@@ -409,7 +413,9 @@ def test_no_change_is_shown_whose_looks_were_cut():
 
 
 def test_kinds_whose_commands_are_not_shown_are_named():
-    """The worst few findings get their commands; of the others one knows where they are."""
+    """The commands of the worst few findings are shown. For the other kinds the report says where
+    they are.
+    """
     text = flat(render(*everything_wrong(50)))
     rest = worst_kinds_first()[NEXT_FINDINGS_MAX:]
     assert (
@@ -426,8 +432,8 @@ def test_disabled_recovery_is_said_at_the_top():
 
 
 def test_foreign_text_can_forge_nothing():
-    """An owner from custom metadata may hold anything: no new line, no escape, no last line of its
-    own; ASCII only.
+    """An owner from custom metadata may hold anything. The report stays ASCII, without escapes, and
+    has one line for machines.
     """
     owner = {
         "application": "pulsar",
@@ -447,7 +453,7 @@ def test_foreign_text_can_forge_nothing():
 
 
 def test_color_is_only_paint():
-    """The same words with and without it."""
+    """The words are the same with and without colour."""
     story = stories.wiped_bookie(9)
     painted = render(*story, color=True)
     assert "\x1b[31m" in painted and re.sub(r"\x1b\[\d+m", "", painted) == render(*story)
@@ -459,6 +465,23 @@ def test_every_reason_has_its_words():
         words.means and words.do for words in UNKNOWN_WORDS.values()
     )
     assert len(EXEMPT_WORDS) == 5
+
+
+def test_a_bookie_that_cannot_list_clears_no_ledger():
+    """The reason also stands on ledgers in violation: it says nothing of the ledger."""
+    remedy = UNKNOWN_WORDS[Unknown.BOOKIE_UNSUPPORTED].do
+    assert "not a fault by itself" in remedy and "nothing is wrong" not in remedy
+
+
+def test_a_ledger_without_metadata_is_not_called_deleted():
+    """An id that a person named may never have been a ledger."""
+    assert "not there when its metadata was read last" == EXEMPT_WORDS[Exempt.DELETED]
+
+
+def test_the_section_on_reasons_counts_ledgers_not_judged_in_full_too():
+    """Ledgers in violation carry reasons too, and are counted with them."""
+    said = render(stories.summary(indeterminate={Unknown.BOOKIE_SILENT.value: 1}), [])
+    assert "What could not be judged, or not in full (a ledger may have several reasons)" in said
 
 
 def test_a_part_of_the_findings_changes_no_count():
@@ -498,7 +521,7 @@ def test_a_single_ledger_is_reported_in_full():
     counts = {"listed": 2, "sound": 0, "exempt": 1, "indeterminate": 0, "violated": 1}
     summary = stories.summary(outcome="VIOLATED", exit_code=1, ledgers=counts)
     text = render_ledgers(summary, ledgers, [finding], second_look_delay_s=1.0)
-    assert "Ledger 7: VIOLATED\n  could not be judged (bookie_silent): " in text
+    assert "Ledger 7: VIOLATED\n  could not be judged in full (bookie_silent): " in text
     assert (
         "no answer at any look (b7 not registered); to do: a bookie that is not registered is down"
         in flat(text)
@@ -518,7 +541,7 @@ def test_a_single_ledger_is_reported_in_full():
 
 
 def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
-    """What it should hold counts as absent: the silent bookie alone keeps copies unknown."""
+    """What it should hold counts as absent. Only the silent bookie leaves copies unknown."""
     answers = {"b6": "silent", "b7": "unregistered"}
     look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)["looks"][0] | {"answers": answers}
     one = ledger(7, "violated", unknowns=["bookie_silent"], looks=[look], gone=["b7"])
@@ -528,7 +551,7 @@ def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
 
 
 def test_a_ledger_of_many_segments_is_cut_in_the_middle():
-    """The first and the last segments are shown, the number between them is said."""
+    """The first and the last segments are shown, with the number of those between them."""
     many = ledger(7, "sound")
     many["metadata"]["segments"] = [{"first_entry_id": n, "ensemble": ["b:1"]} for n in range(500)]
     text = render_ledgers(stories.summary(), [many], [], second_look_delay_s=1.0)

@@ -11,8 +11,10 @@ COMMAND = "auditor run --resume 20260301T020000Z-1a2b3c"
 
 @pytest.mark.parametrize("width", [WIDTH_MIN, WIDTH_MAX])
 @pytest.mark.parametrize("render", [render_unreachable, render_fault])
-def test_the_command_that_goes_on_stands_on_one_line(render, width: int):
-    """Wherever in the line it would begin; no line is longer for it, and every word is there."""
+def test_the_command_that_resumes_a_run_stands_on_one_line(render, width: int):
+    """This holds wherever in the line the command would begin. No line exceeds the width, and no
+    word is lost.
+    """
     for before in range(width):
         sentence = f"{'x' * before} it is lost; {COMMAND} goes on behind what is written"
         report = render("20260301T020000Z-1a2b3c", sentence, width=width)

@@ -1,6 +1,4 @@
-"""The report of `auditor topic`: bounded, in the order of what is worst, and true to what is not
-known.
-"""
+"""The report of `auditor topic`: bounded, the worst first, and open about what is unknown."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def text(*topics: Json, **summary: Any) -> str:
 
 
 def test_a_topic_in_order_takes_a_few_lines():
-    """What was counted, and an answer for the subscription; the line for machines is last."""
+    """It has counts and an answer for the subscription. The line for machines is last."""
     lines = text(topic()).splitlines()
     assert "persistent://t/n/x: READABLE: no loss was found" in lines
     assert "  1 data ledger, 10 entries recorded (2.0 KiB)." in lines
@@ -63,7 +61,7 @@ def test_a_topic_in_order_takes_a_few_lines():
 
 @pytest.mark.parametrize("condition", [Condition.OPEN, Condition.OFFLOADED])
 def test_what_was_not_judged_is_said_beside_readable(condition: Condition):
-    """The end that is still written to, and what is in long-term storage."""
+    """The topic has an open ledger, or one in long-term storage."""
     said = text(topic(ledgers=[ledger(1), ledger(2, condition)]))
     assert "READABLE: no loss was found in what was judged" in said
     assert {
@@ -92,7 +90,7 @@ def test_what_was_not_judged_is_said_beside_readable(condition: Condition):
     ],
 )
 def test_what_is_not_known_is_said(facts: Json, said: str):
-    """Neither a loss nor a clean bill."""
+    """The text claims neither a loss nor that everything was read."""
     assert said in text(topic(**facts)).splitlines()
 
 
@@ -138,7 +136,7 @@ def test_what_is_wrong_with_a_ledger_is_said(facts: Json, said: str):
     ],
 )
 def test_the_position_of_a_subscription_in_use_is_an_older_one(condition: Condition, kept: str):
-    """Where the newer one is, and whether that ledger is there at all."""
+    """The text says which ledger has the newer position, and whether that ledger is missing."""
     reading = subscription(is_newest_position=False, cursor_ledger_id=7)
     said = text(
         topic(
@@ -150,7 +148,7 @@ def test_the_position_of_a_subscription_in_use_is_an_older_one(condition: Condit
 
 
 def test_names_cannot_forge_a_line():
-    """Anybody may name a subscription; a topic's name is quoted in commands."""
+    """Anybody may choose the name of a subscription. The name of a topic is quoted in commands."""
     forged = "x\nauditor: SOUND run=forged"
     hit = ledger(1, Condition.MISSING)
     said = text(
@@ -174,7 +172,7 @@ def test_copies_that_are_assumed_are_said():
     assert "96 are assumed from a sample" in said
 
 
-def test_a_truncated_ledger_is_said_to_be_skipped_in_silence():
+def test_the_lost_end_of_a_truncated_ledger_is_said_to_be_skipped():
     """Pulsar takes the end of a ledger from BookKeeper: it does not stop at what was cut off."""
     said = " ".join(text(topic(ledgers=[ledger(1, Condition.TRUNCATED, lost=[[60, 99]])])).split())
     assert (

@@ -15,7 +15,7 @@ def rendered(*located: Located, problems: tuple[str, ...] = ()) -> str:
 
 
 def test_the_page_shows_what_the_command_prints():
-    """The example in docs/topology.md, to the letter."""
+    """It equals the example in docs/topology.md to the letter."""
     by_id = (
         Located("10.0.0.1:3181", "/r1", RACK_MAP, "bookie id"),
         Located("10.0.0.2:3181", "/r2", RACK_MAP, "bookie id"),
@@ -49,5 +49,5 @@ def test_foreign_text_is_printable_and_a_long_source_keeps_its_end():
 
 
 def test_no_bookie_is_said():
-    """Not "0 bookies, 0 with a location"."""
+    """The text is a sentence, not "0 bookies, 0 with a location"."""
     assert "There is no bookie: none is registered and none has a cookie.\n" == rendered()

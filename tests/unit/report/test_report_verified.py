@@ -1,4 +1,6 @@
-"""What a report may say of copies that were verified, and of those that a sample speaks for."""
+"""What a report may say of copies that were verified, and of copies that are assumed from a
+sample.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,13 @@ from typing import Any
 import pytest
 from support import report_stories as stories
 
+from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
+from auditor.report.copies_words import (
+    sampled_words,
+    verified_share_meaning,
+    verified_share_words,
+)
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.outcome_words import headline
 from auditor.report.reason_words import EXEMPT_WORDS
@@ -15,6 +23,7 @@ from auditor.report.text import render
 
 ALL = {"expected": 40_000, "listed": 40_000, "read": 0, "assumed": 0}
 SAMPLED = {"expected": 40_000, "listed": 0, "read": 600, "assumed": 39_400}
+EACH_JUDGED = {"listed": 1000, "sound": 1000, "exempt": 0, "indeterminate": 0, "violated": 0}
 MIXED = {"expected": 40_000, "listed": 20_000, "read": 600, "assumed": 19_400}
 
 
@@ -41,13 +50,32 @@ def verified(copies: dict[str, int]) -> float | None:
 
 
 def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
-    """One copy that a sample speaks for, and the sentence is another."""
+    """A single copy that is assumed from a sample changes the sentence."""
     assert report(ALL).startswith(
         "SOUND: 990 ledgers have every acknowledged entry where the metadata says it is"
     )
     one_less = ALL | {"listed": 39_999, "assumed": 1}
     for copies in (one_less, SAMPLED, MIXED):
         assert "every acknowledged entry" not in report(copies)
+
+
+def test_every_acknowledged_entry_is_not_said_beside_entries_beyond_the_end() -> None:
+    """Whether these were acknowledged cannot be seen from outside, so they may be a loss."""
+    found = [stories.finding(Kind.ENTRIES_BEYOND_END, 7)]
+    text = report(ALL, findings=stories.counted(found))
+    assert text.startswith(
+        "SOUND: 990 ledgers have every entry up to the recorded end where the metadata says it is,"
+        " in as many copies as was promised; whether entries beyond the end of 1 ledger were"
+        " acknowledged is not known."
+    )
+    assert "every acknowledged entry" not in text and "nothing wrong" not in text
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_a_run_of_named_ledgers_claims_nothing_of_others(partial: bool) -> None:
+    """It names the same cluster as a whole run, and an operator may read only the first lines."""
+    said = "Only the ledgers that were named were looked at."
+    assert partial is (said in headline(stories.summary(copies=ALL, partial=partial)))
 
 
 def test_nothing_wrong_is_not_said_of_what_a_mark_excuses() -> None:
@@ -65,7 +93,7 @@ def test_nothing_wrong_is_not_said_of_what_a_mark_excuses() -> None:
 
 
 def test_nothing_wrong_is_not_said_of_a_mark_that_is_young() -> None:
-    """Its ledger need not be exempt for it: an open one is exempt anyway."""
+    """This includes the mark of a ledger that is exempt for another reason, such as an open one."""
     marks = {"total": 1, "within_grace": 1, "beyond_grace": 0, "stale": 0, "without_ledger": 0}
     beside = "beside what is marked under-replicated"
     for within_grace in (1, 0):
@@ -76,7 +104,9 @@ def test_nothing_wrong_is_not_said_of_a_mark_that_is_young() -> None:
 
 
 def test_a_sampled_cluster_is_reported_how_little_was_read() -> None:
-    """The first sentence has the share, and says what the rest rests on."""
+    """The first sentence has the number of copies that were read, and says that the others are
+    assumed.
+    """
     said = (
         "SOUND: nothing wrong in the 600 of 40,000 copies that were read; the other 39,400 are"
         " assumed from a sample."
@@ -91,14 +121,12 @@ def test_a_sampled_cluster_is_reported_how_little_was_read() -> None:
 
 @pytest.mark.parametrize(("outcome", "code"), [("VIOLATED", 1), ("INCOMPLETE", 3)])
 def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> None:
-    """Three damaged ledgers found among twenty: a reader must know that most copies were not looked
-    at.
-    """
-    counts = {"listed": 1000, "sound": 987, "exempt": 10, "indeterminate": 0, "violated": 3}
+    """A reader must know that most copies were not looked at."""
+    counts = EACH_JUDGED | {"sound": 997, "violated": 3}
     text = report(SAMPLED, outcome=outcome, exit_code=code, ledgers=counts)
     assert (
-        "Only 600 of 40,000 copies were read; 39,400 are assumed from a sample."
-        in text.partition("cluster ")[0]
+        "Only 600 of 40,000 copies in judged closed ledgers were read; 39,400 are assumed from a"
+        " sample." in text.partition("cluster ")[0]
     )
     whole = report(ALL, outcome=outcome, exit_code=code, ledgers=counts)
     assert "assumed" not in whole.partition("cluster ")[0]
@@ -106,9 +134,35 @@ def test_other_outcomes_say_what_rests_on_a_sample(outcome: str, code: int) -> N
 
 def test_the_verified_share_stands_beside_the_coverage() -> None:
     """`coverage 100 %` alone reads as if everything had been verified."""
-    assert "verified 1.50 % of the copies were listed or read (600 of 40,000)" in report(SAMPLED)
-    assert "verified 100 % of the copies were listed or read (40,000 of 40,000)" in report(ALL)
+    some, every = report(SAMPLED, ledgers=EACH_JUDGED), report(ALL, ledgers=EACH_JUDGED)
+    assert "verified 1.50 % of the copies were listed or read (600 of 40,000)" in some
+    assert "verified 100 % of the copies were listed or read (40,000 of 40,000)" in every
     assert "verified" not in report({"expected": 0, "listed": 0, "read": 0, "assumed": 0})
+
+
+@pytest.mark.parametrize(
+    ("changed", "where"),
+    [
+        ({}, ""),
+        ({"sound": 999, "exempt": 1}, " in judged closed ledgers"),
+        ({"sound": 999, "indeterminate": 1}, " in judged closed ledgers"),
+        ({"sound": 999, "violated": 1}, " in judged closed ledgers"),
+    ],
+)
+def test_where_some_ledgers_do_not_count_it_says_which_do(
+    changed: dict[str, int], where: str
+) -> None:
+    """Copies in indeterminate, open and exempt ledgers are not among the "100 %". A violated ledger
+    may be open.
+    """
+    counted = stories.summary(
+        copies=SAMPLED, verified_ratio=verified(SAMPLED), ledgers=EACH_JUDGED | changed
+    )
+    assert f"1.50 % of 40,000 copies{where} read, 39,400 assumed" in verified_share_words(counted)
+    assert f"Only 600 of 40,000 copies{where} were read; " in sampled_words(counted)
+    assert f"of the copies{where} were listed or read (600 of 40,000)" == (
+        verified_share_meaning(counted)
+    )
 
 
 def test_a_summary_without_these_counts_claims_nothing() -> None:
@@ -146,22 +200,26 @@ def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(
     ("last", "words"), [(-1, "CLOSED, no entry,"), (4, "CLOSED, last entry 4,")]
 )
 def test_the_end_of_a_closed_ledger_is_a_fact(last: int, words: str) -> None:
-    """Empty is said of closed ledgers, and of those alone."""
+    """Only a closed ledger is said to have no entry."""
     assert words in single(one_ledger("sound", "CLOSED", last))
 
 
 def test_a_mark_beyond_grace_is_not_called_within_it() -> None:
-    """The reason is printed of violated ledgers too, so its words say nothing of the mark's age."""
+    """The reason is printed for violated ledgers too. Its words say nothing of the mark's age."""
     violated = one_ledger("violated", "CLOSED", 9, exempt="marked_underreplicated")
     assert "marked under-replicated" in single(violated) and "within grace" not in single(violated)
     assert "grace" not in EXEMPT_WORDS[Exempt.MARKED_UNDERREPLICATED]
 
 
 def test_single_ledgers_say_what_was_verified() -> None:
-    """For all of them, and for each."""
+    """The copies are counted for all of them, and for each."""
     copies = {"expected": 300, "listed": 100, "read": 9, "assumed": 191}
     text = single(
-        one_ledger("sound", "CLOSED", 99, copies=copies), copies=copies, verified_ratio=109 / 300
+        one_ledger("sound", "CLOSED", 99, copies=copies),
+        copies=copies,
+        verified_ratio=109 / 300,
+        ledgers=dict.fromkeys(EACH_JUDGED, 0) | {"listed": 1, "sound": 1},
     )
-    assert "Only 109 of 300 copies were listed or read; 191 are assumed from a sample." in text
+    only = "Only 109 of 300 copies were listed or read"
+    assert f"{only}; 191 are assumed from a sample." in text
     assert "copies 109 of 300 verified (100 listed, 9 read), 191 assumed from a sample" in text

@@ -40,8 +40,8 @@ def register_of(store: MetadataStore, tmp_path: Path) -> BookieRegister:
 
 
 def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster, tmp_path: Path):
-    """At each look anew: a bookie that is lost leaves the addresses, one that is decommissioned the
-    cookies too.
+    """Both are read anew at each look. A lost bookie is no longer among the addresses. A
+    decommissioned one is no longer among the cookies either.
     """
     b1, b2, b3 = cluster.bookie_ids
     cluster.lose_bookie("b3", cookie=True)
@@ -58,8 +58,8 @@ def test_the_directory_has_the_registered_and_the_known(cluster: SandboxCluster,
 def test_searches_that_are_left_are_counted_from_what_is_written(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Of each registered bookie: searches that were sent, in whatever stage; no confirming read,
-    none held back.
+    """Each registered bookie has the bound less the searches that were sent to it, in any stage.
+    Confirming reads and searches that were held back do not count.
     """
     b1, b2, b3 = cluster.bookie_ids
     sent, held_back = ReadStatus.NO_ENTRY, ReadStatus.NOT_ASKED
@@ -77,7 +77,7 @@ def test_searches_that_are_left_are_counted_from_what_is_written(
     assert {b1: 2, b2: 0, b3: 5} == directory.searches_left
 
 
-def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp_path: Path):
+def test_without_any_cookie_the_known_bookies_are_unknown(cluster: SandboxCluster, tmp_path: Path):
     """The result is None, not an empty set: where no cookie is kept, a missing one proves
     nothing.
     """
@@ -91,8 +91,8 @@ def test_without_any_cookie_the_known_are_not_known(cluster: SandboxCluster, tmp
 def test_what_bookies_showed_at_any_time_of_the_run_is_known(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """Who listed a ledger can list, also if it is silent later; who showed that it cannot is not
-    asked again.
+    """A bookie that listed a ledger can list, also if it times out later. A bookie that showed that
+    it cannot list is not asked again.
     """
     held = AnswerStatus.HELD
     rows = [
@@ -116,7 +116,7 @@ def test_what_bookies_showed_at_any_time_of_the_run_is_known(
 def test_silent_so_far_are_those_that_were_silent_when_they_were_asked_last(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """A bookie that answers in a later shard is not silent any more; a late list alone is not
+    """A bookie that answers in a later shard is not silent any more. A late list alone is not
     silence.
     """
     shards = (
@@ -139,7 +139,7 @@ def test_silent_so_far_are_those_that_were_silent_when_they_were_asked_last(
 
 
 def test_each_file_of_answers_and_of_reads_is_read_once(cluster: SandboxCluster, tmp_path: Path):
-    """What the shards before have written is not read again for the directory of the next shard."""
+    """The files of earlier shards are not read again for the directory of the next shard."""
     b1, b2, b3 = cluster.bookie_ids
     read = read_row(EntryRead(b1, 7, 0, 1, 0, ReadStatus.NO_ENTRY, is_search=True))
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
@@ -158,7 +158,7 @@ def test_each_file_of_answers_and_of_reads_is_read_once(cluster: SandboxCluster,
 
 
 def test_what_spark_has_not_committed_is_not_read(cluster: SandboxCluster, tmp_path: Path):
-    """A task that is at work, or died, leaves files that do not count as answers."""
+    """A task that still runs, or died, leaves files that do not count as answers."""
     answer = table(ANSWERS, [answer_row(Answer(cluster.bookie_ids[0], 7, 1, 0, AnswerStatus.HELD))])
     with open_store(parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         register = register_of(store, tmp_path)
@@ -168,9 +168,11 @@ def test_what_spark_has_not_committed_is_not_read(cluster: SandboxCluster, tmp_p
     assert frozenset() == directory.listed
 
 
-def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster, tmp_path: Path):
-    """Else a lister that ends between two looks would leave its bookie's ledgers timed out, and not
-    probed.
+def test_a_list_from_a_lister_does_not_show_that_its_bookie_can_list(
+    cluster: SandboxCluster, tmp_path: Path
+):
+    """Otherwise, where a lister ends between two looks, the ledgers of its bookie would time out
+    instead of being probed.
     """
     b1, b2, _ = cluster.bookie_ids
     lists = [
@@ -186,7 +188,9 @@ def test_what_a_lister_lists_is_no_ability_of_its_bookie(cluster: SandboxCluster
 def test_a_lister_that_was_contradicted_is_not_believed_from_then_on(
     cluster: SandboxCluster, tmp_path: Path
 ):
-    """The greeting of its bookie says so; those of other bookies do not."""
+    """The greeting of its bookie has the contradiction. The listers of other bookies are still
+    believed.
+    """
     b1, b2, _ = cluster.bookie_ids
     denied = f"{LISTER_CONTRADICTED}it lists entry 3"
     greetings = [

@@ -1,4 +1,6 @@
-"""The end of a run: accounted for first, then counted, from written evidence alone."""
+"""The end of a run: every ledger is accounted for first, then counted, from written evidence
+alone.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def write(run: Place, name: str, schema: pa.Schema, *rows: tuple[Any, ...]) -> N
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """Two ledgers: 1 is sound, 2 names a bookie that is gone, asked in vain at two looks."""
+    """Return a run of two ledgers. Ledger 2 names a bookie that is not registered, which was asked
+    about it at two looks.
+    """
     run = place(str(tmp_path / "run-20260101T030000Z-000001"))
     gone, held, timed = AnswerStatus.UNREGISTERED, AnswerStatus.HELD, AnswerStatus.TIMED_OUT
     write(run, "listing", LISTING, (1,), (2,))
@@ -93,7 +97,7 @@ def run(tmp_path: Path) -> Place:
 
 
 def seen(look: int, **changes: Any) -> LedgerRecord:
-    """Ledger 2 at one look."""
+    """Return ledger 2 at one look."""
     return replace(LedgerRecord(2, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0)), **changes)
 
 
@@ -141,16 +145,16 @@ def concluded(
 BOTH = {1: ("sound", []), 2: SILENT}
 
 
-def test_a_ledger_without_a_verdict_is_no_conclusion(run: Place):
-    """Nothing is counted that does not add up."""
+def test_ledgers_and_verdicts_must_add_up(run: Place):
+    """A listed ledger has no verdict, or a verdict has no listed ledger."""
     for standings in ({1: ("sound", [])}, {**BOTH, 3: ("sound", [])}):
         with pytest.raises(AccountingError):
             concluded(run, standings)
 
 
 def test_costs_are_what_was_written(run: Place):
-    """Each row once; greetings count as requests and as no ledger's answer; what the driver read is
-    among the znodes.
+    """Each row counts once. A greeting is a request, but not an answer about a ledger. The znodes
+    include those that the driver read.
     """
     write_read_counts(run, ReadCounts(reads=8, reads_ok=7))
     said = concluded(run, BOTH).summary
@@ -162,7 +166,7 @@ def test_costs_are_what_was_written(run: Place):
     assert expected == said["requests"]
     unanswered = (
         3 + 1 + 1
-    )  # retried ones; the last try of b2; a read was silent. What was never sent did not fail
+    )  # retries, the last try of b2, a silent read; a request that was never sent did not fail
     assert {"answered": 10 - unanswered, "failed": unanswered} == said["request_totals"][
         "bookie_requests"
     ]
@@ -171,8 +175,8 @@ def test_costs_are_what_was_written(run: Place):
 
 
 def test_a_bookie_that_nobody_misses_is_found(run: Place):
-    """Gone at both looks, no cookie, its ledger unmarked; the ledger is violated, because its
-    copies there are absent.
+    """It is not registered at both looks and has no cookie, and the ledger that names it is not
+    marked.
     """
     done = concluded(run, {1: ("sound", []), 2: ("violated", [])})
     (line,) = done.findings
@@ -184,7 +188,9 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
 
 
 def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
-    """Both checkers hold a bookie that was dialled in vain against it, and only such a one."""
+    """Both checkers report a registered bookie to which no connection could be made. A bookie that
+    was not dialled gets a sentence under what is withheld.
+    """
     for detail, kinds, said in (
         ("no connection", ["BOOKIE_SILENT_YET_REGISTERED"], 0),
         (f"{NOT_DIALLED}no KDC", [], 1),
@@ -205,9 +211,7 @@ def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
 
 @pytest.mark.parametrize(("count", "gap_ms"), [(0, 9_999), (1, 10_000)])
 def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms: int):
-    """Found only where the looks lie a session time-out apart, and the recovery delay, where there
-    is one.
-    """
+    """It is found only if the looks lie at least a session time-out apart."""
     assert count == len(
         concluded(run, BOTH, bookies=bookies(gone_at=(0, gap_ms), cookie=True)).findings
     )
@@ -221,15 +225,17 @@ def test_a_bookie_with_a_cookie_may_be_restarting(run: Place, count: int, gap_ms
         seen(4, status=RecordStatus.NOT_AUTHORISED, stamp=None),
     ],
 )
-def test_a_ledger_that_names_it_no_longer_accuses_nobody(run: Place, last: LedgerRecord):
-    """Repaired, deleted, or not to be read any more."""
+def test_a_ledger_that_no_longer_names_the_lost_bookie_accuses_nobody(
+    run: Place, last: LedgerRecord
+):
+    """Its metadata changed, it was deleted, or it may not be read any more."""
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(last)]), "last")
     assert [] == concluded(run, BOTH).findings
 
 
 def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
-    """Unmarked at the first look, marked since: the finding is withheld while another is unmarked,
-    and there is no sentence if none is.
+    """Ledger 2 was marked after the first look: there is no finding, and none is withheld. As soon
+    as ledger 1 names the bookie too and is not marked, the finding is withheld with a sentence.
     """
     marked = seen(4, mark=Mark(0))
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
@@ -248,8 +254,8 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
 
 
 def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
-    """Since then it is unregistered: the delay is over although this run's looks lie close
-    together.
+    """An earlier run saw the bookie unregistered. The session time-out is over since then, although
+    the looks of this run lie close together.
     """
     records = bookies(gone_at=(100_000, 101_000), cookie=True)
     fresh = concluded(run, BOTH, bookies=records)
@@ -267,7 +273,7 @@ def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
 
 
 def refuse(run: Place, ledgers: range) -> None:
-    """b1 refuses lists of so many ledgers more, at two looks; b3 serves one of them."""
+    """Add the answers of b9, which refuses the lists of these ledgers at two looks."""
     asked = [
         answer_row(Answer("b9", i, look, 0, AnswerStatus.REFUSED, detail="EIO: x"))
         for i in ledgers
@@ -278,7 +284,9 @@ def refuse(run: Place, ledgers: range) -> None:
 
 @pytest.mark.parametrize(("ledgers", "found"), [(2, []), (3, ["BOOKIE_FAILING_REQUESTS"])])
 def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, found: list[str]):
-    """With its lists counted; in a run over named ledgers it is withheld."""
+    """Three refused ledgers are enough, two are not. In a run over named ledgers the finding is
+    withheld.
+    """
     refuse(run, range(10, 10 + ledgers))
     records = [
         BookieRecord("b9", k, 0, Registration.WRITABLE, "h", 1, True, "", Greeting.ANSWERED)
@@ -295,7 +303,9 @@ def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, fo
 
 
 def lose_log(run: Place) -> list[BookieRecord]:
-    """b9's lister leaves a log out at two looks, and b9 fails to read from it."""
+    """Let b9's lister leave an entry log out at two looks, and b9 fail to read from it. Return the
+    bookies of the run.
+    """
     lost = (MissingLog("/d/current/1.log", 5, ((0, 4),)),)
     where = f"{LISTED_BY_LISTER}h:2"
     held = [
@@ -320,11 +330,11 @@ def lose_log(run: Place) -> list[BookieRecord]:
         (600_000, (MissingLog("/d/1.log", 1, ((4, 4),)),), []),
     ],
 )
-def test_entries_that_only_an_index_lost_are_said(
+def test_entries_that_only_an_index_lost_are_reported(
     run: Place, age_ms: int, logs: tuple[MissingLog, ...], found: list[dict[str, Any]]
 ):
-    """Once the bookie must have flushed them; those in a missing log are in the index. No finding:
-    the copy is there.
+    """They are reported once the bookie must have flushed them. Entries in a missing log are in the
+    index. There is no finding, because the copy exists.
     """
     said = Answer("b9", 2, 1, age_ms, AnswerStatus.HELD, missing_logs=logs, read_unlisted=(7, 4))
     run.write_table("evidence/answers", table(ANSWERS, [answer_row(said)]), "unlisted")
@@ -347,7 +357,7 @@ def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
 def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    """Exit code 4, and what each says."""
+    """The exit code is 4, and the summary names the finding on which they differ."""
     records = lose_log(run)
     monkeypatch.setattr(lost_logs, "LOOKS_MIN", 3)
     done = concluded(run, BOTH, bookies=records)
@@ -357,9 +367,9 @@ def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(
     ]
 
 
-def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp_path: Path):
-    """All bookies refuse, and the accused one served one search: no other bookie served any
-    request, so our credentials may be at fault.
+def test_a_bookie_is_accused_of_refusing_only_if_another_bookie_served_a_request(tmp_path: Path):
+    """Our credentials may be at fault as long as no other bookie served a request. A search that
+    the accused bookie served itself does not count.
     """
     run = place(str(tmp_path / "alone"))
     write(run, "answers", ANSWERS)
@@ -372,10 +382,8 @@ def test_a_bookie_that_serves_nobody_else_s_request_is_not_outdone_by_itself(tmp
     assert ["b9"] == list(refusals_of(run))
 
 
-def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
-    """A list that went unanswered behind the last look counts as one that failed, and so do its
-    retries.
-    """
+def test_unanswered_requests_of_the_rename_search_count_as_failed(run: Place):
+    """A request for a list that timed out counts as failed, and so do its retries."""
     before = concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
     rows = [(["gone"], "new", 2, None, 0, "timed_out", b"", "", 4, 3, 0)]
     run.write_table("evidence/renames", table(RENAMES, rows), "asked")
@@ -383,8 +391,8 @@ def test_what_others_do_not_say_of_a_renamed_bookie_failed(run: Place):
 
 
 def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: Place):
-    """What registered bookies said of its ledger is in the evidence: the same conclusion whenever
-    it is judged.
+    """The evidence has what registered bookies answered about its ledger. These requests count
+    too.
     """
     metadata = LedgerMetadata(3, LedgerState.CLOSED, 2, 2, 2, 9, 99, (Segment(0, ("b1", "gone")),))
     run.write_table(
@@ -407,7 +415,7 @@ def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: P
 
 
 def test_a_finding_that_was_there_before_is_not_new(run: Place):
-    """Its id is the same over runs, so the counter stands still."""
+    """Its id is the same in both runs: the total of its kind does not grow."""
     first = concluded(run, BOTH)
     known = frozenset((json.loads(line)["id"], json.loads(line)["kind"]) for line in first.findings)
     again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
@@ -419,8 +427,8 @@ def test_a_finding_that_was_there_before_is_not_new(run: Place):
 
 
 def test_when_no_bookie_answered_none_is_accused(run: Place):
-    """All silent or refusing at both looks is our network: no finding on bookies, nothing
-    complete.
+    """If every bookie is silent or refuses at both looks, our network may be at fault. There is no
+    finding on bookies, and the outcome is INCOMPLETE.
     """
     refusing = [
         BookieRecord(b, look, 0, Registration.WRITABLE, "h", 1, True, "", greeting)
@@ -442,8 +450,8 @@ MARKED_ABOUT = replace(
 
 
 def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
-    """Ledger 1 is marked and its mark is stale. Of other marks 7 and 8 have no metadata, and 8 is
-    young; 9 has metadata.
+    """Return the conclusion of a run with marks. Ledger 1 has a stale mark. Ledgers 7 and 8 are
+    marked and have no metadata, and the mark of 8 is young. Ledger 9 is marked and has metadata.
     """
     old, young = Mark(90 * DAY_MS), Mark(99 * DAY_MS)
     seen = [(7, old, False), (8, young, False), (9, old, True)]
@@ -470,12 +478,14 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
 
 
 def on_marks(done: Conclusion) -> list[dict[str, Any]]:
-    """The findings of the mark family."""
+    """Return the findings of the mark family."""
     return [one for one in map(json.loads, done.findings) if one["family"] == "mark"]
 
 
 def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
-    """It is on the old mark without metadata at both looks; the others are only counted."""
+    """It names the old mark that had no metadata at both looks. The other marks are only
+    counted.
+    """
     done = marked(run)
     (found,) = on_marks(done)
     assert ("MARK_WITHOUT_LEDGER", "mark", "warning", None, None) == tuple(
@@ -488,7 +498,7 @@ def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
     expected = {"total": 5, "within_grace": 2, "beyond_grace": 3, "stale": 1, "without_ledger": 2}
     assert expected == done.summary["marks"]
     assert 86_400 == done.summary["oldest_underreplicated_s"], (
-        "marks without a ledger are no measure of replication"
+        "marks without a ledger do not measure replication"
     )
     assert {"marks/stale.txt": [1], "marks/without_ledger.txt": [7]} == {
         name: ids.tolist() for name, ids in done.ledger_files.items()
@@ -498,13 +508,15 @@ def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
 
 
 def test_a_run_of_a_part_says_nothing_of_marks_of_others(run: Place):
-    """It listed only what was named."""
+    """A run over named ledgers listed no others."""
     done = marked(run, replace(MARKED_ABOUT, partial=True))
     assert ([], 1) == (on_marks(done), done.summary["marks"]["total"])
 
 
 def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):
-    """And another than that on the population of the same cluster."""
+    """Its id depends on the kind and the cluster. It differs from that of the finding on the
+    population.
+    """
     (found,) = on_marks(marked(run))
     dropped = Finding(Kind.LEDGER_POPULATION_DROPPED, found["facts"])
     assert found["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)

@@ -1,4 +1,4 @@
-"""What is added to the findings of a run behind its conclusion, and what a mute does to its exit
+"""What is added to the findings of a run after its conclusion, and how mutes change its exit
 code.
 """
 
@@ -7,15 +7,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from support import report_stories
+from support.tables_in_memory import Tables
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
-from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.rows import answer_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.model.cluster import ClusterFacts
+from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.run.conclusion import Conclusion
@@ -25,6 +30,7 @@ from auditor.summary.changes.earlier_run import EarlierRun, Sighting, Unreadable
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import Mute
 
+NOWHERE = cast(Place, Tables())
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 BEGAN, TODAY = "2026-01-01T03:00:00.000Z", date(2026, 1, 1)
 ABOUT = About("20260101T030000Z-000001", BEGAN, FACTS, Terms(1, 2, 3, 4), "warning", False)
@@ -33,7 +39,7 @@ OTHER = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
 
 
 def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclusion:
-    """A run with these findings, as they stand before anything is added."""
+    """Return the conclusion of a run with these findings, before their history is added."""
     plain = [
         {name: value for name, value in one.items() if name not in HISTORY_FIELDS} for one in found
     ]
@@ -57,7 +63,13 @@ def added(
         for one in muted
     ]
     return add_history(
-        done, ABOUT, scan_rows(VERDICTS.empty_table()), [], earlier, Mutes(mutes, TODAY, problem)
+        done,
+        NOWHERE,
+        ABOUT,
+        scan_rows(VERDICTS.empty_table()),
+        [],
+        earlier,
+        Mutes(mutes, TODAY, problem),
     )
 
 
@@ -75,7 +87,7 @@ def test_the_fields_stand_behind_all_others_and_change_none_of_them():
 
 
 def test_after_a_run_that_cannot_be_read_nothing_is_known():
-    """Neither since when, nor what changed."""
+    """It is unknown since when a finding is seen, and what changed."""
     after = added(conclusion(LOSS), earlier=Unreadable("it is damaged"))
     assert [(None, None, None)] == fields(after)
     assert {"since": None, "problem": "it is damaged"} == after.summary["changes"]
@@ -96,7 +108,9 @@ def test_after_a_run_that_cannot_be_read_nothing_is_known():
 def test_only_what_is_not_muted_makes_exit_code_1(
     expected: int, muted: list[dict[str, Any]], code: int, clean: int
 ):
-    """What could not be judged, and a fault of ours, stay what they are; so does the outcome."""
+    """Where every finding is muted, the exit code is that of a run without findings. Codes 3 and 4
+    stay, and so does the outcome.
+    """
     after = added(conclusion(LOSS, OTHER, code=code, clean=clean), *muted)
     assert (expected, "VIOLATED", len(muted)) == (
         after.summary["exit_code"], after.summary["outcome"], after.summary["mutes"]["findings"],
@@ -104,8 +118,8 @@ def test_only_what_is_not_muted_makes_exit_code_1(
 
 
 def test_a_replay_takes_history_and_mutes_from_what_was_stored():
-    """To the byte; of a finding that was not stored nothing is known, and it counts for the exit
-    code.
+    """The findings are equal to the byte. A finding that was not stored has no history, and it
+    counts for the exit code.
     """
     run = added(conclusion(LOSS), LOSS)
     stored = [json.loads(line) for line in run.findings]
@@ -120,13 +134,15 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
 
 
 def test_a_replay_of_an_earlier_version_adds_nothing():
-    """Else each of its findings would differ from the stored one."""
+    """The stored findings have no history. With one, each finding would differ from its stored
+    line.
+    """
     plain = conclusion(LOSS)
     assert plain is restore_history(plain, ABOUT, [LOSS], report_stories.summary())
 
 
-def test_a_file_that_cannot_be_read_is_said():
-    """Nothing is muted."""
+def test_a_file_of_mutes_that_cannot_be_read_is_reported():
+    """The summary has the problem."""
     assert (
         "m mutes nothing"
         == added(conclusion(LOSS), problem="m mutes nothing").summary["mutes"]["problem"]
@@ -147,7 +163,9 @@ def test_a_replay_that_finds_more_is_not_muted():
     [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}],
 )
 def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
-    """Its fields were not checked one by one: if they cause any error, the history is unknown."""
+    """A stored finding may have fields of wrong types. Then the history is unknown, and the exit
+    code is that of the findings.
+    """
     before = Sighting(keep_compared(LOSS) | damage, BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
@@ -158,12 +176,40 @@ def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
     )
 
 
+def test_lost_content_is_not_resolved_by_a_greeting(tmp_path: Path):
+    """The run's own evidence says whether the bookie answered for its ledgers."""
+    run = place(str(tmp_path))
+    answers = [
+        answer_row(Answer("b1", ledger, 1, 0, AnswerStatus.TIMED_OUT)) for ledger in range(4)
+    ]
+    run.write_table("evidence/answers", table(ANSWERS, answers), "all")
+    run.write_table("evidence/reads", table(READS, []), "all")
+    lost = Sighting(keep_compared(report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1")), BEGAN, 1)
+    bookie = BookieRecord("b1", 1, 0, Registration.WRITABLE, greeting=Greeting.ANSWERED)
+    done = conclusion()
+    done = replace(done, summary=done.summary | {"withheld": []})
+    verdicts = scan_rows(VERDICTS.empty_table())
+    earlier, mutes = EarlierRun("r", BEGAN, {}, [lost]), Mutes([], TODAY)
+    after = add_history(done, run, ABOUT, verdicts, [bookie], earlier, mutes)
+    assert (0, 1) == tuple(
+        after.summary["changes"][name] for name in ("resolved", "not_checked_again")
+    )
+    (line,) = after.unchecked
+    assert "it answered for 0 of 4 ledgers" == json.loads(line)["why"]
+
+
 def test_no_file_of_mutes_costs_a_verdict():
-    """One that cannot be compared mutes nothing, and says so."""
+    """A mute whose state cannot be compared mutes nothing, and the summary says so."""
     state = replace(state_of(LOSS), copies_confirmed="1")  # type: ignore[arg-type]
     mutes = [Mute(LOSS["id"], TODAY, "known", Kind(LOSS["kind"]), "on", "r", state)]
     after = add_history(
-        conclusion(LOSS), ABOUT, scan_rows(VERDICTS.empty_table()), [], None, Mutes(mutes, TODAY)
+        conclusion(LOSS),
+        NOWHERE,
+        ABOUT,
+        scan_rows(VERDICTS.empty_table()),
+        [],
+        None,
+        Mutes(mutes, TODAY),
     )
     assert (1, [(BEGAN, 1, None)]) == (after.summary["exit_code"], fields(after))
     assert "nothing is muted" in after.summary["mutes"]["problem"]

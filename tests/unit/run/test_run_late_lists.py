@@ -40,7 +40,9 @@ LONG = "30s"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Yield a cluster: b1 holds everything of each ledger; each test prepares b2."""
+    """Yield a cluster. b1 holds every entry of its ledgers, b2 and b3 hold none, and most tests
+    play b2.
+    """
     with SandboxCluster(
         tmp_path_factory.mktemp("late"), 3, storage=[Storage.SORTED, Storage.DB, Storage.DB]
     ) as cluster:
@@ -54,7 +56,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists are overdue and given up in tenths of the product's times."""
+    """Make lists overdue after 50 ms, and give them up after 400 ms."""
     monkeypatch.setattr(
         "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
     )
@@ -62,7 +64,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def played_by(cluster: SandboxCluster, bookie: ScriptedBookie) -> Iterator[None]:
-    """The scripted bookie is b2 for a while."""
+    """Let the scripted bookie play b2."""
     with bookie:
         cluster.register("b2", bookie_registration.encode("127.0.0.1", bookie.port))
         try:
@@ -72,7 +74,9 @@ def played_by(cluster: SandboxCluster, bookie: ScriptedBookie) -> Iterator[None]
 
 
 def list_late(entries: Sequence[int], delay_s: float = 0.2) -> Act:
-    """Lists these entries of any ledger, but late; reads as it lists."""
+    """Return an act that lists these entries of any ledger after a delay, and has no other
+    entry.
+    """
 
     def act(connection: Connection, request: pb.Request) -> bool:
         if (ledger_id := listed(request)) is not None:
@@ -100,7 +104,7 @@ def assurance(outcome: Outcome, ledger_id: int) -> str:
 
 
 def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
-    """A bookie that never lists: asked for the list once, then read, and the ledger is judged by
+    """A bookie that never lists is asked for the list once and then read. The ledger is judged by
     probes.
     """
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
@@ -114,16 +118,16 @@ def test_entries_are_read_long_before_a_list_times_out(cluster: SandboxCluster):
 
 
 def test_a_lost_ledger_is_found_without_waiting_for_any_list(cluster: SandboxCluster):
-    """Every copy gone on two bookies that cannot list: ENOLEDGER is an answer, and both looks
-    together wait for no list.
+    """Two bookies that cannot list hold no copy. ENOLEDGER to a read is an answer, and neither look
+    waits for a list.
     """
     outcome = audit_ledgers(cluster, [LOST], rpc_timeout=LONG)
     assert ["ENTRY_WITHOUT_REPLICA"] == [found["kind"] for found in outcome.findings]
 
 
 def test_no_list_is_waited_for_at_the_second_look(cluster: SandboxCluster):
-    """What the first look found out holds for the run: the bookie is read at the second look, and
-    not asked to list.
+    """A bookie that gave no list at the first look is read at the second, and not asked for a
+    list.
     """
     bookie = ScriptedBookie(
         {ONE: range(10)}, lambda c, r: never_list(c, r) or list_late(range(9))(c, r)
@@ -135,7 +139,7 @@ def test_no_list_is_waited_for_at_the_second_look(cluster: SandboxCluster):
 
 
 def test_a_list_that_comes_late_is_judged_as_if_it_had_been_in_time(cluster: SandboxCluster):
-    """Listed, not probed: the probes made meanwhile are not in the evidence, and prove nothing."""
+    """The ledger is listed, not probed. Probes that were read meanwhile are not in the evidence."""
     with played_by(cluster, ScriptedBookie({ONE: range(10)}, list_late(range(10)))):
         outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG)
     assert ("sound", "listed") == (outcome.verdicts[ONE].standing, assurance(outcome, ONE))
@@ -146,7 +150,7 @@ def test_a_list_that_comes_late_is_judged_as_if_it_had_been_in_time(cluster: San
 def named(
     cluster: SandboxCluster, outcome: Outcome, ledger_id: int
 ) -> list[dict[str, dict[str, str]]]:
-    """The looks, bookies by their short names."""
+    """Return the looks, with bookies by their short names."""
     short = {cluster.id_of(name): name for name in ("b1", "b2", "b3")}
     looks = outcome.verdicts[ledger_id].report["looks"]
     return [
@@ -156,8 +160,8 @@ def named(
 
 
 def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
-    """The same finding, entries and witness as of a list in time: probes use up no confirming
-    read.
+    """The kind, the entries and the bookie are the same as with a list in time. Probes use up no
+    confirming read.
     """
     verdicts = []
     for delay_s in (0.0, 0.2):
@@ -174,7 +178,7 @@ def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
 
 
 def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster: SandboxCluster):
-    """As with a list in time: it is a copy all the same."""
+    """The entry counts as a copy, as with a list in time."""
 
     def act(connection: Connection, request: pb.Request) -> bool:
         return listed(request) is not None and list_late([0, 1, 2, 3, 4, 6, 7, 8, 9])(
@@ -192,8 +196,8 @@ def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster
 def test_a_bookie_that_lists_one_of_its_ledgers_has_the_whole_time_out_for_the_other(
     cluster: SandboxCluster,
 ):
-    """It can list, if late: the ledger that it never answers for is `answer_timeout`, and not
-    judged by probes.
+    """The bookie can list, though late. The ledger for which no list comes is `answer_timeout`, and
+    is not judged by probes.
     """
 
     def act(connection: Connection, request: pb.Request) -> bool:
@@ -220,8 +224,8 @@ def output(cluster: SandboxCluster, root: Path, *unable: str) -> str:
 def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Their lists are requested, too, and the output says which run's knowledge was used. An
-    unknown bookie would be waited for.
+    """Their lists are requested too, and the output names the run that found them unable. A bookie
+    that no run knows would be waited for.
     """
     monkeypatch.setattr(
         "auditor.run.single_ledger_looks.UNTRIED",
@@ -247,7 +251,9 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
 
 
 def test_a_bookie_whose_storage_was_changed_is_noticed(cluster: SandboxCluster, tmp_path: Path):
-    """The newest run found it unable, and it lists: that counts, and is said."""
+    """The newest run found it unable, and now it lists. Its list counts, and the summary names the
+    bookie.
+    """
     with played_by(cluster, ScriptedBookie({ONE: range(10)})):
         outcome = audit_ledgers(cluster, [ONE], output=output(cluster, tmp_path, "b2"))
     assert ("sound", "listed") == (outcome.verdicts[ONE].standing, assurance(outcome, ONE))
@@ -258,8 +264,8 @@ def test_a_bookie_whose_storage_was_changed_is_noticed(cluster: SandboxCluster, 
 
 
 def test_the_patience_of_the_product_leaves_an_answer_within_three_seconds():
-    """Overdue after half a second at most, given up after a second; a bookie known to be unable
-    sooner.
+    """A list is overdue after half a second at most and given up after one second. A bookie known
+    to be unable is given up sooner.
     """
     assert 0 < late_lists.UNTRIED.overdue_ms <= 500
     assert late_lists.UNTRIED.overdue_ms < late_lists.UNTRIED.give_up_ms <= 1_000

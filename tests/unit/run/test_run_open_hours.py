@@ -19,7 +19,7 @@ NIGHT = DailyWindow(time(1), time(5))
 
 
 class Stages(Silent):
-    """The stages that were begun."""
+    """Progress that records the names of the stages that began."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -29,7 +29,7 @@ class Stages(Silent):
 
 
 class SleepingClock(StopRequest):
-    """Time passes only while somebody waits for a signal."""
+    """A clock that advances only while somebody waits for a signal."""
 
     def __init__(self, now: datetime) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def hours(window: DailyWindow | None, clock: SleepingClock) -> tuple[OpenHours, 
 
 @pytest.mark.parametrize("window", [None, NIGHT])
 def test_within_the_window_or_without_one_a_run_goes_on(window: DailyWindow | None) -> None:
-    """It does not even say so."""
+    """It does not pause, begins no stage and logs nothing."""
     clock = SleepingClock(datetime(2026, 11, 24, 1, tzinfo=UTC))
     one, stages = hours(window, clock)
     with capture_logs() as said:
@@ -62,7 +62,9 @@ def test_within_the_window_or_without_one_a_run_goes_on(window: DailyWindow | No
 
 
 def test_outside_the_window_a_run_sleeps_until_it_opens() -> None:
-    """In naps, so that a clock that was set is noticed. It says so, and takes up its stage."""
+    """It sleeps in naps, to notice when the clock is set. It logs the pause and its end, and names
+    its stage again.
+    """
     clock = SleepingClock(datetime(2026, 11, 24, 0, 57, 30, tzinfo=UTC))
     one, stages = hours(NIGHT, clock)
     with capture_logs() as said:
@@ -77,6 +79,6 @@ def test_outside_the_window_a_run_sleeps_until_it_opens() -> None:
 
 
 def test_the_clock_of_a_run_is_that_of_the_machine() -> None:
-    """In UTC: the window has its own zone."""
+    """The clock is in UTC. The window has a zone of its own."""
     one = OpenHours(None, StopRequest(), Silent(), log.structlog.get_logger())
     assert one.now is open_hours.utc_now

@@ -27,8 +27,8 @@ def run(tmp_path: Path) -> Place:
 
 
 def test_a_tasks_counts_stand_in_its_last_row() -> None:
-    """Taken when the last row is written: by then all of it was read. A task without rows writes
-    none.
+    """They are taken when the last row is written, after everything was read. A task without rows
+    writes no counts.
     """
     counts = ReadCounts()
 
@@ -54,7 +54,7 @@ def test_counts_of_tasks_and_of_the_driver_add_up(run: Place) -> None:
 
 
 def test_evidence_without_counts_says_so_with_a_zero(run: Place) -> None:
-    """An older run, or one that died."""
+    """An older version wrote it, or the run died."""
     run.write_table("evidence/listing", table(LISTING, [(1,)]), "one")
     assert (0, 0) == znodes_read(run)
 
@@ -65,7 +65,7 @@ def test_evidence_without_counts_says_so_with_a_zero(run: Place) -> None:
 def test_parents_without_ledgers_are_counted_by_the_driver(
     run: Place, silent: int, portions: tuple[tuple[str, ...], ...]
 ):
-    """A task that found no ledger has no row to count in."""
+    """A task that found no ledger has no row for its counts."""
     run.write_table("evidence/listing", table(COUNTED_LISTING, [(1, 2, 0)]), "one")
     counts = ReadCounts()
     listing = Listing(tuple(map(ListingPartition, portions)), 0)
@@ -74,7 +74,7 @@ def test_parents_without_ledgers_are_counted_by_the_driver(
 
 
 def test_what_the_journal_keeps_is_added_once() -> None:
-    """The processes before this one, as far as the journal goes."""
+    """The journal keeps the counts of earlier processes of the run."""
     counts = ReadCounts(reads=3, reads_ok=3)
     add_kept_counts(counts, kept_reads(ReadCounts(reads=10, reads_ok=9)))
     assert (13, 12, 1) == (counts.reads, counts.reads_ok, counts.reads_failed)

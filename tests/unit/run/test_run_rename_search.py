@@ -1,4 +1,6 @@
-"""What gone bookies held is asked of others, and counts only while the ledgers still name them."""
+"""Other bookies are asked for what gone bookies held. Their answers count only while the ledgers
+still name the gone ones.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def record(ledger_id: int, look: int, *ensemble: str) -> LedgerRecord:
 
 
 class Store:
-    """ZooKeeper as it is behind the last look: ledgers with their ensembles."""
+    """ZooKeeper after the last look: ledgers with their ensembles."""
 
     def __init__(self, ensembles: dict[int, str]) -> None:
         self.ensembles = ensembles
@@ -78,7 +80,7 @@ class AllHeld:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """Two ledgers that named a gone bookie when they were last read."""
+    """Return a run with two ledgers that named a gone bookie when they were last read."""
     run = place(str(tmp_path / "run"))
     answers = [
         Answer(GONE, ledger, 1, 0, AnswerStatus.UNREGISTERED, detail=NO_COOKIE) for ledger in (1, 2)
@@ -98,7 +100,9 @@ def run(tmp_path: Path) -> Place:
 def test_a_ledger_that_was_re_replicated_meanwhile_shows_no_rename(
     run: Place, monkeypatch: pytest.MonkeyPatch, now: dict[int, str], expected: tuple[int, ...]
 ) -> None:
-    """Auto-recovery names the bookie that it copied to: what that one holds is its own."""
+    """Auto-recovery put the bookie that it copied to into the ensemble. That this bookie holds the
+    entries does not show a rename.
+    """
     monkeypatch.setattr(rename_search, "_Conversation", AllHeld)
     store: Any = Store(now)
     RenameSearch(store, run, BookieLimits(), lambda: Directory({NEW: ("h", 1)}, frozenset())).ask(

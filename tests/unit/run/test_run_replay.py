@@ -1,4 +1,4 @@
-"""Judging written evidence again, without a cluster: every listed ledger once, each by its own
+"""Judge written evidence again, without a cluster: every listed ledger once, each by its own
 rows.
 """
 
@@ -42,7 +42,7 @@ WHOLE, LACKING = "0-9", "0-3 5-9"
 
 
 class Evidence:
-    """Rows of a run as they grow, and where they are written."""
+    """The rows of a run, and the directory to which they are written."""
 
     def __init__(self, directory: Path) -> None:
         self.run: Place = place(str(directory))
@@ -54,7 +54,9 @@ class Evidence:
     def look(
         self, ledger_id: int, look: int, *, text: str = TWO, **held: str | AnswerStatus
     ) -> None:
-        """One look at a ledger; `held` says by bookie what it listed, or what came instead."""
+        """Add one look at a ledger. `held` has what each bookie listed, or the status that came
+        instead.
+        """
         if look == 1:
             self.ids.append(ledger_id)
         stamp = ZnodeStamp(ledger_id, 1, 5)
@@ -78,8 +80,8 @@ class Evidence:
         )
 
     def loss(self, ledger_id: int) -> None:
-        """Entry 4 is missing on b2 at two looks, read there in vain, and the metadata read once
-        more.
+        """Add a ledger whose entry 4 is missing on b2: two looks with a confirming read, and a
+        third that reads only the metadata.
         """
         for look in (1, 2):
             self.look(ledger_id, look, b1=WHOLE, b2=LACKING)
@@ -108,13 +110,13 @@ def evidence(tmp_path: Path) -> Evidence:
 
 
 def judged(run: Place) -> dict[int, str]:
-    """Standing by ledger, in the order of the rows."""
+    """Return the standing by ledger, in the order of the rows."""
     rows = replay.judge_again(run, ABOUT).to_pylist()
     return {row["ledger_id"]: row["standing"] for row in rows}
 
 
 def test_every_listed_ledger_is_judged_in_order_of_its_id(evidence: Evidence):
-    """Whatever the order of the rows."""
+    """The order in which they were written does not matter."""
     for ledger_id in (30, 2**40, 7, 12):
         evidence.look(ledger_id, 1, b1=WHOLE, b2=WHOLE)
     evidence.loss(8)
@@ -126,7 +128,7 @@ def test_every_listed_ledger_is_judged_in_order_of_its_id(evidence: Evidence):
 def test_portions_leave_no_ledger_out_and_judge_none_twice(
     evidence: Evidence, monkeypatch: pytest.MonkeyPatch, at_once: int
 ):
-    """A few ledgers at a time, at every size of a portion: the same verdicts."""
+    """The verdicts are the same for every size of a portion."""
     for ledger_id in range(100, 107):
         if ledger_id % 3:
             evidence.look(ledger_id, 1, b1=WHOLE, b2=WHOLE)
@@ -139,8 +141,10 @@ def test_portions_leave_no_ledger_out_and_judge_none_twice(
     assert {102, 105} == {i for i, standing in judged(run).items() if standing == "violated"}
 
 
-def test_it_is_the_same_every_time(evidence: Evidence):
-    """To the byte, findings and witnesses included: the judging time is the run's, not today's."""
+def test_a_replay_is_the_same_every_time(evidence: Evidence):
+    """The rows are equal to the byte, with findings and witnesses. The time of judging is that of
+    the run, not today's.
+    """
     evidence.loss(8)
     run = evidence.write()
     once, again = (json.dumps(replay.judge_again(run, ABOUT).to_pylist()) for _ in range(2))
@@ -153,7 +157,9 @@ def test_it_is_the_same_every_time(evidence: Evidence):
 
 
 def test_an_answer_less_changes_its_ledger_alone(evidence: Evidence):
-    """Sound without one of its answers is not sound; the neighbours are what they were."""
+    """A sound ledger that loses one of its answers is unknown. The verdicts on other ledgers do not
+    change.
+    """
     for ledger_id in (1, 2, 3):
         evidence.look(ledger_id, 1, b1=WHOLE, b2=WHOLE)
     run = evidence.write()
@@ -169,9 +175,7 @@ def test_an_answer_less_changes_its_ledger_alone(evidence: Evidence):
 
 
 def test_a_finding_seen_once_is_not_reported(evidence: Evidence):
-    """A run that died behind its first look: the verdict is speculative, and no finding is in
-    it.
-    """
+    """The run died after its first look. The verdict is provisional, and its row has no finding."""
     evidence.look(8, 1, b1=WHOLE, b2=LACKING)
     evidence.read(8, 1, "b2", 4, ReadStatus.NO_ENTRY)
     (row,) = replay.judge_again(evidence.write(), ABOUT).to_pylist()
@@ -179,7 +183,7 @@ def test_a_finding_seen_once_is_not_reported(evidence: Evidence):
 
 
 def test_a_ledger_that_was_listed_and_never_read_does_not_add_up(evidence: Evidence):
-    """Nothing is counted over it."""
+    """The conclusion raises, and no counts are published."""
     evidence.look(1, 1, b1=WHOLE, b2=WHOLE)
     evidence.ids.append(2)
     run = evidence.write()
@@ -189,7 +193,7 @@ def test_a_ledger_that_was_listed_and_never_read_does_not_add_up(evidence: Evide
 
 
 def test_two_answers_of_one_bookie_at_one_look_are_our_fault(evidence: Evidence):
-    """A pair is stored once: a doubled row stops the judging."""
+    """Each look stores one answer for a bookie and a ledger. A doubled row stops the judging."""
     evidence.look(1, 1, b1=WHOLE, b2=WHOLE)
     evidence._answers.append(evidence._answers[0])
     with pytest.raises(AssertionError, match="two answers of one bookie on ledger 1"):

@@ -33,12 +33,14 @@ def add_rows(
 
 
 def test_a_run_that_asked_nobody_cost_nothing(run: Place) -> None:
-    """Tables without rows are no request."""
+    """Tables without rows count no request."""
     assert NOTHING_ASKED == count_requests(run)
 
 
 def test_what_was_asked_adds_up_over_the_tables(run: Place) -> None:
-    """Retries and what got no status that counts are unanswered; what was never sent is not."""
+    """A request that was retried, or timed out, is unanswered. A request that was never sent does
+    not count.
+    """
     held, timed, gone = AnswerStatus.HELD, AnswerStatus.TIMED_OUT, AnswerStatus.UNREGISTERED
     add_rows(
         run, "answers", ANSWERS, "all",
@@ -73,8 +75,8 @@ def test_what_was_asked_adds_up_over_the_tables(run: Place) -> None:
 def test_a_greeting_counts_as_it_ended(
     run: Place, greeting: Greeting, requests: int, unanswered: int
 ) -> None:
-    """Nothing was asked of a bookie that could not be connected; one that fell silent left a
-    request unanswered. No greeting is about a ledger.
+    """A bookie without a connection was asked nothing. A bookie that fell silent left one request
+    unanswered. A greeting is not about a ledger.
     """
     add_rows(run, "answers", ANSWERS, "all", greeting_row("b3", 1, 0, greeting, "", requests))
     costs = count_requests(run)

@@ -23,12 +23,12 @@ TERMS = Terms(0, 0, 16, 5, around=AROUND)
 
 
 def asker(**changes: Any) -> Asker:
-    """Its store is not read here."""
+    """Return an asker whose store is never read."""
     return Asker(STORE, BookieLimits(), lambda: 0, lambda seconds: None, 0, **changes)
 
 
 def test_a_late_list_drops_what_was_read_in_its_place_but_wrong_digests() -> None:
-    """On its bookie and at its look alone."""
+    """Only reads of its bookie at its look are dropped."""
     reads = {
         (bookie, entry): EntryRead(bookie, 1, entry, 1, 0, status)
         for bookie, entry, status in (
@@ -58,7 +58,9 @@ def test_listers_know_at_once_what_a_bookie_denied() -> None:
 def test_each_registered_bookie_has_its_budget_of_searches(
     bound: int | None, asked: dict[str, int]
 ) -> None:
-    """One of the whole audit, whatever the number of looks; without a bound there is none."""
+    """The budget is for the whole audit, whatever the number of looks. Without a bound every search
+    is sent.
+    """
     searches = AuditState.of(asker(search_reads_max=bound), [1], TERMS).searches
     four = [ReadQuestion(1, entry, None, None, is_search=True) for entry in range(4)]
     assert asked == {bookie: len(searches.split(bookie, four)[0]) for bookie in asked}
@@ -67,7 +69,7 @@ def test_each_registered_bookie_has_its_budget_of_searches(
 def test_a_ledger_that_cannot_be_judged_is_set_aside_and_the_others_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The asker has its reason; each has a step."""
+    """The asker keeps the reason, and each ledger has a step."""
 
     def judge_all(self: Any, ledgers: Any) -> list[tuple[str, str]]:
         return [(f"step {one.ledger_id}", "too big" * (one.ledger_id == 2)) for one in ledgers]

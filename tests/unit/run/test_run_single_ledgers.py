@@ -1,5 +1,5 @@
-"""Single ledgers without Spark: each pair asked once a look, one conversation a bookie, every
-ledger settled.
+"""Single ledgers without Spark. Each bookie is asked once a look about a ledger, in one
+conversation, and every ledger is settled.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 @pytest.fixture(autouse=True)
-def forgotten(cluster: SandboxCluster) -> None:
-    """Each test counts for itself."""
+def forget_requests(cluster: SandboxCluster) -> None:
+    """Forget the requests and connections of earlier tests."""
     for bookie in cluster.bookie_ids:
         cluster.bookie(bookie).asked.clear()
         cluster.listener(bookie).connections_made = cluster.listener(
@@ -65,7 +65,9 @@ def forgotten(cluster: SandboxCluster) -> None:
 
 
 def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxCluster):
-    """All kinds of answers side by side, none of which spoils another."""
+    """Ledgers with every kind of answer are audited together, and none changes the verdict on
+    another.
+    """
     expected = {
         SLOW: "indeterminate: answer_timeout",
         SOUND: "sound",
@@ -84,7 +86,7 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
     assert 1 == outcome.exit_code
     kinds = [found["kind"] for found in outcome.of(GONE_BOOKIE)]
     assert ["ENTRY_BELOW_ACK_QUORUM"] == kinds, (
-        "what a bookie should hold that nobody knows is absent"
+        "the copies on a bookie that nobody knows are absent"
     )
     rows = {
         ledger_id: outcome.verdicts[ledger_id].report for ledger_id in (GONE_BOOKIE, NO_ADDRESS)
@@ -98,8 +100,8 @@ def test_each_ledger_gets_its_verdict_in_the_order_asked_for(cluster: SandboxClu
 
 
 def test_each_pair_is_asked_once_a_look(cluster: SandboxCluster):
-    """A sound ledger and a marked one at one look, a suspect at two; one conversation at a time
-    with each bookie.
+    """Bookies are asked about a sound and a marked ledger at one look, and about a suspect at two.
+    There is one conversation at a time with each bookie.
     """
     audit_ledgers(cluster, [SOUND, LACKING, OPEN, MARKED])
     for bookie in ("b1", "b2"):
@@ -109,13 +111,13 @@ def test_each_pair_is_asked_once_a_look(cluster: SandboxCluster):
 
 
 def test_a_sound_ledger_is_settled_without_a_pause(cluster: SandboxCluster):
-    """The second look is for suspects."""
+    """Only a suspect waits for a second look."""
     assert [] == audit_ledgers(cluster, [SOUND]).pauses_s
     assert 1.0 == audit_ledgers(cluster, [LACKING], second_look_delay="1s").pauses_s[0]
 
 
 def test_a_bookie_that_cannot_list_is_found_out_once(cluster: SandboxCluster):
-    """No time-out is paid again at a later look, whatever else is looked at again."""
+    """A later look at another ledger does not wait for its time-out again."""
     audit_ledgers(cluster, [UNLISTABLE, LACKING], rpc_timeout="300ms")
     asked_at_the_first_look = cluster.bookie("b4").asked[UNLISTABLE]
     assert asked_at_the_first_look >= 1
@@ -136,7 +138,7 @@ def test_what_is_healed_between_the_looks_is_no_finding(cluster: SandboxCluster)
 
 
 def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
-    """Interrupted, and no connection stays open."""
+    """It raises Interrupted, and no connection stays open."""
 
     class Stopped(Pauses):
         def wait(self, seconds: float) -> None:
@@ -148,7 +150,7 @@ def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
 
 
 def test_neither_spark_nor_arrow_is_loaded():
-    """What makes the answer come in a second: nothing that is not needed is imported."""
+    """Importing either of them would delay the answer of `auditor ledger`."""
     heavy = "{'pyspark', 'pyarrow', 'pandas'}"
     program = (
         f"import sys, auditor.run.single_ledgers, auditor.commands.ledger; print(sorted({heavy} &"
@@ -167,7 +169,7 @@ def test_neither_spark_nor_arrow_is_loaded():
 
 
 def answers_of(cluster: SandboxCluster, ledger_id: int) -> dict[str, list[Answer]]:
-    """What each bookie's answers about one ledger were, look by look."""
+    """Return each bookie's answers about one ledger, look by look."""
     with open_store(parse_uri(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         asker = Asker(store, BookieLimits(), now_ms, lambda _: None, 0)
         ((evidence, _),) = audit_without_spark(asker, [ledger_id], Terms(now_ms(), 0, 4, 3))

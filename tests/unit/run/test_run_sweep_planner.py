@@ -28,7 +28,7 @@ ABOUT = About("r", "2026-03-01T02:00:00Z", FACTS, TERMS, "warning", False)
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """Ledgers 1 to 20 of 1,000 entries on b1 and b2 each."""
+    """Return a run with ledgers 1 to 20, each with 1,000 entries on both b1 and b2."""
     made = place(str(tmp_path / "run"))
     metadata = ledger("e2 w2 a2 0:[b1 b2] closed 999")
     records = [LedgerRecord(n, 1, 0, RecordStatus.FOUND, metadata=metadata) for n in range(1, 21)]
@@ -37,8 +37,8 @@ def run(tmp_path: Path) -> Place:
 
 
 def test_the_step_follows_from_what_was_read(run: Place):
-    """20,000 entries within 1,000 reads: every 32nd. run.json says so, so that a replay reads the
-    same.
+    """20,000 entries on each bookie and a budget of 1,000 reads give a step of 32. run.json keeps
+    the step for a replay.
     """
     planner = SweepPlanner(run, ABOUT)
     terms = planner.terms_by(EVERYTHING, 1)
@@ -54,6 +54,7 @@ def test_the_step_follows_from_what_was_read(run: Place):
     "terms", [replace(TERMS, probe_entries=0), replace(TERMS, sweep=Sweep(5, 2, budget=0))]
 )
 def test_without_probes_or_a_budget_nothing_is_swept(run: Place, terms: Terms):
+    """The terms stay as they are, and run.json is not written."""
     assert terms == SweepPlanner(run, replace(ABOUT, terms=terms)).terms_by(EVERYTHING, 1)
     assert run.read_text("run.json") is None
 
@@ -65,8 +66,8 @@ def test_without_probes_or_a_budget_nothing_is_swept(run: Place, terms: Terms):
 def test_the_first_of_many_shards_stands_for_the_others(
     run: Place, step: int, copies_before: float, partial: bool
 ):
-    """And what the last run counted where that is more, unless this run is of named ledgers. One
-    shard says it all.
+    """The copies that the last run counted are used where they are more, unless this run is over
+    named ledgers. A run of one shard needs no estimate.
     """
     terms = replace(TERMS, sweep=Sweep(5, 2, 1_000, copies_before=copies_before))
     about = replace(ABOUT, terms=terms, partial=partial)

@@ -27,7 +27,9 @@ GONE = 99
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
-    """Eight ledgers of topics. Entry 4 of LOST has no copy; SHORT ends at entry 9."""
+    """Yield a cluster with eight ledgers of topics. Entry 4 of LOST has no copy, and SHORT ends at
+    entry 9.
+    """
     with SandboxCluster(tmp_path_factory.mktemp("topics"), 3) as cluster:
         for ledger_id in (SOUND, LOST, LATER, SHORT, CURSOR, SCHEMA, COMPACTED):
             lose = {"b1": "4", "b2": "4"} if ledger_id == LOST else None
@@ -73,9 +75,9 @@ def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
     assert [] == outcome.pauses_s
 
 
-def test_a_subscription_is_blocked_by_a_loss_behind_its_position(cluster: SandboxCluster):
-    """One before the loss is blocked, one beyond it is not; one whose newest position is in a
-    ledger may be.
+def test_a_subscription_is_blocked_by_a_loss_after_its_position(cluster: SandboxCluster):
+    """A subscription before the loss is blocked, and one beyond it is not. A subscription whose
+    newest position is in a cursor ledger may be blocked.
     """
     cursors = {
         "before": Cursor(None, Position(SOUND, 9)),
@@ -135,10 +137,10 @@ def test_a_ledger_that_ends_before_the_topic_says_is_truncated(cluster: SandboxC
 
 
 @pytest.mark.parametrize("fail_on", ["never"])
-def test_what_is_found_does_not_fail_where_nothing_is_to_fail(
+def test_with_fail_on_never_a_finding_changes_only_the_outcome(
     cluster: SandboxCluster, fail_on: str
 ):
-    """--fail-on never: the word says what was found, the code does not."""
+    """The outcome is VIOLATED, and the exit code is 0."""
     put_topic(cluster.set_raw, "t/n/quiet", [closed(SHORT, 12)])
     outcome = audit(cluster, "t/n/quiet", fail_on=fail_on)
     assert (0, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
@@ -154,7 +156,7 @@ def test_a_ledger_that_is_trimmed_between_the_looks_is_not_missed(cluster: Sandb
 
 
 def test_a_ledger_that_appears_between_the_looks_is_judged(cluster: SandboxCluster):
-    """As it is then."""
+    """Its verdict is that of the second look."""
     put_topic(cluster.set_raw, "t/n/appears", [closed(50)])
     appear = Pauses(lambda _: cluster.place(50, cluster.ledger(TWO)))
     outcome = audit(cluster, "t/n/appears", stop=appear)
@@ -163,7 +165,7 @@ def test_a_ledger_that_appears_between_the_looks_is_judged(cluster: SandboxClust
 
 
 def test_a_ledger_whose_end_moves_between_the_looks_is_unknown(cluster: SandboxCluster):
-    """Neither truncated nor judged: its metadata is another now."""
+    """It is neither truncated nor judged, because its metadata changed."""
     put_topic(cluster.set_raw, "t/n/moves", [closed(51, 12)])
     cluster.place(51, cluster.ledger(TWO))
     move = Pauses(lambda _: cluster.add_ledger(51, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 11")))
@@ -177,7 +179,7 @@ def test_a_ledger_whose_end_moves_between_the_looks_is_unknown(cluster: SandboxC
 
 
 def test_a_topic_that_is_deleted_between_the_looks_is_missing(cluster: SandboxCluster):
-    """No accusation rests on it."""
+    """Its ledger without metadata is not reported as missing."""
     put_topic(cluster.set_raw, "t/n/deleted", [closed(GONE)])
     delete = Pauses(lambda _: cluster.delete_raw(topic_path(parse_topic("t/n/deleted"))))
     outcome = audit(cluster, "t/n/deleted", stop=delete)
@@ -186,7 +188,7 @@ def test_a_topic_that_is_deleted_between_the_looks_is_missing(cluster: SandboxCl
 
 
 def test_the_newest_ledger_without_entries_recorded_is_no_loss(cluster: SandboxCluster):
-    """Whether it ever held entries is not known, and said so."""
+    """Whether it ever held entries is unknown, and so is the answer for the topic."""
     put_topic(cluster.set_raw, "t/n/newest", [closed(SOUND), DataLedger(GONE)])
     outcome = audit(cluster, "t/n/newest")
     assert {SOUND: "nothing_lost", GONE: "unknown"} == conditions(outcome)
@@ -194,8 +196,8 @@ def test_the_newest_ledger_without_entries_recorded_is_no_loss(cluster: SandboxC
 
 
 def test_what_is_in_long_term_storage_is_not_missed(cluster: SandboxCluster):
-    """Deleted in BookKeeper on purpose, or damaged there: the topic reads the other copy, which is
-    not audited.
+    """The ledger was deleted in BookKeeper on purpose, or is missing or damaged there. The topic
+    reads the other copy, which is not audited.
     """
     ledgers = [
         closed(GONE, offloaded=True, deleted=True),
@@ -212,7 +214,7 @@ def test_what_is_in_long_term_storage_is_not_missed(cluster: SandboxCluster):
 
 
 def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
-    """In their order; each is a topic of its own."""
+    """Each partition is a topic of its own, in the order of their numbers."""
     for number in (1, 0):
         put_topic(cluster.set_raw, f"t/n/parted-partition-{number}", [closed(SOUND)])
     outcome = audit(cluster, "persistent://t/n/parted")
@@ -227,8 +229,8 @@ def test_a_partitioned_topic_stands_for_its_partitions(cluster: SandboxCluster):
 
 
 def test_a_partition_without_a_znode_is_shown(cluster: SandboxCluster):
-    """Pulsar's own metadata says that it is there: the topic is not readable from end to end for
-    all that is known.
+    """Pulsar's metadata counts two partitions, and one of them has no znode. The outcome is
+    INCOMPLETE.
     """
     put_topic(cluster.set_raw, "t/n/gap-partition-0", [closed(SOUND)])
     cluster.set_raw(f"{partitioned_path(parse_topic('t/n/gap'))}", b'{"partitions":2}')
@@ -262,8 +264,8 @@ def test_a_position_that_cannot_be_decoded_is_a_counted_unknown(cluster: Sandbox
 def test_the_text_answers_for_each_subscription_and_ends_with_the_line_for_machines(
     cluster: SandboxCluster,
 ):
-    """On one screen: the headline, the worst subscriptions first, the ledgers that stand in the
-    way.
+    """It has the headline, an answer for each subscription and the ledgers with a loss, in fewer
+    than 60 lines.
     """
     cursors = {
         "a": Cursor(None, Position(LOST, 9)),
@@ -297,7 +299,7 @@ def test_the_text_answers_for_each_subscription_and_ends_with_the_line_for_machi
 
 
 def test_pulsar_may_keep_its_metadata_elsewhere(cluster: SandboxCluster):
-    """--pulsar-metadata-uri, in the form of broker.conf."""
+    """--pulsar-metadata-uri takes the form that broker.conf uses."""
     put_topic(cluster.set_raw, "t/n/elsewhere", [closed(SOUND)], prefix="/pulsar")
     uri = f"zk:{cluster.zookeeper_hosts}/pulsar"
     outcome = audit(cluster, "t/n/elsewhere", pulsar_metadata_uri=uri)
@@ -305,13 +307,13 @@ def test_pulsar_may_keep_its_metadata_elsewhere(cluster: SandboxCluster):
 
 
 def test_a_metadata_store_that_cannot_be_read_is_refused_by_name():
-    """Before anything is contacted."""
+    """The error is raised before anything is contacted."""
     with pytest.raises(ConfigError, match="etcd"):
         audit_topics(NOWHERE, "t/n/x", pulsar_metadata_uri="etcd:http://host:2379")
 
 
 def test_without_topics_there_is_no_verdict(cluster: SandboxCluster, tmp_path: Path):
-    """Exit 5, and where was looked."""
+    """The exit code is 5, and the outcome UNREACHABLE."""
     outcome = audit(
         cluster, "t/n/x", pulsar_metadata_uri=f"zk:{cluster.zookeeper_hosts}/nothing-here"
     )
@@ -319,7 +321,9 @@ def test_without_topics_there_is_no_verdict(cluster: SandboxCluster, tmp_path: P
 
 
 def test_a_proven_loss_stands_where_references_cannot_be_read_again(cluster: SandboxCluster):
-    """What is missing is then unknown; what was judged, and its findings, stay."""
+    """Whether a ledger is missing is then unknown. The finding on a ledger that was judged
+    stays.
+    """
     path = topic_path(parse_topic("t/n/garbled"))
     put_topic(cluster.set_raw, "t/n/garbled", [closed(LOST), closed(GONE)])
     outcome = audit(cluster, "t/n/garbled", stop=Pauses(lambda _: cluster.set_raw(path, b"\xff")))
@@ -364,7 +368,7 @@ def test_a_ledger_that_vanishes_at_the_second_look_is_looked_for_after_another_d
 
 
 def test_a_truncated_ledger_that_vanishes_between_the_looks_is_unknown(cluster: SandboxCluster):
-    """It may be on its way out: it was missing once only."""
+    """It was missing at one look only, and may be about to be deleted with its topic."""
     put_topic(cluster.set_raw, "t/n/vanishes", [closed(53, 12)])
     cluster.place(53, cluster.ledger(TWO))
     outcome = audit(cluster, "t/n/vanishes", stop=Pauses(lambda _: cluster.delete_ledger(53)))
@@ -393,7 +397,9 @@ def test_a_topic_whose_partitions_cannot_be_listed_hides_no_other(
 
 
 def test_a_damaged_copy_of_what_is_in_long_term_storage_is_shown(cluster: SandboxCluster):
-    """The topic is readable; what is wrong in BookKeeper is said all the same."""
+    """The text names the damage of the copy in BookKeeper, although the topic does not need that
+    copy.
+    """
     put_topic(
         cluster.set_raw,
         "t/n/copied",
@@ -424,7 +430,9 @@ def test_a_subscription_beyond_a_loss_may_have_been_moved_back(cluster: SandboxC
 
 
 def test_subscriptions_that_were_not_all_read_are_not_denied(cluster: SandboxCluster):
-    """What could not be read may be one."""
+    """If something could not be read, the text says that no subscription was found, not that there
+    is none.
+    """
     put_topic(cluster.set_raw, "t/n/denied", [closed(SOUND)])
     assert "  It has no subscription.\n" in audit(cluster, "t/n/denied", format="text").stdout
     cluster.set_raw("/schemas/t/n/denied", b"\xff")

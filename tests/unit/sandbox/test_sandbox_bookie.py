@@ -1,5 +1,5 @@
-"""The sandbox's bookies on the wire: the contract that real bookies keep, and the ways they can be
-made to misbehave.
+"""The sandbox's bookies on the wire: the contract that real bookies keep, and the faults that can
+be set.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from auditor.wire.entry_availability import encode_runs, groups_of
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 CASE_MODULES = (contract_of_connections, contract_of_ledgers)
-"""Importing them enters their cases."""
+"""Modules whose import adds their cases to CASES."""
 SILENCE_S = 0.3
-"""How long nothing must come for "never answered"; questions asked behind it are answered in a
+"""Seconds without an answer that count as "never answered". Other requests are answered within a
 millisecond.
 """
 
@@ -67,8 +67,8 @@ def payload(answer: pb.Response) -> bytes:
 
 @dataclass(frozen=True)
 class Subject:
-    """A sandbox bookie, as the contract wants it; entries come over the wire, or are said to be
-    held.
+    """A sandbox bookie as the contract suite uses it. Entries come over the wire, or the bookie is
+    set to hold them.
     """
 
     implementation: str
@@ -80,7 +80,7 @@ class Subject:
 
     def hold(self, ledger_id: int, *runs: tuple[int, int]) -> None:
         if not self.over_the_wire:
-            # What the contract reads back is the body that the contract writes.
+            # The contract reads back the same bodies that it writes over the wire.
             self.bookie.hold(ledger_id, runs)
             for first, last in runs:
                 for entry_id in {first, last}:
@@ -113,11 +113,11 @@ def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_sandbox_bookie_keeps_the_contract_of_real_ones(case: Case, subject: Subject) -> None:
-    """What the contract expects of a real bookie is what the sandbox's does."""
+    """A sandbox bookie does what the contract expects of a real one."""
     assert case.expected_of(subject.storage) == case.observe(subject, case.ledger_id)
 
 
-def test_db_storage_never_answers_a_list_it_holds_and_everything_else() -> None:
+def test_db_storage_answers_everything_but_the_list_of_a_ledger_that_it_holds() -> None:
     """Like DbLedgerStorage: info, reads and ENOLEDGER are answered on the same connection, the list
     of a held ledger is not.
     """
@@ -171,7 +171,7 @@ def test_refusing_bookie_says_eua_to_everything() -> None:
 def test_ledger_in_trouble_answers_its_status_to_lists_and_reads(
     fault: LedgerFault, expected: str
 ) -> None:
-    """The fault is the ledger's: another one is answered as ever."""
+    """Only this ledger has the fault. Requests for another ledger are answered."""
     bookie = Bookie()
     for ledger_id in (7, 8):
         bookie.hold(ledger_id, [(0, 9)])
@@ -184,7 +184,7 @@ def test_ledger_in_trouble_answers_its_status_to_lists_and_reads(
 
 
 def test_one_ledger_can_stay_without_an_answer() -> None:
-    """Questions about it are never answered, those around it are."""
+    """Requests for this ledger are never answered. Requests for others are."""
     bookie = Bookie()
     bookie.hold(8, [(0, 9)])
     bookie.faults[7] = LedgerFault.NEVER_ANSWERED
@@ -197,7 +197,7 @@ def test_one_ledger_can_stay_without_an_answer() -> None:
 
 
 def test_last_entry_can_be_left_out_of_the_list_and_read() -> None:
-    """The listing defect on demand."""
+    """The defect of lists that lack their last entry can be set for a ledger."""
     bookie = Bookie()
     bookie.hold(7, [(0, 2), (4, 4)])
     bookie.faults[7] = LedgerFault.LAST_ENTRY_UNLISTED
@@ -207,7 +207,7 @@ def test_last_entry_can_be_left_out_of_the_list_and_read() -> None:
 
 
 def test_list_cut_short_announces_more_than_it_has() -> None:
-    """An availability that no decoder may take."""
+    """No decoder may accept this list."""
     bookie = Bookie()
     bookie.hold(7, [(0, 2)])
     bookie.faults[7] = LedgerFault.LIST_CUT_SHORT
@@ -227,8 +227,8 @@ def test_list_cut_short_announces_more_than_it_has() -> None:
 def test_bodies_made_on_demand_are_right_by_default(
     fault: LedgerFault | None, expected: BodyCheck
 ) -> None:
-    """An entry that was never stored reads back with its ids and digest, or wrong in the way that
-    was asked for.
+    """An entry that was never stored reads back with its ids and digest, or with the fault that was
+    set.
     """
     bookie = Bookie()
     bookie.hold(7, [(0, 10**9)])
@@ -241,8 +241,8 @@ def test_bodies_made_on_demand_are_right_by_default(
 
 @pytest.mark.parametrize("stored", ["not held", "made on demand", "sent by a client"])
 def test_one_entry_can_be_corrupt(stored: str) -> None:
-    """It is listed, and reads back with the right ids and a digest that does not match; those
-    around it are as they were.
+    """It is listed, and reads back with the right ids and a digest that does not match. The entries
+    around it are unchanged.
     """
     bookie = Bookie()
     bookie.hold(7, [(0, 3), (5, 9)] if stored == "not held" else [(0, 9)])
@@ -264,8 +264,8 @@ def test_one_entry_can_be_corrupt(stored: str) -> None:
 
 
 def test_list_can_be_periodic() -> None:
-    """BP-34's own form: a stripe of a billion entries in 24 bytes; as runs it is refused when it is
-    set up.
+    """A periodic group, as in BP-34, has 200 million entries in 24 bytes. A bookie that lists by
+    runs refuses to hold it.
     """
     stripe = SequenceGroup(2, 2 + 3 * 10**8, 2, 3)
     bookie = Bookie(Behaviour(list_form=ListForm.PERIODIC))
@@ -277,7 +277,7 @@ def test_list_can_be_periodic() -> None:
 
 
 def test_busy_bookie_turns_reads_away_and_recovers() -> None:
-    """ETOOMANYREQUESTS is the answer to as many reads as set; then it answers."""
+    """The first reads, as many as set, get ETOOMANYREQUESTS. Later reads are answered."""
     bookie = Bookie(Behaviour(busy_reads=2))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
@@ -286,8 +286,8 @@ def test_busy_bookie_turns_reads_away_and_recovers() -> None:
 
 
 def test_too_many_lists_at_once_close_the_connection() -> None:
-    """The read queue's overflow: with one list more than it takes, everything outstanding is
-    lost.
+    """With one list more than the read queue takes, the connection closes and every outstanding
+    request is lost.
     """
     bookie = Bookie(Behaviour(lists_outstanding_max=4))
     with listening(bookie) as listener:
@@ -301,7 +301,7 @@ def test_too_many_lists_at_once_close_the_connection() -> None:
 
 
 def test_connection_closed_amid_an_answer() -> None:
-    """Half a frame, then the end."""
+    """The client gets half a frame, then the connection ends."""
     bookie = Bookie(Behaviour(closes_mid_answer=True))
     with connected(bookie) as connection:
         connection.send(info_request(3, 1))
@@ -310,7 +310,7 @@ def test_connection_closed_amid_an_answer() -> None:
 
 
 def test_connection_can_be_closed_after_some_answers() -> None:
-    """So many answers, then the end."""
+    """The connection ends after the number of answers that was set."""
     with connected(Bookie(Behaviour(answers_per_connection_max=2))) as connection:
         connection.send(*[info_request(3, n) for n in range(5)])
         assert {connection.receive().header.txnId, connection.receive().header.txnId} <= set(
@@ -320,7 +320,9 @@ def test_connection_can_be_closed_after_some_answers() -> None:
 
 
 def test_silent_bookie_accepts_and_says_nothing() -> None:
-    """The connection stays, and no question is answered until it is unpaused."""
+    """The connection stays open, and no request is answered. Once the fault is healed, requests are
+    answered.
+    """
     bookie = Bookie(Behaviour(silent=True))
     with connected(bookie) as connection:
         connection.send(info_request(3, 1))
@@ -342,8 +344,8 @@ def test_questions_that_come_together_are_answered_in_another_order() -> None:
 
 
 def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
-    """Stopped: connections end, none is accepted, and nobody else gets its port. Started again: the
-    same port and memory.
+    """A stopped listener ends its connections, accepts none, and keeps its port from others.
+    Started again, it has the same port and ledgers.
     """
     bookie = Bookie()
     bookie.hold(7, [(0, 9)])
@@ -368,7 +370,7 @@ def test_stopped_listener_resets_and_comes_back_on_its_port() -> None:
 
 
 def test_wiped_and_forgotten_ledgers_leave_no_trace() -> None:
-    """A forgotten ledger is ENOLEDGER, a wiped bookie holds nothing, also none of what was
+    """A forgotten ledger is ENOLEDGER. A wiped bookie holds no ledger, and no entry that a client
     stored.
     """
     bookie = Bookie()
@@ -393,7 +395,7 @@ def test_wiped_and_forgotten_ledgers_leave_no_trace() -> None:
 
 
 def test_read_only_bookie_takes_no_entries() -> None:
-    """EREADONLY to a write, reads as ever."""
+    """A write gets EREADONLY, and reads are answered."""
     bookie = Bookie(Behaviour(read_only=True))
     bookie.hold(7, [(0, 9)])
     with connected(bookie) as connection:
@@ -407,8 +409,8 @@ def test_read_only_bookie_takes_no_entries() -> None:
 
 
 def test_bookie_remembers_what_it_was_asked() -> None:
-    """Operations and lists per ledger are counted, and who was fenced: what a test wants to know of
-    a client.
+    """It counts operations and lists by ledger, and remembers which ledgers were fenced. Tests of
+    clients use this.
     """
     bookie = Bookie()
     bookie.hold(7, [(0, 9)])
@@ -427,7 +429,7 @@ def test_bookie_remembers_what_it_was_asked() -> None:
 
 
 def test_large_lists_wait_until_the_client_reads() -> None:
-    """A client that asks much and reads late gets every answer whole."""
+    """A client that sends many requests and reads late gets every answer whole."""
     bookie = Bookie()
     bookie.hold(7, [(entry_id, entry_id) for entry_id in range(0, 60_000, 2)])
     with connected(bookie) as connection:

@@ -1,5 +1,5 @@
-"""The embedded cluster: ZooKeeper has what BookKeeper would have written, and bookies hold what was
-said.
+"""The embedded cluster: ZooKeeper has what BookKeeper would have written, and bookies hold what a
+test sets.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from auditor.zookeeper.metadata_store import open_store
 def test_cluster_is_initialised_as_bookkeeper_does(
     cluster: SandboxCluster, zk: KazooClient
 ) -> None:
-    """LAYOUT, INSTANCEID, available with its readonly child, a cookie for each bookie."""
+    """There are LAYOUT, INSTANCEID, available with its readonly child, and a cookie for each
+    bookie.
+    """
     assert layout.decode(zk.get("/ledgers/LAYOUT")[0]) is LedgerLayout.HIERARCHICAL
     assert zk.get("/ledgers/INSTANCEID")[0] == cluster.instance_id.encode()
     assert {*cluster.bookie_ids, "readonly"} == set(zk.get_children("/ledgers/available"))
@@ -46,7 +48,7 @@ def test_cluster_is_initialised_as_bookkeeper_does(
 def test_registrations_are_ephemeral_and_lead_to_the_bookie(
     cluster: SandboxCluster, zk: KazooClient
 ) -> None:
-    """The znode's owner is a session, its bytes are the address at which the bookie answers."""
+    """The znode's owner is a session. Its bytes are the address at which the bookie answers."""
     for bookie_id in cluster.bookie_ids:
         data, stat = zk.get(f"/ledgers/available/{bookie_id}")
         assert stat.ephemeralOwner != 0
@@ -55,13 +57,13 @@ def test_registrations_are_ephemeral_and_lead_to_the_bookie(
 
 
 def test_uri_is_bookkeepers_own(cluster: SandboxCluster) -> None:
-    """The metadata service URI is read back to this server and this root."""
+    """The metadata service URI parses to this server and this root."""
     parsed = service_uri.parse(cluster.metadata_service_uri)
     assert ((cluster.zookeeper_hosts,), ("/ledgers",)) == (parsed.hosts, parsed.roots)
 
 
 def test_marks_lie_at_the_path_of_their_ledger(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """A mark names its missing replicas by id and carries the ctime it was given; unmarking leaves
+    """A mark names its missing replicas by id and has the ctime that it was given. Unmarking leaves
     nothing.
     """
     path = "/ledgers/underreplication/ledgers/0000/0000/075b/cd15/urL0123456789"
@@ -79,8 +81,8 @@ def test_marks_lie_at_the_path_of_their_ledger(cluster: SandboxCluster, zk: Kazo
 def test_a_lock_is_a_workers_and_ends_with_its_session(
     cluster: SandboxCluster, zk: KazooClient
 ) -> None:
-    """Ephemeral, by the ledger's decimal id, with the worker's host name in it; taken over and
-    given back.
+    """The lock is an ephemeral znode with the ledger's decimal id and the worker's host name.
+    Another worker can take it over, and it can be released.
     """
     path = "/ledgers/underreplication/locks/urL0123456789"
     for holder in ("worker-1.example", "worker-2.example"):
@@ -93,7 +95,9 @@ def test_a_lock_is_a_workers_and_ends_with_its_session(
 
 
 def test_one_bookie_is_the_elected_auditor(cluster: SandboxCluster) -> None:
-    """The last one elected, by its id; nobody before the first and after the last."""
+    """It is the last bookie that was elected. There is none before the first election, or once none
+    is elected.
+    """
     with open_store(service_uri.parse(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
         elected = [store.elected_auditor()]
         for bookie in ("b2", "b1", None):
@@ -103,7 +107,7 @@ def test_one_bookie_is_the_elected_auditor(cluster: SandboxCluster) -> None:
 
 
 def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """`disable` is there or not, the delay is decimal seconds."""
+    """`disable` is there or not. The delay is in decimal seconds."""
     cluster.disable_replication()
     assert zk.exists("/ledgers/underreplication/disable")
     cluster.enable_replication()
@@ -115,8 +119,8 @@ def test_recovery_settings_are_bookkeepers_znodes(cluster: SandboxCluster, zk: K
 
 
 def test_bookie_can_be_readonly_silent_or_lost(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """Read-only moves the registration; a stopped bookie keeps it, unheard; a lost one has neither
-    it nor a cookie.
+    """A read-only bookie is registered under readonly. A stopped bookie stays registered and
+    accepts no connection. A lost bookie has neither registration nor cookie.
     """
     bookie_id = cluster.id_of("b4")
     cluster.readonly("b4")
@@ -140,7 +144,7 @@ def test_bookie_can_be_readonly_silent_or_lost(cluster: SandboxCluster, zk: Kazo
 
 
 def test_connections_can_be_reset_under_a_client(cluster: SandboxCluster) -> None:
-    """Open connections end, new ones are accepted."""
+    """Open connections end, and new ones are accepted."""
     with RawBookie(*cluster.address("b1")) as connection:
         connection.ask(list_request(50, 1))
         cluster.reset_connections("b1")
@@ -149,8 +153,8 @@ def test_connections_can_be_reset_under_a_client(cluster: SandboxCluster) -> Non
 
 
 def test_named_bookies_are_found_through_their_registration_alone(tmp_path: Path) -> None:
-    """Ids b1 and b2, other root, layout, storages and form of lists: each is what it was asked to
-    be.
+    """The ids are b1 and b2. Root, layout, storages and the form of lists are those that were asked
+    for.
     """
     storages = [Storage.SORTED, Storage.DB]
     shape = {
@@ -217,8 +221,8 @@ def test_nothing_outlives_the_process(tmp_path: Path) -> None:
 
 
 def test_stopped_cluster_leaves_no_process_and_no_port(tmp_path: Path) -> None:
-    """After the context ends, ZooKeeper is gone and the bookies' ports are free; stopping again
-    does no harm.
+    """After the context ends, ZooKeeper is gone and nobody listens at the bookies' ports. Stopping
+    again does no harm.
     """
     with SandboxCluster(tmp_path, bookies=1) as cluster:
         pid, address = cluster._zookeeper.pid, cluster.address("b1")

@@ -1,4 +1,4 @@
-"""What a bookie of the sandbox holds: said in any way, it is the same entries."""
+"""The entries that a sandbox bookie holds: runs, groups and stored entries are one set."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STRIPE = SequenceGroup(1, 10, 2, 3)
 
 
 def listed(payload: bytes) -> set[int]:
-    """The entries that a payload lists."""
+    """Return the entries that a payload lists."""
     return {
         start + k
         for group in groups_of(payload[64:])
@@ -29,7 +29,7 @@ def listed(payload: bytes) -> set[int]:
 
 def test_all_three_ways_of_holding_are_one() -> None:
     """Membership, the highest entry and both lists agree with the plain set of entries, however it
-    was said.
+    was given.
     """
     for seed in range(200):
         source = random.Random(seed)
@@ -58,7 +58,7 @@ def test_all_three_ways_of_holding_are_one() -> None:
 
 
 def test_runs_are_listed_as_real_bookies_do() -> None:
-    """A stripe comes as one group a run with period 0, never as a periodic group."""
+    """A stripe is listed as one group for each run, with period 0, never as a periodic group."""
     expected = entry_availability.encode_runs([1, 2, 4, 5, 7, 8, 10, 11])
     assert expected == Holding([STRIPE]).listed_as_runs()
     assert len(expected) == 64 + 24 * 4
@@ -75,9 +75,9 @@ def test_stripe_of_a_billion_entries_is_listed_and_read_at_once() -> None:
         holding.listed_as_runs()
 
 
-def test_run_that_no_group_can_say_is_refused_as_a_run() -> None:
-    """A group's size is an int32: 2**31 - 1 entries are listed, one more is only as periodic
-    groups.
+def test_run_that_is_too_long_for_a_group_is_refused_as_a_run() -> None:
+    """A group's size is an int32. A run of 2**31 - 1 entries is listed. A run with one entry more
+    is listed only as periodic groups.
     """
     assert groups_of(Holding([(0, 2**31 - 2)]).listed_as_runs()[64:]) == (
         SequenceGroup(0, 0, 2**31 - 1, 0),
@@ -88,7 +88,7 @@ def test_run_that_no_group_can_say_is_refused_as_a_run() -> None:
 
 
 def test_what_was_stored_is_what_is_read() -> None:
-    """Stored bytes win over made ones."""
+    """Stored bytes are read, not bytes made on demand."""
     holding = Holding([(0, 9)])
     holding.store(4, b"as sent")
     assert holding.body(7, 4) == b"as sent"

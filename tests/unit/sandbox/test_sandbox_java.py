@@ -1,4 +1,4 @@
-"""Which Java is taken."""
+"""Which Java the auditor uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ END
 
 
 def fake_java(home: Path, version: str, *, vector: bool = True) -> Path:
-    """A program that describes itself as Java `version`."""
+    """Write a program that describes itself as Java `version`, and return its path."""
     major = version.split(".")[0]
     modules = f"jdk.incubator.vector@{version}" if vector else f"java.base@{version}"
     return executable(
@@ -55,8 +55,8 @@ def test_java_home_comes_before_path(tmp_path: Path) -> None:
     assert JavaHome(tmp_path / "home", "JAVA_HOME", "21.0.2") == found
 
 
-def test_java_that_is_too_old_is_passed_over_and_said(tmp_path: Path) -> None:
-    """A Java older than 17 is not taken, and the one taken says why."""
+def test_java_that_is_too_old_is_passed_over_and_named(tmp_path: Path) -> None:
+    """A Java older than 17 is not used. The result has the reason."""
     fake_java(tmp_path / "old", "11.0.20")
     fake_java(tmp_path / "new", "17.0.1")
     path = f"{tmp_path / 'new' / 'bin'}:/usr/bin:/bin"
@@ -76,7 +76,7 @@ def test_path_java_is_resolved_to_its_home(tmp_path: Path) -> None:
 
 
 def test_program_that_is_no_java_is_passed_over(tmp_path: Path) -> None:
-    """A Java that fails to describe itself is not used; the error has its output."""
+    """A Java that fails to describe itself is not used. The result has its output."""
     executable(
         tmp_path / "odd" / "bin" / "java",
         "#!/bin/sh\necho Unrecognized option: --list-modules >&2\nexit 1\n",

@@ -1,4 +1,4 @@
-"""Stories in one line."""
+"""The notation of ledgers and of runs of entries, in one line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def entries(runs: list[tuple[int, int]]) -> set[int]:
     return {entry_id for first, last in runs for entry_id in range(first, last + 1)}
 
 
-def test_line_tells_a_ledger() -> None:
-    """Quorums, segments, state and last entry are read from one line; a name is replaced by its id
-    where it has one.
+def test_one_line_describes_a_ledger() -> None:
+    """Quorums, segments, state and last entry are read from one line. A name that has an id is
+    replaced by it.
     """
     expected = LedgerMetadata(
         format_version=3,
@@ -48,8 +48,8 @@ def test_line_tells_a_ledger() -> None:
     ],
 )
 def test_states_are_words(text: str, state: LedgerState, last: int | None) -> None:
-    """A ledger that is not closed has -1 as its last entry, as Java writes it; closed without a
-    number has none.
+    """A ledger that is not closed has -1 as its last entry, as Java writes it. `closed` without a
+    number gives no last entry.
     """
     assert (state, last, 2) == (
         ledger(text).state,
@@ -59,7 +59,7 @@ def test_states_are_words(text: str, state: LedgerState, last: int | None) -> No
 
 
 def test_format_and_digest_are_words() -> None:
-    """v2 and hmac are written; version 1 has no digest."""
+    """`v2` is the format and `hmac` the digest. Version 1 has no digest."""
     metadata = ledger("e1 w1 0:[b1] closed 3 v2 hmac")
     assert (metadata.format_version, metadata.digest_type) == (2, DigestType.HMAC)
     assert ledger("e1 w1 0:[b1] closed 3 v1").digest_type is None
@@ -69,8 +69,8 @@ def test_format_and_digest_are_words() -> None:
     "text",
     ["e2 0:[b1 b2] open", "e2 w2 0:[b1 b2] ajar", "e2 w2 0:[b1 b2", "e2 w2x 0:[b1 b2]", "e2,w2"],
 )
-def test_what_is_no_notation_is_refused(text: str) -> None:
-    """A slip of the pen is an error, never another ledger."""
+def test_what_is_not_notation_is_refused(text: str) -> None:
+    """A mistake in writing is an error, never another ledger."""
     with pytest.raises(ValueError, match=r"not a part of a ledger|needs"):
         ledger(text)
 
@@ -85,8 +85,8 @@ def test_runs_are_inclusive() -> None:
 
 
 def test_placement_is_round_robin_by_absolute_entry_id() -> None:
-    """Entry by entry: e is on the bookies at positions e to e+W-1 modulo E of its segment, for
-    random shapes.
+    """Entry e is on the bookies at positions e to e+W-1, modulo E, of its segment. Random shapes
+    are checked entry by entry.
     """
     for seed in range(300):
         source = random.Random(seed)
@@ -107,8 +107,8 @@ def test_placement_is_round_robin_by_absolute_entry_id() -> None:
 
 
 def test_real_placement_after_a_change_in_place() -> None:
-    """The entries a real cluster put on A, B, C and, from entry 10 in B's place, D; 20 entries,
-    E=3, W=2.
+    """These are the entries that a real cluster put on A, B, C and, from entry 10 in B's place, D.
+    There are 20 entries, with E=3 and W=2.
     """
     held = placement(ledger("e3 w2 0:[A B C] 10:[A D C] closed 19"))
     assert held["A"] == [(0, 0), *((first, first + 1) for first in range(2, 18, 3))]
@@ -123,21 +123,23 @@ def test_duplicate_bookie_holds_each_entry_once() -> None:
 
 
 def test_open_ledger_has_what_was_written() -> None:
-    """Without an end only closed segments are placed; `written` says how far the last one goes."""
+    """Without an end, only entries before the last segment are placed. `written` is the end of the
+    last segment.
+    """
     metadata = ledger("e2 w2 0:[b1 b2] 10:[b1 b3] open")
     assert placement(metadata) == {"b1": [(0, 9)], "b2": [(0, 9)], "b3": []}
     assert placement(metadata, written=12)["b3"] == [(10, 12)]
 
 
 def test_stripe_too_long_for_windows_is_refused() -> None:
-    """Billions of runs are refused, a billion entries in one run are not."""
+    """Billions of runs are refused. Billions of entries in one run are not."""
     with pytest.raises(ValueError, match="sequence groups"):
         placement(ledger("e3 w2 0:[b1 b2 b3] closed 4000000000"))
     assert placement(ledger("e2 w2 0:[b1 b2] closed 4000000000"))["b1"] == [(0, 4_000_000_000)]
 
 
 def test_without_takes_away_exactly_what_is_lost() -> None:
-    """Set difference, run by run."""
+    """It is the set difference, computed by runs."""
     for seed in range(200):
         source = random.Random(seed)
         some = [

@@ -1,4 +1,4 @@
-"""The stories of the demo are what they say: one fact is wrong, and the twin has it right."""
+"""In each story of the demo one fact is wrong, and its twin has that fact right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from auditor.wire.layout import LedgerLayout
 
 
 class Demo:
-    """The demo's cluster as ZooKeeper and the bookies show it, asked by other code than the
+    """The demo's cluster as ZooKeeper and the bookies show it, read by other code than the
     auditor's.
     """
 
@@ -62,8 +62,8 @@ class Demo:
         }
 
     def copies(self, ledger_id: LedgerId, last: int | None = None) -> dict[int, int]:
-        """Entry by entry: on how many distinct bookies of its write set it is. Bookies that are
-        away hold nothing.
+        """Return for each entry on how many distinct bookies of its write set it is. Bookies that
+        are away hold nothing.
         """
         metadata = self.metadata(ledger_id)
         names = {name for segment in metadata.segments for name in segment.ensemble}
@@ -98,9 +98,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
             zk.close()
 
 
-def test_every_kind_of_the_catalogue_is_reported(demo: Demo) -> None:
-    """One story a kind, on what the catalogue says the kind is on, in its order, with those on the
-    cluster last.
+def test_every_kind_of_the_catalogue_has_a_story(demo: Demo) -> None:
+    """Each kind has one story and a twin, on a bookie or on a ledger as the catalogue says. Two
+    kinds need more than a cluster.
     """
     without_story = {
         Kind.LEDGER_POPULATION_DROPPED: "takes two runs",
@@ -116,7 +116,7 @@ def test_every_kind_of_the_catalogue_is_reported(demo: Demo) -> None:
 
 
 def test_kind_without_a_story_is_named(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind that joins the catalogue and has no story stops the seeding, by name."""
+    """Seeding fails with the name of the kind."""
     monkeypatch.delitem(seeding.STORY_WRITERS, Kind.ENTRY_BELOW_ACK_QUORUM)
     with pytest.raises(AssertionError, match="ENTRY_BELOW_ACK_QUORUM"):
         seeding.seed_stories(demo.cluster)
@@ -150,8 +150,8 @@ def test_twins_of_ledgers_are_sound(demo: Demo, kind: Kind) -> None:
     ],
 )
 def test_stories_lack_the_copies_they_say(demo: Demo, kind: Kind, copies: dict[int, int]) -> None:
-    """Exactly the entries of the story are short of copies, by exactly so many; the rest of its
-    metadata is the twin's.
+    """Exactly the entries of the story lack copies, exactly as many as given. Except for placement,
+    its metadata is the twin's.
     """
     story = demo.stories[kind]
     metadata, twin = demo.metadata(story.ledger_or_bookie), demo.metadata(story.twin)
@@ -196,7 +196,7 @@ def test_old_mark_is_old_by_its_field_alone(demo: Demo) -> None:
 
 
 def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
-    """Both registered; nobody listens at the one."""
+    """Both are registered, and only the twin listens."""
     story = demo.stories[Kind.BOOKIE_SILENT_YET_REGISTERED]
     bookie_ids = story.ledger_or_bookie, story.twin
     for bookie_id, listens, ledger_id in zip(
@@ -207,8 +207,8 @@ def test_silent_bookie_is_registered_and_its_twin_listens(demo: Demo) -> None:
 
 
 def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
-    """Neither is registered, has a cookie or listens; the ledger of the one is unmarked, closed and
-    not empty.
+    """Neither is registered, has a cookie or listens. The ledgers of both are closed and not empty,
+    and only the twin's is marked.
     """
     story = demo.stories[Kind.BOOKIE_LOST_UNNOTICED]
     bookie_ids = story.ledger_or_bookie, story.twin
@@ -228,15 +228,15 @@ def test_lost_bookies_differ_in_the_mark_alone(demo: Demo) -> None:
 
 
 def test_a_stranded_entry_is_on_a_bookie_that_its_ledger_does_not_name(demo: Demo) -> None:
-    """b4 holds it; of the twin it holds nothing."""
+    """b4 holds the entry, and holds nothing of the twin."""
     story = demo.stories[Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE]
     assert "b4" not in demo.metadata(story.ledger_or_bookie).segments[0].ensemble
     assert ({42}, set()) == (demo.held("b4", story.ledger_or_bookie), demo.held("b4", story.twin))
 
 
 def test_entries_beyond_the_end_are_on_their_whole_write_sets(demo: Demo) -> None:
-    """The ledger and its twin hold the same entries; the metadata of one ends before the last of
-    them.
+    """The ledger and its twin have the same entries on bookies. The metadata of one ends before the
+    last of them.
     """
     story = demo.stories[Kind.ENTRIES_BEYOND_END]
     assert [49, 59] == [demo.metadata(one).last_entry_id for one in story.ledger_ids]
@@ -252,7 +252,7 @@ def test_an_unrecoverable_ledger_and_its_twin_are_both_marked(demo: Demo) -> Non
 
 
 def test_stuck_ledgers_differ_in_when_they_were_made(demo: Demo) -> None:
-    """Both open; the one for sixty days by its own metadata."""
+    """Both are open. By its own metadata, one of them is sixty days older."""
     story = demo.stories[Kind.LEDGER_STUCK]
     old, new = demo.metadata(story.ledger_or_bookie), demo.metadata(story.twin)
     assert (LedgerState.OPEN, LedgerState.OPEN) == (old.state, new.state)
@@ -262,7 +262,7 @@ def test_stuck_ledgers_differ_in_when_they_were_made(demo: Demo) -> None:
 def test_a_corrupt_copy_is_sent_with_the_wrong_digest_and_its_twin_with_the_right_one(
     demo: Demo,
 ) -> None:
-    """Read over the wire on the bookie that cannot list."""
+    """Both are read over the wire from the bookie that cannot list."""
     story = demo.stories[Kind.ENTRY_CORRUPT]
     checks = []
     for ledger_id in (story.ledger_or_bookie, story.twin):
@@ -273,7 +273,7 @@ def test_a_corrupt_copy_is_sent_with_the_wrong_digest_and_its_twin_with_the_righ
 
 
 def test_the_bookie_without_content_answers_and_has_nothing_of_its_ledgers(demo: Demo) -> None:
-    """Its twin lacks one ledger of as many."""
+    """Its twin lacks one of the same number of ledgers."""
     story = demo.stories[Kind.BOOKIE_LOST_CONTENT]
     half = len(story.ledger_ids) // 2
     held = [
@@ -284,7 +284,9 @@ def test_the_bookie_without_content_answers_and_has_nothing_of_its_ledgers(demo:
 
 
 def test_the_failing_bookie_answers_every_question_with_an_error_status(demo: Demo) -> None:
-    """Registered and listening; lists and reads. Its twin does so about one ledger of as many."""
+    """It is registered, and answers lists and reads with EIO. Its twin does that for one of the
+    same number of ledgers.
+    """
     story = demo.stories[Kind.BOOKIE_FAILING_REQUESTS]
     half = len(story.ledger_ids) // 2
     said = []
@@ -298,7 +300,9 @@ def test_the_failing_bookie_answers_every_question_with_an_error_status(demo: De
 
 
 def test_malformed_metadata_is_closed_without_an_end(demo: Demo) -> None:
-    """The bytes decode and contradict themselves; every entry is there all the same."""
+    """The metadata can be decoded and contradicts itself. Every entry has its copies all the
+    same.
+    """
     story = demo.stories[Kind.METADATA_MALFORMED]
     metadata = demo.metadata(story.ledger_or_bookie)
     assert (metadata.state, metadata.last_entry_id) == (LedgerState.CLOSED, None)
@@ -324,7 +328,9 @@ def test_exempt_ledgers_are_there_for_each_reason(demo: Demo) -> None:
 
 
 def test_sound_ledgers_are_sound(demo: Demo) -> None:
-    """A ledger of each size and shape, entry by entry; none names a bookie that is away."""
+    """Each ledger of up to 1,500 entries has every copy, and no ledger names a bookie that is
+    away.
+    """
     for ledger_id, text in sound_ledgers(seeding.SOUND_LEDGERS):
         metadata = demo.metadata(ledger_id)
         assert {b for s in metadata.segments for b in s.ensemble} <= {
@@ -339,8 +345,8 @@ def test_sound_ledgers_are_sound(demo: Demo) -> None:
 
 
 def test_sound_ledgers_are_varied() -> None:
-    """Every shape with E up to 5, one to three segments, all formats, ids on both sides of 2**31 -
-    1; the same every time.
+    """They have every ensemble size up to 5, one to three segments, all formats, and ids on both
+    sides of 2**31 - 1. They are the same every time.
     """
     ledgers = dict(sound_ledgers(200))
     assert dict(sound_ledgers(200)) == ledgers

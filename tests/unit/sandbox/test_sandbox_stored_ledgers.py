@@ -21,7 +21,7 @@ from auditor.wire.entry_availability import encode_runs
 def test_ledgers_are_written_in_every_format(
     cluster: SandboxCluster, zk: KazooClient, version: int
 ) -> None:
-    """What is written under the ledger's own path decodes to the metadata that was given."""
+    """The bytes at the ledger's path decode to the metadata that was given."""
     metadata = cluster.ledger(
         "e3 w2 0:[b1 b2 b3] 10:[b1 b4 b3] closed 29" + (" v1" if version == 1 else "")
     )
@@ -49,7 +49,9 @@ def test_many_ledgers_are_created_on_both_sides_of_the_id_limit(
 def test_deleted_ledger_takes_its_empty_parents_along(
     cluster: SandboxCluster, zk: KazooClient
 ) -> None:
-    """Parents that are left empty go, others stay; the same id can be written again."""
+    """Parents that are left empty are deleted, and others stay. The same id can be written
+    again.
+    """
     metadata = cluster.ledger("e1 w1 0:[b1] closed 0")
     cluster.add_ledgers({123456789: metadata, 123450000: metadata})
     cluster.delete_ledger(123456789)
@@ -61,8 +63,8 @@ def test_deleted_ledger_takes_its_empty_parents_along(
 
 
 def test_placed_ledger_is_held_but_for_what_is_lost(cluster: SandboxCluster) -> None:
-    """Each bookie lists its windows without the entries that the story takes away; those that are
-    held read back sound.
+    """Each bookie lists its share of the ledger without the lost entries. An entry that it holds
+    reads back with the right digest.
     """
     metadata = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 8")
     cluster.place(40, metadata, lose={"b2": "3-4"})
@@ -89,7 +91,7 @@ def test_password_and_digest_of_the_ledger_make_its_entries(
 
 
 def test_raw_bytes_are_written_to_the_given_path(cluster: SandboxCluster, zk: KazooClient) -> None:
-    """At a path or as a ledger's metadata, new or in place of what is there."""
+    """Bytes are written to a path or as the metadata of a ledger, and replace what is there."""
     cluster.set_raw("/ledgers/00/0000/odd", b"stray")
     cluster.set_raw(42, b"no metadata")
     cluster.set_raw(42, b"none at all")
@@ -118,7 +120,7 @@ def test_faults_are_one_ledgers_on_one_bookie(cluster: SandboxCluster) -> None:
 def test_a_corrupt_entry_has_the_digest_of_its_ledger(
     cluster: SandboxCluster, digest: DigestType
 ) -> None:
-    """Every digest but DUMMY tells it from the others."""
+    """Every digest but DUMMY distinguishes it from the others."""
     ledger_id = 60 + digest
     metadata = replace(cluster.ledger("e1 w1 0:[b1] closed 3"), digest_type=digest)
     cluster.place(ledger_id, metadata, password=b"pw")

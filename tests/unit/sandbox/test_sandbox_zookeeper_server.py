@@ -28,8 +28,8 @@ sys.stdin.read()
 
 
 def test_started_server_accepts_sessions_and_keeps_data(tmp_path: Path) -> None:
-    """Once start returns, a session is had and what is written is read back; stop ends the
-    process.
+    """Once it is started, a session can be opened, and what is written can be read back. Stopping
+    ends the process.
     """
     with EmbeddedZooKeeper(tmp_path / "zk") as server:
         client = KazooClient(server.connect_string)
@@ -69,7 +69,7 @@ def test_server_dies_with_its_parent(tmp_path: Path, end: signal.Signals) -> Non
 
 
 def test_java_that_ends_at_once_is_reported_with_its_words(tmp_path: Path) -> None:
-    """A server that cannot start is an error that quotes what it said."""
+    """The error of a server that cannot start quotes its output."""
     java = tmp_path / "java" / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text("#!/bin/sh\necho no heap for you >&2\nexit 1\n")
@@ -83,8 +83,8 @@ def test_java_that_ends_at_once_is_reported_with_its_words(tmp_path: Path) -> No
 def test_jars_of_spark_home_serve_where_pyspark_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without PySpark's jars those of SPARK_HOME are taken, only the ones needed; without either
-    the error says so.
+    """Without PySpark's jars, the jars of ZooKeeper in SPARK_HOME are used. Without either, the
+    error names SPARK_HOME.
     """
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.delenv("SPARK_HOME", raising=False)

@@ -80,6 +80,7 @@ def test_the_same_finding_is_no_difference() -> None:
         ({"copies": replace(COPIES, confirmed=0)}, ["copies of the worst entry"]),
         ({"facts": replace(FACTS, worst_entry=4)}, ["worst entry"]),
         ({"facts": replace(FACTS, write_set=("b2", "b3"))}, ["write set"]),
+        ({"facts": replace(FACTS, at_tail=True)}, ["at tail"]),
         ({"facts": EXAMPLES[MarkFacts]}, ["facts"]),
         ({"entries": Entries(((3, 4), (8, 8)), 4)}, ["entries"]),
         ({"entries": Entries(((3, 5), (8, 8)), 5)}, ["entries in all"]),
@@ -252,6 +253,46 @@ def test_behind_the_last_range_that_is_reported_nothing_is_compared() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("seen", "wanted"),
+    [
+        ([(10, 20), (30, 30), (40, 44), (48, 50)], []),
+        ([(10, 20), (30, 30), (40, 44), (48, 49)], ["entries"]),
+        ([(10, 20), (30, 30), (40, 44)], ["entries"]),
+        ([(10, 20), (40, 44), (48, 50)], ["entries"]),
+    ],
+)
+def test_what_was_looked_at_is_compared_place_by_place(
+    seen: list[tuple[int, int]], wanted: list[str]
+) -> None:
+    """One range reaches over three of the places that were looked at, and another lies in the last
+    of them.
+    """
+    second = part(0, 10_000, *seen)
+    stretch = second.blocks[0].stretch
+    blocks = tuple(Block(stretch, low, high) for low, high in ((10, 20), (30, 30), (40, 50)))
+    assert [f"{KIND.value}, {one}" for one in wanted] == respects(
+        claims((3, 44), (48, 60)), replace(second, blocks=blocks)
+    )
+
+
+def test_nothing_is_compared_in_places_behind_the_last_range_that_is_reported() -> None:
+    """Whatever the second checker finds in the last place lies behind the ranges that go into a
+    finding.
+    """
+    every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX))
+    end = every[-1][1]
+    first = verdict(replace(FINDING, entries=every, entries_total=999, missing_on=()))
+    second = part(0, end, *every, (end + 2, end + 30))
+    stretch = second.blocks[0].stretch
+    for low in (end, end + 2, end + 10):
+        blocks = (Block(stretch, 0, end - 1), Block(stretch, low, end + 20))
+        assert () == agree(first, replace(second, blocks=blocks))
+    shorter = part(0, end, *every[:-1], (end - 1, end - 1))
+    blocks = (Block(stretch, 0, end - 1), Block(stretch, end, end + 20))
+    assert [f"{KIND.value}, entries"] == respects(first, replace(shorter, blocks=blocks))
+
+
 def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_reported() -> None:
     """The total must be the sum of the ranges, whatever the second checker looked at."""
     wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
@@ -327,6 +368,33 @@ def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
     assert ["standing", "findings"] == respects(
         placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset())
     )
+
+
+def test_of_an_ensemble_the_first_checkers_word_on_write_sets_left_open_is_taken() -> None:
+    """The second checker has tried all but one write set, and found none at fault."""
+    facts = EXAMPLES[PlacementFacts]
+    assert isinstance(facts, PlacementFacts)
+    (shown,) = facts.shown
+    failed = finding_of(Kind.PLACEMENT_FAILED, segment=SEGMENT)
+    tried = CrossCheckFinding(
+        Kind.PLACEMENT_FAILED, replace(facts, deciding=0, shown=()), SEGMENT,
+        left_open=frozenset({shown.position}),
+    )  # fmt: skip
+    for left_open, wanted in (
+        (tried.left_open, []),
+        (frozenset(), ["write sets that decide", "write sets at fault"]),
+    ):
+        second = Opinion(Standing.VIOLATED, findings=(replace(tried, left_open=left_open),))
+        assert [f"PLACEMENT_FAILED, {one}" for one in wanted] == respects(verdict(failed), second)
+
+
+def test_its_word_on_entries_beyond_the_end_is_taken_where_the_end_was_left_open() -> None:
+    """It is not taken where the end was counted, nor is its word on anything else."""
+    beyond = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.ENTRIES_BEYOND_END),))
+    open_end = Opinion(Standing.SOUND, end_is_open=True)
+    assert () == agree(beyond, open_end)
+    assert ["findings"] == respects(beyond, OPEN)
+    assert ["standing", "findings"] == respects(verdict(FINDING), open_end)
 
 
 def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:

@@ -82,6 +82,13 @@ def test_points_are_drawn_of_the_ledger_not_of_each_segment() -> None:
         assert 2 * segments + max(segments, DRAWN_POINTS) == len(chosen)
 
 
+def test_segments_that_are_looked_at_whole_draw_no_points() -> None:
+    """The one long segment after three short ones has DRAWN_POINTS to itself."""
+    text = "e3 w2 a2 0:[b1 b2 b3] 1000:[b4 b2 b3] 2000:[b1 b2 b3] 3000:[b4 b2 b3]"
+    chosen, _ = blocks(LEDGER, stretches(ledger(f"{text} closed {LAST}")), {}, (), TERMS)
+    assert 3 + 2 + DRAWN_POINTS == len(chosen)
+
+
 def test_of_another_ledger_other_entries_are_looked_at() -> None:
     """One run looks at different places in different ledgers."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5)

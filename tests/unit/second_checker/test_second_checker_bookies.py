@@ -180,7 +180,8 @@ def test_a_ledger_counts_as_answered_by_its_last_list_or_by_any_read() -> None:
         Word(2, 2, "no_such_ledger"),
         Word(3, 1, "held"),
     ]
-    reads = [Word(3, 1, "present"), Word(4, 1, "no_entry"), Word(5, 1, "refused")]
+    refused = [Word(ledger_id, 1, "refused") for ledger_id in (5, 6)]
+    reads = [Word(3, 1, "present"), Word(4, 1, "no_entry"), *refused]
     assert (2, 3) == (ledgers_answered(lists, []), ledgers_answered(lists, reads))
 
 

@@ -58,11 +58,31 @@ def test_a_difference_on_what_is_unknown_withholds_nothing() -> None:
     assert f"{differ} (x)" == on_ledger._replace(ledger_id=None).sentence
 
 
-def test_what_the_first_overlooked_is_sorted_by_kind_and_bookie() -> None:
-    """The order in which the second checker found it does not matter."""
-    subjects = [(SILENT, "b2"), (Kind.BOOKIE_LOST_CONTENT, "b3"), (SILENT, "b1")]
+def test_findings_on_ledgers_are_compared_ledger_by_ledger() -> None:
+    """The one that differs is withheld; its sentence names the ledger."""
+    missing = Kind.REFERENCED_LEDGER_MISSING
+    one, other = (Finding(missing, FACTS, ledger_id=number, bookie_id="b1") for number in (7, 8))
+    found, (differ,) = agree_on(
+        [one, other], {(missing, 7): replace(FACTS, looks=3), (missing, 8): FACTS}
+    )
+    assert [other] == found
+    assert Difference(missing, None, "looks: the first says 2, the second 3", 7) == differ
+    assert differ.sentence.startswith(f"{missing.value} on ledger 7 is withheld: ")
+
+
+def test_what_the_first_overlooked_is_sorted_by_kind_and_subject() -> None:
+    """The order in which the second checker found it does not matter, nor what it is about."""
+    lost = Kind.BOOKIE_LOST_CONTENT
+    subjects = [(SILENT, "b2"), (SILENT, None), (lost, "b3"), (SILENT, 7), (SILENT, "b1")]
     _, differ = agree_on([], dict.fromkeys(subjects, FACTS))
-    assert sorted(subjects) == [(one.kind, one.bookie_id) for one in differ]
+    overlooked = "the second checker finds it, the first does not"
+    assert [
+        Difference(lost, "b3", overlooked),
+        Difference(SILENT, None, overlooked, 7),
+        Difference(SILENT, None, overlooked),
+        Difference(SILENT, "b1", overlooked),
+        Difference(SILENT, "b2", overlooked),
+    ] == differ
 
 
 def test_what_just_fits_is_not_cut() -> None:

@@ -22,7 +22,7 @@ from support.stories import (
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.facts import EntryFacts
+from auditor.model.facts import CorruptFacts, EntryFacts
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.model.placement import PlacementRule, Policy
@@ -209,6 +209,36 @@ def test_what_is_open_of_placement_is_reported_on_any_segment() -> None:
     )
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
     assert ([], {0}, True) == placement_findings(metadata, stretches(metadata), terms)
+
+
+def test_a_placement_finding_names_the_write_sets_that_were_too_open_to_try() -> None:
+    """One write set is in one rack. Others have three members without location."""
+    metadata = ledger("e9 w5 a2 0:[b1 b3 b4 b5 b6 b2 n1 n2 n3] closed 19")
+    around = Surroundings(
+        locations={"b2": "/r2", **dict.fromkeys(("b1", "b3", "b4", "b5", "b6"), "/r1")}
+    )
+    terms = replace(TERMS, placement=PlacementRule(Policy.RACK), around=around)
+    (finding,), _, _ = placement_findings(metadata, stretches(metadata), terms)
+    assert (Kind.PLACEMENT_FAILED, {4, 5}) == (finding.kind, finding.left_open)
+
+
+def test_a_corrupt_copy_outside_the_write_set_is_not_among_the_corrupt_copies() -> None:
+    """Entry 4 has a wrong digest on b1, and on a bookie that was only searched."""
+    reads = {("b1", 4): ReadStatus.CORRUPT, ("x1", 4): ReadStatus.CORRUPT}
+    lists = {"b1": ALL, "b2": ALL, "x1": ALL}
+    found = opinion("e2 w2 a1 0:[b1 b2] closed 5", lists, reads).findings
+    (facts,) = (one.facts for one in found if one.kind is Kind.ENTRY_CORRUPT)
+    assert isinstance(facts, CorruptFacts)
+    assert (("b1", (4,)),) == facts.copies
+
+
+def test_entries_beyond_the_end_are_those_that_an_ack_quorum_lists() -> None:
+    """One bookie lists one entry more."""
+    lists = {"b1": ALL | {6, 7}, "b2": ALL | {6}}
+    found = opinion("e2 w2 a2 0:[b1 b2] closed 5", lists, {}).findings
+    assert [(Kind.ENTRIES_BEYOND_END, Entries(((6, 6),), 1))] == [
+        (one.kind, one.entries) for one in found
+    ]
 
 
 @pytest.mark.parametrize(

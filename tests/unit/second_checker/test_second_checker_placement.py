@@ -7,9 +7,11 @@ from __future__ import annotations
 import pytest
 
 from auditor.model.cluster import Surroundings
+from auditor.model.evidence import Terms
+from auditor.model.facts import PlacementFacts
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.placement import TRIES_MAX, adherence, judges
+from auditor.second_checker.placement import TRIES_MAX, adherence, judges, placement_facts
 
 STRICT, SOFT, FAIL, UNKNOWN = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL, Adherence.UNKNOWN
 
@@ -330,3 +332,57 @@ def test_of_many_members_without_location_a_few_places_are_tried(
     ensemble = " ".join(str(n) for n in range(racks + unplaced))
     rule = PlacementRule(Policy.RACK, min_num_racks_per_write_quorum=racks + unplaced)
     assert expected is adhering(rule, located, ensemble, racks + unplaced)
+
+
+def facts_of(
+    rule: PlacementRule, located: dict[str, str], ensemble: str, write: int
+) -> tuple[PlacementFacts, frozenset[int | None]]:
+    """Return the facts about an ensemble at fault, and where what was too open to try begins."""
+    members = tuple(ensemble.split())
+    metadata = ledger(f"e{len(members)} w{write} a2 0:[{ensemble}] closed 5")
+    around = Surroundings(writable=frozenset(located), locations=located)
+    return placement_facts(members, metadata, Terms(0, 0, 16, 5, placement=rule, around=around))
+
+
+@pytest.mark.parametrize(
+    ("policy", "ensemble", "write", "clause"),
+    [
+        (Policy.RACK, "", 2, "names no bookie"),
+        (
+            Policy.ZONE,
+            "1 2 3 4",
+            3,
+            "has 4 bookies, which is not a multiple of the write quorum 3",
+        ),
+    ],
+)
+def test_an_ensemble_at_fault_as_a_whole_is_shown_as_a_whole(
+    policy: Policy, ensemble: str, write: int, clause: str
+) -> None:
+    """It has no position where it begins, and all bookies are its members."""
+    facts, left_open = facts_of(PlacementRule(policy), ZONES, ensemble, write)
+    (shown,) = facts.shown
+    assert (None, tuple(ensemble.split()), clause) == (shown.position, shown.members, shown.why)
+    assert (1, frozenset()) == (facts.deciding, left_open)
+
+
+@pytest.mark.parametrize(
+    ("ensemble", "clause"),
+    [
+        ("1 2 4", "has 2 zones (z1, z2) where 3 are desired"),
+        ("1 1 4", "has 1 zone (z1) and needs 2"),
+    ],
+)
+def test_the_clause_is_that_of_how_the_write_set_adheres(ensemble: str, clause: str) -> None:
+    """One that adheres softly lacks desired zones, one that fails lacks needed ones."""
+    facts, _ = facts_of(PlacementRule(Policy.ZONE), ZONES, ensemble, 3)
+    assert [(0, clause)] == [(one.position, one.why) for one in facts.shown]
+
+
+def test_write_sets_too_open_to_try_are_named_beside_those_at_fault() -> None:
+    """The write set at 0 is in one rack. Those at 4 and 5 have three members without location."""
+    located = {"b2": "/r2", **dict.fromkeys(("b1", "b3", "b4", "b5", "b6"), "/r1")}
+    facts, left_open = facts_of(
+        PlacementRule(Policy.RACK), located, "b1 b3 b4 b5 b6 b2 n1 n2 n3", 5
+    )
+    assert ([0], {4, 5}) == ([one.position for one in facts.shown], left_open)

@@ -52,7 +52,7 @@ class Context:
 def test_the_first_cause_in_java_is_named(
     text: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is what an operator can act on. Where Java says nothing, the first line is."""
+    """An operator can act on it. Without a cause in Java, the first line of the error is named."""
     with pytest.raises(SparkJobFailed) as raised:
         fail_with(text, monkeypatch)
     assert (said, text) == (str(raised.value), raised.value.detail)
@@ -62,7 +62,7 @@ def test_the_first_cause_in_java_is_named(
 def test_workers_with_an_unfit_python_end_the_run_with_what_to_set(
     said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No fault of the auditor: Spark's words, and PYSPARK_PYTHON."""
+    """It is not a fault of the auditor. The error has Spark's words, and names PYSPARK_PYTHON."""
     with pytest.raises(SparkUnavailable) as unfit:
         fail_with(f"An error occurred while calling o1.parquet.\n: {said}\n\tat a", monkeypatch)
     assert said in str(unfit.value)
@@ -70,7 +70,7 @@ def test_workers_with_an_unfit_python_end_the_run_with_what_to_set(
 
 
 def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run a job that raises this."""
+    """Run a job that raises an error with this text."""
     monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
 
     def fail() -> None:

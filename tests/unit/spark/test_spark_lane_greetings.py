@@ -1,4 +1,4 @@
-"""What greeting a bookie costs, as a lane writes it down."""
+"""The requests of a greeting and the pace of a conversation, as a lane stores them in its rows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LIMITS = BookieLimits(
 
 @contextmanager
 def port_of(*, listens: bool) -> Iterator[int]:
-    """A port on which connections are accepted, and nothing is ever answered; or on which none is
-    accepted.
+    """Yield a port on which connections are accepted and nothing is ever answered, or on which none
+    is accepted.
     """
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
@@ -35,7 +35,7 @@ def port_of(*, listens: bool) -> Iterator[int]:
 
 
 def greetings(ports: dict[str, int]) -> dict[str, tuple[str, int]]:
-    """How each bookie greeted us, and with how many requests."""
+    """Return how each bookie greeted us, and after how many requests."""
     directory = Directory(
         {bookie: ("127.0.0.1", port) for bookie, port in ports.items()}, frozenset()
     )
@@ -47,7 +47,7 @@ def greetings(ports: dict[str, int]) -> dict[str, tuple[str, int]]:
 
 
 def test_a_greeting_costs_the_requests_that_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None where the bookie was never connected, however often that was tried."""
+    """A bookie that was never connected costs no request, however often that was tried."""
     monkeypatch.setattr(exchange, "SETBACK_WAIT_S", 0.002)
     with (
         ScriptedBookie({}) as bookie,
@@ -59,7 +59,7 @@ def test_a_greeting_costs_the_requests_that_were_sent(monkeypatch: pytest.Monkey
 
 
 def paces(batches: Iterable[pa.RecordBatch]) -> list[tuple[str, int | None]]:
-    """The bookie of each row, and the requests that it was asked at once in the end."""
+    """Return the bookie of each row, and how many requests could be outstanding at its end."""
     return [
         (row["bookie_id"], row["pace"] and row["pace"]["inflight"])
         for batch in batches
@@ -68,7 +68,7 @@ def paces(batches: Iterable[pa.RecordBatch]) -> list[tuple[str, int | None]]:
 
 
 def test_the_pace_of_a_conversation_stands_in_its_greeting_and_in_the_last_of_its_reads() -> None:
-    """Batch by batch. A bookie that was not dialled has none."""
+    """This holds for each batch. A bookie that was not dialled has no pace."""
     with ScriptedBookie({}) as bookie:
         where = {"b1": ("127.0.0.1", bookie.port), "b2": None}
         directory = Directory(where, frozenset())

@@ -1,4 +1,4 @@
-"""Spark 4 is taken, and any other version is refused before a JVM is started."""
+"""Spark 4 is accepted, and any other version is refused before a JVM is started."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from auditor.stop import StopRequest
 
 
 @pytest.mark.parametrize("version", ["4.0.0", "4.0.0.dev1", "4.3.0", "4.99.1"])
-def test_every_release_of_spark_4_is_taken(version: str) -> None:
+def test_every_release_of_spark_4_is_accepted(version: str) -> None:
     """Nothing is raised."""
     check_spark_version(version, "PySpark")
 
 
 @pytest.mark.parametrize("version", ["3.5.9", "5.0.0", "40.1.0", ""])
 def test_any_other_is_refused_with_what_to_install(version: str) -> None:
-    """The sentence says what has which version."""
+    """The error names the package, its version, and the version to install."""
     with pytest.raises(SparkUnavailable) as refused:
         check_spark_version(version, "PySpark")
     assert f"PySpark is version {version}, and the auditor runs on Spark 4 alone" in str(

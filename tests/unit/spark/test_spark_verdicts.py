@@ -1,5 +1,5 @@
-"""Work that judges: healthy ledgers are settled by their columns, and the rows are as if each had
-been judged.
+"""The task that judges: healthy ledgers are found in columns, and the rows are as if each ledger
+had been judged.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ METADATA = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
 
 
 def said_of(ledger_id: int, metadata: LedgerMetadata = METADATA) -> tuple[Any, ...]:
-    """The cells of a SEEN row; of LOSSES one bookie lists nothing."""
+    """Return the cells of a SEEN row. One bookie lists nothing of the ledgers in LOSSES."""
     record = LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
     lists = {
         name: canonical(SequenceGroup(e, e, 1, 0) for e in sorted(held))
@@ -59,7 +59,7 @@ EVERY = batch(*range(LEDGERS))
 
 
 def rows(terms: Terms, *batches: pa.RecordBatch, **options: Any) -> pa.Table:
-    """The rows of all batches, by one task."""
+    """Return the rows of all batches, made by one task."""
     return pa.Table.from_batches(
         list(verdicts.judge_of(terms, FACTS, LIMITS, **options)(iter(batches)))
     )
@@ -67,7 +67,7 @@ def rows(terms: Terms, *batches: pa.RecordBatch, **options: Any) -> pa.Table:
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The ledgers that are judged one by one, in order."""
+    """Return a list that gets the ledgers that are judged one by one, in order."""
     seen: list[int] = []
     settle = judgement.settle
 
@@ -80,7 +80,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def overlook(monkeypatch: pytest.MonkeyPatch, *overlooked: int, copies: int = 60) -> None:
-    """These ledgers too are found healthy by their columns, with so many copies."""
+    """Let these ledgers too be found healthy by their columns, with this number of copies."""
     find = verdicts.healthy_ledgers
 
     def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, int]:
@@ -102,8 +102,8 @@ def sample() -> list[int]:
 def test_rows_by_columns_are_those_of_ledgers_judged_one_by_one(
     terms: Terms, careful: bool
 ) -> None:
-    """In the same order, healthy ones beside others; in batches of healthy ones alone, of others
-    alone, and of none.
+    """They are in the same order. Batches have healthy ledgers and others, only healthy ones, only
+    others, or none.
     """
     batches = (EVERY, EVERY.slice(5, 3), EVERY.slice(3, 2), EVERY.slice(0, 0))
     plain = rows(terms, *batches, careful=careful)
@@ -112,14 +112,14 @@ def test_rows_by_columns_are_those_of_ledgers_judged_one_by_one(
 
 
 def test_of_healthy_ledgers_only_the_sample_is_judged(judged: list[int]) -> None:
-    """By both checkers, as without columns."""
+    """Ledgers that are not healthy are judged as well."""
     rows(HALF, EVERY, by_columns=True)
     assert sorted({*LOSSES, *sample()}) == judged
     assert {*sample()} - LOSSES and {*range(LEDGERS)} - {*sample()} - LOSSES
 
 
 def test_unless_it_is_asked_for_every_ledger_is_judged(judged: list[int]) -> None:
-    """What judges again does not trust what was found by columns."""
+    """A judging that is done again does not rely on columns."""
     rows(HALF, EVERY)
     assert list(range(LEDGERS)) == judged
 
@@ -139,8 +139,8 @@ def test_columns_are_trusted_where_a_shard_is_judged_first(
     again_without: dict[int, str] | None,
     is_trusted: bool,
 ) -> None:
-    """Behind that every ledger was read or looked at again. Where a judging is done again,
-    something was amiss with it.
+    """After the first judging every ledger was read or looked at again. A judging is done again
+    only if something was wrong with it.
     """
     assert is_trusted is verdicts.are_columns_trusted(look, only, again_without)
 
@@ -148,8 +148,8 @@ def test_columns_are_trusted_where_a_shard_is_judged_first(
 def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In the sample its verdict is not committed: the run says that checkers differ, and judges
-    again without columns.
+    """A healthy ledger in the sample is judged as well. If the verdict differs, it is withheld as
+    if the checkers differed.
     """
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
     overlook(monkeypatch, hit)
@@ -166,7 +166,7 @@ def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(
 def test_copies_that_are_counted_otherwise_by_columns_are_withheld(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Standings alone are not enough."""
+    """Equal standings are not enough."""
     sound = next(one for one in sample() if one not in LOSSES)
     overlook(monkeypatch, sound, copies=59)
     row = rows(HALF, EVERY, by_columns=True).slice(sound, 1).to_pylist()[0]
@@ -179,7 +179,7 @@ def test_copies_that_are_counted_otherwise_by_columns_are_withheld(
 def test_what_the_two_checkers_differ_on_is_reported_in_their_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also of a ledger that is healthy by its columns."""
+    """This includes a ledger that is healthy by its columns."""
     settle = judgement.settle
     wrong = Verdict(0, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,))
 
@@ -200,7 +200,7 @@ def test_what_the_two_checkers_differ_on_is_reported_in_their_words(
 def test_a_ledger_of_the_sample_on_which_judging_raises_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As it would be without columns."""
+    """It would be set aside without columns too."""
 
     def raises(*_: object) -> judgement.Step:
         raise KeyError("odd")
@@ -214,7 +214,7 @@ def test_a_ledger_of_the_sample_on_which_judging_raises_is_set_aside(
 def test_what_was_found_in_one_batch_is_not_said_in_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A ledger id that comes again is judged by what is said of it there."""
+    """A ledger id that comes again is judged by the evidence of its own batch."""
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
     find, calls = verdicts.healthy_ledgers, iter([True, False])
 
@@ -230,7 +230,7 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(
 
 
 def test_more_copies_than_a_column_can_count_are_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As they are in every row."""
+    """Every row counts at most 2^53 copies."""
     monkeypatch.setattr(
         verdicts, "healthy_ledgers", lambda *_: {0: COPIES_MAX + 1, 1: COPIES_MAX - 1}
     )

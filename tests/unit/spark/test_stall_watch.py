@@ -1,4 +1,4 @@
-"""A job without progress is noticed; one that goes on, however slowly, is not."""
+"""A job without progress counts as stalled. A job that goes on, however slowly, does not."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from auditor.spark.stall_watch import StallWatch
 
 
 class Polled:
-    """A watch that is called once a second, as far as its clock knows."""
+    """A watch that is called once a second by its own clock."""
 
     def __init__(self, max_s: float) -> None:
         self.now_s = 100.0
         self.watch = StallWatch(max_s, lambda: self.now_s)
 
     def stalled_after(self, progress: Hashable, within_s: int) -> int | None:
-        """The seconds after which a job that stays where it is counts as stalled; None: not within
-        so many.
+        """Return the seconds after which a job without further progress counts as stalled. None if
+        it does not within `within_s`.
         """
         for second in range(within_s + 1):
             if self.watch.is_stalled(progress):
@@ -33,7 +33,7 @@ def polled() -> Iterator[Polled]:
 
 
 def test_a_job_is_stalled_once_its_progress_has_been_the_same_for_the_bound(polled: Polled):
-    """Not a moment earlier, and whatever it was that did not change."""
+    """It is not stalled a second earlier."""
     assert 60 == polled.stalled_after((frozenset({1}), 3), 100)
 
 

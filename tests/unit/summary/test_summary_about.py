@@ -1,4 +1,4 @@
-"""run.json: what a run was judged by comes back as it was, and an older one is still understood."""
+"""run.json: the terms of a run are read as they were written, and an incomplete file is refused."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def about(terms: Terms) -> About:
 
 @given(TERMS)
 def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
-    """Through JSON and back: the same terms, of the same types."""
+    """The terms and their types are the same after JSON."""
     again = About.from_json(json.loads(json.dumps(about(terms).as_json())))
     assert about(terms) == again
     assert isinstance(again.terms.placement.policy, Policy)
@@ -74,8 +74,8 @@ def test_what_was_written_is_read_as_it_was(terms: Terms) -> None:
 
 
 def test_what_a_run_went_through_is_read_as_it_was() -> None:
-    """It is a partial run of another version, compared with the run before, with its waits, and
-    resumed twice.
+    """It is a partial run of another version, compared with an earlier run, with waits, and resumed
+    twice.
     """
     written = replace(
         about(Terms(1, 2, 3, 4)),
@@ -92,7 +92,7 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
 
 
 def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
-    """Sorted lists and sorted keys: two runs that saw the same write the same."""
+    """Lists and keys are sorted: two runs that saw the same write the same."""
     names = [f"b{number}" for number in range(50)]
     around = Surroundings(
         writable=frozenset(names), locations=dict.fromkeys(reversed(names), "/r1")
@@ -103,7 +103,7 @@ def test_the_file_does_not_depend_on_the_order_of_a_set() -> None:
 
 @pytest.mark.parametrize("name", [*about(Terms(1, 2, 3, 4)).as_json()])
 def test_a_file_that_lacks_something_is_refused(name: str) -> None:
-    """Nothing was released that wrote less."""
+    """Each field is needed, because no released version wrote fewer."""
     as_json = about(Terms(1, 2, 3, 4)).as_json()
     del as_json[name]
     with pytest.raises(OutputError, match="was not written by this version"):
@@ -122,9 +122,7 @@ def test_a_file_that_lacks_something_is_refused(name: str) -> None:
     ],
 )
 def test_terms_that_no_version_wrote_are_refused(damage: dict[str, Any]) -> None:
-    """Judging by half of the terms would be another judgement: OutputError, which people can
-    read.
-    """
+    """Other terms give other verdicts. The error is an OutputError, which is written for people."""
     as_json = about(Terms(1, 2, 3, 4)).as_json()
     as_json["terms"] = {**as_json["terms"], **damage}
     with pytest.raises(OutputError, match="was not written by this version"):

@@ -1,4 +1,4 @@
-"""Since when bookies have not been registered, from run to run."""
+"""The time since which bookies have not been registered, kept from run to run."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def look(at_ms: int, **bookies: Registration) -> Mapping[str, BookieRecord]:
 def test_the_time_goes_on_over_runs_until_the_bookie_registers(
     registrations: tuple[Registration, ...], before: dict[str, int], since: dict[str, int]
 ):
-    """A bookie that was registered at a look of this run counts from the first look after it; a
-    future time does not count.
+    """If the bookie was registered at a look of this run, the time begins with the first look after
+    it. A time in the future is ignored.
     """
     looks = [look(10 * at, b1=one) for at, one in enumerate(registrations, start=1)]
     assert since == unregistered_since(looks, before)
@@ -53,7 +53,7 @@ def test_a_bookie_that_only_ledgers_know_is_remembered():
 
 
 def test_what_one_run_writes_the_next_one_reads():
-    """To the millisecond, sorted by id."""
+    """Times are exact to the millisecond, and bookies are sorted by id."""
     since = {"b2": 1_700_000_000_123, "b1": 0}
     as_json = unregistered_json(since)
     assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [
@@ -67,12 +67,12 @@ def test_what_one_run_writes_the_next_one_reads():
     [None, 7, "x", [7], [{}], [{"bookie_id": "b", "since": "x"}], [{"bookie_id": "b", "since": 1}]],
 )
 def test_what_is_damaged_is_not_remembered(damaged: object):
-    """A bookie then counts from this run on."""
+    """The time of such a bookie begins with this run."""
     assert {} == since_from(damaged)
 
 
-def test_however_many_bookies_are_gone_the_summary_is_bounded():
-    """Those that are gone longest are kept."""
+def test_the_number_of_bookies_in_the_summary_is_bounded():
+    """The bookies that have been unregistered longest are kept."""
     since = {f"b{n}": n for n in range(UNREGISTERED_MAX + 5)}
     as_json = unregistered_json(since)
     assert UNREGISTERED_MAX == len(as_json)
@@ -80,14 +80,14 @@ def test_however_many_bookies_are_gone_the_summary_is_bounded():
 
 
 def test_a_damaged_row_hides_no_other():
-    """Each bookie is read by itself."""
+    """Each row is read by itself."""
     assert {"b2": 1_000} == since_from(
         [{"bookie_id": "b1"}, {"bookie_id": "b2", "since": "1970-01-01T00:00:01.000Z"}]
     )
 
 
 def test_the_fields_of_the_summary_have_their_names():
-    """Bookies without a registration, and those that probably have another name."""
+    """One field has the unregistered bookies, the other those that were probably renamed."""
     renamed = [{"bookie_id": "b2"}]
     since = [{"bookie_id": "b1", "since": "1970-01-01T00:00:00.000Z"}]
     assert {"bookies_unregistered": since, "bookies_renamed": renamed} == absences_json(

@@ -1,4 +1,4 @@
-"""What the verdicts on a handful of ledgers rest on, and what is down for maintenance, without a
+"""The fields `assurance` and `maintenance` for a few ledgers, made from values and without a
 table.
 """
 
@@ -17,7 +17,7 @@ HELD, SILENT = AnswerStatus.HELD, AnswerStatus.SILENT
 
 
 def evidence(ledger_id: int, *looks: dict[str, AnswerStatus]) -> LedgerEvidence:
-    """What each bookie said at each look."""
+    """Return the evidence of a ledger from the answers of each look, by bookie."""
     return LedgerEvidence(
         ledger_id,
         tuple(
@@ -34,7 +34,9 @@ def evidence(ledger_id: int, *looks: dict[str, AnswerStatus]) -> LedgerEvidence:
 
 
 def test_ledgers_are_counted_by_what_they_rest_on() -> None:
-    """Those that were judged: two by lists, one by probes."""
+    """Two judged ledgers rest on lists and one on probes. Probes are counted also for a ledger that
+    was not judged.
+    """
     unknown = Verdict(
         4, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), probes=Probes(3, 2)
     )
@@ -51,13 +53,13 @@ def test_ledgers_are_counted_by_what_they_rest_on() -> None:
 
 
 def test_the_bound_on_what_was_missed_has_six_digits() -> None:
-    """3/7 of the copies, where seven entries drawn at random were there."""
+    """Seven entries drawn at random were there: the bound is 3/7 of the copies."""
     as_json: dict[str, Any] = assurance_json({}, Probes(7, 7), set(), Terms(0, 0, 1, 2), set())
     assert 0.428571 == as_json["missing_bound"]
 
 
 def test_the_newest_word_of_each_bookie_in_maintenance_counts() -> None:
-    """Whichever of the ledgers it was asked for."""
+    """It may be about any of the ledgers. A bookie that was not asked is left out."""
     terms = Terms(0, 0, 1, 2, around=Surroundings(maintenance=frozenset({"b1", "b2", "b9"})))
     looks = evidence(1, {"b1": HELD, "b3": HELD}, {"b1": SILENT}), evidence(2, {"b2": HELD})
     judged = [(seen, Verdict(seen.ledger_id, Standing.SOUND)) for seen in looks]

@@ -1,5 +1,5 @@
-"""What a summary says beside the counts: bookies that are gone or in maintenance, placement, what
-verdicts rest on.
+"""What a summary has beside the counts: bookies that are gone or in maintenance, placement, and
+what verdicts rest on.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
@@ -66,12 +66,14 @@ def rows(*verdicts: dict[str, Any]) -> TableScan:
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
-def probed(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:
+def probed_row(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:
     return {"assurance": "probed", "probes": probes, "random_probes": random, "standing": standing}
 
 
 def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
-    """Whether or not anything is accused; what is registered is neither."""
+    """It does not matter whether the bookie has a finding. A bookie that registered again is
+    neither.
+    """
     back = [bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
     records = [AWAY, FORGOTTEN, WELL, *back]
     assert (["away"], 1) == (away_bookies(records), bookie_counts(records, 0)["away"])
@@ -79,7 +81,7 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
 
 
 def test_nobody_is_gone_where_nobody_has_a_cookie():
-    """Then cookies prove nothing."""
+    """A missing cookie proves nothing then."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
     assert ([], 0, 0) == (
         gone_bookies(records),
@@ -89,7 +91,7 @@ def test_nobody_is_gone_where_nobody_has_a_cookie():
 
 
 def test_few_of_many_that_are_away_are_named():
-    """All are counted."""
+    """BOOKIES_NAMED_MAX are named, and all are counted."""
     records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
     assert (BOOKIES_NAMED_MAX, 40) == (
         len(away_bookies(records)),
@@ -110,20 +112,20 @@ def test_few_of_many_that_are_away_are_named():
     ],
 )
 def test_how_a_bookie_in_maintenance_was_found_is_reported(found: str, name: str):
-    """This includes that it answers, and that no bookie has the name."""
+    """It may answer, or no bookie may have the name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
     as_json = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
     assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == as_json
 
 
 def test_ledgers_that_only_maintenance_kept_from_being_judged_are_counted():
-    """One a row that says so."""
+    """The rows of their verdicts say so."""
     away = {"standing": "indeterminate", "only_maintenance": True}
     assert 2 == maintenance([], TERMS, rows(away, away, {"only_maintenance": False}, {}))["ledgers"]
 
 
 def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
-    """Without a policy nobody needs a location."""
+    """Without a placement policy no bookie needs a location."""
     around = Surroundings(locations={"well": "/r1"})
     rack = replace(TERMS, around=around, placement=PlacementRule(Policy.RACK, java_compatible=True))
     expected = {
@@ -143,19 +145,32 @@ def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
 
 
 def test_ledgers_count_by_what_their_verdicts_rest_on():
-    """Those that were judged, sound or violated; an exempt ledger rests on nothing."""
+    """Only sound and violated ledgers are counted. Probes are counted for each ledger that rests on
+    them, judged or not.
+    """
     table = rows(
         {},
-        {"standing": "violated"},
+        {"standing": "violated", "probes": 9, "random_probes": 9},
         {"standing": "exempt"},
-        probed(5, 3),
-        probed(2, 0, "indeterminate"),
+        probed_row(5, 3),
+        probed_row(2, 0, "indeterminate"),
     )
     said = assurance([WELL, UNABLE], TERMS, table, [])
     assert (2, 1, 7, 3) == tuple(
         said[name] for name in ("listed", "probed", "probes", "random_probes")
     )
     assert (["unable"], 3) == (said["bookies_unable"], said["probe_entries"])
+
+
+def test_a_bookie_with_a_lister_is_unable_where_some_ledger_was_only_probed():
+    """Its lister did not list that ledger. If all ledgers were listed, the lister has listed for
+    the bookie.
+    """
+    helped = replace(WELL, bookie_id="helped", greeting_detail=f"{LISTED_BY_LISTER}h:3182")
+    assert ["helped", "unable"] == sorted(
+        assurance([helped, UNABLE], TERMS, rows({}, probed_row(5, 3)), [])["bookies_unable"]
+    )
+    assert ["unable"] == assurance([helped, UNABLE], TERMS, rows({}), [])["bookies_unable"]
 
 
 @pytest.mark.parametrize(
@@ -171,22 +186,20 @@ def test_ledgers_count_by_what_their_verdicts_rest_on():
 def test_the_bound_holds_where_no_probe_found_an_entry_missing(
     bound: float | None, random: int, missing_on: str | None
 ):
-    """Three over the number drawn at random; what a bookie lacks that can list says nothing about
-    the sample.
+    """The bound is 3 divided by the number of random probes. A lack on a bookie that can list does
+    not affect the sample.
     """
     findings = [] if missing_on is None else [{"missing_on": {missing_on: [[0, 0]]}}]
     assert (
         bound
-        == assurance([WELL, UNABLE], TERMS, rows(probed(random + 2, random)), findings)[
+        == assurance([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings)[
             "missing_bound"
         ]
     )
 
 
 def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
-    """Its probes count in the sample, so what they found missing counts as well, though a mark
-    within grace excuses it.
-    """
+    """Its probes are part of the sample, though a mark within grace excuses the ledger."""
     excused = Verdict(
         1,
         Standing.EXEMPT,
@@ -194,7 +207,9 @@ def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
         probes=Probes(5, 3),
         lacks=(BookieLack("unable", 10, 1),),
     )
-    row = probed(5, 3, "exempt") | {"lacks": [{"bookie_id": "unable", "expected": 10, "absent": 1}]}
+    row = probed_row(5, 3, "exempt") | {
+        "lacks": [{"bookie_id": "unable", "expected": 10, "absent": 1}]
+    }
     look = Look(
         LedgerRecord(1, 1, 0, RecordStatus.FOUND),
         {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)},
@@ -207,8 +222,8 @@ def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
 
 
 def test_single_ledgers_are_reported_in_the_same_words():
-    """What `auditor ledger` says of its ledgers is what a run would, of the bookies that were
-    asked.
+    """`auditor ledger` gives the fields that a run gives for the same ledgers and the bookies that
+    were asked.
     """
     record = LedgerRecord(1, 1, 0, RecordStatus.FOUND)
     statuses = {
@@ -229,7 +244,7 @@ def test_single_ledgers_are_reported_in_the_same_words():
     terms = replace(
         TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"}))
     )
-    by_rows = assurance([UNABLE], terms, rows(probed(5, 3), {"standing": "indeterminate"}), [])
+    by_rows = assurance([UNABLE], terms, rows(probed_row(5, 3), {"standing": "indeterminate"}), [])
     assert by_rows == assurance_of_ledgers(judged, terms, [])
     found = {
         one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]
@@ -239,7 +254,9 @@ def test_single_ledgers_are_reported_in_the_same_words():
 
 
 def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
-    """As they were last; one that answered at any look gave a word. A few of each, sorted."""
+    """The last look decides how. A bookie that answered at any look is not named. A few of each
+    sort are named, sorted.
+    """
     back = [bookie("back", Greeting.ANSWERED), bookie("back", Greeting.SILENT, look=2)]
     found = unheard(
         [
@@ -264,7 +281,7 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
 
 
 def test_a_gone_bookie_stands_behind_no_unknown_copy():
-    """Its copies count as absent. Where no bookie has a cookie, a missing one proves nothing."""
+    """Its copies count as absent. If no bookie has a cookie, a missing cookie proves nothing."""
     assert ["away"] == unheard([AWAY, FORGOTTEN, WELL])["unregistered"]
     assert [] == unheard([FORGOTTEN, WELL])["unregistered"]
     without = bookie("well", Greeting.ANSWERED, cookie=False)
@@ -272,7 +289,7 @@ def test_a_gone_bookie_stands_behind_no_unknown_copy():
 
 
 def test_a_bookie_in_maintenance_that_answered_once_is_reported_as_answering():
-    """Whatever it did at the last look."""
+    """Its silence at a later look does not matter."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))
     records = [bookie("b", Greeting.ANSWERED), bookie("b", Greeting.SILENT, look=2)]
     assert [{"bookie_id": "b", "found": "answered"}] == maintenance(records, terms, rows())[
@@ -281,9 +298,9 @@ def test_a_bookie_in_maintenance_that_answered_once_is_reported_as_answering():
 
 
 def test_the_fields_of_the_summary_have_their_names():
-    """Of the same bookies, terms and verdicts."""
+    """Each field has the value of the function for it."""
     terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
-    records, table = [AWAY, FORGOTTEN, SILENT, UNABLE], rows({}, probed(5, 3))
+    records, table = [AWAY, FORGOTTEN, SILENT, UNABLE], rows({}, probed_row(5, 3))
     assert {
         "bookies": bookie_counts(records, 7),
         "listers": {"listed": 0, "silent": [], "not_believed": [], "unindexed": []},

@@ -1,4 +1,4 @@
-"""How many entries the fullest bookie should hold, by the metadata as it was first read."""
+"""How many entries the fullest bookie should hold, by the metadata of the first look."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from auditor.sandbox.notation import ledger
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 
 
-def counted(*ledgers: LedgerMetadata, look: int = 1) -> float:
+def count_fullest(*ledgers: LedgerMetadata, look: int = 1) -> float:
     records = [
         LedgerRecord(n, look, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)
     ]
@@ -37,14 +37,14 @@ def counted(*ledgers: LedgerMetadata, look: int = 1) -> float:
     ],
 )
 def test_entries_of_closed_ledgers_are_counted_by_bookie(expected: float, texts: list[str]):
-    """Over segments and ledgers; the fullest bookie counts."""
-    assert expected == counted(*map(ledger, texts))
+    """They are added over segments and ledgers, and the highest sum is returned."""
+    assert expected == count_fullest(*map(ledger, texts))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
-    """Against every entry of each bookie; at most one round of the ensemble too many for each
-    segment.
+    """It is compared with the entries of each bookie, and may exceed them by two write quorums for
+    each segment.
     """
     stories = [tell(60 * seed + n) for n in range(Random(seed).randrange(1, 9))]
     states = [one.states[0].metadata for one in stories if not one.base]
@@ -57,29 +57,30 @@ def test_the_count_is_never_too_low_and_hardly_too_high(seed: int):
     for one in found:
         due.update({bookie: len(entries) for bookie, entries in expected_on(one).items()})
     slack = sum(one.write_quorum * len(one.segments) for one in found) * 2
-    assert 0 <= counted(*found) - max(due.values(), default=0) <= slack
+    assert 0 <= count_fullest(*found) - max(due.values(), default=0) <= slack
 
 
 @pytest.mark.parametrize("write_quorum", [0, -1])
-def test_metadata_that_contradicts_itself_is_no_error(write_quorum: int):
+def test_metadata_that_contradicts_itself_is_not_an_error(write_quorum: int):
     """The write quorum is zero, a segment ends before it begins, or an ensemble is empty."""
     whole = ledger("e2 w1 a1 0:[b1 b2] closed 4")
     back = replace(whole, segments=(Segment(5, ("b1", "b1")), Segment(3, ("b1", "b2"))))
-    assert 0 == counted(replace(whole, write_quorum=write_quorum))
-    assert 1 == counted(back)
+    assert 0 == count_fullest(replace(whole, write_quorum=write_quorum))
+    assert 1 == count_fullest(back)
     assert (
         0
-        == counted(replace(whole, segments=(Segment(0, ()),)))
-        == counted(replace(whole, segments=()))
+        == count_fullest(replace(whole, segments=(Segment(0, ()),)))
+        == count_fullest(replace(whole, segments=()))
     )
 
 
 def test_a_later_look_is_not_counted_again():
-    assert 0 == counted(ledger("e1 w1 a1 0:[b1] closed 49"), look=2)
+    """Only records of the first look count."""
+    assert 0 == count_fullest(ledger("e1 w1 a1 0:[b1] closed 49"), look=2)
 
 
 def test_metadata_that_claims_everything_counts_as_much_as_can_be_swept():
-    """And overflows nothing."""
-    assert SWEPT_ENTRIES_MAX == counted(
+    """The count is SWEPT_ENTRIES_MAX at most, and nothing overflows."""
+    assert SWEPT_ENTRIES_MAX == count_fullest(
         replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 1}"), length=0)
     )

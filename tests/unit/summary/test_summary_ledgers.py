@@ -1,4 +1,4 @@
-"""Every listed ledger has exactly one verdict, or there is no report."""
+"""Each listed ledger has exactly one verdict, or no report is written."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from auditor.summary.ledgers import NAMED_MAX, account
 
 
 def column(*ids: int) -> pa.ChunkedArray:
-    """Ids as a column in two chunks, as tables of several files are."""
+    """Return ids as a column in two chunks, like a table of several files."""
     half = len(ids) // 2
     return pa.chunked_array([pa.array(ids[:half], pa.int64()), pa.array(ids[half:], pa.int64())])
 
 
 def test_each_listed_ledger_judged_once_is_the_number_of_ledgers():
-    """The order of rows says nothing."""
+    """The order of the rows does not matter."""
     assert 4 == account(column(7, 1, 2**63 - 1, 0), column(0, 2**63 - 1, 7, 1))
 
 
-def test_no_ledger_at_all_adds_up():
-    """An empty cluster is accounted for; what it means is another's question."""
+def test_an_empty_cluster_adds_up():
+    """Whether an empty cluster is sound is decided elsewhere."""
     assert 0 == account(column(), column())
 
 
@@ -44,8 +44,8 @@ def test_no_ledger_at_all_adds_up():
 def test_what_does_not_add_up_is_reported_with_the_ledger(
     listed: tuple[int, ...], judged: tuple[int, ...], says: str
 ):
-    """One row dropped, doubled or invented, and the sentence names the ledger and says whose fault
-    it is.
+    """A row is dropped, doubled or added. The sentence names the ledger and says that it is a fault
+    of the auditor.
     """
     with pytest.raises(AccountingError) as raised:
         account(column(*listed), column(*judged))
@@ -55,13 +55,13 @@ def test_what_does_not_add_up_is_reported_with_the_ledger(
 
 
 def test_a_dropped_row_is_not_hidden_by_a_doubled_one():
-    """As many verdicts as ledgers is not enough."""
+    """There are as many verdicts as ledgers."""
     with pytest.raises(AccountingError, match="judged more than once"):
         account(column(1, 2, 3), column(1, 3, 3))
 
 
 def test_few_ledgers_are_named_however_many_are_lost():
-    """The sentence stays a sentence."""
+    """NAMED_MAX ledgers are named, and all are counted."""
     with pytest.raises(AccountingError) as raised:
         account(column(*range(1000)), column())
     assert f"1000 listed and never judged (such as {', '.join(map(str, range(NAMED_MAX)))})" in str(
@@ -71,7 +71,7 @@ def test_few_ledgers_are_named_however_many_are_lost():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_it_adds_up_exactly_when_both_are_the_same_set(seed: int):
-    """Against a plain count, over small tables that often go wrong."""
+    """Small random tables, many of them wrong, are compared with a plain count."""
     rng = random.Random(seed)
     listed = [rng.randrange(6) for _ in range(rng.randrange(5))]
     judged = rng.choice([listed, sorted(listed), [rng.randrange(6) for _ in listed]])

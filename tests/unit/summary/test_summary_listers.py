@@ -1,4 +1,4 @@
-"""What a summary says of listers, from how bookies greeted us."""
+"""What a summary has of listers, from the greetings of bookies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LISTED = f"{LISTED_BY_LISTER}h:3182"
 
 
 def test_a_bookie_that_was_listed_at_any_look_counts() -> None:
-    """At a later look it may be asked about no ledger."""
+    """A later look may ask it about no ledger."""
     records = [
         bookie("b1", LISTED),
         bookie("b1", "its lister at h:3182 answers", 2),
@@ -36,7 +36,7 @@ def test_a_bookie_that_was_listed_at_any_look_counts() -> None:
 
 
 def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:
-    """One that came back is not."""
+    """A lister that came back is not named."""
     silent = f"{LISTER_SILENT}h:3182: no connection"
     records = [
         bookie("b1", silent),
@@ -51,14 +51,14 @@ def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:
 
 
 def test_a_lister_that_was_contradicted_at_any_look_is_named() -> None:
-    """With what its bookie denied."""
+    """The detail says what its bookie denied."""
     records = [bookie("b1", f"{LISTER_CONTRADICTED}it lists entry 3"), bookie("b1", LISTED, 2)]
     assert [{"bookie_id": "b1", "detail": "it lists entry 3"}] == listers_json(records)[
         "not_believed"
     ]
 
 
-def test_not_all_of_many_are_named() -> None:
-    """A report stays readable."""
+def test_the_number_of_listers_named_is_bounded() -> None:
+    """BOOKIES_NAMED_MAX silent listers are named."""
     many = [bookie(f"b{number:02}", f"{LISTER_SILENT}x") for number in range(BOOKIES_NAMED_MAX + 5)]
     assert BOOKIES_NAMED_MAX == len(listers_json(many)["silent"])

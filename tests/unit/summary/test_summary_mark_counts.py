@@ -1,4 +1,6 @@
-"""Marks in the summary: the parts add up to the total, and what has no ledger is counted beside."""
+"""Marks in the summary: the parts add up to the total, and marks without a ledger are counted
+beside them.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,15 @@ def rows(*verdicts: dict[str, Any]) -> TableScan:
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
 
 
-def marked(age_ms: int, **more: Any) -> dict[str, Any]:
+def marked_row(age_ms: int, **more: Any) -> dict[str, Any]:
     return {"mark_age_ms": age_ms} | more
 
 
 def test_within_and_beyond_grace_add_up_to_the_total() -> None:
-    """Of listed ledgers and of others alike; at exactly the grace a mark is within it."""
-    verdicts = rows({}, marked(0), marked(GRACE_MS), marked(GRACE_MS + 1), {"is_mark_stale": False})
+    """Marks of listed and of unlisted ledgers count. A mark as old as the grace is within it."""
+    verdicts = rows(
+        {}, marked_row(0), marked_row(GRACE_MS), marked_row(GRACE_MS + 1), {"is_mark_stale": False}
+    )
     fields = marks_of(
         verdicts,
         [UnlistedMark(GRACE_MS + 1, False), *[UnlistedMark(5, has) for has in (True, True, None)]],
@@ -36,41 +40,41 @@ def test_within_and_beyond_grace_add_up_to_the_total() -> None:
 
 
 def test_stale_marks_are_counted_at_any_age_and_named() -> None:
-    """A mark whose copies are all back, within grace or beyond it; in order of ledger ids."""
+    """All copies of their ledgers are back. They are named in the order of ledger ids."""
     verdicts = rows(
-        marked(1, is_mark_stale=True, ledger_id=2),
-        marked(1, ledger_id=1),
-        marked(GRACE_MS * 2, is_mark_stale=True, ledger_id=0),
+        marked_row(1, is_mark_stale=True, ledger_id=2),
+        marked_row(1, ledger_id=1),
+        marked_row(GRACE_MS * 2, is_mark_stale=True, ledger_id=0),
     )
     assert 2 == marks_of(verdicts, [], GRACE_MS)["marks"]["stale"]
     assert [0, 2] == stale_ledgers(verdicts).tolist()
 
 
-def test_a_marked_ledger_that_was_deleted_meanwhile_has_no_ledger() -> None:
-    """It was listed and is gone, its mark is not: counted, and no measure of how late replication
-    is.
+def test_the_mark_of_a_ledger_that_was_deleted_has_no_ledger() -> None:
+    """The ledger was listed and deleted later. Its mark is counted, but not in the age of the
+    oldest mark.
     """
-    gone = marked(9_000, standing="exempt", exempt="deleted")
-    verdicts = rows(marked(4_000), gone)
+    gone = marked_row(9_000, standing="exempt", exempt="deleted")
+    verdicts = rows(marked_row(4_000), gone)
     assert 1 == marks_of(verdicts, [], GRACE_MS)["marks"]["without_ledger"]
     assert 4.0 == oldest_mark_s(verdicts)
     assert 0.0 == oldest_mark_s(rows(gone))
 
 
 def test_ages_are_counted_in_four_classes_that_add_up() -> None:
-    """Below an hour, a day, a week, and older: each mark in one of them."""
+    """Each mark is in one class: under an hour, under a day, under a week, or older."""
     ages = [0, HOUR_MS - 1, HOUR_MS, DAY_MS - 1, DAY_MS, WEEK_MS - 1, WEEK_MS, WEEK_MS * 100]
-    fields = marks_of(rows(*map(marked, ages)), [UnlistedMark(HOUR_MS, False)], GRACE_MS)
+    fields = marks_of(rows(*map(marked_row, ages)), [UnlistedMark(HOUR_MS, False)], GRACE_MS)
     assert {"under_1h": 2, "under_1d": 3, "under_1w": 2, "older": 2} == fields["marks_by_age"]
     assert fields["marks"]["total"] == sum(fields["marks_by_age"].values())
 
 
 def test_no_mark_is_a_zero_everywhere() -> None:
-    """Each name is there before anything is marked."""
+    """Each field exists before any ledger is marked."""
     fields = marks_of(rows(), [], GRACE_MS)
     assert {0} == {*fields["marks"].values(), *fields["marks_by_age"].values()}
 
 
 def test_an_age_is_never_rounded() -> None:
-    """However old a mark claims to be."""
-    assert 1 == marks_of(rows(marked(2**53 + 1)), [], 2**53)["marks"]["beyond_grace"]
+    """An age of 2^53 + 1 ms is beyond a grace of 2^53 ms."""
+    assert 1 == marks_of(rows(marked_row(2**53 + 1)), [], 2**53)["marks"]["beyond_grace"]

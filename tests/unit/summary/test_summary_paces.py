@@ -1,4 +1,4 @@
-"""The summary names the bookies that were asked less than the limits allow."""
+"""The summary names the bookies that were asked more slowly than the limits allow."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def run(tmp_path: Path) -> Place:
     return place(str(tmp_path / "run"))
 
 
-def greeted(bookie: str, pace: LanePace, look: int = 1) -> tuple[Any, ...]:
+def greeting_cells(bookie: str, pace: LanePace, look: int = 1) -> tuple[Any, ...]:
     return (*greeting_row(bookie, look, 0, Greeting.ANSWERED, ""), pace_cells(pace))
 
 
-def read(bookie: str, pace: LanePace | None) -> tuple[Any, ...]:
+def read_cells(bookie: str, pace: LanePace | None) -> tuple[Any, ...]:
     row = read_row(EntryRead(bookie, 7, 0, 1, 0, ReadStatus.PRESENT))
     return (*row, None if pace is None else pace_cells(pace))
 
@@ -47,18 +47,22 @@ def slow(bookie: str, inflight: int, rate: float) -> dict[str, Any]:
 
 
 def test_each_bookie_is_named_with_the_lowest_pace_of_its_conversations(run: Place) -> None:
-    """Of lists and of reads; those at the limits are not named, nor rows without a pace."""
+    """Lists and reads both count. A bookie at the limits and a row without a pace are left out."""
     listed = (*answer_row(Answer("b4", 7, 1, 0, AnswerStatus.HELD)), None)
     write(
         run,
         [
             listed,
-            greeted("b1", LanePace(16, 500.04, is_low=True)),
-            greeted("b1", LanePace(8, 900.0, is_low=True), look=2),
-            greeted("b2", FULL),
-            greeted("b3", LanePace(64, 0.0, is_low=False)),
+            greeting_cells("b1", LanePace(16, 500.04, is_low=True)),
+            greeting_cells("b1", LanePace(8, 900.0, is_low=True), look=2),
+            greeting_cells("b2", FULL),
+            greeting_cells("b3", LanePace(64, 0.0, is_low=False)),
         ],
-        [read("b1", None), read("b1", FULL), read("b2", LanePace(8, 250.04, is_low=True))],
+        [
+            read_cells("b1", None),
+            read_cells("b1", FULL),
+            read_cells("b2", LanePace(8, 250.04, is_low=True)),
+        ],
     )
     slowest = [slow("b2", 8, 250.0), slow("b1", 8, 900.0)]
     found = paces_json(run)
@@ -68,17 +72,19 @@ def test_each_bookie_is_named_with_the_lowest_pace_of_its_conversations(run: Pla
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_lowest_pace_is_the_fewest_requests_at_once(run: Place, order: int) -> None:
-    """Whenever it was, and whatever the rate."""
+    """The look and the rate do not matter."""
     paces = [LanePace(32, 1_000.0, is_low=True), LanePace(8, 100.25, is_low=True),
              LanePace(16, 50.0, is_low=True)][::order]  # fmt: skip
-    write(run, [greeted("b1", pace, look) for look, pace in enumerate(paces, 1)], [])
+    write(run, [greeting_cells("b1", pace, look) for look, pace in enumerate(paces, 1)], [])
     assert [slow("b1", 8, 100.2)] == paces_json(run)["slowest"]
 
 
-def test_so_many_bookies_are_named_the_slowest_first(run: Place) -> None:
-    """All are counted. Among equals the order is that of their ids."""
+def test_bookies_are_named_up_to_a_bound_the_slowest_first(run: Place) -> None:
+    """All are counted. Bookies with equal paces are sorted by id."""
     many = BOOKIES_NAMED_MAX + 2
-    rows = [greeted(f"b{n:02}", LanePace(32 - n // 2, 1_000.0, is_low=True)) for n in range(many)]
+    rows = [
+        greeting_cells(f"b{n:02}", LanePace(32 - n // 2, 1_000.0, is_low=True)) for n in range(many)
+    ]
     write(run, rows[::-1], [])
     found = paces_json(run)
     assert many == found["bookies"]

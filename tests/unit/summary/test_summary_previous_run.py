@@ -1,4 +1,6 @@
-"""What a run reads of the newest finished one: counters, findings, and what it is compared with."""
+"""What a run reads of the newest finished run: counters, findings, and the number of ledgers to
+compare with.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +30,7 @@ from auditor.summary.previous_run import (
     read_previous,
     read_summary,
 )
+from auditor.summary.sweeps import Series, Span
 
 RUN_ID = "20260101T030000Z-000001"
 CLUSTER = {"metadata_service_uri": "zk://h:2181/ledgers", "instance_id": "inst"}
@@ -48,50 +51,54 @@ WARNING = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 6)
 
 @pytest.fixture
 def root(tmp_path: Path) -> Place:
-    """An OUTPUT that can be written to."""
+    """Return an OUTPUT that can be written to."""
     found = place(str(tmp_path / "audits"))
     found.create()
     return found
 
 
-def finished(root: Place, **summary: object) -> Place:
-    """The newest finished run, with this summary."""
+def publish_run(root: Place, **summary: object) -> Place:
+    """Publish a run with this summary as the newest finished one."""
     run = Output(root).start(RUN_ID)
     write_json(run, "summary.json", {"cluster": CLUSTER, **summary})
     Output(root).publish(run)
     return run
 
 
-def known(root: Place, facts: ClusterFacts = FACTS) -> Previous:
+def read_last(root: Place, facts: ClusterFacts = FACTS) -> Previous:
     return read_previous(Output(root), facts)
 
 
 def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
-    """Totals, request totals, and the ids of its findings."""
+    """The totals, the request totals and the ids of its findings are read. A run of another cluster
+    gives nothing.
+    """
     totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
-    run = finished(root, totals=totals, request_totals=requests)
+    run = publish_run(root, totals=totals, request_totals=requests)
     found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
     ids = {(one["id"], "METADATA_MALFORMED") for one in found}
-    assert Previous(totals, requests, frozenset(ids)) == known(root)
-    assert NO_PREVIOUS == known(root, replace(FACTS, instance_id="another cluster"))
+    assert Previous(totals, requests, frozenset(ids)) == read_last(root)
+    assert NO_PREVIOUS == read_last(root, replace(FACTS, instance_id="another cluster"))
 
 
 def test_a_run_that_counted_nothing_lets_counters_start_at_nothing(root: Place) -> None:
-    """An earlier version wrote no totals: they are empty and can be counted on."""
-    finished(root)
-    assert ({}, {}, NO_PREVIOUS) == (known(root).totals, known(root).request_totals, known(root))
+    """An earlier version wrote no totals: they are empty."""
+    publish_run(root)
+    assert ({}, {}, NO_PREVIOUS) == (
+        read_last(root).totals,
+        read_last(root).request_totals,
+        read_last(root),
+    )
 
 
 def test_without_a_finished_run_there_is_nothing_to_continue_from(root: Place) -> None:
-    """Neither in a new OUTPUT, nor where latest.json names a run that was removed or did not
-    finish.
-    """
-    assert NO_PREVIOUS == known(root)
+    """OUTPUT may be new, or latest.json may name a run that was removed or did not finish."""
+    assert NO_PREVIOUS == read_last(root)
     root.write_text(LATEST, json.dumps({"run": f"run-{RUN_ID}"}))
-    assert NO_PREVIOUS == known(root)
+    assert NO_PREVIOUS == read_last(root)
     Output(root).start(RUN_ID)
-    assert NO_PREVIOUS == known(root)
+    assert NO_PREVIOUS == read_last(root)
 
 
 @pytest.mark.parametrize(
@@ -110,17 +117,17 @@ def test_without_a_finished_run_there_is_nothing_to_continue_from(root: Place) -
 def test_the_last_runs_number_of_ledgers_is_known(
     root: Place, expected: LastPopulation | None, changes: dict[str, object]
 ) -> None:
-    """Only if it looked at the whole cluster and says how many there were; its totals count all the
-    same.
+    """Only a run of the whole cluster with a plausible summary has a number. Its totals count in
+    any case.
     """
-    finished(root, **(WHOLE | changes))
-    assert (expected, 1) == (known(root).population(50), known(root).totals["LEDGER_STUCK"])
+    publish_run(root, **(WHOLE | changes))
+    assert (expected, 1) == (read_last(root).population(50), read_last(root).totals["LEDGER_STUCK"])
 
 
 def test_a_summary_without_its_ledgers_has_no_number_to_compare_with(root: Place) -> None:
-    """Its counters are kept."""
-    finished(root, run_id="r1", finished_at=ENDED, totals={"LEDGER_STUCK": 1})
-    assert (None, {"LEDGER_STUCK": 1}) == (known(root).baseline, known(root).totals)
+    """Its counters are read nevertheless."""
+    publish_run(root, run_id="r1", finished_at=ENDED, totals={"LEDGER_STUCK": 1})
+    assert (None, {"LEDGER_STUCK": 1}) == (read_last(root).baseline, read_last(root).totals)
 
 
 BASELINE = {
@@ -143,20 +150,32 @@ BASELINE = {
 def test_a_run_after_a_drop_names_the_run_to_compare_with(
     root: Place, expected: LastPopulation, named: dict[str, object]
 ) -> None:
-    """Not its own number, and with what the runs since then listed."""
-    finished(root, **WHOLE, population={**BASELINE, **named})
+    """It gives the older baseline instead of its own number, and what the runs since then
+    listed.
+    """
+    publish_run(root, **WHOLE, population={**BASELINE, **named})
     assert (expected, replace(expected, drop_percent=0)) == (
-        known(root).population(50),
-        known(root).baseline,
+        read_last(root).population(50),
+        read_last(root).baseline,
     )
 
 
 def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> None:
-    """Whether or not a number of ledgers is known."""
+    """The summary may lack the number of ledgers."""
     since = {"b1": 1_767_000_000_123, "b2": 7}
     for summary in (WHOLE, {}):
-        finished(root, **summary, bookies_unregistered=unregistered_json(since))
-        assert since == known(root).unregistered_since_ms
+        publish_run(root, **summary, bookies_unregistered=unregistered_json(since))
+        assert since == read_last(root).unregistered_since_ms
+
+
+def test_sweeps_continue_from_the_series_of_the_last_run(root: Place) -> None:
+    """A run without one begins a new series."""
+    span = {"step": 4, "first_turn": 0, "last_turn": 2, "runs": 3, "since": ENDED}
+    series = {"seed": 7, "next_turn": 3, "copies": 12.5, "spans": [span]}
+    publish_run(root, **WHOLE, sampling={"series": series})
+    assert Series(7, 3, 12.5, (Span(4, 0, 2, 3, ENDED),)) == read_last(root).series
+    publish_run(root, **WHOLE)
+    assert read_last(root).series is None
 
 
 @pytest.mark.parametrize(
@@ -172,14 +191,14 @@ def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> No
 def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
     root: Place, is_same: bool, theirs: dict[str, object]
 ) -> None:
-    """Two old clusters without an instance id are not one."""
+    """Two clusters are not the same only because neither has an instance id."""
     uri = "zk://h:2181,h2:2181/ledgers"
-    finished(
+    publish_run(
         root,
         cluster={"metadata_service_uri": uri, "instance_id": None, **theirs},
         totals={"LEDGER_STUCK": 7},
     )
-    previous = known(root, replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
+    previous = read_last(root, replace(FACTS, instance_id=None, hosts=("h:2181", "h2:2181")))
     assert is_same == (previous != NO_PREVIOUS)
 
 
@@ -194,33 +213,33 @@ def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
     ],
 )
 def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text: str) -> None:
-    """It is read at the end of a run: counters start at 0, and the run is published."""
-    run = finished(root, totals={"METADATA_MALFORMED": 7})
+    """The last run is read at the end of this run. If it is damaged, counters start at 0."""
+    run = publish_run(root, totals={"METADATA_MALFORMED": 7})
     run.write_text(name, text)
-    assert NO_PREVIOUS == known(root)
+    assert NO_PREVIOUS == read_last(root)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "../../etc"}', '{"run": "run-x"}'])
 def test_a_latest_that_cannot_be_read_lets_counters_start_at_nothing(
     root: Place, text: str
 ) -> None:
-    """A run is not lost over it."""
-    finished(root, totals={"METADATA_MALFORMED": 7})
+    """It raises no error."""
+    publish_run(root, totals={"METADATA_MALFORMED": 7})
     root.write_text(LATEST, text)
-    assert NO_PREVIOUS == known(root)
+    assert NO_PREVIOUS == read_last(root)
 
 
 @pytest.mark.parametrize(("text", "says"), [("{", "is not JSON"), ("[]", "is not a JSON object")])
-def test_a_damaged_summary_is_a_sentence(root: Place, text: str, says: str) -> None:
-    """Which file, and that the directory is damaged."""
-    run = finished(root)
+def test_a_damaged_summary_is_an_error_in_words(root: Place, text: str, says: str) -> None:
+    """It names the file and says that the directory is damaged."""
+    run = publish_run(root)
     run.write_text("summary.json", text)
     with pytest.raises(OutputError, match=f"summary.json {says}.*damaged"):
         read_summary(run)
 
 
 def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -> None:
-    """Neither is an error; a finished run has what it wrote."""
+    """Neither is an error. What a finished run wrote is read."""
     run = Output(root).start(RUN_ID)
     assert (None, []) == (read_summary(run), read_findings(run))
     found: list[dict[str, Any]] = [
@@ -232,8 +251,8 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
 
 
 def test_totals_grow_by_the_findings_that_are_new():
-    """A finding that was there at the last run is not counted again; other kinds keep their
-    totals.
+    """A finding of the last run is not counted again, and a kind without findings keeps its
+    total.
     """
     before = Previous(
         {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
@@ -250,7 +269,7 @@ def test_totals_grow_by_the_findings_that_are_new():
 
 
 def test_requests_add_up_over_runs_by_outcome():
-    """What brought no valid answer is failed; nothing is counted twice."""
+    """A request without a valid answer counts as failed and not as answered."""
     before = Previous({}, {"bookie_requests": {"answered": 100, "failed": 1}}, frozenset())
     costs = Costs(
         zookeeper_reads=40,
@@ -268,20 +287,20 @@ def test_requests_add_up_over_runs_by_outcome():
 
 
 def test_a_finding_that_got_worse_is_new():
-    """The same segment, from too few copies to none: the counter of the worse kind moves."""
+    """The same segment had too few copies and has none now: the counter of the worse kind grows."""
     before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
     assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
 
 
 def test_requests_that_all_failed_were_not_answered():
-    """Nothing is counted below zero, and nothing appears."""
+    """The number of answered requests is 0, not negative."""
     costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
     after = NO_PREVIOUS.request_totals_after(costs)
     assert {"answered": 0, "failed": 7} == after["bookie_requests"]
 
 
-def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
-    """Whatever the last run was held to; before the first run there is nothing."""
+def test_a_drop_is_judged_by_the_setting_of_this_run():
+    """The setting of the last run does not matter. Before the first run there is no number."""
     kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
     allowed = Previous({}, {}, frozenset(), kept).population(30)
     assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == allowed
@@ -303,7 +322,7 @@ def test_how_many_ledgers_a_run_may_lose_is_its_own_setting():
 def test_findings_are_whole_if_the_summary_counts_as_many_of_each_kind(
     counts: dict[str, int], is_whole: bool
 ) -> None:
-    """The same number of other kinds is another run's."""
+    """As many findings of other kinds belong to another run."""
     findings = [{"kind": kind} for kind in ("LEDGER_STUCK", "ENTRY_CORRUPT", "LEDGER_STUCK")]
     field = {kind: {"findings": number, "ledgers": 9} for kind, number in counts.items()}
     assert is_whole is are_as_counted(findings, field)

@@ -1,8 +1,9 @@
-"""What is counted of a run, and only from what was written."""
+"""The summary of a run, which counts only what was written."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,10 @@ from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.finding import Kind, Severity
 from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.summary.run_summary import (
     Costs,
@@ -28,6 +30,7 @@ from auditor.summary.run_summary import (
     outcome_of,
     summarise,
 )
+from auditor.summary.sweeps import Series, Span, SweptRun, sampling_json
 
 FACTS = ClusterFacts(
     "zk+hierarchical://zk1:2181/ledgers",
@@ -51,7 +54,8 @@ def verdict(ledger_id: int, standing: str = "sound", **cells: Any) -> dict[str, 
         "ledger_id": ledger_id, "standing": standing, "exempt": None, "unknowns": [],
         "findings": [],
         "listing_false_negatives": 0, "mark_age_ms": None, "looks": 1, "todo": "nothing",
-        "detail": "",
+        "detail": "", "assurance": None, "probes": None, "random_probes": None,
+        "copies_expected": None, "copies_listed": None, "copies_read": None, "copies_assumed": None,
     }  # fmt: skip
     assert set(cells) <= set(row), cells
     return row | cells
@@ -79,7 +83,7 @@ def summary(
     **changes: Any,
 ) -> dict[str, Any]:
     lines = [json.dumps(one) for one in findings]
-    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, previous)
+    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, previous, 0.0)
 
 
 MIXED = (
@@ -101,8 +105,8 @@ def test_the_standings_add_up_to_the_ledgers_listed():
     )["ledgers"]
 
 
-def test_every_word_of_the_contract_is_counted_zero_included():
-    """A reason that no ledger has is a zero, not a gap."""
+def test_each_reason_kind_and_stage_is_counted_zero_included():
+    """A reason that no ledger has is a zero, not a missing field."""
     said = summary(*MIXED)
     assert {
         r.value: {"open": 1, "marked_underreplicated": 1}.get(r.value, 0) for r in Exempt
@@ -117,7 +121,7 @@ def test_every_word_of_the_contract_is_counted_zero_included():
 
 
 def test_reasons_count_whatever_the_standing():
-    """A violated ledger with a silent bookie is not complete, and not covered."""
+    """A violated ledger with a silent bookie makes the run incomplete and is not covered."""
     said = summary(verdict(1), verdict(2, "violated", unknowns=["bookie_silent"]))
     assert (False, 0.5, 1) == (
         said["complete"],
@@ -127,8 +131,8 @@ def test_reasons_count_whatever_the_standing():
 
 
 def test_a_reason_beside_an_exemption_leaves_the_run_incomplete():
-    """A marked ledger of which a registered bookie said nothing: it stays exempt, and the run says
-    that it does not know.
+    """A registered bookie did not answer for a marked ledger. The ledger stays exempt, and its
+    reason is counted.
     """
     said = summary(
         verdict(1),
@@ -163,23 +167,23 @@ def test_a_reason_beside_an_exemption_leaves_the_run_incomplete():
     ],
 )
 def test_coverage_counts_what_could_be_judged(expected: float, row: dict[str, Any]):
-    """Covered: no reason not to know, and not merely excused by a mark."""
+    """A ledger is covered if it has no reason to be unknown and is not merely excused by a mark."""
     assert expected == summary(row)["coverage"]
 
 
-def test_an_exemption_that_was_overruled_is_no_exemption():
-    """A violated ledger that was excused of something counts as violated alone."""
+def test_an_exemption_that_was_overruled_is_not_counted():
+    """A violated ledger with an exempt reason counts only as violated."""
     said = summary(verdict(1, "violated", exempt="marked_underreplicated"))
     assert 0 == sum(said["exempt"].values())
 
 
 def test_the_oldest_mark_is_reported_in_seconds():
-    """Of all marked ledgers, whatever their standing."""
+    """Marked ledgers of each standing count."""
     assert 5.5 == summary(*MIXED)["oldest_underreplicated_s"]
     assert 0.0 == summary(verdict(1))["oldest_underreplicated_s"]
 
 
-def test_an_empty_cluster_is_incomplete_unless_that_was_said_to_be_right():
+def test_an_empty_cluster_is_incomplete_unless_allow_empty_is_set():
     """A wrong root lists no ledger either."""
     assert ("INCOMPLETE", 3, 1.0) == tuple(
         summary()[key] for key in ("outcome", "exit_code", "coverage")
@@ -191,7 +195,7 @@ def test_an_empty_cluster_is_incomplete_unless_that_was_said_to_be_right():
 
 
 def test_when_nobody_answered_nothing_is_complete():
-    """Not even when all ledgers happened to be exempt."""
+    """This holds even if all ledgers are exempt."""
     said = summary(verdict(1, "exempt", exempt="open"), nobody_answered=True)
     assert ("INCOMPLETE", 3, False) == tuple(
         said[key] for key in ("outcome", "exit_code", "complete")
@@ -218,10 +222,12 @@ CRITICAL, WARNING = (
         (3, (CRITICAL,), "never", True),
     ],
 )
-def test_a_finding_goes_before_what_could_not_be_judged(
+def test_a_finding_decides_the_code_before_an_incomplete_run(
     expected: int, findings: tuple[dict[str, Any], ...], fail_on: str, incomplete: bool
 ):
-    """1, then 3, then 0; --fail-on says from which severity on."""
+    """Code 1 comes before 3, and 3 before 0. --fail-on sets the lowest severity that gives code
+    1.
+    """
     assert expected == exit_code(findings, fail_on, incomplete=incomplete)
 
 
@@ -237,21 +243,23 @@ def test_a_finding_goes_before_what_could_not_be_judged(
 def test_the_outcome_ignores_fail_on(
     expected: str, findings: tuple[dict[str, Any], ...], complete: bool
 ):
-    """The word says what was found, the code what cron should do."""
+    """The outcome says what was found; the exit code says whether to alert."""
     assert expected == outcome_of(findings, complete=complete)
 
 
 @pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
 @pytest.mark.parametrize("complete", [True, False])
-def test_a_fault_of_ours_goes_before_all_else(findings: tuple[dict[str, Any], ...], complete: bool):
-    """It takes precedence over every finding and verdict: a wrong auditor cannot vouch for them."""
+def test_a_fault_of_the_auditor_decides_before_all_else(
+    findings: tuple[dict[str, Any], ...], complete: bool
+):
+    """A faulty auditor cannot vouch for any finding or verdict."""
     assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
     assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
 
 
 def test_findings_come_worst_first_then_by_kind_and_ledger():
-    """However they lie in the tables: severity, kind in the order of the catalogue, ledger,
-    segment.
+    """They are sorted by severity, by kind in the order of the catalogue, by ledger, then by
+    segment, whatever their order in the tables.
     """
     late = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
     early = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
@@ -283,9 +291,7 @@ def test_a_kind_counts_its_subjects_and_its_findings():
 
 @pytest.mark.parametrize("reason", ["poison", "checkers_disagree"])
 def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
-    """The first ten, in the order of their ids; others have a detail too and are not named for
-    it.
-    """
+    """The first ten by id are named. A ledger with a detail and another reason is not."""
     rows = [
         verdict(n, "indeterminate", unknowns=[reason], detail=f"so was {n}")
         for n in range(20, 0, -1)
@@ -299,7 +305,7 @@ def test_ledgers_that_are_our_fault_are_named_with_what_happened(reason: str):
 
 
 def test_findings_count_what_they_are_on():
-    """Ledgers, bookies, or the one cluster, of which there is nothing to count but the finding."""
+    """They count ledgers or bookies. A finding on the cluster counts only itself."""
     lost, dropped = (
         report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
         report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
@@ -310,14 +316,16 @@ def test_findings_count_what_they_are_on():
     assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped["kind"]]
 
 
-def test_a_listing_that_was_short_is_no_clean_bill():
-    """Ledgers that were there after all were not judged: exit 3."""
+def test_a_listing_that_was_short_leaves_the_run_incomplete():
+    """Ledgers that came back after it were not judged."""
     said = summary(verdict(1), listing_was_short=True)
     assert ("INCOMPLETE", 3) == (said["outcome"], said["exit_code"])
 
 
 def test_bookies_count_as_of_the_last_look():
-    """Who answered at any look answered; the others by what they did last."""
+    """A bookie that answered at any look counts as answered. Each other bookie counts by its last
+    look.
+    """
 
     def record(
         bookie: str, look: int, registration: Registration, greeting: Greeting | None
@@ -331,7 +339,7 @@ def test_bookies_count_as_of_the_last_look():
         record("b3", 1, writable, Greeting.SILENT), record("b3", 2, none, Greeting.UNREGISTERED),
         record("b4", 1, writable, Greeting.UNSUPPORTED), record("b5", 1, writable, Greeting.SILENT),
     ]  # fmt: skip
-    said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS)["bookies"]
+    said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS, 0.0)["bookies"]
     expected = {
         "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1,
         "refused": 1, "unsupported": 1,
@@ -341,7 +349,9 @@ def test_bookies_count_as_of_the_last_look():
 
 
 def test_the_requests_of_the_contract_are_all_reported():
-    """Reads, requests, bytes, retries, confirming reads, and what lists left out."""
+    """They are reads, requests, bytes, retries, confirming reads, and entries that lists left
+    out.
+    """
     expected = {
         "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2,
         "confirming_reads": 5,
@@ -350,8 +360,70 @@ def test_the_requests_of_the_contract_are_all_reported():
     assert expected == summary(*MIXED)["requests"]
 
 
+def test_a_summary_counts_over_all_parts_of_the_verdicts():
+    """A table may come in a batch for each ledger, and an exempt ledger promises no copy."""
+    copies = {"copies_listed": 15, "copies_read": 3, "copies_assumed": 2, "copies_expected": 20}
+    rows = (
+        *MIXED,
+        verdict(7, **copies),
+        verdict(8, "violated", **copies),
+        verdict(9, "exempt", **copies),
+    )
+    parts = [pa.Table.from_pylist([row], schema=VERDICTS) for row in rows]
+    apart = summarise(facts(), scan_rows(pa.concat_tables(parts)), [], COSTS, [], NO_PREVIOUS, 0.0)
+    assert summary(*rows) == apart
+    assert {"expected": 40, "listed": 30, "read": 6, "assumed": 4} == apart["copies"]
+    assert 2 == apart["requests"]["listing_false_negatives"]
+
+
+def test_bookies_that_were_asked_less_are_reported():
+    """They are those of the costs."""
+    assert COSTS.paces == summary(*MIXED)["paces"]
+
+
+def test_a_finding_on_which_the_checkers_differ_is_reported_with_its_subject():
+    """Each of its fields has the name that docs/names.md gives it."""
+    differ = Difference(Kind.BOOKIE_LOST_UNNOTICED, "b1", "looks: 2 and 3", 7)
+    said = summary(verdict(1), differ=(differ,))
+    assert said["findings_differ"] == [
+        {
+            "kind": Kind.BOOKIE_LOST_UNNOTICED,
+            "bookie_id": "b1",
+            "detail": "looks: 2 and 3",
+            "ledger_id": 7,
+        }
+    ]
+    assert [differ.sentence] == said["withheld"]
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_how_sure_a_sample_is_continues_the_series_of_the_last_run(partial: bool):
+    """A run of the whole cluster with a probed ledger is counted in the series."""
+    series = Series(7, 3, 12.5, (Span(4, 0, 2, 3, "2026-01-01T03:00:00Z"),))
+    terms = replace(TERMS, sweep=Sweep(budget=9, seed=7, turn=3, step=4))
+    probed = verdict(1, assurance="probed", probes=3, random_probes=3)
+    run = facts(terms=terms, partial=partial)
+    said = summarise(run, verdicts(probed), [], COSTS, [], replace(NO_PREVIOUS, series=series), 7.5)
+    swept = SweptRun(terms.sweep, run.started_at, partial, 1, 7.5)
+    assert sampling_json(swept, series) == said["sampling"]
+    assert partial == (said["sampling"]["series"]["next_turn"] == 3)
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        (verdict(6, "violated"), 0),
+        (verdict(6, "violated", unknowns=["bookie_silent"]), 3),
+        (verdict(6, "violated", unknowns=["checkers_disagree"]), 4),
+    ],
+)
+def test_the_code_without_any_finding_is_reported_too(row: dict[str, Any], code: int):
+    """It holds if every finding is muted: what could not be judged and a fault still count."""
+    assert code == summary(row, findings=(CRITICAL,))["exit_code_if_clean"]
+
+
 def test_each_standing_and_severity_has_its_word():
-    """The words of the tables are those of the model."""
+    """The tables have the words of the model."""
     assert {"sound", "exempt", "indeterminate", "violated"} == {
         standing.word for standing in Standing
     }
@@ -359,7 +431,7 @@ def test_each_standing_and_severity_has_its_word():
 
 
 def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
-    """A mistake in a list of ids must not look like a sound cluster."""
+    """A wrong id in a list of ledgers must not look like a sound cluster."""
     done = summary(
         verdict(7, "exempt", exempt="deleted"),
         partial=True,
@@ -372,7 +444,7 @@ def test_ledgers_that_were_named_and_are_not_there_leave_the_run_incomplete():
 
 
 def test_findings_of_one_ledger_come_by_their_segment():
-    """One that is about no segment first; those on bookies by the name of the bookie."""
+    """A finding without a segment comes first. Findings on bookies are sorted by bookie."""
     first = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5)
     whole = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5, segment=None)
     b1, b2 = (report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, bookie) for bookie in ("b1", "b2"))
@@ -384,7 +456,7 @@ def test_findings_of_one_ledger_come_by_their_segment():
 
 
 def test_a_summary_says_which_run_of_which_cluster_it_is():
-    """Under the names of the contract, as they were given."""
+    """The fields have the names of the contract and the given values."""
     given = {
         "run_id": "r7",
         "started_at": "then",
@@ -402,7 +474,7 @@ def test_a_summary_says_which_run_of_which_cluster_it_is():
 
 
 def test_what_was_found_decides_the_outcome_and_the_code():
-    """By the severity from which on a run fails; one sound ledger is a sound run."""
+    """--fail-on sets the lowest severity that gives code 1. A run of one sound ledger is sound."""
     assert ("SOUND", 0) == tuple(summary(verdict(1))[name] for name in ("outcome", "exit_code"))
     for fail_on, code in (("warning", 1), ("critical", 0)):
         said = summary(verdict(6, "violated"), findings=(WARNING,), fail_on=fail_on)
@@ -415,8 +487,8 @@ def test_what_was_found_decides_the_outcome_and_the_code():
     assert ("AUDITOR_FAULT", 4) == (said["outcome"], said["exit_code"])
 
 
-def test_totals_go_on_from_the_last_run():
-    """Of findings and of requests."""
+def test_totals_continue_from_the_last_run():
+    """Findings and requests both have totals."""
     previous = Previous(
         {CRITICAL["kind"]: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset()
     )
@@ -427,9 +499,9 @@ def test_totals_go_on_from_the_last_run():
     )
 
 
-def test_the_next_run_is_held_against_this_one():
-    """Or against what this one was held against, where that is kept. A run of a part leaves
-    nothing.
+def test_the_next_run_is_compared_with_this_one():
+    """If this run keeps an older baseline, the next run is compared with that. A partial run gives
+    no number.
     """
     names = ("baseline_run", "baseline_finished_at", "baseline_listed", "low_listed", "low_runs")
     said = summary(*MIXED, run_id="r7", finished_at="later")["population"]
@@ -441,7 +513,7 @@ def test_the_next_run_is_held_against_this_one():
 
 
 def test_coverage_has_six_digits():
-    """Two of three ledgers; without ledgers lists left nothing out."""
+    """Two of three ledgers are covered. Without ledgers lists have left nothing out."""
     said = summary(verdict(1), verdict(2), verdict(3, "indeterminate", unknowns=["bookie_silent"]))
     assert 0.666667 == said["coverage"]
     assert 0 == summary(allow_empty=True)["requests"]["listing_false_negatives"]

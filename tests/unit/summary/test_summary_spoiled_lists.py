@@ -23,7 +23,9 @@ WHERE = f"{LISTED_BY_LISTER}h:3182"
 
 
 def test_ledgers_that_were_listed_before_or_after_are_spoiled() -> None:
-    """By that lister: not those of other listers, of the bookie itself, or without a list."""
+    """Lists of that lister at any look count. Lists of another lister or of the bookie itself do
+    not, nor answers without a list.
+    """
     run = cast(Place, Tables())
     listed = [
         Answer("b1", ledger, look, 0, AnswerStatus.HELD, detail=WHERE)

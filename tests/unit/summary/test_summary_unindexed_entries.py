@@ -1,4 +1,4 @@
-"""Entries that a bookie sends although its index lacks them, as the summary has them."""
+"""The field `unindexed` of a summary: entries that a bookie sends although its index lacks them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READ = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
 
 
 def run(*answers: Answer, ledgers: tuple[LedgerRecord, ...] = (READ,)) -> Place:
-    """A run with these answers, a greeting, and these looks at ledgers."""
+    """Return a run with a greeting, these answers, and these looks at ledgers."""
     rows = [greeting_row("b1", 1, 0, Greeting.ANSWERED, ""), *map(answer_row, answers)]
     made = Tables()
     made.write_table("evidence/answers", table(ANSWERS, rows), "all")
@@ -36,7 +36,7 @@ def run(*answers: Answer, ledgers: tuple[LedgerRecord, ...] = (READ,)) -> Place:
 
 
 def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
-    """Of all looks; bookies and ledgers in order."""
+    """Answers of all looks count. Bookies and ledgers are sorted."""
     answers = [
         replace(SENT, bookie_id="b2"),
         replace(SENT, look=2, read_unlisted=(5,)),
@@ -52,8 +52,8 @@ def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
     assert expected == unindexed_json(run(*reversed(answers), ledgers=ledgers))
 
 
-def test_only_a_bookie_that_must_have_flushed_is_said() -> None:
-    """Counted from the newest write of the metadata; without one nothing is known."""
+def test_only_a_bookie_that_must_have_flushed_is_named() -> None:
+    """The time counts from the newest write of the metadata. Without metadata nothing is known."""
     later = replace(READ, look=2, stamp=ZnodeStamp(1, 1, 0, 6))
     gone = LedgerRecord(7, 3, 0, RecordStatus.GONE)
     assert [] == unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 4)))
@@ -67,13 +67,15 @@ def test_only_a_bookie_that_must_have_flushed_is_said() -> None:
 
 
 def test_what_lies_in_a_missing_log_is_indexed() -> None:
-    """And an answer without such entries says nothing."""
+    """The index names the log. An answer without unlisted entries does not count either."""
     assert [] == unindexed_json(run(replace(SENT, missing_logs=(MissingLog("x", 1, ((4, 4),)),))))
     assert [] == unindexed_json(run(replace(SENT, read_unlisted=())))
 
 
-def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
-    """That lister may read the index of another directory, whenever its bookie showed it."""
+def test_a_bookie_that_contradicted_its_lister_is_not_named() -> None:
+    """The lister may read the index of another directory. The contradiction may come at any
+    look.
+    """
     made = run(SENT, replace(SENT, bookie_id="b2"))
     denied = greeting_row("b1", 2, 0, Greeting.ANSWERED, f"{LISTER_CONTRADICTED}it lists entry 3")
     made.write_table("evidence/answers", table(ANSWERS, [denied]), "second")
@@ -81,7 +83,7 @@ def test_a_bookie_that_contradicted_its_lister_is_not_said() -> None:
 
 
 def test_bookies_and_ledgers_are_bounded() -> None:
-    """The first of them, and the number of a bookie's ledgers."""
+    """The first ones are named, and all ledgers of a bookie are counted."""
     bookies, ledgers = (
         [f"b{n:02}" for n in range(BOOKIES_NAMED_MAX + 1)],
         range(LEDGERS_NAMED_MAX + 1),
@@ -96,7 +98,7 @@ def test_bookies_and_ledgers_are_bounded() -> None:
 
 
 def test_the_field_stands_beside_the_others() -> None:
-    """In `listers` of the summary."""
+    """It is added to `listers` of the summary."""
     summary = {"run_id": "r", "listers": {"listed": 2}}
     expected = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
     assert {"run_id": "r", "listers": {"listed": 2, "unindexed": expected}} == add_unindexed(

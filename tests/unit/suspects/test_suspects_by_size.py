@@ -1,4 +1,4 @@
-"""Who does a stage: Spark, or this process where it is for few ledgers."""
+"""Who does a stage: Spark, or this process if there are few ledgers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ LISTED, LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 5, 3, 2
 
 
 class Recorder:
-    """Stages that write down what they were asked to do."""
+    """Stages that record what they were asked to do."""
 
     def __init__(self, name: str, done: list[str]) -> None:
         self._name, self._done = name, done
 
     def note(self, stage: str) -> bool:
-        """Write down a stage, and say that it was done."""
+        """Record a stage, and return that it was done."""
         self._done.append(f"{self._name} {stage}")
         return True
 
@@ -39,7 +39,7 @@ class Recorder:
 
 
 class Listener:
-    """Records every call with its arguments."""
+    """A stand-in that records each call with its arguments."""
 
     def __init__(self, heard: list[object]) -> None:
         self._heard = heard
@@ -53,7 +53,7 @@ class Listener:
 
 
 class Counted:
-    """Ledgers of which only the number matters."""
+    """Suspects of which only the number matters."""
 
     def count_listed(self) -> int:
         return LISTED
@@ -66,7 +66,7 @@ class Counted:
 
 
 def done_by(suspects_max: int, ledgers_max: int = 0) -> tuple[StagesBySize, list[str]]:
-    """The stages, and what each way has done so far."""
+    """Return the stages, and a list of what each way has done so far."""
     done: list[str] = []
     spark, here = (
         cast(Stages, Recorder("spark", done)),
@@ -95,9 +95,7 @@ class Termed:
 
 
 def test_other_terms_hold_for_both_ways() -> None:
-    """Or the driver would read other entries than Spark's tasks, and each would miss what the other
-    read.
-    """
+    """With different terms the driver and Spark's tasks would draw different entries to read."""
     before, after = Terms(1, 0, 16, 5), Terms(1, 0, 16, 5, sweep=Sweep(3, 4, 100, 64))
     spark, here = cast(Stages, Termed(before)), cast(InProcessStages, Termed(before))
     stages = StagesBySize(lambda: spark, here, cast(Suspects, Counted()), 7, 9)
@@ -119,7 +117,7 @@ def test_other_terms_hold_for_both_ways() -> None:
 def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     suspects_max: int, ledgers_max: int, way: str
 ) -> None:
-    """Up to the bound and including it this process does it; with either bound 0 it never does."""
+    """This process does it for at most `ledgers_max` ledgers, and never if either bound is 0."""
     stages, done = done_by(suspects_max, ledgers_max)
     stages.read_ledgers(1, EVERYTHING, None)
     stages.plan()
@@ -131,7 +129,7 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(
 def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A bound of 1 is a bound, not a never."""
+    """A bound of 1 allows one ledger."""
     monkeypatch.setattr(Counted, "count_listed", lambda _: 1)
     stages, done = done_by(1, 1)
     stages.judge(1, 0)
@@ -139,7 +137,7 @@ def test_a_run_of_one_ledger_may_be_the_only_one_without_spark(
 
 
 def test_a_run_of_few_ledgers_has_no_stage_on_spark_however_many_are_suspect() -> None:
-    """A damaged small cluster does not pay for a JVM at its second look."""
+    """A small damaged cluster does not start a JVM at its second look."""
     stages, done = done_by(1, LISTED)
     stages.read_entries(1, 0, NOBODY)
     stages.read_ledgers(2)
@@ -149,7 +147,7 @@ def test_a_run_of_few_ledgers_has_no_stage_on_spark_however_many_are_suspect() -
 
 
 def portions(*parents: int) -> list[ListingPartition]:
-    """Portions of a listing with so many parents each."""
+    """Return portions of a listing, each with this many parents."""
     return [
         ListingPartition(tuple(f"/{portion}/{n}" for n in range(count)))
         for portion, count in enumerate(parents)
@@ -173,14 +171,16 @@ def test_a_listing_goes_by_its_parents(
     ledgers_max: int,
     expected: list[str],
 ) -> None:
-    """One portion is listed here, more of them where they may be few ledgers."""
+    """One portion is always listed here. Several are only if they have at most `ledgers_max`
+    parents and neither bound is 0.
+    """
     stages, done = done_by(suspects_max, ledgers_max)
     assert (expected == ["spark"]) == stages.list_ledgers(portions(*parents))
     assert [f"{way} list_ledgers" for way in expected] == done
 
 
-def test_ledgers_that_are_more_than_they_may_be_are_listed_by_spark_again() -> None:
-    """This process stops behind the bound and writes nothing."""
+def test_a_listing_with_too_many_ledgers_is_repeated_on_spark() -> None:
+    """This process stops above the bound and writes nothing."""
     heard: list[object] = []
     listener: Any = Listener(heard)
     stages = StagesBySize(lambda: listener, listener, listener, 1, 4)
@@ -192,7 +192,7 @@ def test_ledgers_that_are_more_than_they_may_be_are_listed_by_spark_again() -> N
 
 
 def test_one_portion_is_listed_here_however_many_ledgers_it_has() -> None:
-    """It takes a moment, and without it the number of ledgers is unknown."""
+    """It takes a moment, and the number of ledgers is not known before."""
     heard: list[object] = []
     listener: Any = Listener(heard)
     StagesBySize(lambda: listener, listener, listener, 1, 4).list_ledgers(portions(2))
@@ -200,10 +200,13 @@ def test_one_portion_is_listed_here_however_many_ledgers_it_has() -> None:
 
 
 def test_ledgers_that_are_named_are_written_here() -> None:
-    """Nothing is read for it."""
+    """No ledger is counted and Spark is not needed."""
     stages, heard = heard_by(0)
     stages.take_listing([3, 1])
     assert [("take_listing", ([3, 1], "evidence/listing"))] == heard
+    stages, done = done_by(0)
+    stages.take_listing([3, 1])
+    assert ["here take_listing"] == done
 
 
 @pytest.mark.parametrize(
@@ -213,7 +216,7 @@ def test_ledgers_that_are_named_are_written_here() -> None:
 def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(
     suspects_max: int, way: str
 ) -> None:
-    """Up to the bound and including it this process does it; with 0 it never does."""
+    """This process does it for at most `suspects_max` suspects, and never if that is 0."""
     stages, done = done_by(suspects_max)
     stages.read_ledgers(2)
     stages.judge(2, 0)
@@ -225,7 +228,7 @@ def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(
     [(0, "spark"), (LEFT_BY_A_JUDGING - 1, "spark"), (LEFT_BY_A_JUDGING, "here")],
 )
 def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str) -> None:
-    """At the first look too."""
+    """This holds at the first look too."""
     stages, done = done_by(suspects_max)
     stages.read_entries(1, 0, NOBODY)
     stages.judge(1, 1, EVERYTHING, (0, Todo.READS))
@@ -233,8 +236,10 @@ def test_what_follows_a_judging_goes_by_what_it_left(suspects_max: int, way: str
     assert [f"{way} read_entries", f"{way} judge", f"{way} ask_lists"] == done
 
 
-def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
-    """A child forked there would end the main thread's conversation with the JVM."""
+def test_spark_does_the_stages_of_other_threads_than_the_main_one() -> None:
+    """A child that is forked from another thread would end the main thread's connection to the
+    JVM.
+    """
     stages, done = done_by(1_000, LISTED)
     for look in (1, 2):
         thread = Thread(target=stages.judge, args=(look, 0))
@@ -244,10 +249,10 @@ def test_in_another_thread_than_the_main_one_spark_does_it() -> None:
 
 
 @pytest.mark.parametrize(("suspects_max", "way"), [(0, "spark"), (1, "here")])
-def test_where_nobody_is_suspect_bookies_are_greeted_here_unless_that_is_never_allowed(
+def test_without_suspects_bookies_are_greeted_here_unless_the_bound_is_0(
     suspects_max: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0 means never, not none."""
+    """A bound of 0 means never, also for no suspects."""
     monkeypatch.setattr(Counted, "ledgers_left", lambda *_: ())
     stages, done = done_by(suspects_max)
     stages.ask_lists(2, NOBODY, EVERYTHING, 0)
@@ -255,7 +260,9 @@ def test_where_nobody_is_suspect_bookies_are_greeted_here_unless_that_is_never_a
 
 
 def heard_by(suspects_max: int) -> tuple[StagesBySize, list[object]]:
-    """The stages, and what everybody beneath them is asked, in this order."""
+    """Return the stages, and a list of the calls to Spark, to this process and to the suspects, in
+    order.
+    """
     heard: list[object] = []
     anybody: Any = Listener(heard)
     return StagesBySize(lambda: anybody, anybody, anybody, suspects_max, 0), heard
@@ -265,7 +272,7 @@ SHARD = Shard(7, 10, 19)
 
 
 def test_the_first_look_hands_on_what_it_is_given() -> None:
-    """No ledgers are counted for it."""
+    """With `ledgers_max` 0 no ledgers are counted."""
     marks: dict[int, Any] = {3: "a mark"}
     stages, heard = heard_by(1_000)
     stages.read_ledgers(1, SHARD, marks)
@@ -282,7 +289,7 @@ def test_the_first_look_hands_on_what_it_is_given() -> None:
 def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
     suspects_max: int,
 ) -> None:
-    """Those that it will do something about, and no others."""
+    """Only the ledgers that the stage will do something about are counted."""
     stages, heard = heard_by(suspects_max)
     stages.read_ledgers(3, SHARD)
     stages.ask_lists(3, NOBODY, SHARD)

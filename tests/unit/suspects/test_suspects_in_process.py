@@ -1,4 +1,4 @@
-"""A stage in this process: a signal ends the wait for it, and what it raises is raised."""
+"""The work of a stage in this process: a signal ends the wait for it, and its errors are raised."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from auditor.suspects import in_process
 from auditor.suspects.in_process import _unless_stopped
 
 SOON_S = 5.0
-"""Long enough for any machine, and far shorter than what the work below takes."""
+"""In seconds: long enough for any machine, and far shorter than the work below."""
 
 
 def test_what_the_work_yields_is_yielded() -> None:
-    """From a thread of its own, so that the main thread may look for signals. None is a value like
-    another.
+    """The work has a thread of its own, and the main thread can watch for signals. None is a value
+    like any other.
     """
     first, *more = _unless_stopped(
         StopRequest(), lambda: (one() for one in [threading.current_thread, lambda: None, dict])
@@ -32,8 +32,8 @@ def test_what_the_work_yields_is_yielded() -> None:
     assert [None, {}] == more
 
 
-def test_work_goes_on_ahead_of_the_writer_by_some_batches_alone() -> None:
-    """What it makes is in memory until it is written."""
+def test_the_work_is_at_most_some_batches_ahead_of_the_writer() -> None:
+    """Its batches are in memory until they are written."""
     made: list[int] = []
 
     def work() -> Iterator[int]:
@@ -43,13 +43,13 @@ def test_work_goes_on_ahead_of_the_writer_by_some_batches_alone() -> None:
 
     ahead = [len(made) - number for number in _unless_stopped(StopRequest(), work)]
     assert max(ahead) <= in_process.BATCHES_AHEAD + 3, (
-        "those that wait, one at each end, and the one that is counted"
+        "beyond the waiting batches: one in the work, one in the writer, and the counted one"
     )
     assert list(range(100)) == made
 
 
-def test_work_that_nobody_waits_for_any_more_ends_as_it_yields() -> None:
-    """Its conversations end with it."""
+def test_abandoned_work_ends_when_it_yields_next() -> None:
+    """Its conversations with bookies end with it."""
     ended = threading.Event()
 
     def work() -> Iterator[int]:
@@ -93,19 +93,19 @@ def test_a_writer_may_be_slower_than_the_work(
 
 
 def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
-    """Its thread ends with it, and has a name that helps when a process hangs."""
+    """Its thread is a daemon, and its name says what hangs."""
     (thread,) = _unless_stopped(StopRequest(), lambda: iter([threading.current_thread()]))
     assert ("auditor-suspects", True) == (thread.name, thread.daemon)
 
 
 def test_what_the_work_raises_is_raised() -> None:
-    """This includes a time-out of the work itself, which is not the one of the wait."""
+    """A time-out of the work itself is not taken for the end of a poll."""
     with pytest.raises(TimeoutError, match="its own"):
         list(_unless_stopped(StopRequest(), lambda: (_ for _ in ()).throw(TimeoutError("its own"))))
 
 
 def test_a_signal_ends_the_wait() -> None:
-    """The work continues in its thread, abandoned."""
+    """The abandoned work continues in its thread."""
     stop, is_over = StopRequest(), threading.Event()
     threading.Timer(0.2, stop._remember, (signal.SIGTERM, None)).start()
     began = time.monotonic()
@@ -119,7 +119,7 @@ def test_a_signal_ends_the_wait() -> None:
 
 
 def test_a_signal_that_came_with_the_end_of_the_work_counts() -> None:
-    """What the work yielded last is not written down."""
+    """The last row is not written."""
     stop = StopRequest()
     with pytest.raises(Interrupted):
         list(_unless_stopped(stop, lambda: iter([stop._remember(signal.SIGINT, None)])))
@@ -139,9 +139,7 @@ def test_a_signal_that_came_behind_the_last_row_counts() -> None:
 
 
 def children() -> set[str]:
-    """Return the process ids of this process's children; other tests may have left a server
-    running.
-    """
+    """Return the process ids of this process's children."""
     return {
         pid
         for path in Path("/proc/self/task").glob("*/children")
@@ -153,7 +151,7 @@ def children() -> set[str]:
     not Path("/proc/self/task").exists(), reason="only Linux lists the children of a process"
 )
 def test_a_signal_ends_the_child_that_judges() -> None:
-    """At once, and no process is left behind."""
+    """The child ends at once, and no process is left."""
     stop, others = StopRequest(), children()
     before = signal.signal(signal.SIGTERM, stop._remember)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()

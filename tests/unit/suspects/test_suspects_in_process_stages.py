@@ -1,4 +1,6 @@
-"""The stages of few ledgers in this process: which ledgers, asked how, written where."""
+"""The stages for few ledgers in this process: which ledgers they take, how they ask, and what they
+write.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 class LeftOver:
-    """Return suspects by their place: the arguments of a call identify the list."""
+    """Suspects by the arguments of the call that asks for them."""
 
     def __init__(self) -> None:
         self.by_call: dict[tuple[object, ...], list[int]] = {}
@@ -65,7 +67,9 @@ class LeftOver:
 
 
 class Worker:
-    """Stands for a maker of work: remembers what it is given, and gives rows of its own."""
+    """A stand-in for a function that makes work: it records its arguments and batches, and yields
+    given rows.
+    """
 
     def __init__(self, schema: pa.Schema, *rows: dict[str, object]) -> None:
         self.schema, self.rows = schema, rows
@@ -95,7 +99,7 @@ def table_of(schema: pa.Schema, *rows: dict[str, object]) -> pa.Table:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """Ledgers 1 to 5; of each even one an answer and a read."""
+    """Return a run with ledgers 1 to 5, and an answer and a read of ledgers 2 and 4."""
     run = place(str(tmp_path))
     even = [{"ledger_id": ledger_id, "bookie_id": "b1"} for ledger_id in (2, 4)]
     ledgers = [{"ledger_id": ledger_id, "look": 1} for ledger_id in range(1, 6)]
@@ -118,22 +122,24 @@ def patch(monkeypatch: pytest.MonkeyPatch, name: str, worker: Worker) -> Worker:
 
 
 def file_of(run: Place, name: str, schema: pa.Schema) -> pa.Table:
-    """The rows of one file of a table, which has all the columns of the schema."""
+    """Return the rows of one file of a table, after checking that it has all columns of the
+    schema.
+    """
     path = f"{run.path}/{name}.parquet"
     assert schema.names == pq.read_schema(path).names
     return pq.read_table(path, schema=schema)
 
 
 def seen_by(worker: Worker) -> list[list[int]]:
-    """The ledgers of each batch of SEEN rows."""
+    """Return the ledgers of each batch of SEEN rows."""
     assert all(batch.schema == SEEN for batch in worker.given)
     return [batch.column("ledger_id").to_pylist() for batch in worker.given]
 
 
-def test_what_the_look_before_left_open_is_read(
+def test_ledgers_that_the_look_before_left_open_are_read(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of one shard in one batch, at the whole rate, without the marks of the first look."""
+    """All of a shard are read in one batch, without the marks of the first look."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12, "reads": 9}))
     left = LeftOver()
     left.by_call[1, SHARD] = [12, 17]
@@ -147,7 +153,7 @@ def test_what_the_look_before_left_open_is_read(
 def test_a_shard_without_suspects_has_its_file_too(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ids are integers, also where there are none."""
+    """The column of ids has integers even if it is empty."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS))
     left = LeftOver()
     left.by_call[1, SHARD] = []
@@ -159,7 +165,7 @@ def test_a_shard_without_suspects_has_its_file_too(
 def test_a_stage_that_finds_nothing_has_its_file_too(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without rows, but with columns: a stage without a file has not been done."""
+    """The file has columns and no rows. A stage without a file counts as not done."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
     patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
     patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
@@ -175,10 +181,10 @@ def test_a_stage_that_finds_nothing_has_its_file_too(
     assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
 
 
-def test_what_a_judging_left_wanting_lists_is_asked_about(
+def test_bookies_are_asked_for_the_lists_that_a_judging_wants(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each registered bookie is greeted first. Whom to ask is found out in a child."""
+    """Each registered bookie is greeted first. A child works out whom to ask."""
     question = {"bookie_id": "b1", "ledger_id": 4, "expected_bytes": 7}
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, question))
     answer = {"bookie_id": "b1", "ledger_id": 4}
@@ -189,7 +195,7 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(
     assert [((JUDGING,), {"careful": True, "has_listers": False})] == asker.made_with
     assert [[4]] == seen_by(asker)
     assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], (
-        "what was said at the first look"
+        "the answer at the first look"
     )
     assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
@@ -198,10 +204,10 @@ def test_what_a_judging_left_wanting_lists_is_asked_about(
     assert batch_of(PACED_ANSWERS, *lists.rows).to_pylist() == rows.to_pylist()
 
 
-def test_questions_are_answered_so_many_at_a_time(
+def test_questions_are_asked_in_batches_of_a_bounded_size(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What bookies said of more than that is in memory as rows."""
+    """All answers to a batch are in memory as rows."""
     monkeypatch.setattr(in_process, "QUESTIONS_AT_ONCE", 3)
     asked = [
         {"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)
@@ -215,8 +221,8 @@ def test_questions_are_answered_so_many_at_a_time(
 
 
 @pytest.fixture
-def unasked(tmp_path: Path) -> Place:
-    """Ledgers 1 to 5 of a run that has asked no bookie yet."""
+def run_without_answers(tmp_path: Path) -> Place:
+    """Return a run with ledgers 1 to 5 that has asked no bookie yet."""
     run = place(str(tmp_path / "unasked"))
     ledgers = [{"ledger_id": ledger_id, "look": 1} for ledger_id in range(1, 6)]
     run.write_table("evidence/ledgers", table_of(LEDGERS, *ledgers), "first")
@@ -224,21 +230,26 @@ def unasked(tmp_path: Path) -> Place:
 
 
 def test_the_first_look_asks_about_every_ledger_of_the_shard(
-    unasked: Place, monkeypatch: pytest.MonkeyPatch
+    run_without_answers: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No answers of bookies are read: there is no such table yet."""
+    """The table of answers does not exist yet and is not read."""
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
     patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
     left = LeftOver()
     left.by_call["recorded", SHARD] = [2, 4]
-    stages_of(unasked, left).ask_lists(1, DIRECTORY, SHARD)
+    stages_of(run_without_answers, left).ask_lists(1, DIRECTORY, SHARD)
     assert [[2, 4]] == seen_by(asker)
     assert [0, 0] == [
         len(row["answers"] or row["reads"] or ())
         for batch in asker.given
         for row in batch.to_pylist()
     ]
-    assert 1 == file_of(unasked, "evidence/answers/look-01-shard-0003", PACED_ANSWERS).num_rows
+    assert (
+        1
+        == file_of(
+            run_without_answers, "evidence/answers/look-01-shard-0003", PACED_ANSWERS
+        ).num_rows
+    )
 
 
 def test_the_first_look_reads_the_listed_ledgers_with_the_marks(
@@ -255,10 +266,10 @@ def test_the_first_look_reads_the_listed_ledgers_with_the_marks(
     assert 1 == file_of(run, "evidence/ledgers/look-01-shard-0003", COUNTED_LEDGERS).num_rows
 
 
-def test_the_first_look_judges_what_was_read_with_what_was_said(
+def test_the_first_look_judges_ledgers_with_the_answers(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that want lists were asked about."""
+    """Bookies were asked about each ledger that wants lists."""
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
     left = LeftOver()
@@ -271,32 +282,32 @@ def test_the_first_look_judges_what_was_read_with_what_was_said(
 
 
 def test_the_plan_has_each_bookies_questions(
-    unasked: Place, monkeypatch: pytest.MonkeyPatch
+    run_without_answers: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """How many there are, and the bytes of their answers. Nobody is asked."""
+    """It has the number of questions and the bytes of their answers. No bookie is asked."""
     rows = [("b1", 2, 7), ("b2", 2, 5), ("b1", 4, 8)]
     questions = [dict(zip(QUESTIONS.names, row, strict=False)) for row in rows]
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, *questions))
     left = LeftOver()
     left.by_call["recorded", EVERYTHING] = [2, 4]
-    plan = stages_of(unasked, left).plan()
+    plan = stages_of(run_without_answers, left).plan()
     assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
     assert [((JUDGING,), {"careful": True})] == asker.made_with
-    assert {"evidence/ledgers/first.parquet"} == unasked.files_in("evidence")
+    assert {"evidence/ledgers/first.parquet"} == run_without_answers.files_in("evidence")
 
 
 def test_the_plan_of_a_cluster_without_ledgers_is_empty(
-    unasked: Place, monkeypatch: pytest.MonkeyPatch
+    run_without_answers: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No question is a plan too."""
+    """A plan without a question is not an error."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
     left = LeftOver()
     left.by_call["recorded", EVERYTHING] = []
-    assert [] == stages_of(unasked, left).plan()
+    assert [] == stages_of(run_without_answers, left).plan()
 
 
 def test_an_empty_listing_has_its_columns(run: Place) -> None:
-    """A cluster without ledgers was listed all the same."""
+    """A cluster without ledgers was listed nevertheless."""
     stages_of(run, LeftOver()).take_listing([], "evidence/listing")
     rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING)
     assert (0, COUNTED_LISTING) == (
@@ -306,7 +317,7 @@ def test_an_empty_listing_has_its_columns(run: Place) -> None:
 
 
 class Listed:
-    """A store that lists ledgers, and may be opened once: also its address."""
+    """A store that lists ledgers, together with its address. It records what is done with it."""
 
     def __init__(self, *ids: int) -> None:
         self.ids, self.said, self.counts = ids, [], ReadCounts(reads=2, reads_ok=2)
@@ -334,8 +345,8 @@ PORTIONS = [ListingPartition(("/a",)), ListingPartition(("/b",))]
 
 @pytest.mark.parametrize("ids_max", [None, 4])
 def test_all_portions_are_listed_into_one_file(run: Place, ids_max: int | None) -> None:
-    """Behind a sync, in one session, whose reads are counted. The cells for counts stay empty: the
-    driver's are elsewhere.
+    """They are listed in one session after a sync, and its reads are counted in the driver. The
+    cells for counts stay empty.
     """
     store, counts = Listed(3, 5), ReadCounts(reads=1, reads_ok=1)
     stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
@@ -348,8 +359,8 @@ def test_all_portions_are_listed_into_one_file(run: Place, ids_max: int | None) 
     assert (3, 3) == (counts.reads, counts.reads_ok)
 
 
-def test_more_ledgers_than_they_may_be_are_not_written(run: Place) -> None:
-    """No portion behind the bound is listed."""
+def test_a_listing_with_too_many_ledgers_is_not_written(run: Place) -> None:
+    """Listing stops with the portion that exceeds the bound."""
     store, counts = Listed(3, 5), ReadCounts()
     stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
     assert not stages.list_ledgers([*PORTIONS, ListingPartition(("/c",))], 3, "evidence/listing")
@@ -361,7 +372,7 @@ def test_more_ledgers_than_they_may_be_are_not_written(run: Place) -> None:
 def test_the_reads_that_a_judging_demanded_are_made(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All in one batch."""
+    """All of them are in one batch."""
     row = {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "reads": 1}
     entries = patch(monkeypatch, "entry_reader", Worker(COUNTED_READS, row))
     stages_of(run, LeftOver()).read_entries(2, 1, DIRECTORY)
@@ -389,8 +400,8 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     run: Place,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In a child; behind a first look or lists, what still wants lists was asked about. Columns
-    are trusted by the first judging of a first look alone, unless it is repeated.
+    """After a first look or after lists bookies were asked for each wanted list. Only the first
+    judging of a first look trusts columns, unless it is repeated.
     """
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
@@ -413,12 +424,13 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
 def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of no one shard."""
+    """The default is all shards, and no ledger on which the checkers differ."""
     worker = Worker(STEPS)
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
     left = LeftOver()
     left.by_call[1, EVERYTHING] = [1]
     stages_of(run, left).judge(2, 0)
+    assert [[1]] == seen_by(worker)
     options = worker.made_with[0][1]
     assert ({}, False) == (options["differing"], options["by_columns"])
 
@@ -426,7 +438,7 @@ def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(
 def test_ledgers_are_gathered_some_at_a_time_with_all_that_was_seen_of_them(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each once, in order, with its own answers and reads and no others."""
+    """Each ledger comes once, in order, with its own answers and reads."""
     monkeypatch.setattr(in_process, "LEDGERS_AT_ONCE", 2)
     worker = Worker(STEPS)
     monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
@@ -440,7 +452,7 @@ def test_ledgers_are_gathered_some_at_a_time_with_all_that_was_seen_of_them(
 
 
 def test_a_stage_that_fails_writes_nothing(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is as if it had not been tried."""
+    """It may be tried again as if it had not begun."""
 
     def fails(*_: object) -> Callable[[Batches], Batches]:
         raise ConnectionError("lost")

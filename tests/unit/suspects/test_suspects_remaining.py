@@ -1,4 +1,4 @@
-"""Which ledgers are left, read from the tables of judgings."""
+"""Which ledgers are left, by the tables of listings and judgings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WANTS = [
 
 
 def run_with(root: Path, *judgings: tuple[int, int, dict[int, Todo]]) -> Place:
-    """A run in which judgings, each (look, number, ledgers), left ledgers something to do."""
+    """Return a run with these judgings, each (look, number, what is left to do by ledger)."""
     run = place(str(root))
     for look, number, left in judgings:
         rows = [row(ledger_id, todo) for ledger_id, todo in left.items()]
@@ -44,8 +44,8 @@ def row(ledger_id: int, todo: Todo) -> dict[str, object]:
 
 
 def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
-    """Each as often as it is listed: what is there twice must not pass for once. All shards
-    together are counted.
+    """A ledger that is listed twice comes twice, and is found to be wrong later. The count is over
+    all shards.
     """
     run = place(str(tmp_path))
     run.write_table(
@@ -58,8 +58,8 @@ def test_listed_are_those_of_the_shard_ascending(tmp_path: Path) -> None:
     assert 7 == Suspects(run).count_listed()
 
 
-def recorded(root: Path, *rows: tuple[int, int]) -> Suspects:
-    """The ledgers of a run with records of ledgers at looks."""
+def suspects_of(root: Path, *rows: tuple[int, int]) -> Suspects:
+    """Return the suspects of a run with records of (ledger, look)."""
     run = place(str(root))
     cells = [
         {**dict.fromkeys(LEDGERS.names), "ledger_id": ledger_id, "look": look}
@@ -70,19 +70,19 @@ def recorded(root: Path, *rows: tuple[int, int]) -> Suspects:
 
 
 def test_recorded_are_those_that_the_first_look_read(tmp_path: Path) -> None:
-    """Of the shard, ascending; what a later look read does not count."""
-    suspects = recorded(tmp_path, (5, 1), (3, 1), (9, 1), (3, 2), (4, 2))
+    """They are the ledgers of the shard, ascending. A record of a later look does not count."""
+    suspects = suspects_of(tmp_path, (5, 1), (3, 1), (9, 1), (3, 2), (4, 2))
     assert [3, 5] == suspects.recorded_ledgers(Shard(1, 3, 5))
 
 
 def test_a_ledger_that_was_read_twice_does_not_pass_for_one(tmp_path: Path) -> None:
-    """Gathered into one row it would be judged once, unnoticed."""
+    """Otherwise its rows would be gathered into one, and the error would go unnoticed."""
     with pytest.raises(AccountingError, match="ledger 3 was read twice"):
-        recorded(tmp_path, (5, 1), (3, 1), (3, 1)).recorded_ledgers(EVERYTHING)
+        suspects_of(tmp_path, (5, 1), (3, 1), (3, 1)).recorded_ledgers(EVERYTHING)
 
 
 def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_path: Path) -> None:
-    """Of all judgings of that look, and of no other."""
+    """Judgings of other looks do not count."""
     run = run_with(
         tmp_path,
         (1, 0, {7: Todo.LOOK, 3: Todo.READS, 1: Todo.NOTHING}),
@@ -94,13 +94,13 @@ def test_open_are_those_that_any_judging_of_the_look_left_wanting_another(tmp_pa
 
 
 def test_open_are_those_of_the_shard_alone(tmp_path: Path) -> None:
-    """Its first and its last ledger included."""
+    """The first and the last ledger of the shard are included."""
     run = run_with(tmp_path, (1, 0, dict.fromkeys(range(1, 9), Todo.LOOK)))
     assert [3, 4, 5] == Suspects(run).open_ledgers(1, Shard(1, 3, 5))
 
 
 def test_left_are_those_of_one_judging(tmp_path: Path) -> None:
-    """With the todo that is asked for."""
+    """Only ledgers with the given todo are returned."""
     run = run_with(
         tmp_path, (2, 0, {4: Todo.LISTS, 2: Todo.LISTS, 3: Todo.LOOK}), (2, 1, {9: Todo.LISTS})
     )
@@ -108,14 +108,14 @@ def test_left_are_those_of_one_judging(tmp_path: Path) -> None:
 
 
 def test_wanted_are_the_reads_of_one_judging(tmp_path: Path) -> None:
-    """Of each ledger that wants reads, each of them."""
+    """Each read of each ledger that wants reads is returned."""
     run = run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK}))
     wanted = Suspects(run).wanted_reads(1, 0)
     assert (WANTED, WANTS) == (wanted.schema, wanted.to_pylist())
 
 
 def test_a_judging_of_no_ledger_left_nothing(tmp_path: Path) -> None:
-    """Spark writes no file then."""
+    """Spark writes no file for a table without rows."""
     run = run_with(tmp_path)
     run.files.create_dir(f"{run.path}/{steps_name(1, 0)}", recursive=True)
     suspects = Suspects(run)
@@ -124,7 +124,7 @@ def test_a_judging_of_no_ledger_left_nothing(tmp_path: Path) -> None:
 
 
 class Scanned:
-    """A run that writes down which columns of how many rows were brought into memory."""
+    """A run that records the columns and the number of the rows that were read into memory."""
 
     def __init__(self, run: Place) -> None:
         self._run = run
@@ -139,8 +139,8 @@ class Scanned:
         return rows
 
 
-def test_what_nobody_asked_for_is_not_brought_into_memory(tmp_path: Path) -> None:
-    """The first look's judging has a row for every ledger of the cluster."""
+def test_only_the_rows_and_columns_asked_for_are_read_into_memory(tmp_path: Path) -> None:
+    """The first judging of a first look has a row for each ledger of the cluster."""
     sound = dict.fromkeys(range(10, 60), Todo.NOTHING)
     run = Scanned(run_with(tmp_path, (1, 0, {5: Todo.READS, 6: Todo.LOOK, **sound})))
     suspects = Suspects(cast(Place, run))
@@ -151,13 +151,13 @@ def test_what_nobody_asked_for_is_not_brought_into_memory(tmp_path: Path) -> Non
 
 
 def test_recorded_ledgers_are_read_without_their_metadata(tmp_path: Path) -> None:
-    """A ledger's record may have kilobytes, and there is one for every ledger of the shard."""
-    run = Scanned(recorded(tmp_path, (5, 1), (3, 1), (3, 2)).run)
+    """The record of a ledger may have kilobytes, and there is one for each ledger of the shard."""
+    run = Scanned(suspects_of(tmp_path, (5, 1), (3, 1), (3, 2)).run)
     assert [3, 5] == Suspects(cast(Place, run)).recorded_ledgers(EVERYTHING)
     assert [(["ledger_id"], 2)] == run.scans
 
 
 def test_tables_that_may_be_missing_have_no_ledgers(tmp_path: Path) -> None:
-    """Their columns are those of the schema, and not of any file."""
+    """Without a file the columns are those of the schema."""
     suspects = Suspects(replace(place(str(tmp_path)), missing_is_empty=True))
     assert (0, []) == (suspects.count_listed(), suspects.recorded_ledgers(EVERYTHING))

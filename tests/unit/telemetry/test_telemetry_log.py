@@ -14,7 +14,7 @@ from auditor.telemetry import log
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was():
-    """Setting up a process's log must not outlive the test."""
+    """Restore the logging of the process after each test."""
     names = ["", log.LOGGER, "kazoo", "py4j", "pyspark", "urllib3"]
     before = {
         name: (logging.getLogger(name).level, logging.getLogger(name).handlers[:]) for name in names
@@ -32,7 +32,7 @@ def events(out: io.StringIO) -> list[dict[str, object]]:
 
 
 def test_json_is_one_object_a_line():
-    """Level, time, event and the run on each."""
+    """Each line has the level, the time, the event and the run."""
     out = io.StringIO()
     logger = log.setup(log_format="json", stream=out)
     log.bind_run("run-1")
@@ -50,7 +50,9 @@ def test_json_is_one_object_a_line():
 
 
 def test_each_violation_is_one_complete_event():
-    """JSON: every finding with every field, then the counts by kind; an info finding is none."""
+    """In JSON each finding is an event with all its fields; the counts by kind come last. An info
+    finding is not an event.
+    """
     out = io.StringIO()
     logger = log.setup(log_format="json", stream=out)
     _, findings = stories.wiped_bookie(30)
@@ -71,7 +73,7 @@ def test_each_violation_is_one_complete_event():
 
 
 def test_the_console_is_bounded():
-    """Forty thousand findings are not forty thousand lines in a mail; the counts are whole."""
+    """Thousands of findings must not fill a mail with lines. The counts are of all of them."""
     out = io.StringIO()
     logger = log.setup(stream=out)
     counts = log.violations(logger, stories.wiped_bookie(3_000)[1], log_format="console")
@@ -80,16 +82,14 @@ def test_the_console_is_bounded():
 
 
 class Terminal(io.StringIO):
-    """A stream that a person watches."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 def test_the_log_on_a_terminal_does_not_repeat_a_report_on_a_terminal():
-    """A person there reads the report; if only one of the two is a terminal, the log has the
-    violations.
-    """
+    """A person there reads the report. If the log is not on a terminal, it has the violations."""
     findings = stories.wiped_bookie(3)[1]
     out = Terminal()
     log.violations(log.setup(stream=out), findings, log_format="console", is_shown=True)
@@ -100,7 +100,9 @@ def test_the_log_on_a_terminal_does_not_repeat_a_report_on_a_terminal():
 
 
 def test_a_terminal_gets_the_counts_alone():
-    """Where the report goes to a file, the log on a terminal says how much is in it."""
+    """If the report goes to a file, the console log on a terminal counts what is in it. A log in
+    JSON has all violations.
+    """
     findings = stories.wiped_bookie(3)[1]
     out = Terminal()
     log.violations(log.setup(stream=out), findings, log_format="console")
@@ -111,7 +113,7 @@ def test_a_terminal_gets_the_counts_alone():
 
 
 def test_a_critical_violation_is_an_error():
-    """Levels follow severity."""
+    """The level of an event follows the severity."""
     out = io.StringIO()
     log.violation(
         log.setup(log_format="json", stream=out), stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1)
@@ -119,10 +121,8 @@ def test_a_critical_violation_is_an_error():
     assert events(out)[0]["level"] == "error"
 
 
-def test_a_muted_violation_is_no_warning():
-    """An alert on warnings in the log must not page for what is known; the event says until
-    when.
-    """
+def test_a_muted_violation_is_not_a_warning():
+    """An alert on warnings in the log must not page for it. The event has the mute."""
     out = io.StringIO()
     muted = stories.finding(
         Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"}
@@ -140,9 +140,9 @@ def test_a_muted_violation_is_no_warning():
         (["auditor debug", "auditor info", "kazoo info"], {"verbose": True}),
     ],
 )
-def test_how_much_is_said(expected, options):
-    """quiet: warnings; default: our steps; verbose: our details and the libraries' steps. Warnings
-    always.
+def test_the_levels_follow_quiet_and_verbose(expected, options):
+    """By default our steps are logged, with `verbose` also our details and the libraries' steps.
+    Warnings are always logged.
     """
     out = io.StringIO()
     logger = log.setup(log_format="json", stream=out, **options)
@@ -153,8 +153,8 @@ def test_how_much_is_said(expected, options):
     assert [*expected, "kazoo warning"] == [e["event"] for e in events(out)]
 
 
-def test_the_chatter_of_py4j_is_silenced():
-    """The end of a gateway is not worth a line."""
+def test_warnings_of_py4j_are_not_logged():
+    """It warns about each connection that closes."""
     out = io.StringIO()
     log.setup(log_format="json", stream=out)
     logging.getLogger("py4j.clientserver").warning("closing down clientserver connection")
@@ -163,7 +163,7 @@ def test_the_chatter_of_py4j_is_silenced():
 
 @pytest.mark.parametrize("log_format", ["json", "console"])
 def test_no_password_reaches_the_log(log_format):
-    """Neither ours nor a library's, not in the exception either."""
+    """Our events, events of a library and exceptions are masked."""
     out = io.StringIO()
     logger = log.setup(log_format=log_format, stream=out)
     secret = "http://joe:s3cr3t@gateway:9091"
@@ -177,14 +177,14 @@ def test_no_password_reaches_the_log(log_format):
 
 
 def test_foreign_text_starts_no_line_on_the_console():
-    """An owner with a new line and an escape stays one line."""
+    """A name with a line break and an escape sequence stays on one line."""
     out = io.StringIO()
     log.setup(stream=out).info("owner", name="a\n2026-01-01 [info] all is sound\x1b[2J")
     assert len(out.getvalue().splitlines()) == 1 and "\x1b" not in out.getvalue()
 
 
-def test_setting_up_again_replaces():
-    """Twice set up, once said."""
+def test_a_second_setup_replaces_the_first():
+    """Otherwise each event would be logged twice."""
     out = io.StringIO()
     log.setup(log_format="json", stream=out)
     log.setup(log_format="json", stream=out).info("once")

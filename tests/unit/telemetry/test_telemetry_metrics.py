@@ -16,7 +16,9 @@ LAST = P + "last_run_"
 
 
 def samples(text: str) -> dict[tuple[str, frozenset[str]], float]:
-    """Value by (name, labels other than cluster); every sample must carry the cluster."""
+    """Return the values by (name, labels without the cluster). Each sample must have the
+    cluster.
+    """
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -33,8 +35,8 @@ def series_of(**changes: object) -> dict[tuple[str, frozenset[str]], float]:
 
 
 def test_every_series_of_the_contract_is_there_at_zero():
-    """Kinds, standings, reasons, outcomes, stages: present before anything happens, so that an
-    alert sees the change.
+    """Kinds, standings, reasons, outcomes and stages exist before anything happens: an alert then
+    sees the change.
     """
     found = set(series_of())
     expected = {
@@ -79,7 +81,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
 
 
 def test_violations_count_ledgers_or_bookies_by_the_kind():
-    """A finding on a bookie counts bookies, one on a ledger ledgers."""
+    """A finding on a bookie counts bookies, a finding on a ledger ledgers."""
     summary, _ = stories.wiped_bookie(40_000)
     found = samples(metrics.exposition(summary, cluster="prod"))
     assert found[LAST + "violations", frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})] == 40_000
@@ -88,7 +90,7 @@ def test_violations_count_ledgers_or_bookies_by_the_kind():
 
 
 def test_muted_findings_are_a_gauge_beside_the_violations():
-    """The violations stay whole; of a stored run that knows no mutes nothing is muted."""
+    """The violations include muted findings. A stored run without mutes has none muted."""
     summary, _ = stories.wiped_bookie(30)
     one = frozenset({"ENTRY_BELOW_WRITE_QUORUM", "warning"})
     for muted, fields in (
@@ -103,16 +105,14 @@ def test_muted_findings_are_a_gauge_beside_the_violations():
 
 
 def test_a_finding_on_the_cluster_counts_one():
-    """There is one cluster, whatever became of its ledgers."""
+    """The number of ledgers in the finding does not matter."""
     found = stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
     series = series_of(findings=stories.counted([found]))
     assert series[LAST + "violations", frozenset({"LEDGER_POPULATION_DROPPED", "critical"})] == 1
 
 
 def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
-    """So that an alert on ledgers that cannot be judged subtracts those for which there is a known
-    reason.
-    """
+    """An alert on unjudged ledgers can subtract those that maintenance explains."""
     maintenance = {"bookies": [{"bookie_id": "b1", "found": "silent"}], "ledgers": 12}
     series = series_of(maintenance=maintenance, assurance={"listed": 900, "probed": 80})
     assert 12 == series[LAST + "maintenance_ledgers", frozenset()]
@@ -121,9 +121,19 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     )
 
 
+def test_the_help_of_gauges_says_what_they_count():
+    """Coverage also counts open and empty ledgers. A reason also stands on ledgers in violation."""
+    text = metrics.exposition(stories.summary(), cluster="prod")
+    assert (
+        "last_run_coverage_ratio Share of ledgers that carry no reason to be unknown and are not"
+        " merely excused by a mark." in text
+    )
+    assert "indeterminate_ledgers Ledgers that could not be judged, or not in full, by" in text
+
+
 def test_marks_and_verified_copies_are_gauges():
-    """Each state of the summary; a share of no copy at all is no number, so that no alert takes it
-    for one.
+    """Each state of the summary has a series. A ratio without any copy is NaN, which triggers no
+    alert.
     """
     marks = {"total": 7, "within_grace": 4, "beyond_grace": 3, "stale": 2, "without_ledger": 1}
     series = series_of(marks=marks, verified_ratio=0.015)
@@ -132,9 +142,9 @@ def test_marks_and_verified_copies_are_gauges():
     assert math.isnan(series_of(verified_ratio=None)[LAST + "verified_copies_ratio", frozenset()])
 
 
-def test_how_sure_a_loss_is_found_is_a_gauge():
-    """By this run and by all; no number where no ledger was judged so, so that no alert takes it
-    for one.
+def test_the_probability_of_finding_a_loss_is_a_gauge():
+    """This run and all runs have one. It is NaN if no ledger was sampled, which triggers no
+    alert.
     """
     sampling = {
         "bounds": {"1": 0.25, "1000": 1.0},
@@ -146,8 +156,8 @@ def test_how_sure_a_loss_is_found_is_a_gauge():
         assert math.isnan(series_of(sampling=nothing)[name, frozenset({"1000", "this"})])
 
 
-def test_counters_go_on_from_the_totals():
-    """What earlier runs found stays in the counter when this run finds nothing."""
+def test_counters_continue_from_the_totals():
+    """Findings of earlier runs stay in the counter when this run has none."""
     found = series_of(totals={"ENTRY_WITHOUT_REPLICA": 17})
     assert found[P + "violations_total", frozenset({"ENTRY_WITHOUT_REPLICA"})] == 17
     assert found[LAST + "violations", frozenset({"ENTRY_WITHOUT_REPLICA", "critical"})] == 0
@@ -161,7 +171,7 @@ def test_counters_go_on_from_the_totals():
 
 
 def test_values_come_from_the_summary():
-    """Coverage, the oldest mark, stages, the end of the run, the outcome."""
+    """Coverage, the oldest mark, stages, the end of the run and the outcome are checked."""
     found = series_of(
         coverage=0.25, oldest_underreplicated_s=86_400, outcome="INCOMPLETE", exit_code=3
     )
@@ -179,7 +189,7 @@ def test_values_come_from_the_summary():
 
 
 def test_nothing_unbounded_becomes_a_label():
-    """No ledger id, owner or run id, and no _created series."""
+    """Neither a run id nor a finding id does, and there is no _created series."""
     summary, findings = stories.wiped_bookie(10)
     text = metrics.exposition(summary, cluster="prod")
     assert summary["run_id"] not in text and "_created" not in text
@@ -187,7 +197,7 @@ def test_nothing_unbounded_becomes_a_label():
 
 
 def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only():
-    """The last run's violations do not vanish because ZooKeeper was away."""
+    """The violations of the last run do not vanish because ZooKeeper was unreachable."""
     before = metrics.exposition(stories.wiped_bookie(9)[0], cluster="prod", spark_version="4.3.0")
     after = metrics.failed_run(
         before, outcome="UNREACHABLE", now_s=1.8e9, cluster="other", version="9"
@@ -195,7 +205,7 @@ def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only()
     was, now = samples(before), samples(after)
     changed = {
         key for key in was | now if str(was.get(key)) != str(now.get(key))
-    }  # NaN equals nothing
+    }  # as text, because NaN does not equal itself
     assert {
         (LAST + "timestamp_seconds", frozenset()),
         *((LAST + "outcome", frozenset({o})) for o in ("VIOLATED", "UNREACHABLE")),
@@ -215,8 +225,8 @@ def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only()
     ["", "no metrics at all {", 'bookkeeper_auditor_x{cluster="a', "go_goroutines 7\n", "\x00"],
 )
 def test_a_first_run_that_fails_claims_nothing(before):
-    """No zero violations where nothing was judged: outcome, timestamp, build and never a
-    success.
+    """Nothing was judged: the run has an outcome, a timestamp and a build, but no violations at
+    zero. The last success is 0.
     """
     found = samples(
         metrics.failed_run(
@@ -235,8 +245,8 @@ def test_a_first_run_that_fails_claims_nothing(before):
     } == {n for n, _ in found}
 
 
-def test_a_finished_run_that_is_wrong_is_no_success():
-    """Checkers differ: the values are published, the last success stays where it was."""
+def test_a_run_with_a_fault_of_the_auditor_is_not_a_success():
+    """Its values are published, and the time of the last success stays."""
     before = metrics.exposition(stories.summary(), cluster="prod")
     fault = stories.summary(
         outcome="AUDITOR_FAULT", exit_code=4, finished_at="2026-02-01T00:00:00Z"
@@ -250,7 +260,7 @@ def test_a_finished_run_that_is_wrong_is_no_success():
 
 
 def test_a_label_with_quotes_survives():
-    """Whatever the cluster is called, the text can be read back."""
+    """Any name of a cluster can be read back from the text."""
     text = metrics.exposition(stories.summary(), cluster='a"b\\c')
     family = next(iter(text_string_to_metric_families(text)))
     assert family.samples[0].labels["cluster"] == 'a"b\\c'

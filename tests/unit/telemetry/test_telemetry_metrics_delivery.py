@@ -1,4 +1,4 @@
-"""Metrics are handed over whole, and what fails is a sentence for the log."""
+"""Metrics are written or pushed whole, and a failure is a sentence for the log."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from auditor.telemetry import metrics, metrics_delivery
 
 
 def test_the_textfile_is_replaced_whole_and_readable(tmp_path):
-    """Mode 0644 whatever the umask, nothing left beside it."""
+    """Its mode is 0644 whatever the umask, and no temporary file is left."""
     path = tmp_path / "auditor.prom"
     path.write_text("old")
     umask = os.umask(0o077)
@@ -24,7 +24,7 @@ def test_the_textfile_is_replaced_whole_and_readable(tmp_path):
 
 
 def test_a_textfile_that_cannot_be_written_is_a_sentence(tmp_path):
-    """Never an exception: metrics change no exit code. The old file stays, no scrap is left."""
+    """It is never an exception, because metrics change no exit code. No temporary file is left."""
     missing = metrics_delivery.write_textfile(tmp_path / "none" / "a.prom", "x")
     assert missing is not None and re.search(
         r"could not be written to .*a\.prom: No such file", missing
@@ -43,9 +43,7 @@ def test_a_textfile_that_cannot_be_written_is_a_sentence(tmp_path):
     ],
 )
 def test_a_push_that_fails_is_a_sentence_without_password(url, monkeypatch):
-    """Nobody listens, or the URL is no URL: a sentence to log, never an exception, and no secret in
-    it.
-    """
+    """The gateway may not listen, or the URL may be invalid. Neither raises."""
     monkeypatch.setenv("no_proxy", "*")
     said = metrics_delivery.push(
         url, metrics.exposition(stories.summary(), cluster="prod"), "prod", timeout_s=5

@@ -29,8 +29,8 @@ def run(progress: Progress) -> None:
     progress.close()
 
 
-def test_nothing_is_drawn_where_nobody_watches():
-    """A pipe gets not one byte."""
+def test_nothing_is_drawn_into_a_pipe():
+    """Not a single byte is written."""
     out = io.StringIO()
     progress = progress_for(out)
     run(progress)
@@ -38,15 +38,15 @@ def test_nothing_is_drawn_where_nobody_watches():
 
 
 def test_quiet_draws_nothing_on_a_terminal():
-    """--quiet beats the terminal."""
+    """--quiet has precedence over the terminal."""
     out = Terminal()
     run(progress_for(out, quiet=True))
     assert out.getvalue() == ""
 
 
 def test_a_terminal_sees_the_stages(monkeypatch):
-    """The stage that runs, its share; a task done twice may pass the total; closing twice is
-    harmless.
+    """The bar shows the stage and its share. A task that was repeated may exceed the total, and
+    closing twice is harmless.
     """
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
@@ -57,13 +57,15 @@ def test_a_terminal_sees_the_stages(monkeypatch):
 
 
 def test_a_stage_begins_before_it_advances():
-    """Advancing without a stage is our mistake."""
+    """Advancing without a stage is an error of the caller."""
     with pytest.raises(AssertionError):
         progress_for(Terminal()).advance()
 
 
 def lines_after(*shards: tuple[float, int], now: float, total: int = 1_000) -> list[str]:
-    """The lines at `now`, where each shard's stage began at a time with so many ledgers done."""
+    """Return the lines at `now`; each shard's stages began at a time, with this many ledgers
+    done.
+    """
     lines = RunLines()
     for began, done in shards:
         lines.start_stage(LedgersDone(done, total), began)
@@ -72,30 +74,30 @@ def lines_after(*shards: tuple[float, int], now: float, total: int = 1_000) -> l
 
 
 def test_the_first_shard_has_a_share_and_no_guess():
-    """Nothing was measured yet: no rate, no time left."""
+    """No rate is measured yet, and no time left is shown."""
     assert ["first look: 0 of 1,000 ledgers done (0 %)"] == lines_after((5, 0), now=60)
 
 
 def test_the_rate_is_that_of_the_shards_that_are_done():
-    """250 ledgers in 100 s: 300 s for the other 750, of which 20 s have passed."""
+    """250 ledgers took 100 s. The other 750 take 300 s, of which 20 s have passed."""
     (line,) = lines_after((10, 0), (110, 250), now=130)
     assert "250 of 1,000 ledgers done (25 %), 2.5 ledgers/s, about 4 min 40 s left of it" in line
 
 
 def test_what_a_resumed_run_found_written_does_not_make_it_faster():
-    """The rate counts from the first shard of this process; the share counts them all."""
+    """The rate begins with the first shard of this process; the share counts all ledgers."""
     (line,) = lines_after((0, 800), (100, 900), now=100)
     assert "(90 %), 1 ledgers/s, about 1 min 40 s left" in line
 
 
 def test_a_shard_that_is_slower_than_those_before_has_no_time_left():
-    """A time that is over would be a lie."""
+    """The estimated time has passed, and a negative one would be wrong."""
     (line,) = lines_after((0, 0), (10, 500), now=30)
     assert line.endswith("50 ledgers/s")
 
 
 def test_the_share_is_never_rounded_up():
-    """100 % is all of them."""
+    """Only all ledgers are 100 %."""
     (line, *_) = lines_after((0, 999_999), now=1, total=1_000_000)
     assert "(99 %)" in line
 
@@ -106,7 +108,7 @@ def test_a_cluster_without_ledgers_has_no_share():
 
 
 def test_a_pause_is_counted_down():
-    """Until it is over, or the next stage begins."""
+    """Its line is shown until the pause is over or the next stage begins."""
     lines = RunLines(pause_until=300.0)
     assert ["looks again in 5 min"] == list(lines.at(0))
     assert [] == list(lines.at(300))
@@ -115,7 +117,7 @@ def test_a_pause_is_counted_down():
 
 
 def test_silent_bookies_are_named_up_to_a_bound():
-    """A name is bytes of a stranger: it cannot move the cursor."""
+    """A bookie chooses its own name: control characters are removed."""
     silent = ["b1", "b2\x1b[2J", "b3", "b4", "b5"]
     (line,) = RunLines(silent=silent).at(0)
     assert "\x1b" not in line and line.startswith("silent or refusing so far: b1, b2")
@@ -123,7 +125,7 @@ def test_silent_bookies_are_named_up_to_a_bound():
 
 
 def test_a_terminal_sees_the_lines_below_the_bar(monkeypatch):
-    """As they are at the moment, by the clock that the bar was given."""
+    """They are made for the time of the clock that the bar was given."""
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
     times = iter(range(1_000_000))

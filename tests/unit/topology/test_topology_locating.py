@@ -1,4 +1,4 @@
-"""The chain of sources: who is asked, what for, and whose word counts."""
+"""The chain of topology sources: which source is asked about a bookie, and whose answer counts."""
 
 import socket
 import sys
@@ -39,7 +39,7 @@ def no_names(names: object) -> dict[str, tuple]:
     raise AssertionError(f"nobody needs the addresses of {names}")
 
 
-def located(
+def locate_bookies(
     chain: list[Source],
     *bookies: BookieRecord,
     raw=nothing_there,
@@ -51,7 +51,9 @@ def located(
 
 @pytest.fixture
 def script(tmp_path):
-    """Makes a script that says /script-<last part> and appends its arguments to `calls`."""
+    """Return a script that answers /script-<last part> for each address and appends its arguments
+    to `calls`.
+    """
     path = tmp_path / "topology.py"
     path.write_text(
         f"#!{sys.executable}\nimport sys\nopen({str(tmp_path / 'calls')!r}, 'a').write('"
@@ -63,8 +65,8 @@ def script(tmp_path):
 
 
 def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
-    """In the order written; each later source is only asked for what is left, and says where and
-    how it knew.
+    """Sources are asked in the written order, each only about the bookies that are left. Each
+    location has its source and what matched.
     """
     table = tmp_path / "racks"
     table.write_text("b1 /table\n10.0.0.2 /table\nb9 /table\n")
@@ -84,7 +86,7 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
         bookie("b4", "10.0.0.4", 4),
     ]
     asked = []
-    found = located(
+    found = locate_bookies(
         sources(f"{table},zookeeper,{script}"),
         *bookies,
         bookie("b5"),
@@ -113,15 +115,19 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
         "b4": "/script-4",
         **named,
     } == found.locations
-    other_way = located(sources(f"zookeeper,{table}"), *bookies, raw=lambda path: znode)
+    other_way = locate_bookies(sources(f"zookeeper,{table}"), *bookies, raw=lambda path: znode)
     assert ["/pulsar", "/pulsar", "/pulsar", None] == [one.location for one in other_way.located]
     assert "/pulsar" == other_way.locations["b9"]
 
 
 def test_the_rack_map_is_beside_root_or_at_the_top():
-    """Inside the chroot first; a cluster without one has a sentence, and no location."""
+    """The znode inside the chroot is read first. A cluster without a rack map has a problem in
+    words, and no locations.
+    """
     asked: list[str] = []
-    found = located(sources("zookeeper"), bookie("b1"), root="/pulsar/ledgers", raw=asked.append)
+    found = locate_bookies(
+        sources("zookeeper"), bookie("b1"), root="/pulsar/ledgers", raw=asked.append
+    )
     assert ["/pulsar/bookies", "/bookies"] == asked
     assert (
         (
@@ -130,27 +136,27 @@ def test_the_rack_map_is_beside_root_or_at_the_top():
         ),
     ) == found.problems
     assert ("b1",) == found.unplaced_bookies
-    beside = located(
+    beside = locate_bookies(
         sources("zookeeper"),
         bookie("b1"),
         root="/a/b/ledgers",
         raw={"/a/b/bookies": b'{"g":{"b1":{"rack":"r"}}}'}.get,
     )
     assert (Located("b1", "/r", "zookeeper /a/b/bookies", "bookie id"),) == beside.located
-    broken = located(sources("zookeeper"), bookie("b1"), raw=lambda path: b"{")
+    broken = locate_bookies(sources("zookeeper"), bookie("b1"), raw=lambda path: b"{")
     assert ("b1",) == broken.unplaced_bookies and broken.problems[0].startswith(
         "znode /bookies: the rack map is not JSON"
     )
 
 
 def test_a_rack_of_one_port_is_that_of_its_host():
-    """BookKeeper asks Pulsar's map for hosts without port: so another port matches too, unless the
-    host has two racks.
+    """BookKeeper looks in Pulsar's map for hosts without ports. Another port matches too, unless
+    the host has two racks.
     """
     znode = rack_map.encode(
         {"h1:3181": "/r1", "h2:3181": "/r1", "h2:3182": "/r2", "[2001:db8::1]:3181": "/v6"}
     )
-    found = located(
+    found = locate_bookies(
         sources("zookeeper"),
         bookie("a", "h1", 9), bookie("b", "h2", 9), bookie("c", "h2", 3182),
         bookie("d", "2001:DB8:0::1", 9),
@@ -160,8 +166,8 @@ def test_a_rack_of_one_port_is_that_of_its_host():
 
 
 def test_a_host_name_is_looked_up_once_and_only_where_addresses_matter(tmp_path, script):
-    """Not for a table of ids and names; for a network, and for a script, which is given an
-    address.
+    """A table of ids and names needs no addresses. Networks need them, and a script is given
+    addresses.
     """
     names, nets = tmp_path / "names", tmp_path / "nets"
     names.write_text("other /r\n")
@@ -172,13 +178,15 @@ def test_a_host_name_is_looked_up_once_and_only_where_addresses_matter(tmp_path,
         bookie("b3", "host-3", 1),
         bookie("b4", "10.0.0.9", 1),
     ]
-    assert ("b1", "b2", "b3", "b4") == located(sources(str(names)), *bookies).unplaced_bookies
+    assert ("b1", "b2", "b3", "b4") == locate_bookies(
+        sources(str(names)), *bookies
+    ).unplaced_bookies
     known = {
         "host-1": (ip_address("10.0.0.1"), ip_address("10.0.1.1")),
         "host-2": (ip_address("10.0.0.2"),),
     }
     asked = []
-    found = located(
+    found = locate_bookies(
         sources(f"{nets},{script}"),
         *bookies,
         resolve=lambda names: asked.append(list(names)) or known,
@@ -188,11 +196,13 @@ def test_a_host_name_is_looked_up_once_and_only_where_addresses_matter(tmp_path,
 
 
 def test_the_script_is_asked_for_so_many_addresses_at_once(tmp_path, script):
-    """networkTopologyScriptNumberArgs; each address once, also where several bookies have it; none
-    for those without.
+    """The number is networkTopologyScriptNumberArgs. Each address is asked for once, though several
+    bookies have it; a bookie without an address is not.
     """
     bookies = [bookie(f"b{n}", f"10.0.0.{n % 5}", n) for n in range(10)]
-    found = located(sources(str(script), topology_script_args_max="2"), *bookies, bookie("down"))
+    found = locate_bookies(
+        sources(str(script), topology_script_args_max="2"), *bookies, bookie("down")
+    )
     calls = (tmp_path / "calls").read_text().splitlines()
     assert ["", "10.0.0.0 10.0.0.1", "10.0.0.2 10.0.0.3", "10.0.0.4"] == calls
     assert ("down",) == found.unplaced_bookies
@@ -202,8 +212,8 @@ def test_the_script_is_asked_for_so_many_addresses_at_once(tmp_path, script):
 
 
 def test_a_call_that_fails_leaves_its_bookies_to_the_next_source(tmp_path):
-    """Said once for each call; the other calls count. A location that is none is said for its
-    address.
+    """Each failed call is one problem, and the other calls count. A malformed location is a problem
+    of its address.
     """
     path = tmp_path / "topology"
     path.write_text(
@@ -213,7 +223,7 @@ def test_a_call_that_fails_leaves_its_bookies_to_the_next_source(tmp_path):
     path.chmod(0o755)
     table = tmp_path / "racks"
     table.write_text("b1 /table\n")
-    found = located(
+    found = locate_bookies(
         sources(f"{path},{table}", topology_script_args_max="1"),
         *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in (1, 2, 3, 4)),
     )
@@ -223,12 +233,12 @@ def test_a_call_that_fails_leaves_its_bookies_to_the_next_source(tmp_path):
     assert "has 'rack' for 10.0.0.2, which does not begin with /" in wrong
 
 
-def test_what_is_said_has_an_end(tmp_path):
-    """However many bookies a script is wrong about."""
+def test_the_number_of_problems_is_bounded(tmp_path):
+    """A script may be wrong about any number of bookies."""
     path = tmp_path / "topology"
     path.write_text('#!/bin/sh\nfor a in "$@"; do echo rack; done\n')
     path.chmod(0o755)
-    found = located(
+    found = locate_bookies(
         sources(str(path)), *(bookie(f"b{n}", f"10.0.0.{n}", 1) for n in range(PROBLEMS_MAX + 9))
     )
     assert PROBLEMS_MAX + 1 == len(found.problems) and "and 9 problems more" in found.problems[-1]
@@ -247,41 +257,45 @@ def test_what_is_said_has_an_end(tmp_path):
     ],
 )
 def test_what_a_bookie_is_looked_for_by(expected, record):
-    """The registered address; an id is taken for one only where nothing is registered and it is
-    host:port.
+    """It is the registered address. An id is taken for an address only if nothing is registered and
+    the id is host:port.
     """
     assert expected == member_of(record)
 
 
 def test_a_bookie_that_is_down_keeps_its_location(tmp_path):
-    """By its id, or by the address in it."""
+    """It is found by its id, or by the address in its id."""
     table = tmp_path / "racks"
     table.write_text("b1 /r1\n10.0.0.0/24 /r2\n")
-    found = located(sources(str(table)), bookie("b1"), bookie("10.0.0.7:3181"), bookie("10.0.0.7"))
+    found = locate_bookies(
+        sources(str(table)), bookie("b1"), bookie("10.0.0.7:3181"), bookie("10.0.0.7")
+    )
     assert [("10.0.0.7", None), ("10.0.0.7:3181", "/r2"), ("b1", "/r1")] == [
         (o.bookie_id, o.location) for o in found.located
     ]
 
 
 def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path):
-    """They are not asked for; what tables and rack maps say of hosts and networks is kept."""
+    """No source is asked about them. The hosts and networks of tables and rack maps are kept for
+    them.
+    """
     table = tmp_path / "racks"
     table.write_text("10.0.0.0/24 /r2\nBk.example /r3\n10.0.0.7:3182 /r4\n")
     znode = rack_map.encode({"10.0.1.3:3181": "/m1", "10.0.1.4:1": "/m1", "10.0.1.4:2": "/m2"})
-    areas = located(sources(f"{table},zookeeper"), raw=lambda path: znode).areas
+    areas = locate_bookies(sources(f"{table},zookeeper"), raw=lambda path: znode).areas
     assert ({"bk.example": "/r3", "10.0.0.0/24": "/r2"}, {"10.0.1.3": "/m1"}) == areas
 
 
 def test_behind_a_script_nobody_is_located_by_network(tmp_path, script):
-    """The script has precedence, and what it would say of such a bookie is unknown."""
+    """The script comes before the second table, and its answer for these bookies is unknown."""
     (tmp_path / "one").write_text("10.0.0.0/24 /r1\n")
     (tmp_path / "two").write_text("10.0.0.0/8 /r2\n")
     chain = sources(f"{tmp_path / 'one'},{script},{tmp_path / 'two'}")
-    assert ({"10.0.0.0/24": "/r1"},) == located(chain).areas
+    assert ({"10.0.0.0/24": "/r1"},) == locate_bookies(chain).areas
 
 
 def test_depths_that_differ_are_shown():
-    """The commonest depth is usual; of two as common, the lesser."""
+    """The most frequent depth is the usual one; of two equally frequent depths, the smaller."""
     deep, flat = Located("a", "/x/y", "s", "m"), Located("b", "/x", "s", "m")
     assert (None, ()) == (Topology().usual_depth, Topology((Located("c"),)).of_odd_depth)
     assert (1, (deep,)) == (
@@ -307,8 +321,8 @@ def test_depths_that_differ_are_shown():
         ("{0}/program", "cannot be started"),
     ],
 )
-def test_what_is_no_source_is_a_usage_error(tmp_path, topology, words):
-    """Not there, not executable, not a table, no program: each by name."""
+def test_a_file_that_cannot_be_a_source_is_a_usage_error(tmp_path, topology, words):
+    """The file is missing, not executable, not a table or not a program. The error names it."""
     (tmp_path / "plain").write_text("no such table\n")
     (tmp_path / "program").write_text("#!/no/such/interpreter\n")
     (tmp_path / "program").chmod(0o755)
@@ -318,25 +332,25 @@ def test_what_is_no_source_is_a_usage_error(tmp_path, topology, words):
 
 
 def test_a_file_may_be_said_to_be_what_it_is(tmp_path, script):
-    """A table on a file system where all is executable, and a file called zookeeper."""
+    """All files of a file system may be executable, and a table may be called zookeeper."""
     table = tmp_path / "zookeeper"
     table.write_text("b1 /r\n")
     table.chmod(0o755)
-    assert "/r" == located(sources(f"file:{table}"), bookie("b1")).locations["b1"]
-    assert {"b1": "/script-1"} == located(
+    assert "/r" == locate_bookies(sources(f"file:{table}"), bookie("b1")).locations["b1"]
+    assert {"b1": "/script-1"} == locate_bookies(
         sources(f"script:{script}"), bookie("b1", "10.0.0.1", 1)
     ).locations
 
 
 def test_addresses_of_this_machine():
-    """A name that is there has its addresses, one that is not has none, and neither raises."""
+    """A name that resolves has addresses, any other name has none. Neither raises."""
     found = addresses_of(["localhost", "no such host", "x" * 300, ""])
     assert ip_address("127.0.0.1") in found["localhost"] or ip_address("::1") in found["localhost"]
     assert all(() == found[name] for name in ("no such host", "x" * 300))
 
 
 def test_a_resolver_that_does_not_answer_holds_nobody(monkeypatch):
-    """What is known by then counts; the rest is not looked up."""
+    """Addresses that are known by the time limit count. Other names are not in the result."""
     hanging, asked = threading.Event(), []
 
     def getaddrinfo(name: str, *_: object, **__: object) -> list[tuple]:

@@ -1,4 +1,4 @@
-"""A topology script: how it is called, and what it may not do."""
+"""A topology script: how it is called, and what is refused."""
 
 import sys
 import time
@@ -12,9 +12,9 @@ from auditor.topology import script as script_module
 from auditor.topology.script import Script, ScriptFailure
 
 HANGS_S = 600
-"""Longer than any test waits: a script that ends by itself proves no time-out."""
+"""In seconds, longer than any test waits: the script does not end by itself."""
 GONE_WITHIN_S = 10.0
-"""How long a killed process may take to be dead, in seconds."""
+"""How long a killed process may take to end, in seconds."""
 
 
 def script(directory: Path, body: str, *, timeout_s: float = 30.0, args_max: int = 100) -> Script:
@@ -31,7 +31,7 @@ def failure(one: Script) -> str:
 
 
 def test_addresses_are_arguments_and_the_output_is_split_at_white_space(tmp_path):
-    """One location for each argument, in order, however the script breaks its lines."""
+    """There is one location for each argument, in order, however the script breaks its lines."""
     one = script(
         tmp_path, "print(*('/rack-' + a.split('.')[-1] for a in sys.argv[1:]), sep='\\n\\t ')"
     )
@@ -40,12 +40,12 @@ def test_addresses_are_arguments_and_the_output_is_split_at_white_space(tmp_path
 
 
 def test_no_shell_reads_the_arguments(tmp_path):
-    """What would mean something to a shell arrives as it is."""
+    """Characters with a meaning to a shell arrive unchanged."""
     assert ["/$(id);*"] == script(tmp_path, "print('/' + sys.argv[1])").locations(["$(id);*"])
 
 
 def test_settings_of_the_auditor_are_not_in_its_environment(tmp_path, monkeypatch):
-    """They may hold a password; everything else of the environment is there."""
+    """They may hold a password. The rest of the environment is there."""
     monkeypatch.setenv("AUDITOR_PUSHGATEWAY", "http://joe:s3cr3t@host")
     monkeypatch.setenv("SITE", "south")
     one = script(
@@ -68,8 +68,8 @@ def test_settings_of_the_auditor_are_not_in_its_environment(tmp_path, monkeypatc
         ("sys.stderr.write('x' * 10**7)", "wrote more than"),
     ],
 )
-def test_an_answer_that_is_none_is_a_failure_in_words(tmp_path, body, words):
-    """Count, exit code, encoding and size: none of it is guessed around."""
+def test_an_invalid_answer_is_a_failure_in_words(tmp_path, body, words):
+    """The number of locations, the exit code, the encoding and the size are checked."""
     assert words in failure(script(tmp_path, body))
 
 
@@ -83,7 +83,7 @@ def test_an_answer_that_is_none_is_a_failure_in_words(tmp_path, body, words):
     ids=["sleeps", "its child holds the output", "drips"],
 )
 def test_a_script_that_does_not_end_is_ended(tmp_path, body):
-    """With all it started."""
+    """All processes of its group are killed with it."""
     pid_file = tmp_path / "pid"
     one = script(
         tmp_path, f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n{body}", timeout_s=3.0
@@ -96,7 +96,7 @@ def test_a_script_that_does_not_end_is_ended(tmp_path, body):
 
 
 def alive(group: int) -> list[int]:
-    """The processes of a group that are not dead."""
+    """Return the processes of a group that have not ended."""
     found = []
     for path in Path("/proc").iterdir():
         with suppress(OSError):
@@ -110,15 +110,15 @@ def alive(group: int) -> list[int]:
     return found
 
 
-def test_one_that_closes_its_output_and_stays_is_ended(tmp_path, monkeypatch):
-    """The output is whole, the exit code never comes."""
+def test_a_script_that_closes_its_output_and_stays_is_ended(tmp_path, monkeypatch):
+    """Its output is complete, but there is no exit code."""
     monkeypatch.setattr(script_module, "END_WITHIN_S", 0.5)
     body = f"print('/r1 /r2', flush=True)\nfor n in (0, 1, 2): os.close(n)\ntime.sleep({HANGS_S})"
     assert "did not end" in failure(script(tmp_path, body))
 
 
-def test_a_file_that_is_no_program_is_a_usage_error(tmp_path):
-    """Before anything is contacted, and with what to do."""
+def test_a_file_that_is_not_a_program_is_a_usage_error(tmp_path):
+    """It is found before anything is contacted, and the error says what to do."""
     path = tmp_path / "topology"
     for content in ("#!/no/such/interpreter\n", "\x7fELF no program"):
         path.write_text(content)
@@ -127,9 +127,9 @@ def test_a_file_that_is_no_program_is_a_usage_error(tmp_path):
             Script(path, 100, 30.0).check()
 
 
-def test_what_bookkeeper_would_not_take_is_said(tmp_path):
-    """BookKeeper calls a script without arguments first and refuses one that fails; here it is used
-    all the same.
+def test_a_script_that_bookkeeper_would_not_take_is_reported(tmp_path):
+    """BookKeeper first calls a script without arguments and refuses a script that fails. The
+    auditor uses it nevertheless.
     """
     one = script(tmp_path, "if len(sys.argv) < 2: sys.exit(3)\nprint('/r1')")
     assert (

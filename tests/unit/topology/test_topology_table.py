@@ -22,7 +22,7 @@ def table(text: str) -> Places:
     return places
 
 
-def found(places: Places, member: Member, *addresses: str) -> tuple[str, str] | None:
+def find_location(places: Places, member: Member, *addresses: str) -> tuple[str, str] | None:
     match = places.find(member, [ip_address(address) for address in addresses])
     return None if match is None else (match.location, match.matched_by)
 
@@ -70,23 +70,23 @@ host.example.com:3182         /by-name-and-port
     ],
 )
 def test_the_most_exact_line_wins(expected, member):
-    """Id before port, port before host, host before network, and of networks the longest prefix,
-    wherever the lines stand.
+    """An id comes before a port, a port before a host, a host before a network, and a longer prefix
+    before a shorter one, wherever the lines stand.
     """
-    assert expected == found(table(TABLE), member)
+    assert expected == find_location(table(TABLE), member)
 
 
 def test_a_host_name_is_also_matched_by_its_addresses():
-    """By name first; then any of its addresses, exactly before by network."""
+    """The name comes first, then an exact address, then a network of any of its addresses."""
     places = table(TABLE)
     assert places.needs_addresses() and not table("b1 /r\nhost /r").needs_addresses()
-    assert ("/net25", "network 10.0.0.128/25 (line 10)") == found(
+    assert ("/net25", "network 10.0.0.128/25 (line 10)") == find_location(
         places, Member("x", "other", 1), "11.0.0.1", "10.0.0.130"
     )
-    assert ("/by-host", "address (line 5)") == found(
+    assert ("/by-host", "address (line 5)") == find_location(
         places, Member("x", "other", 1), "10.0.0.130", "10.0.0.1"
     )
-    assert ("/by-name", "host name (line 6)") == found(
+    assert ("/by-name", "host name (line 6)") == find_location(
         places, Member("x", "host.example.com", 1), "10.0.0.1"
     )
 
@@ -104,18 +104,18 @@ def test_a_host_name_is_also_matched_by_its_addresses():
     ],
 )
 def test_ids_of_any_characters_match_as_they_are(bookie_id):
-    """Every id that BookKeeper accepts may stand in a table; only itself matches it."""
+    """Each id that BookKeeper accepts may be in a table, and only the same id matches it."""
     places = table(f"{bookie_id} /r")
-    assert ("/r", "bookie id (line 1)") == found(places, Member(bookie_id))
-    assert None is found(places, Member(bookie_id + "x"))
+    assert ("/r", "bookie id (line 1)") == find_location(places, Member(bookie_id))
+    assert None is find_location(places, Member(bookie_id + "x"))
 
 
 def test_an_id_keeps_its_case_and_a_host_has_none():
     """Ids are compared as text, host names as names."""
     places = table("B1 /r")
-    assert ("/r", "bookie id (line 1)") == found(places, Member("B1"))
-    assert None is found(places, Member("b1"))
-    assert ("/r", "host name (line 1)") == found(places, Member("x", "b1"))
+    assert ("/r", "bookie id (line 1)") == find_location(places, Member("B1"))
+    assert None is find_location(places, Member("b1"))
+    assert ("/r", "host name (line 1)") == find_location(places, Member("x", "b1"))
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,7 @@ def test_an_id_keeps_its_case_and_a_host_has_none():
     ],
 )
 def test_each_bad_line_is_named_with_its_number(tmp_path, line, words):
-    """A usage error that names the file, the line and what is wrong; the sound lines around it help
-    nothing.
-    """
+    """The usage error names the file, the line and what is wrong. The sound lines are not used."""
     path = tmp_path / "racks"
     path.write_text(
         f"sound /r\n10.0.0.0/8 /r\n[2001:db8::1]:1 /r\n\n{line}\nalso /r\nb {line}\n",
@@ -158,14 +156,16 @@ def test_each_bad_line_is_named_with_its_number(tmp_path, line, words):
     )
 
 
-def test_the_same_line_twice_is_one():
-    """Written alike or in another form of the same address."""
+def test_the_same_line_may_be_written_twice():
+    """The address may have another form. The first line is the one that matches."""
     places = table("b1 /r\nb1 /r/\n2001:db8::1 /r\n2001:DB8:0::1 /r\n10.0.0.0/8 /n\n10.0.0.0/8 /n")
-    assert ("/r", "bookie id (line 1)") == found(places, Member("b1"))
+    assert ("/r", "bookie id (line 1)") == find_location(places, Member("b1"))
 
 
 def test_a_table_is_read_within_bounds(tmp_path):
-    """Bytes, lines, and the number of bad lines named; not text, and not there."""
+    """Bytes, lines and the number of bad lines named are bounded. A file that is missing or not
+    text is refused.
+    """
     path = tmp_path / "racks"
     for content, reason in (
         (b"x" * (TABLE_BYTES_MAX + 1), "is larger than"),

@@ -21,8 +21,8 @@ def witness_of(content: Content) -> str:
 
 
 def test_lost_content_is_reported_with_its_counts():
-    """Where the bookie is, for how many ledgers it answered, which it lacks, how many entries of
-    them.
+    """The witness has where the bookie is registered, for how many ledgers it answered, which of
+    them it lacks, and how many of their entries.
     """
     expected = (
         "Bookie b7 is registered as readonly at h:3181 and answered for 4 ledgers. Of 3 of them (5,"
@@ -48,7 +48,7 @@ def test_a_bookie_that_cannot_list_is_reported_as_probed():
 
 
 def test_a_silent_bookie_is_reported_with_where_it_is_registered():
-    """And how the last try ended, where that is known."""
+    """It also says how the last try ended, if that is known."""
     silent = finding_of(Kind.BOOKIE_SILENT_YET_REGISTERED)
     expected = (
         "Bookie b1 is registered as writable at h:3181 and did not answer at any of 2 looks"

@@ -24,9 +24,9 @@ def test_a_name_stays_one_word(name: str):
 @pytest.mark.parametrize(
     "name", [HOSTILE, "-d", "--deleteCookie", "a\nb", "a\x1b[201~", "a\u202eb", "a\x00"]
 )
-def test_a_name_that_no_command_may_have_takes_its_command_away(name: str):
-    """An option in place of a bookie, an escape that ends a paste, an order of letters that
-    lies.
+def test_a_command_is_left_out_if_its_name_is_dangerous(name: str):
+    """The name is an option in place of a bookie, has an escape that ends a paste, or reverses the
+    order of letters.
     """
     assert not can_be_pasted(f"bookkeeper shell recover {quote_word(name)}")
 
@@ -37,8 +37,8 @@ BOOKIE_KINDS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.BOOK
 @pytest.mark.parametrize("name", [HOSTILE, "-d", SHELL])
 @pytest.mark.parametrize("kind", list(Kind))
 def test_no_command_of_any_kind_has_a_hostile_name(kind: Kind, name: str):
-    """Bookie ids, paths of entry logs, owners: every command splits into words, and none of them is
-    the name's own.
+    """The name is in bookie ids, paths of entry logs and owners. Every command splits into words,
+    and no part of the name is one of them.
     """
     finding = finding_of(kind)
     if kind in BOOKIE_KINDS:

@@ -11,8 +11,8 @@ from auditor.witness.next_commands import CHANGES, next_commands
 
 
 def test_the_worst_entry_is_read_on_each_bookie_that_lacks_it():
-    """The look that proves the finding. With `-b` the shell reads up to the last entry without it:
-    one more is asked for.
+    """These reads prove the finding. With `-b` the shell does not read the last entry of the range:
+    the range has one entry more.
     """
     commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, bookies=2)
     assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b0" in commands
@@ -29,15 +29,15 @@ def test_bookies_that_lack_the_worst_entry_come_first():
 
 
 def test_what_lacks_copies_is_planned_before_it_is_recovered():
-    """The plan is printed without a question, the recovery asks one."""
+    """The plan is printed without a question. The recovery asks one."""
     commands = commands_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
     assert "bookkeeper shell recover -dr -f -l 7 b0" in commands
     assert f"{CHANGES}bookkeeper shell recover -l 7 b0" == commands[-1]
 
 
 def test_a_stranded_entry_is_saved_before_anything_else():
-    """Its holder may collect it: the whole entry is printed there, then the holder is kept from
-    collecting.
+    """Garbage collection on its holder may delete it. The whole entry is printed there, then
+    garbage collection is held off.
     """
     commands = commands_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b h1" == commands[0]
@@ -45,7 +45,9 @@ def test_a_stranded_entry_is_saved_before_anything_else():
 
 
 def test_a_corrupt_copy_is_read_where_it_is_corrupt():
-    """Each bookie's own first corrupt entry, then the entry as a client gets it from any bookie."""
+    """The first corrupt entry of each bookie is read there. Then the entry is read as by a client,
+    from any bookie.
+    """
     commands = commands_of(Kind.ENTRY_CORRUPT, bookies=2)
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 40 -le 41 -b c0" == commands[1]
     assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 41 -le 42 -b c1" == commands[2]
@@ -54,9 +56,7 @@ def test_a_corrupt_copy_is_read_where_it_is_corrupt():
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE])
 def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
-    """Those that lists name, then those that the search found: what is alive there can be read
-    there.
-    """
+    """Copies that lists name come first, then copies that the search found."""
     entry = replace(ENTRY, listed_outside=("l1",))
     whole = (
         {"entries": entry}
@@ -85,7 +85,7 @@ def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
     ],
 )
 def test_a_holder_is_read_for_an_entry_that_it_holds(kind):
-    """It may hold others than the worst: to read that one there would save nothing."""
+    """A holder may lack the worst entry and hold others, which are then read."""
     found = replace(
         ENTRY, search=replace(SEARCH, entries=4, entries_found=4, found_first=(44, 43, 42, 45))
     )
@@ -96,7 +96,7 @@ def test_a_holder_is_read_for_an_entry_that_it_holds(kind):
 
 
 def test_a_bookie_that_is_gone_is_not_read():
-    """It lacks the worst entry like the others, and nobody can ask it."""
+    """It counts as without the worst entry, and cannot be asked."""
     commands = commands_of(Kind.ENTRY_WITHOUT_REPLICA, gone=("b0",))
     assert [] == [command for command in commands if command.endswith("-b b0")]
     assert "bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b1" in commands
@@ -110,8 +110,8 @@ def test_a_bookie_that_is_gone_is_not_read():
 def test_the_share_of_a_bookie_that_is_gone_is_recovered(
     kind: Kind, bookies: int, gone: tuple[str, ...], recovered: list[str]
 ) -> None:
-    """The first bookie that lacks the worst entry comes first; if it is not gone, the first gone
-    one comes second.
+    """The first bookie that lacks the worst entry comes first. If it is not gone, the first gone
+    bookie comes second.
     """
     commands = commands_of(kind, bookies=bookies, gone=gone)
     assert [f"{CHANGES}bookkeeper shell recover -l 7 {bookie}" for bookie in recovered] == commands[

@@ -39,7 +39,7 @@ def look(number, status=AnswerStatus.HELD, read=None, mark=None):
 
 
 def listing(number, read=None):
-    """A look at which b1's list names the entry."""
+    """Return a look at which b1's list names the entry."""
     held = Answer(
         "b1", 7, number, number * 1000, AnswerStatus.HELD, groups=pack(">qqii", 42, 42, 1, 0)
     )
@@ -51,19 +51,19 @@ def witness(finding, *looks):
 
 
 def closing(number, mark=None):
-    """The look that reads the metadata once more."""
+    """Return the look that reads the metadata once more."""
     return Look(look(number, mark=mark).record)
 
 
 def said(finding, *looks):
-    """What the bookies said, between where the entry belongs and the count of its copies."""
+    """Return what the bookies said, between where the entry belongs and the count of its copies."""
     return (
         gist(witness(finding, *looks)).removeprefix(BELONGS).partition(" 1 of 2 copies")[0].strip()
     )
 
 
 def test_an_entry_is_reported_from_where_it_belongs_to_when_bookies_were_asked():
-    """The order of the sentences: its bookies, what each said, the count, the times, the
+    """The order of the sentences is: its bookies, what each said, the count, the times, the
     metadata.
     """
     asked = look(1, AnswerStatus.NO_SUCH_LEDGER, ReadStatus.NO_LEDGER)
@@ -88,12 +88,12 @@ def test_an_entry_is_reported_from_where_it_belongs_to_when_bookies_were_asked()
     ],
 )
 def test_what_a_bookie_said_is_reported_in_words(expected, read):
-    """By its list and by the read, with the wire's own words."""
+    """The words are on its list and on the read, with the status of the protocol."""
     assert expected == said(ENTRY, look(1, read=read), look(2, read=read), closing(3))
 
 
 def test_a_bookie_that_fell_silent_is_described_by_its_last_word():
-    """What it said is what was judged by; and that it has not answered since."""
+    """The witness has the answer that counted, and says that the bookie did not answer later."""
     spoke, silent = look(1, read=ReadStatus.NO_ENTRY), look(2, AnswerStatus.SILENT)
     expected = (
         "At look 1 b1 does not list it and has no such entry (READ_ENTRY: ENOENTRY). At look 2 it"
@@ -147,14 +147,14 @@ def test_a_bookie_that_fell_silent_is_described_by_its_last_word():
     ],
 )
 def test_what_a_bookie_said_is_taken_from_the_look_that_counts(expected, first, second):
-    """The newest list, and where it lacks the entry the newest read that was answered: a later
-    failure takes no word back.
+    """The newest list counts, and if it lacks the entry, the newest read that was answered. A later
+    failure does not replace it.
     """
     assert expected == said(ENTRY, first, second, closing(3))
 
 
 def other(number, status):
-    """A look at which b1, which cannot list, was read for entry 41 alone."""
+    """Return a look at which b1, which cannot list, was read for entry 41 alone."""
     reads = {("b1", 41): EntryRead("b1", 7, 41, number, number * 1000, status)}
     return replace(look(number, AnswerStatus.UNSUPPORTED), reads=reads)
 
@@ -191,8 +191,8 @@ def other(number, status):
     ],
 )
 def test_a_copy_that_was_not_read_is_called_assumed(expected, counted, asked):
-    """A sample of other entries that were there speaks for the entry on a bookie that cannot list,
-    and for nothing else.
+    """On a bookie that cannot list, the copy is assumed if a read of another entry was answered,
+    unless the bookie does not know the ledger.
     """
     assert expected == said(ENTRY, asked, closing(2))
     assert f"1 of 2 copies {counted}" in witness(ENTRY, asked, closing(2))
@@ -212,13 +212,13 @@ def test_a_copy_that_was_assumed_stays_assumed_when_its_bookie_falls_silent(newe
 
 
 def test_a_sample_in_a_ledger_that_is_gone_since_assumes_nothing():
-    """That the bookie does not know the ledger speaks for all of its entries."""
+    """A bookie that does not know the ledger has none of its entries."""
     looks = (other(1, ReadStatus.PRESENT), other(2, ReadStatus.NO_LEDGER), closing(3))
     assert "1 of 2 copies found;" in witness(ENTRY, *looks)
 
 
 def test_every_way_an_answer_or_a_reading_ends_has_words():
-    """None has its code name."""
+    """No ending is shown by its name in the code."""
     reads = [said(ENTRY, look(1, read=read), closing(2)) for read in ReadStatus]
     answers = [said(ENTRY, look(1, answer), closing(2)) for answer in AnswerStatus]
     assert (len(set(reads)), len(set(answers))) == (len(ReadStatus), len(AnswerStatus))
@@ -236,13 +236,13 @@ def test_of_a_large_write_set_the_first_bookies_are_reported():
 
 
 def seen_at(*looks):
-    """The sentence behind what was found."""
+    """Return the sentence after what was found."""
     text = witness(finding_of(Kind.METADATA_MALFORMED), *looks)
     return text.removeprefix(gist(text)).strip()
 
 
 def changed(number, **changes):
-    """A look at which nobody was asked, and that saw another version."""
+    """Return a look that asked nobody and saw another version."""
     return Look(replace(look(number).record, stamp=ZnodeStamp(1, 4, 0), **changes))
 
 
@@ -306,7 +306,9 @@ def changed(number, **changes):
     ],
 )
 def test_when_it_was_seen_counts_looks_at_the_newest_metadata(expected, looks):
-    """What was heard of an older version was heard of another ledger; each date is said once."""
+    """Answers from looks at an older version of the metadata do not count. Each date is written
+    once.
+    """
     assert expected == seen_at(*looks)
 
 
@@ -321,7 +323,7 @@ def lost(**changes):
 
 
 def test_a_lost_bookie_is_reported_with_its_ledgers_its_cookie_and_the_time_between_the_looks():
-    """One ledger is one ledger; of many those that are not named are counted."""
+    """Words are singular for one ledger. Of many ledgers, those that are not named are counted."""
     expected = (
         "Bookie b7 is not registered and has no cookie. 1 closed ledger names it and is not marked"
         " under-replicated (160). This was seen at each look; the first and the last were 18 s"
@@ -357,7 +359,9 @@ def test_a_lost_bookie_is_reported_with_its_ledgers_its_cookie_and_the_time_betw
     ],
 )
 def test_spans_are_written_as_people_say_them(expected, seconds):
-    """Two units at most, the smaller rounded down; any number of seconds a mark may claim."""
+    """A span has two units at most, the smaller one rounded down. It may be as long as any mark
+    claims.
+    """
     assert expected == span(seconds * 1000 + 999)
 
 
@@ -429,7 +433,7 @@ def test_short_spans_have_tenths_where_that_is_wanted(expected: str, ms: int):
     ],
 )
 def test_a_mark_is_reported_with_its_times_its_age_and_why_it_may_stand(expected, changes):
-    """The older of the znode's time and its own field counts, and both are there."""
+    """The older of the znode's time and the mark's own field counts. Both are shown."""
     marked = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE, replace(MARK, **changes))
     text = gist(witness(marked, look(1), look(2, mark=Mark(0))))
     assert f"Ledger 7 is marked under-replicated. {expected}" == text
@@ -502,16 +506,16 @@ def test_a_mark_is_reported_with_its_times_its_age_and_why_it_may_stand(expected
     ],
 )
 def test_what_is_wrong_with_metadata_is_reported_whole(expected, finding):
-    """Each sentence, without the times; a screen with few lines shows the same."""
+    """The gist has every sentence but those on the times. A screen with few lines shows it."""
     assert expected == gist(witness(finding, look(1), look(2)))
 
 
-def test_the_gist_of_other_words_is_those_words():
-    """A run of another version of the product is rendered too."""
+def test_the_gist_of_an_unknown_witness_is_the_whole_text():
+    """Witnesses of another version of the auditor are rendered too."""
     assert "words of another version" == gist("words of another version")
 
 
 def test_a_finding_is_one_line_of_ascii():
-    """Whatever stands in it."""
+    """Other characters and line breaks are escaped."""
     line = finding_line(lost() | {"owner": {"name": "语\n"}})
     assert line.isascii() and "\n" not in line and json.loads(line)["bookie_id"] == "b7"

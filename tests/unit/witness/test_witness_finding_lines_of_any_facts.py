@@ -1,5 +1,5 @@
-"""Each kind of the catalogue with any facts of its type: a witness is made of whole sentences and
-names nobody else.
+"""Each kind of the catalogue with any facts of its type. A witness has whole sentences, and names
+only bookies of the evidence.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ words = st.sampled_from(("connection refused", "no end", "rack"))
 
 
 def names(low: int = 0, high: int = 30) -> st.SearchStrategy[tuple[str, ...]]:
-    """Sorted bookies."""
+    """Draw sorted bookies."""
     return st.lists(st.sampled_from(BOOKIES), unique=True, min_size=low, max_size=high).map(
         lambda some: tuple(sorted(some))
     )
@@ -95,9 +95,7 @@ def some(
 
 @st.composite
 def searches(draw: st.DrawFn) -> Search:
-    """What one search may have come to: each bookie stands in one of searched, unheard and not
-    asked.
-    """
+    """Draw the result of a search. Each bookie is in one of searched, unheard and not asked."""
     entries = draw(st.integers(1, 16))
     where = draw(st.dictionaries(st.sampled_from(BOOKIES), st.integers(0, 2), min_size=1))
     asked = tuple(tuple(sorted(b for b, at in where.items() if at == part)) for part in range(3))
@@ -320,7 +318,7 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
 
 @st.composite
 def looks(draw: st.DrawFn) -> tuple[Look, ...]:
-    """Two to five looks at ledger 7: any answers and reads of its bookies, any change of its
+    """Draw two to five looks at ledger 7, with any answers and reads, and any change of its
     metadata between them.
     """
     taken = []
@@ -350,7 +348,7 @@ def looks(draw: st.DrawFn) -> tuple[Look, ...]:
 
 @st.composite
 def hits(draw: st.DrawFn) -> dict[str, Any]:
-    """What a finding on entries carries beside its facts."""
+    """Draw what a finding on entries carries beside its facts."""
     ranges = tuple(
         (10 * n, 10 * n + draw(st.integers(0, 8))) for n in range(draw(st.integers(1, 20)))
     )
@@ -368,7 +366,7 @@ def hits(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
-    """The witness of any finding."""
+    """Return the witness of any finding."""
     records = [BookieRecord(str(finding.bookie_id), n, n, Registration.WRITABLE) for n in (1, 2)]
     tell: dict[Subject, Callable[[], dict[str, Any]]] = {
         Subject.LEDGER: lambda: ledger_testimony(finding, taken, FACTS),
@@ -383,7 +381,7 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
 
 
 def test_every_dataclass_of_facts_is_generated() -> None:
-    """One that is not would never be rendered here."""
+    """A dataclass that is not would never be rendered here."""
     assert set(FACTS_TYPES) == set(OF_TYPE)
 
 
@@ -395,8 +393,8 @@ def test_every_dataclass_of_facts_is_generated() -> None:
 def test_a_witness_is_whole_sentences_and_names_nobody_else(
     kind: Kind, facts_type: type, data: st.DataObject
 ) -> None:
-    """Whatever the facts and the looks are: nothing absent is printed, nothing is empty, and each
-    bookie comes from them.
+    """For any facts and looks, nothing absent or empty is printed, and each bookie comes from
+    them.
     """
     found = finding_of(kind, data.draw(OF_TYPE[facts_type]))
     carried = {

@@ -1,5 +1,5 @@
-"""The witnesses of lost, stranded and corrupt entries, and of marks that stand: from stories taken
-to their end.
+"""The witnesses of lost, stranded and corrupt entries, and of marks that stand, from stories that
+were judged to the end.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def witness(
     metadata: LedgerMetadata = E3,
     **bookies: Bookie,
 ) -> str:
-    """Of a ledger that lost entry 6 on its whole write set, b1 and b2, unless `bookies` say
-    otherwise.
+    """Return the witness of a ledger that lost entry 6 on its whole write set, b1 and b2, unless
+    `bookies` say otherwise.
     """
     lost = {b: Bookie(held - LOST) for b, held in HELD.items()}
     state = State(metadata, {**lost, **bookies}, mark=mark)
@@ -54,8 +54,8 @@ def witness(
 
 
 def test_a_loss_says_where_else_was_looked() -> None:
-    """In vain: on the other registered bookie, and on that of its ensemble that is outside its
-    write set.
+    """The other registered bookie was searched in vain, and so was the bookie of the ensemble
+    outside the write set.
     """
     said = witness(x1=Bookie(knows_ledger=False))
     assert (
@@ -65,7 +65,7 @@ def test_a_loss_says_where_else_was_looked() -> None:
 
 
 def test_a_stranded_entry_says_who_holds_it_and_until_when() -> None:
-    """The holder, and when its garbage collection may take it at the earliest."""
+    """It names the holder, and says when garbage collection there may delete the copy."""
     said = witness(x1=Bookie(LOST))
     assert (
         "Searched 2 other bookies for it: x1 has it. No segment of the ledger names x1."
@@ -74,8 +74,8 @@ def test_a_stranded_entry_says_who_holds_it_and_until_when() -> None:
 
 
 def test_a_holder_that_a_segment_without_entries_names_is_reported_as_named() -> None:
-    """It never collects the ledger, so nothing is said of that; a second holder that is not named
-    will.
+    """Its garbage collection keeps the ledger, and is not mentioned. That of a second holder, which
+    no segment names, may delete it.
     """
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1", "x2"}), auditor="b1")
     named = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x1] closed 19")
@@ -89,9 +89,7 @@ def test_a_holder_that_a_segment_without_entries_names_is_reported_as_named() ->
 
 
 def test_a_holder_of_the_ensemble_is_named_by_its_list() -> None:
-    """A bookie of the ensemble outside the write set of the entry: its list names it, and the
-    search finds it.
-    """
+    """A bookie of the ensemble outside the write set lists the entry. The search names it too."""
     said = witness(b3=Bookie(HELD["b3"] | LOST))
     assert (
         "ack quorum is 2. Outside the write set b3 lists entry 6. Searched 2 other bookies for it:"
@@ -100,7 +98,7 @@ def test_a_holder_of_the_ensemble_is_named_by_its_list() -> None:
 
 
 def test_a_holder_that_was_not_read_is_said_to_list() -> None:
-    """Nobody looked whether what b3 lists can be read; what x1 has was read."""
+    """The copy that b3 lists was not read. The copy on x1 was read."""
     mixed = witness(b3=Bookie(HELD["b3"] | LOST, corrupt=LOST), x1=Bookie(LOST))
     assert (
         "Searched 2 other bookies for it: b3 and x1 list or have it. No segment of the ledger"
@@ -155,14 +153,14 @@ def test_who_could_not_be_asked_elsewhere_is_named() -> None:
 def test_an_unrecoverable_ledger_says_why_its_mark_stands(
     expected: str, mark: Mark, around: Surroundings | None
 ) -> None:
-    """Each reason in words, behind the lost entry."""
+    """Each reason is in words, after the lost entry."""
     said = witness(mark, around)
     first = "Why it may still stand: an entry has no copy"
     assert said.index("0 of 2 copies found") < said.index(first) < said.index(expected)
 
 
 def test_an_unrecoverable_ledger_says_how_long_it_has_been_marked() -> None:
-    """The age stands in its witness: no finding of its own says it."""
+    """The witness has the age, because no separate finding has it."""
     said = witness(Mark(NOW_MS - 10 * DAY_MS))
     assert (
         "The ledger has been marked under-replicated for 10 days; up to 1 h is acceptable. Why"
@@ -186,7 +184,9 @@ def loss(
     missing: tuple[str, ...] = ("b1",),
     **facts: Any,
 ) -> str:
-    """What follows the count of copies, of a loss that hits entries from 42 on."""
+    """Return what follows the count of copies in the witness of a loss that hits entries from 42
+    on.
+    """
     last = 41 + entries
     found = finding_of(
         kind,
@@ -227,7 +227,7 @@ def loss(
 def test_a_search_for_one_entry_says_who_has_it_and_who_was_not_heard(
     expected: str, search: Search | None
 ) -> None:
-    """None has it: of those that were searched. The others are named."""
+    """`none has it` is about the bookies that were searched. The others are named."""
     assert expected == loss(search=search)
 
 
@@ -266,7 +266,9 @@ def test_a_search_for_one_entry_says_who_has_it_and_who_was_not_heard(
 def test_a_search_for_many_entries_says_how_many_were_looked_for_and_found(
     expected: str, search: Search
 ) -> None:
-    """A bookie that answered for some of them is a holder, and not among those searched."""
+    """A bookie that gave no answer for some of them is not among those searched, even if it holds
+    others.
+    """
     assert f"9 entries are hit: 42-50. {expected}" == loss(entries=9, search=search)
 
 
@@ -276,7 +278,7 @@ def test_a_search_for_many_entries_says_how_many_were_looked_for_and_found(
 def test_a_missing_tail_is_reported_with_why_a_writer_may_have_left_it(
     expected: str, missing: tuple[str, ...]
 ) -> None:
-    """The ack quorum is met, or it is no tail."""
+    """The words are singular for one bookie, and plural for several."""
     expected_text = (
         f"{expected} only the end of the ledger: a writer may close a ledger when the ack quorum"
         " has stored its last entries, and not wait for the rest."
@@ -302,7 +304,9 @@ def test_a_missing_tail_is_reported_with_why_a_writer_may_have_left_it(
 def test_corrupt_copies_are_reported_bookie_by_bookie(
     expected: str, copies: tuple[tuple[str, tuple[int, ...]], ...]
 ) -> None:
-    """A finding carries twenty entries a bookie at most, so those beyond eight are not counted."""
+    """A finding carries at most twenty entries of a bookie. Those beyond the first eight are
+    therefore not counted.
+    """
     found = finding_of(Kind.ENTRY_CORRUPT, CorruptFacts(42, ("b1", "b2"), copies))
     said = str(
         ledger_testimony(found, [Look(LedgerRecord(7, 1, 0, RecordStatus.FOUND))], FACTS)["witness"]

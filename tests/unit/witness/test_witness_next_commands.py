@@ -1,4 +1,4 @@
-"""What to run next."""
+"""Which commands to run next, for each kind."""
 
 import shlex
 from dataclasses import replace
@@ -36,7 +36,7 @@ def test_looks_come_before_changes_and_are_bounded(kind, disabled, owner):
 
 @pytest.mark.parametrize("kind", Kind)
 def test_auto_recovery_is_enabled_only_where_it_is_disabled(kind):
-    """A command that does nothing wastes the night."""
+    """A command without an effect wastes time."""
     assert ENABLE not in commands_of(kind)
 
 
@@ -49,8 +49,8 @@ def test_auto_recovery_is_enabled_only_where_it_is_disabled(kind):
         Kind.ENTRY_BELOW_WRITE_QUORUM,
     ],
 )
-def test_disabled_auto_recovery_is_asked_for_then_enabled_first(kind):
-    """Everything else that changes relies on it."""
+def test_disabled_auto_recovery_is_looked_at_and_enabled_first(kind):
+    """All other changes rely on auto-recovery."""
     commands = commands_of(kind, disabled=True)
     first_change = next(command for command in commands if command.startswith(CHANGES))
     assert ENABLE == first_change and commands.index(STATUS) < commands.index(ENABLE)
@@ -110,8 +110,8 @@ def test_a_mark_of_a_ledger_that_may_lack_nothing_recovers_nothing(changes):
 
 
 def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
-    """Where Pulsar owns it the broker closes it; fencing it under the broker's feet is the last
-    resort.
+    """If Pulsar owns it, unloading the topic makes the broker close it. Recovery fences the ledger,
+    and is proposed only without such an owner.
     """
     assert (
         f"{CHANGES}pulsar-admin topics unload {TOPIC}"
@@ -128,7 +128,7 @@ def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
     "kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER]
 )
 def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
-    """Whatever is wrong with it: the owner is asked what it knows."""
+    """This holds for every kind on a ledger. A ledger without an owner has no such command."""
     assert f"pulsar-admin topics stats-internal {TOPIC}" in commands_of(kind, "messages")
     assert not [command for command in commands_of(kind) if "pulsar-admin" in command]
 

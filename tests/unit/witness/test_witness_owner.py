@@ -1,4 +1,4 @@
-"""Laws of naming a ledger's owner."""
+"""The owner of a ledger, from its custom metadata."""
 
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.witness.owner import TEXT_CHARS_MAX, owner_of
@@ -37,7 +37,7 @@ def test_a_cursors_ledger_names_its_cursor_too() -> None:
 
 
 def test_schema_and_compacted_ledgers_have_names_too() -> None:
-    """Whatever of the known names is there is the name."""
+    """The name is that of whichever known key is there."""
     assert "t/ns/orders" == (owner_of(_with(("pulsar/schemaId", b"t/ns/orders"))) or {})["name"]
     assert (
         "persistent://t/ns/orders"
@@ -45,15 +45,17 @@ def test_schema_and_compacted_ledgers_have_names_too() -> None:
     )
 
 
-def test_a_ledger_without_such_words_has_no_owner() -> None:
-    """Custom metadata of another kind is not guessed at; undecodable metadata has none."""
+def test_a_ledger_without_known_keys_has_no_owner() -> None:
+    """Other custom metadata is not interpreted. Metadata that could not be decoded gives no
+    owner.
+    """
     assert owner_of(_with(("colour", b"blue"))) is None
     assert owner_of(_with()) is None
     assert owner_of(None) is None
 
 
 def test_what_is_no_text_or_too_long_is_shown_bounded() -> None:
-    """Anybody may write anything there: it is neither trusted nor allowed to fill the report."""
+    """Anybody may write anything into custom metadata. It must not fill the report."""
     owner = owner_of(_with(("application", b"\xff" * 10_000)))
     assert owner is not None
     assert TEXT_CHARS_MAX == len(owner["application"] or "")

@@ -1,5 +1,5 @@
-"""Placement described so that a person can check it: which write sets, where their members are,
-what the policy asks.
+"""Placement described for a person to check: which write sets, where their members are, what the
+policy requires.
 """
 
 import json
@@ -21,7 +21,7 @@ RACKS = {"b1": "/r1", "b2": "/r2", "b3": "/r1"}
 
 
 def witness_of(text, rule, locations, **custom):
-    """The witness of the one placement finding on this ledger."""
+    """Return the witness of the one placement finding on this ledger."""
     metadata = replace(ledger(text), custom_metadata=tuple(custom.items()))
     around = Surroundings(writable=frozenset(locations), locations=locations)
     (finding,) = placement(7, metadata, Terms(0, 0, 4, 3, placement=rule, around=around)).findings
@@ -81,12 +81,14 @@ def witness_of(text, rule, locations, **custom):
     ],
 )
 def test_a_segment_is_reported_from_its_policy_to_what_fails(expected, text, rule, locations):
-    """The policy, then members with their locations, what they have and what is needed."""
+    """The policy comes first, then the members with their locations, what they have and what is
+    needed.
+    """
     assert expected == witness_of(text, rule, locations)
 
 
 def test_two_write_sets_are_reported_and_the_rest_is_counted():
-    """However large the ensemble: a witness is read in two or three lines."""
+    """A witness has two or three lines, however large the ensemble is."""
     members = " ".join(f"b{k}" for k in range(30))
     witness = witness_of(
         f"e30 w2 a2 0:[{members}] closed 99",
@@ -116,7 +118,7 @@ def test_many_members_are_counted():
 
 
 def test_what_the_writer_recorded_is_shown():
-    """Pulsar's isolation groups: not judged, and said so."""
+    """Pulsar's isolation groups are shown, and the witness says that they are not judged."""
     config = {
         "policyClass": (
             "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"

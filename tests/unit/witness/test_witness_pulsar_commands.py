@@ -1,4 +1,4 @@
-"""Which topic a ledger of Pulsar's belongs to, and what to ask about it."""
+"""Which topic a ledger of Pulsar belongs to, and the commands about it."""
 
 import pytest
 
@@ -78,7 +78,9 @@ def test_only_pulsar_is_pulsar():
 
 
 def test_what_is_asked_fits_what_the_ledger_is_for():
-    """Messages can be read and a topic unloaded; a schema is got; a compaction has a status."""
+    """Messages can be read and their topic unloaded, a schema can be fetched, and a compaction has
+    a status.
+    """
     topic = "persistent://t/ns/a"
     stats = f"pulsar-admin topics stats-internal {topic}"
     commands = {

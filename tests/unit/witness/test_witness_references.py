@@ -25,7 +25,9 @@ def witness_of(kind: Kind, **changes: object) -> str:
 
 
 def test_a_missing_ledger_is_reported_with_its_topic() -> None:
-    """What it was for, that BookKeeper does not know it, when, and what it held."""
+    """The witness has its use, that BookKeeper does not know it, when that was seen, and what it
+    held.
+    """
     assert (
         witness_of(Kind.REFERENCED_LEDGER_MISSING)
         == "Ledger 7 is referenced by persistent://public/default/t for its messages. It has no"
@@ -36,8 +38,8 @@ def test_a_missing_ledger_is_reported_with_its_topic() -> None:
 
 
 def test_the_position_that_is_left_to_a_subscription_is_reported() -> None:
-    """It is given for a cursor whose ledger is missing; the number of its entries does not
-    matter.
+    """The position is given for a cursor whose ledger is missing. If no entries were recorded, none
+    are mentioned.
     """
     use = USE.__class__(USE.topic, Role.CURSOR, "late", Position(6, 3))
     said = witness_of(
@@ -57,8 +59,8 @@ def test_uses_beyond_the_first_are_counted() -> None:
 
 
 def test_a_truncated_ledger_is_reported_with_what_is_cut_off() -> None:
-    """Where it ends, and how many entries the topic recorded; also of an end before the first
-    entry.
+    """The witness has the end of the metadata and the number of entries cut off, also if the
+    metadata has no entry.
     """
     assert (
         "By that record it has at least 100 entries. Its metadata is CLOSED and ends at entry 89:"
@@ -71,7 +73,7 @@ def test_a_truncated_ledger_is_reported_with_what_is_cut_off() -> None:
 
 
 def test_orphans_are_reported_with_what_may_be_wrong() -> None:
-    """How many, how old, how much they hold, what is not known, and that another Pulsar may need
+    """The witness has their number, age and size, what is unknown, and that another Pulsar may need
     them.
     """
     assert (
@@ -86,7 +88,7 @@ def test_orphans_are_reported_with_what_may_be_wrong() -> None:
 
 
 def test_an_owner_by_its_use_names_the_topic_that_uses_it() -> None:
-    """In each role, as Pulsar writes it: the commands find the topic in it."""
+    """The name is in Pulsar's own form for each role. Commands find the topic in it."""
     topic = TopicName("t", "", "n", "a b/c")
     found = {role: pulsar_ledger(owner_by_use(topic, role, "s")) for role in Role}
     assert {str(topic)} == {one.topic for one in found.values() if one is not None}

@@ -1,4 +1,4 @@
-"""A cause in its outside form: numbers that add up, a sentence for a person, an id that stays."""
+"""A cause as it is written: counts that add up, a sentence for a person, a stable id."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ FACTS = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst
 RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
 SIX = spread(6, 300, seed=1).in_racks(RACKS)
 APART = World({n: [f"b{n % 20:02}"] for n in range(1_000)})
-"""Twenty bookies with fifty ledgers each, and no ledger of two."""
+"""Twenty bookies with fifty ledgers each; no ledger names two of them."""
 WITHOUT, CORRUPT = Kind.ENTRY_WITHOUT_REPLICA.value, Kind.ENTRY_CORRUPT.value
 
 
-def outside(
+def causes_of(
     hits: Hits,
     world: World = SIX,
     *,
@@ -46,7 +46,7 @@ def outside(
     disabled: bool = False,
     renamed: dict[str, str] | None = None,
 ) -> Causes:
-    """Return the rows of b1 and bookies like it."""
+    """Return the causes as they are written, where each bookie was last seen in this state."""
     chosen = world.causes(hits, disabled=disabled)
     greeted = {"greeting": greeting, "greeting_detail": greeting_detail}
     bookies = {b: BookieRecord(b, 2, 0, registration, "h", 1, **greeted) for b in RACKS}
@@ -55,18 +55,16 @@ def outside(
     )
 
 
-def says(hits: Hits, world: World = SIX, **more: Any) -> list[str]:
-    return [row["says"] for row in outside(hits, world, **more).rows]
+def sentences_of(hits: Hits, world: World = SIX, **more: Any) -> list[str]:
+    return [row["says"] for row in causes_of(hits, world, **more).rows]
 
 
 def test_every_affected_ledger_is_counted_once():
-    """Those of the causes, those of the causes beyond, and those without a cause are all there
-    are.
-    """
+    """Each is of a listed cause, of a cause beyond CAUSES_MAX, or without a cause."""
     hits = lacking(
         **{f"b{n:02}": APART.naming(f"b{n:02}")[::2] for n in range(CAUSES_MAX + 2)}, b15=[15]
     )
-    causes = outside(hits, APART)
+    causes = causes_of(hits, APART)
     assert (CAUSES_MAX, {"causes": 2, "ledgers": 50}, 1, 0) == (
         len(causes.rows), causes.rest, causes.unexplained, causes.unexplained_unjudged,
     )  # fmt: skip
@@ -77,13 +75,13 @@ def test_every_affected_ledger_is_counted_once():
 
 
 def test_a_ledger_of_two_families_is_counted_once_without_cause():
-    """What belongs to a cause of one family is not counted as unexplained in another; what has no
-    finding is unjudged.
+    """A ledger with a cause in one family is not unexplained in another. Of the three ledgers
+    without a cause, two have no finding and are unjudged.
     """
     mine = SIX.naming("b1")
     others = [ledger for ledger in SIX.ensembles if ledger not in set(mine)]
     unjudged = Hits({"bookie_silent": ids(others[:2])}, {Via.UNHEARD: {}})
-    causes = outside(
+    causes = causes_of(
         both(both(lacking(b1=mine), Hits({MARKED: ids([mine[0], others[9]])}, {})), unjudged)
     )
     assert (1, 3, 2) == (len(causes.rows), causes.unexplained, causes.unexplained_unjudged)
@@ -95,7 +93,7 @@ def test_kinds_are_those_of_its_family_and_its_own_ledgers():
     """
     first_half, second = SIX.naming("b1"), SIX.naming("b4")
     hits = both(lacking(b1=first_half, b4=second), Hits({MARKED: ids(first_half[:2])}, {}))
-    strong, weak = outside(hits).rows
+    strong, weak = causes_of(hits).rows
     shared = len(set(first_half) & set(second))
     every = len(set(first_half) | set(second))
     assert ({BELOW: strong["ledgers"]}, "entry") == (strong["kinds"], strong["family"])
@@ -105,9 +103,9 @@ def test_kinds_are_those_of_its_family_and_its_own_ledgers():
 
 
 def test_a_row_has_the_numbers_of_its_contrast():
-    """So that a person can see why it is a cause."""
+    """They show a person why it is a cause."""
     mine = SIX.naming("b1")
-    (row,) = outside(both(lacking(b1=mine), lacking(b2=SIX.naming("b2")[:1]))).rows
+    (row,) = causes_of(both(lacking(b1=mine), lacking(b2=SIX.naming("b2")[:1]))).rows
     pairs = sum(map(len, SIX.ensembles.values())) - len(mine)
     names = ("touched", "touched_hit", "share_touched", "others", "others_hit", "share_others")
     assert [len(mine), len(mine), 1.0, pairs, 1, float(f"{1 / pairs:.4g}")] == [
@@ -117,8 +115,8 @@ def test_a_row_has_the_numbers_of_its_contrast():
 
 
 def test_a_file_holds_its_ledgers_ascending():
-    """Named by place, sort and subject; the subject harmless."""
-    causes = outside(lacking(b01=[61, 1, 21, 41, 81]), APART)
+    """Its name has the rank, the kind and the subject of the cause."""
+    causes = causes_of(lacking(b01=[61, 1, 21, 41, 81]), APART)
     assert {"causes/01-bookie-b01.txt": [1, 21, 41, 61, 81]} == {
         name: one.tolist() for name, one in causes.files.items()
     }
@@ -145,23 +143,23 @@ SHARES = "(100 % of its {} ledgers, 0 % on the rest)"
 def test_a_bookie_is_reported_as_it_was_last_seen(state: str, more: dict[str, Any]):
     """Whether it answers decides what a person does next."""
     mine = SIX.naming("b1")
-    assert [f"{state} lacks entries of {len(mine)} ledgers {SHARES.format(len(mine))}"] == says(
-        lacking(b1=mine), **more
-    )
+    assert [
+        f"{state} lacks entries of {len(mine)} ledgers {SHARES.format(len(mine))}"
+    ] == sentences_of(lacking(b1=mine), **more)
 
 
 def test_a_share_below_one_per_cent_is_printed():
-    """Small shares stand out from smaller ones."""
+    """Of the ledgers of b1 0.3 % are hit, and of the rest below 0.01 %: b1 is a cause."""
     world = World({n: [f"b{n % 2}"] for n in range(40_000)})
     expected = (
         "bookie b1 answers and lacks entries of 60 ledgers (0.3 % of its 20,000 ledgers, below 0.01"
         " % on the rest)"
     )
-    assert [expected] == says(lacking(b1=world.naming("b1")[::334], b0=[0]), world)
+    assert [expected] == sentences_of(lacking(b1=world.naming("b1")[::334], b0=[0]), world)
 
 
 def test_a_percentage_is_rounded_down():
-    """All is all, some is some."""
+    """Only the whole is 100 %, and only nothing is 0 %."""
     shares = [0, 1e-6, 0.0001, 0.0099999, 0.01, 0.29, 0.999999, 1]
     assert ["0 %", "below 0.01 %", "0.01 %", "0.99 %", "1 %", "29 %", "99 %", "100 %"] == [
         percent(share) for share in shares
@@ -169,11 +167,13 @@ def test_a_percentage_is_rounded_down():
 
 
 def test_a_bookie_is_described_by_what_it_does_to_the_family():
-    """What it leaves unjudged is one cause, what its marks say another."""
+    """The ledgers that it leaves unjudged are one cause, the ledgers whose marks name it
+    another.
+    """
     mine = SIX.naming("b1")
     via = {Via.UNHEARD: {"b1": ids(mine[:60])}, Via.MARKED: {"b1": ids(mine[60:])}}
     hits = Hits({"bookie_silent": ids(mine[:60]), MARKED: ids(mine[60:])}, via)
-    first, second = sorted(says(hits, registration=Registration.NONE))
+    first, second = sorted(sentences_of(hits, registration=Registration.NONE))
     assert first.startswith("bookie b1 is not registered and is named missing by the marks of ")
     assert second.startswith(
         "bookie b1 is not registered and leaves copies of 60 ledgers unknown ("
@@ -181,24 +181,24 @@ def test_a_bookie_is_described_by_what_it_does_to_the_family():
 
 
 def test_a_rack_is_reported_with_its_bookies():
-    """Which of them, and what they lack together."""
+    """The sentence names its bookies and counts the ledgers that lack entries on any of them."""
     number = len(SIX.naming("b1", "b2"))
     expected = (
         f"rack /r1: its bookies b1, b2 lack entries of {number} ledgers {SHARES.format(number)}"
     )
-    assert [expected] == says(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
+    assert [expected] == sentences_of(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
 
 
 def test_failing_placement_is_reported_by_rack_and_by_bookie():
-    """A rack that is crowded; a bookie that stands where it should not."""
+    """The rack has two bookies or more in each failing segment; the bookie is in each of them."""
     crowd = [n for n, ensemble in SIX.ensembles.items() if {"b1", "b2"} <= set(ensemble)]
-    first, *_ = says(Hits({FAILED: ids(crowd)}, {}, crowds={"/r1": ids(crowd)}))
+    first, *_ = sentences_of(Hits({FAILED: ids(crowd)}, {}, crowds={"/r1": ids(crowd)}))
     assert first.startswith(
         f"rack /r1 has two bookies or more in segments of {len(crowd)} ledgers that fail"
         " placement ("
     )
     mine = SIX.naming("b1")
-    (said,) = says(Hits({FAILED: ids(mine)}, {Via.MISPLACED: {"b1": ids(mine)}}))
+    (said,) = sentences_of(Hits({FAILED: ids(mine)}, {Via.MISPLACED: {"b1": ids(mine)}}))
     expected = (
         f"bookie b1 answers and is in segments of {len(mine)} ledgers that fail placement (100 % of"
         f" its {len(mine)} ledgers"
@@ -207,34 +207,40 @@ def test_failing_placement_is_reported_by_rack_and_by_bookie():
 
 
 def test_a_period_is_reported_with_what_is_outside():
-    """How many were created then, and how few are hit of all others."""
+    """The sentence counts the hit ledgers created in it and at other times, and says when ledgers
+    with another cause are left out.
+    """
     expected = (
         "ledgers created from 1970-01-01T00:01:40.000Z to 1970-01-01T00:01:59.000Z: 20 of 20 are"
         " hit (100 %), and 1 of the 280 created at other times (0.35 %)"
     )
-    assert [expected] == says(scattered(SIX, [*range(100, 120), 250], random.Random(2)))
+    assert [expected] == sentences_of(scattered(SIX, [*range(100, 120), 250], random.Random(2)))
     beside = [n for n in range(100, 160) if n not in set(SIX.naming("b1"))]
-    _, said = says(both(lacking(b1=SIX.naming("b1")), scattered(SIX, beside, random.Random(2))))
+    _, said = sentences_of(
+        both(lacking(b1=SIX.naming("b1")), scattered(SIX, beside, random.Random(2)))
+    )
     assert said.endswith("created at other times (0 %), ledgers with another cause not counted")
 
 
 def test_marks_that_wait_are_reported_with_what_they_wait_for():
-    """Auto-recovery, or a worker that holds their locks."""
+    """They wait for auto-recovery, which is disabled, or for a worker that holds their locks."""
     old = range(0, 300, 60)
     hits = Hits({MARKED: ids(old)}, {}, locked={"w1": ids(old)}, marked=50)
     assert [
         "auto-recovery is disabled: the marks of 5 ledgers wait for it (10 % of 50 marked ledgers)"
-    ] == says(hits, disabled=True)
+    ] == sentences_of(hits, disabled=True)
     expected = (
         "replication worker w1 holds the locks of 5 ledgers whose marks are too old (100 % of the 5"
         " ledgers that it locks)"
     )
-    assert [expected] == says(hits)
+    assert [expected] == sentences_of(hits)
 
 
 def test_an_id_is_that_of_the_cluster_and_the_cause():
-    """The same over runs, whatever the numbers; another cluster, bookie or family has another."""
-    first, later = (outside(lacking(b1=SIX.naming("b1")[:n])).rows[0]["id"] for n in (50, 100))
+    """It does not change with the number of ledgers. Another bookie, kind of cause or family has
+    another id.
+    """
+    first, later = (causes_of(lacking(b1=SIX.naming("b1")[:n])).rows[0]["id"] for n in (50, 100))
     assert first == later == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
     others = [
         (CauseKind.BOOKIE, "b2", "entry"),
@@ -244,8 +250,8 @@ def test_an_id_is_that_of_the_cluster_and_the_cause():
     assert 4 == len({first, *(cause_id(*one, FACTS) for one in others)})
 
 
-def test_an_id_outlives_versions_of_ours():
-    """A cluster without an instance id is its root and its hosts, in any order."""
+def test_an_id_is_the_same_in_each_version():
+    """A cluster without an instance id is known by its root and its hosts, in any order."""
     assert "03686ae7d6d62e95" == cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
     one, other = (
         ClusterFacts("zk", hosts, "/l", "flat", None, False, None)
@@ -259,8 +265,8 @@ def test_an_id_outlives_versions_of_ours():
 
 
 def test_the_fields_of_the_summary_have_their_names():
-    """As docs/names.md lists them."""
-    causes = outside(lacking(b01=[61, 1, 21, 41, 81], b02=[2]), APART)
+    """They are the names in docs/names.md."""
+    causes = causes_of(lacking(b01=[61, 1, 21, 41, 81], b02=[2]), APART)
     assert {
         "causes": causes.rows,
         "causes_rest": {"causes": 0, "ledgers": 0},
@@ -272,11 +278,11 @@ def test_the_fields_of_the_summary_have_their_names():
 
 
 def test_kinds_come_with_the_most_frequent_first():
-    """Those of equal number by name."""
+    """Kinds with equal counts are sorted by name. A kind without a ledger is left out."""
     mine = APART.naming("b01")
     for below, expected in ((5, [WITHOUT, BELOW]), (50, [BELOW, WITHOUT])):
         kinds = {WITHOUT: ids(mine), BELOW: ids(mine[:below]), CORRUPT: ids(())}
-        (row,) = outside(Hits(kinds, {Via.LACKING: {"b01": ids(mine)}}), APART).rows
+        (row,) = causes_of(Hits(kinds, {Via.LACKING: {"b01": ids(mine)}}), APART).rows
         assert [(one, {WITHOUT: 50, BELOW: below}[one]) for one in expected] == list(
             row["kinds"].items()
         )
@@ -293,36 +299,36 @@ def test_kinds_come_with_the_most_frequent_first():
     ],
 )
 def test_whatever_a_subject_is_named_its_file_is_harmless(subject: str, slug: str):
-    """Nothing leaves the directory, nothing is hidden, nothing is too long."""
+    """The file stays in its directory, is not hidden and has a short name."""
     world = World({n: [subject if n % 20 == 1 else f"b{n % 20:02}"] for n in range(1_000)})
-    causes = outside(lacking(**{subject: world.naming(subject)}), world)
+    causes = causes_of(lacking(**{subject: world.naming(subject)}), world)
     assert [f"causes/01-bookie-{slug}.txt"] == list(causes.files)
 
 
 @pytest.mark.parametrize(
     ("size", "named"), [(5, "b01, b02, b03, b04, b05"), (6, "b01, b02, b03, b04, b05 and 1 more")]
 )
-def test_of_a_large_rack_few_bookies_are_named(size: int, named: str):
-    """The rest is counted."""
+def test_a_large_rack_names_few_of_its_bookies(size: int, named: str):
+    """The first five are named, the others counted."""
     members = [f"b{n:02}" for n in range(1, size + 1)]
     world = APART.in_racks(
         {f"b{n:02}": "/r1" if f"b{n:02}" in members else "/r2" for n in range(20)}
     )
-    (said,) = says(lacking(**{b: world.naming(b) for b in members}), world)
+    (said,) = sentences_of(lacking(**{b: world.naming(b) for b in members}), world)
     assert said.startswith(f"rack /r1: its bookies {named} lack entries of {50 * size} ledgers (")
 
 
 def test_a_ledger_is_described_by_the_first_way_that_fits():
-    """A mark names b01, which lacks entries of the same ledgers and of others."""
+    """A ledger whose mark names b01 counts under marks, and not once more under lacking entries."""
     mine = APART.naming("b01")
     via = {Via.MARKED: {"b01": ids(mine[:30])}, Via.LACKING: {"b01": ids(mine[20:])}}
-    (said,) = says(Hits({MARKED: ids(mine)}, via), APART)
+    (said,) = sentences_of(Hits({MARKED: ids(mine)}, via), APART)
     expected = (
         "bookie b01 is not registered and is named missing by the marks of 30 ledgers and lacks"
         " entries of 20 ledgers ("
     )
     assert said.startswith(expected)
-    (said,) = says(
+    (said,) = sentences_of(
         Hits(
             {MARKED: ids(mine)}, {Via.MARKED: {"b01": ids(mine)}, Via.LACKING: {"b01": ids(mine)}}
         ),
@@ -332,8 +338,10 @@ def test_a_ledger_is_described_by_the_first_way_that_fits():
 
 
 def test_a_fact_without_others_has_no_share_of_theirs():
-    """If every ledger is marked, disabled auto-recovery is still reported: null, not zero."""
-    (row,) = outside(
+    """Disabled auto-recovery is reported even if every ledger is marked. The share of the others is
+    null then, not zero.
+    """
+    (row,) = causes_of(
         Hits({MARKED: ids(APART.ensembles)}, {}, marked=1_000), APART, disabled=True
     ).rows
     assert (0, 0, None, None) == tuple(
@@ -342,6 +350,7 @@ def test_a_fact_without_others_has_no_share_of_theirs():
 
 
 def test_without_a_cause_the_files_and_counts_are_whole_numbers():
-    """Ids are never rounded, and of no cause there are none."""
-    causes = outside(Hits({MALFORMED: ids([2**60 + 1])}, {}))
+    """A hit ledger with an id above 2^53 and no cause is counted, and has no row and no file."""
+    causes = causes_of(Hits({MALFORMED: ids([2**60 + 1])}, {}))
     assert ([], {}, 1) == (causes.rows, causes.files, causes.unexplained)
+    assert int is type(causes.unexplained)

@@ -1,5 +1,5 @@
-"""What explains most of the ledgers that are hit: each kind of cause beside a twin that is not a
-cause.
+"""Which causes explain the hit ledgers. Most kinds of cause have a twin: hits like theirs that are
+not a cause.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
 """b1 and b2 are in /r1, b3 and b4 in /r2, b5 and b6 in /r3."""
 SIX = spread(6, 300, seed=1).in_racks(RACKS)
 SPREADS = 300
-"""Clusters whose losses have no cause: the test allows one false cause in a thousand."""
+"""Random clusters without a cause. SIGNIFICANCE allows one false cause in a thousand runs."""
 
 
-def marked(by_bookie: dict[str, Iterable[int]], **more: object) -> Hits:
+def marks_naming(by_bookie: dict[str, Iterable[int]], **more: object) -> Hits:
     via = {bookie: ids(ledgers) for bookie, ledgers in by_bookie.items()}
     return Hits(
         {MARKED: ids(ledger for one in via.values() for ledger in one)}, {Via.MARKED: via}, **more
@@ -42,7 +42,7 @@ def marked(by_bookie: dict[str, Iterable[int]], **more: object) -> Hits:
 
 
 def test_nothing_hit_has_no_cause():
-    """A sound run."""
+    """A run that found nothing has no cause."""
     assert [] == SIX.causes(Hits({}, {}))
 
 
@@ -51,8 +51,8 @@ def test_nothing_hit_has_no_cause():
 
 @pytest.mark.parametrize("bookies", [3, 5, 10, 50])
 def test_evenly_spread_loss_has_no_cause(bookies: int):
-    """Entries lost at random, few or many, in clusters large and small: no bookie, no rack, no
-    period. Seeds 0 to 299.
+    """Where entries are lost at random, no bookie, rack or period is a cause, in small and large
+    clusters. Seeds 0 to 299.
     """
     false = []
     for seed in range(SPREADS):
@@ -67,7 +67,7 @@ def test_evenly_spread_loss_has_no_cause(bookies: int):
 
 
 def test_two_ledgers_make_no_cause():
-    """However rare: a cause explains three at least, and of these many."""
+    """A cause explains at least CAUSE_LEDGERS_MIN ledgers, however unlikely fewer hits are."""
     world = spread(50, 10_000, seed=2)
     mine = world.naming("b1")
     assert [] == world.causes(lacking(b1=mine[:2]))
@@ -75,8 +75,8 @@ def test_two_ledgers_make_no_cause():
 
 
 def test_three_ledgers_of_a_large_bookie_are_chance():
-    """b1 lost entries of three of its ledgers, of which it has hundreds: nothing but where three
-    losses fell.
+    """b1 has hundreds of ledgers and lost entries of three of them. Three random losses may fall
+    there.
     """
     world = spread(5, 1_000, seed=3)
     mine = [ledger for ledger in world.naming("b1") if ledger % 97 == 1][:3]
@@ -84,8 +84,8 @@ def test_three_ledgers_of_a_large_bookie_are_chance():
     assert [] == world.causes(lacking(b1=mine))
 
 
-def apart(**ledgers: int) -> World:
-    """Return bookies with so many ledgers that name no other bookie, all created at once."""
+def separate_bookies(**ledgers: int) -> World:
+    """Return a world in which each bookie has this many ledgers of its own, all created at once."""
     named = [bookie for bookie, count in ledgers.items() for _ in range(count)]
     return World(
         {n: [bookie] for n, bookie in enumerate(named)}, times=dict.fromkeys(range(len(named)), 0)
@@ -93,8 +93,8 @@ def apart(**ledgers: int) -> World:
 
 
 def test_three_ledgers_are_enough():
-    """Of a bookie that touches no other, and of a period in which no other was created."""
-    world = apart(b1=3, b2=997)
+    """They are all the ledgers of a bookie, or all that were created in a period."""
+    world = separate_bookies(b1=3, b2=997)
     assert [("bookie", "b1", 3)] == said(world.causes(lacking(b1=range(3))))
     assert [3] == [n for _, _, n in said(SIX.causes(Hits({MALFORMED: ids([100, 101, 102])}, {})))]
 
@@ -102,8 +102,9 @@ def test_three_ledgers_are_enough():
 @pytest.mark.parametrize("family", ["entry", "metadata", "mark", "unjudged"])
 @pytest.mark.parametrize("more", [False, True])
 def test_the_probability_counts_every_candidate_there_is(family: str, more: bool):
-    """Six bookies, three racks, two searches for a period; of marks the workers too. Malformed
-    metadata has periods alone, and silence has none. Families that are hit beside count as well.
+    """There are six bookies, three racks and two searches for a period as candidates; for marks
+    also two workers. Malformed metadata has only periods, unjudged ledgers have none. The
+    candidates of another family that is hit count as well.
     """
     period, mine = ids(range(100, 110)), ids(SIX.naming("b1"))
     kinds = {"entry": BELOW, "metadata": MALFORMED, "mark": MARKED, "unjudged": "bookie_silent"}
@@ -125,7 +126,9 @@ def test_the_probability_counts_every_candidate_there_is(family: str, more: bool
 
 
 def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:
-    """Choose what explains most of what is left; of equals the first by name."""
+    """Choose the bookie that explains most of the ledgers left, until none explains enough. Among
+    equals the first by name comes first.
+    """
     left, chosen = set().union(*lost.values()), []
     while lost:
         name = min(lost, key=lambda one: (-len(lost[one] & left), one))
@@ -138,7 +141,9 @@ def greedy(lost: dict[str, set[int]]) -> list[tuple[str, set[int]]]:
 
 
 def test_each_ledger_belongs_to_the_strongest_cause_of_what_is_left():
-    """Bookies share what they lost; a gain shrinks when a stronger cause takes ledgers."""
+    """Several bookies lack entries of the same ledger. A ledger of a stronger cause no longer
+    counts for the others. The seed is in the message.
+    """
     for seed in range(100):
         draw = random.Random(seed)
         lost = {
@@ -162,8 +167,8 @@ def test_each_ledger_belongs_to_the_strongest_cause_of_what_is_left():
     ("bookies", "ledgers"), [(3, 10), (3, 200), (5, 20), (5, 200), (50, 100), (50, 2_000)]
 )
 def test_a_wiped_bookie_is_a_cause(bookies: int, ledgers: int):
-    """Also where every ledger names it, so that no ledger is left to compare with: its copies are
-    compared with theirs.
+    """Its copies are compared with the copies on other bookies. It may therefore be a cause even if
+    every ledger names it.
     """
     world = spread(bookies, ledgers, seed=4)
     mine = world.naming("b1")
@@ -177,14 +182,14 @@ def test_a_wiped_bookie_is_a_cause(bookies: int, ledgers: int):
 
 
 def test_one_bookie_alone_has_nothing_to_stand_out_from():
-    """A cluster of one bookie that was wiped: the finding on the bookie says it."""
+    """A cluster of one wiped bookie has no cause. The finding on the bookie reports the loss."""
     world = spread(1, 50, seed=5)
     assert [] == world.causes(lacking(b1=world.naming("b1")))
 
 
 @pytest.mark.parametrize("bookies", [4, 6, 10])
 def test_a_wiped_bookie_is_seen_beside_scattered_loss(bookies: int):
-    """Its ledgers are its own; the scattered ones have no cause."""
+    """The cause has the ledgers of the wiped bookie; the scattered losses have no cause."""
     world = spread(bookies, 400, seed=6)
     others = [ledger for ledger in world.ensembles if ledger not in set(world.naming("b1"))]
     hits = both(lacking(b1=world.naming("b1")), scattered(world, others[::10], random.Random(6)))
@@ -192,8 +197,8 @@ def test_a_wiped_bookie_is_seen_beside_scattered_loss(bookies: int):
 
 
 def test_two_wiped_bookies_do_not_hide_each_other():
-    """Of four: each is compared with those that are no cause. A ledger of both belongs to the one
-    with more of them.
+    """Two of four bookies are wiped, and each is compared with the two sound ones. A ledger of both
+    belongs to one of the causes.
     """
     world = spread(4, 300, seed=7)
     causes = world.causes(lacking(b1=world.naming("b1"), b2=world.naming("b2")))
@@ -202,16 +207,16 @@ def test_two_wiped_bookies_do_not_hide_each_other():
     assert [0, 0] == [one.candidate.contrast.others_hit for one in causes]
 
 
-def test_a_cause_whose_ledgers_are_all_explained_is_none():
-    """Two wiped bookies of three that every ledger names: the second would say nothing that was not
-    said.
+def test_a_bookie_without_ledgers_left_to_explain_is_not_a_cause():
+    """Two of three bookies are wiped and every ledger names both. The first explains all of
+    them.
     """
     world = spread(3, 50, seed=8)
     assert [("bookie", "b1", 50)] == said(world.causes(lacking(b1=range(50), b2=range(50))))
 
 
 def test_a_bookie_that_leaves_ledgers_unjudged_is_a_cause():
-    """Not registered: every ledger on it has a reason and no finding."""
+    """b4 is not registered: every ledger on it has a reason and no finding."""
     world = spread(5, 60, seed=9)
     mine = world.naming("b4")
     (found,) = world.causes(Hits({"bookie_silent": ids(mine)}, {Via.UNHEARD: {"b4": ids(mine)}}))
@@ -225,17 +230,17 @@ def test_what_one_bookie_does_to_two_families_is_two_causes():
     world = spread(6, 300, seed=10)
     mine = world.naming("b1")
     first, second = mine[: len(mine) // 2], mine[len(mine) // 2 :]
-    causes = world.causes(both(lacking(b1=first), marked({"b1": second})))
+    causes = world.causes(both(lacking(b1=first), marks_naming({"b1": second})))
     assert {("entry", "b1", len(first)), ("mark", "b1", len(second))} == {
         (one.candidate.family, one.candidate.subject, len(one.own)) for one in causes
     }
 
 
 def test_a_ledger_hit_in_two_families_belongs_to_a_cause_of_each():
-    """The wiped bookie lacks its entries, and its mark names the wiped bookie."""
+    """Each ledger of the wiped bookie lacks entries on it, and has a mark that names it."""
     world = spread(5, 100, seed=11)
     mine = world.naming("b1")
-    causes = world.causes(both(lacking(b1=mine), marked({"b1": mine})))
+    causes = world.causes(both(lacking(b1=mine), marks_naming({"b1": mine})))
     assert [("bookie", "b1", len(mine))] * 2 == said(causes)
     assert {"entry", "mark"} == {one.candidate.family for one in causes}
 
@@ -244,7 +249,7 @@ def test_a_ledger_hit_in_two_families_belongs_to_a_cause_of_each():
 
 
 def test_a_wiped_rack_is_one_cause():
-    """The cause has both its bookies, and no other."""
+    """The cause names both bookies of the rack and no other."""
     mine = SIX.naming("b1", "b2")
     (found,) = SIX.causes(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")))
     assert ("rack", "/r1", len(mine)) == said([found])[0]
@@ -256,7 +261,7 @@ def test_a_wiped_rack_is_one_cause():
 
 
 def test_bookies_of_different_racks_are_two_causes():
-    """The twin of a wiped rack."""
+    """The twin of a wiped rack: no rack is a cause."""
     causes = SIX.causes(lacking(b1=SIX.naming("b1"), b3=SIX.naming("b3")))
     assert {("bookie", "b1"), ("bookie", "b3")} == {
         (kind, subject) for kind, subject, _ in said(causes)
@@ -264,7 +269,7 @@ def test_bookies_of_different_racks_are_two_causes():
 
 
 def test_a_neighbour_that_lost_little_makes_no_lost_rack():
-    """A wiped bookie stays a wiped bookie."""
+    """b1 is wiped and b2 lost entries of three ledgers: the cause is b1, not their rack."""
     causes = SIX.causes(lacking(b1=SIX.naming("b1"), b2=SIX.naming("b2")[:3]))
     assert ("bookie", "b1", len(SIX.naming("b1"))) == said(causes)[0]
     assert CauseKind.RACK not in {one.candidate.kind for one in causes}
@@ -300,18 +305,20 @@ def test_where_all_bookies_are_in_one_rack_none_is_named():
 def test_a_member_of_a_lost_rack_lost_a_quarter_of_the_worst_share(
     expected: str, lost: dict[str, int]
 ):
-    """Of its own ledgers, however many they are: b3 has ten, of which all are lost."""
+    """A bookie is a member if its share of hit ledgers is at least a quarter of the highest share
+    in the rack. b3 has only ten ledgers, and all are hit.
+    """
     rack = {"b1": 200, "b2" if "b2" in lost else "b3": 200 if "b2" in lost else 10}
-    world = apart(**rack, ok=9_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
+    world = separate_bookies(**rack, ok=9_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
     hits = lacking(**{bookie: world.naming(bookie)[:count] for bookie, count in lost.items()})
     assert expected == said(world.causes(hits))[0][0]
 
 
 @pytest.mark.parametrize(("members", "wiped"), [(1, 1), (4, 2)])
-def test_a_rack_is_lost_with_more_than_half_of_two_bookies_or_more(members: int, wiped: int):
-    """A rack of one bookie is that bookie; of four two are not most."""
+def test_a_lost_rack_has_two_bookies_or_more_and_lost_most_of_them(members: int, wiped: int):
+    """A rack of one bookie is reported as that bookie. Two wiped bookies of four are not most."""
     rack = {f"b{n}": 20 for n in range(members)}
-    world = apart(**rack, ok=2_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
+    world = separate_bookies(**rack, ok=2_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
     hits = lacking(**{f"b{n}": world.naming(f"b{n}") for n in range(wiped)})
     assert [("bookie", f"b{n}", 20) for n in range(wiped)] == said(world.causes(hits))
 
@@ -330,8 +337,8 @@ def test_a_period_in_which_a_bug_lost_entries_is_a_cause():
 
 
 def test_a_period_may_have_sound_ledgers_and_other_times_may_have_hits():
-    """Four of five ledgers of the period, and some at all times. Its twin, in which half are hit,
-    explains little.
+    """Four of five ledgers of the period are hit, and a few at other times. The twin, in which half
+    of the period is hit, has no cause.
     """
     world = spread(6, 3_000, seed=14)
     rest = [*range(0, 1_000, 100), *range(1_300, 3_000, 100)]
@@ -344,19 +351,19 @@ def test_a_period_may_have_sound_ledgers_and_other_times_may_have_hits():
 
 
 def test_ledgers_hit_at_all_times_have_no_period():
-    """The twin: as many ledgers, each between others that are sound."""
+    """The twin: as many hit ledgers, each between sound ones."""
     assert [] == said(SIX.causes(scattered(SIX, range(0, 300, 7), random.Random(15))))
 
 
 def test_a_period_needs_other_times_to_stand_out_from():
-    """All ledgers there are were created in it: that says nothing."""
+    """If all ledgers were created in the period, there are no others to compare them with."""
     world = spread(6, 40, seed=16)
     assert [] == said(world.causes(scattered(world, range(40), random.Random(16))))
 
 
 def test_unrelated_kinds_are_not_lumped_into_a_period():
-    """In one hour two ledgers lack an entry, two fail placement, two have old marks and two are
-    malformed: four misfortunes.
+    """In one period two ledgers lack an entry, two fail placement, two have old marks and two are
+    malformed: these have no cause in common. Eight malformed ledgers have one.
     """
     kinds = {
         BELOW: ids([100, 101]),
@@ -371,22 +378,22 @@ def test_unrelated_kinds_are_not_lumped_into_a_period():
 
 
 def test_two_families_of_one_period_are_two_causes():
-    """Each with its own ledgers."""
+    """Each has the ledgers of its own family."""
     causes = SIX.causes(Hits({BELOW: ids(range(100, 110)), MALFORMED: ids(range(105, 120))}, {}))
     assert [("metadata", 15), ("entry", 10)] == [
         (one.candidate.family, len(one.own)) for one in causes
     ]
 
 
-def test_a_bookie_is_a_plainer_reason_than_a_period():
-    """A bookie that was wiped when it was young has ledgers of one period: it is the bookie."""
+def test_a_bookie_is_preferred_to_a_period():
+    """The ledgers of a wiped bookie were all created in one period: the cause is the bookie."""
     world = World({n: ["b2", "b3", "b1" if n >= 200 else "b4"] for n in range(230)})
     assert [("bookie", "b1", 30)] == said(world.causes(lacking(b1=range(200, 230))))
 
 
 def test_a_period_is_seen_beside_a_wiped_bookie():
-    """What the bookie does not explain is looked at by itself: its own ledgers count neither as hit
-    nor as sound.
+    """The period is searched without the ledgers that the bookie explains: they count neither as
+    hit nor as sound.
     """
     world = spread(10, 600, seed=17)
     mine = world.naming("b1")
@@ -405,7 +412,9 @@ def test_a_period_is_seen_beside_a_wiped_bookie():
 
 
 def test_a_period_is_found_among_more_ledgers_than_edges():
-    """Many thousand ledgers of one night, thinned out for the search, and none is left behind."""
+    """More than PERIOD_EDGES_MAX ledgers are hit. The search tries only some of their times, and
+    the period still has all of them.
+    """
     times = {n: 10**9 + 7 * n for n in range(5_000)} | {n: 10 * n for n in range(5_000, 20_000)}
     world = World({n: ["b1"] for n in range(20_000)}, times=times)
     (found,) = world.causes(Hits({BELOW: ids(range(5_000))}, {}))
@@ -413,17 +422,19 @@ def test_a_period_is_found_among_more_ledgers_than_edges():
 
 
 def test_ledgers_left_unjudged_have_no_period():
-    """Silence ends when the bookie is back: it is not the ledgers' time."""
+    """They are unjudged because a bookie is silent now, not because of when they were created."""
     assert [] == SIX.causes(Hits({"bookie_silent": ids(range(100, 140))}, {}))
 
 
 def test_ledgers_whose_birth_nobody_knows_have_no_period():
-    """They could not be read at the first look."""
+    """A ledger that could not be read at the first look has no time of creation."""
     assert [] == SIX.causes(Hits({MALFORMED: ids(range(1_000, 1_010))}, {}))
 
 
-def test_a_bookie_behind_half_of_a_period_is_the_plainer_reason():
-    """Exactly half: it is the bookie, and the others are a period of their own."""
+def test_a_bookie_with_half_of_a_period_is_preferred_to_it():
+    """With exactly half of the hit ledgers b1 is a cause, and the others are a period of their
+    own.
+    """
     world = World({n: ["b1" if n in range(400, 410) else f"b{2 + n % 5}"] for n in range(900)})
     hit = {f"b{n}": [one for one in range(410, 420) if one % 5 + 2 == n] for n in range(2, 7)}
     causes = world.causes(lacking(b1=range(400, 410), **hit))
@@ -431,8 +442,8 @@ def test_a_bookie_behind_half_of_a_period_is_the_plainer_reason():
 
 
 def test_a_period_may_explain_more_than_a_small_bookie_of_it():
-    """The ledgers of a wiped bookie are set apart, and a new bookie has less than half of the
-    rest.
+    """b1 was wiped and its ledgers are set apart. b2 has less than half of the rest, which are a
+    period.
     """
     young = range(400, 430)
     ensembles = {
@@ -454,7 +465,7 @@ def test_a_period_may_explain_more_than_a_small_bookie_of_it():
 
 @pytest.mark.parametrize("all_marked", [False, True])
 def test_disabled_auto_recovery_is_why_marks_stand(all_marked: bool):
-    """A fact of the cluster and no correlation: also where every ledger is marked. Enabled, it
+    """It needs no contrast: it is a cause even if every ledger is marked. Enabled auto-recovery
     explains nothing.
     """
     world = spread(5, 4 if all_marked else 100, seed=18)
@@ -474,12 +485,12 @@ def test_disabled_auto_recovery_is_why_marks_stand(all_marked: bool):
 
 
 def test_disabled_auto_recovery_explains_marks_alone():
-    """Lost entries have another cause."""
+    """It does not explain lost entries."""
     assert [] == SIX.causes(scattered(SIX, range(0, 300, 7), random.Random(19)), disabled=True)
 
 
-def test_a_worker_that_sits_on_its_locks_is_why_marks_stand():
-    """The cause is the holder of the lock; a worker whose other ledgers are sound is not a
+def test_a_worker_that_keeps_its_locks_is_why_marks_stand():
+    """w1 locks only ledgers with old marks. w2 locks one of them and 28 others, and is not a
     cause.
     """
     hit = range(0, 300, 30)
@@ -490,7 +501,9 @@ def test_a_worker_that_sits_on_its_locks_is_why_marks_stand():
 
 
 def test_each_worker_needs_a_contrast_of_its_own():
-    """One holds the locks of old marks alone; the other of a few, and of many that are new."""
+    """w1 locks only ledgers with old marks. w2 locks four of them and twenty with newer marks, and
+    is not a cause.
+    """
     one, other = range(0, 300, 30), [5, 15, 25, 35]
     locked = {"w1": ids(one), "w2": ids([*other, *range(100, 120)])}
     hits = Hits({MARKED: ids([*one, *other])}, {}, locked=locked, marked=40)
@@ -500,7 +513,7 @@ def test_each_worker_needs_a_contrast_of_its_own():
 # Placement
 
 
-def failing(
+def placement_hits(
     ledgers: Iterable[int], by_bookie: dict[str, Iterable[int]], crowds: dict[str, Iterable[int]]
 ) -> Hits:
     return Hits(
@@ -511,8 +524,8 @@ def failing(
 
 
 def test_the_rack_that_fails_placement_is_the_cause():
-    """Ledgers with both bookies of /r1 fail; the twin, in which those of all racks do, has no
-    cause.
+    """Only ledgers with both bookies of /r1 fail. The twin, in which ledgers with both bookies of
+    any rack fail, has no cause.
     """
     crowd = {
         rack: [
@@ -521,25 +534,27 @@ def test_the_rack_that_fails_placement_is_the_cause():
         for rack in RACKS.values()
     }
     one = crowd["/r1"]
-    hits = failing(one, {b: set(one) & set(SIX.naming(b)) for b in RACKS}, {"/r1": one})
+    hits = placement_hits(one, {b: set(one) & set(SIX.naming(b)) for b in RACKS}, {"/r1": one})
     assert ("rack", "/r1", len(one)) == said(SIX.causes(hits))[0]
     every = [ledger for some in crowd.values() for ledger in some]
     assert [] == said(
-        SIX.causes(failing(every, {b: set(every) & set(SIX.naming(b)) for b in RACKS}, crowd))
+        SIX.causes(
+            placement_hits(every, {b: set(every) & set(SIX.naming(b)) for b in RACKS}, crowd)
+        )
     )
 
 
 def test_the_bookie_that_every_failing_ledger_names_is_the_cause():
-    """Its location is wrong: in small clusters too, where each of its neighbours is in many failing
-    ledgers.
+    """Its rack is configured wrongly. It is the only cause, though in a small cluster each other
+    bookie is in many failing ledgers too.
     """
     mine = SIX.naming("b2")
-    hits = failing(mine, {b: set(mine) & set(SIX.naming(b)) for b in RACKS}, {})
+    hits = placement_hits(mine, {b: set(mine) & set(SIX.naming(b)) for b in RACKS}, {})
     assert [("bookie", "b2", len(mine))] == said(SIX.causes(hits))
 
 
 def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
-    """Equal counts have one order, so that two runs over the same evidence agree."""
+    """Causes with equal counts are sorted: two runs over the same evidence agree."""
     world = World({n: [f"b{n % 9}"] for n in range(900)})
     lost = {f"b{n}": world.naming(f"b{n}")[::2] for n in (5, 1, 3)}
     one, other = (
@@ -550,10 +565,12 @@ def test_causes_and_their_ledgers_are_the_same_whatever_the_order():
 
 
 def test_what_fails_placement_is_compared_with_all_that_it_touches():
-    """A bookie with its ledgers, failing or not; a rack with those of its bookies."""
+    """The contrast of a bookie counts all its ledgers, failing or not; that of a rack all ledgers
+    of its bookies.
+    """
     mine = SIX.naming("b2")
     hit = [ledger for ledger in mine if ledger % 10]
-    (found,) = SIX.causes(failing(hit, {"b2": hit}, {}))
+    (found,) = SIX.causes(placement_hits(hit, {"b2": hit}, {}))
     one = found.candidate.contrast
     assert (len(hit), len(mine), 0, 300 - len(mine)) == (
         one.touched_hit,
@@ -562,7 +579,7 @@ def test_what_fails_placement_is_compared_with_all_that_it_touches():
         one.others,
     )
     rack = SIX.naming("b1", "b2")
-    (found,) = SIX.causes(failing(rack[:90], {}, {"/r1": rack[:90]}))
+    (found,) = SIX.causes(placement_hits(rack[:90], {}, {"/r1": rack[:90]}))
     one = found.candidate.contrast
     others = sum(len(SIX.naming(*two)) for two in (("b3", "b4"), ("b5", "b6")))
     assert (90, len(rack), 0, others) == (one.touched_hit, one.touched, one.others_hit, one.others)

@@ -1,4 +1,4 @@
-"""From findings and evidence to who may be behind them."""
+"""Clues: the bookies, racks and workers that the findings and the evidence point to."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def as_lists(by_bookie: Any) -> dict[str, list[int]]:
     return {name: ids.tolist() for name, ids in by_bookie.items()}
 
 
-def failing(ledger: int, *ensemble: str) -> dict[str, Any]:
+def placement_finding(ledger: int, *ensemble: str) -> dict[str, Any]:
     segment = {"first_entry_id": 0, "last_entry_id": 9, "ensemble": list(ensemble)}
     return finding(Kind.PLACEMENT_FAILED, ledger, segment=segment, missing_on={})
 
@@ -57,7 +57,7 @@ def rows(*records: LedgerRecord) -> pa.Table:
 
 
 def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
-    """What findings name and what verdicts know, together."""
+    """The bookies that findings name and those that verdicts count are put together."""
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": [[0, 1]], "b2": [[0, 0]]})
     others = [finding(Kind.METADATA_MALFORMED, ledger, missing_on={}) for ledger in (8, 9)]
     seen = hits(found, *others, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
@@ -65,10 +65,8 @@ def test_a_ledger_counts_once_for_each_bookie_that_lacks_something():
     assert [7] == as_lists(seen.by_kind)[Kind.ENTRY_WITHOUT_REPLICA.value]
 
 
-def test_of_what_is_not_reported_no_bookie_is_a_cause():
-    """A run that died after one look knows what a ledger lacks but does not report it: it is not a
-    hit.
-    """
+def test_a_ledger_without_a_finding_is_not_a_hit():
+    """A run that died after one look knows what a ledger lacks, but does not report it."""
     found = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={})
     seen = hits(found, lacking={"b1": np.array([7, 8]), "b4": np.array([9])})
     assert {"b1": [7]} == as_lists(seen.via[Via.LACKING])
@@ -76,7 +74,7 @@ def test_of_what_is_not_reported_no_bookie_is_a_cause():
 
 
 def test_findings_on_bookies_and_for_information_hit_no_ledger():
-    """They are no ledgers to be explained."""
+    """These findings do not need a cause."""
     seen = hits(
         finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
         finding(Kind.PLACEMENT_SOFT, 1),
@@ -85,8 +83,8 @@ def test_findings_on_bookies_and_for_information_hit_no_ledger():
     assert [] == seen.affected_ledgers().tolist()
 
 
-def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
-    """Only reasons that a bookie as a whole is behind."""
+def test_a_silent_bookie_hits_the_ledgers_it_leaves_unjudged():
+    """Only the reasons for which a whole bookie is responsible count: topology_unknown does not."""
     verdicts = pa.Table.from_pylist(
         [
             {"ledger_id": 1, "unknowns": ["bookie_silent", "topology_unknown"]},
@@ -98,21 +96,29 @@ def test_a_silence_hits_the_ledgers_it_leaves_unjudged():
 
 
 def test_bookies_of_failing_segments_are_reported():
-    """Each with its ledgers; who is behind them is decided by contrast."""
-    seen = hits(failing(1, "b1", "b2"), failing(2, "b3", "b1"), failing(2, "b3", "b4"))
+    """Each comes with its ledgers. The contrast decides later which of them is a cause."""
+    seen = hits(
+        placement_finding(1, "b1", "b2"),
+        placement_finding(2, "b3", "b1"),
+        placement_finding(2, "b3", "b4"),
+    )
     assert {"b1": [1, 2], "b2": [1], "b3": [2], "b4": [2]} == as_lists(seen.via[Via.MISPLACED])
 
 
 def test_racks_that_failing_segments_crowd_are_reported():
-    """Two of their bookies or more in one segment."""
+    """A segment crowds a rack if it names two of the rack's bookies or more."""
     assert {"/r1": [1, 2]} == as_lists(
-        hits(failing(1, "b1", "b2", "b3"), failing(2, "b2", "b1")).crowds
+        hits(placement_finding(1, "b1", "b2", "b3"), placement_finding(2, "b2", "b1")).crowds
     )
-    assert {} == as_lists(hits(failing(1, "b3", "b4"), failing(1, "b1", "b9")).crowds)
+    assert {} == as_lists(
+        hits(placement_finding(1, "b3", "b4"), placement_finding(1, "b1", "b9")).crowds
+    )
 
 
-def test_all_locks_of_a_worker_are_reported_and_those_found_as_last_read():
-    """What it locks beside is what the worker is compared by. Ledger 1 was taken over by w2."""
+def test_locks_of_all_looks_are_reported_and_those_of_hits_as_last_read():
+    """A worker is compared by all ledgers that it locked. Ledger 1 has a finding and counts for w2,
+    which took over its lock.
+    """
     before, after = (Mark(0, lock=ReplicationLock(worker, 5)) for worker in ("w1", "w2"))
     read = rows(
         record(1, 1, mark=before),
@@ -139,7 +145,7 @@ def test_hits_are_kept_apart_by_family():
 
 
 def test_the_newest_mark_counts():
-    """Whom it names missing and who holds its lock, as it was read last."""
+    """The last look says which bookies the mark names missing, and who holds its lock."""
     before = Mark(0, missing_replicas=("b1", "b2"), lock=ReplicationLock("w1", 5))
     after = Mark(0, missing_replicas=("b2",), lock=ReplicationLock("w2", 5))
     marks = newest_marks(
@@ -156,7 +162,9 @@ def test_the_newest_mark_counts():
 
 
 def test_a_ledger_is_born_once():
-    """As the first look saw its znode; a ledger that could not be read has no birth."""
+    """Its time of creation is that of its znode at the first look. A ledger that could not be read
+    has none.
+    """
     hit_rows = rows(
         record(1, 1), record(1, 2), record(2, 1), LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE)
     )
@@ -177,7 +185,7 @@ def test_only_segments_that_fail_placement_misplace_bookies():
 
 
 def test_ledgers_found_for_their_mark_are_reported():
-    """Whether too old or beyond recovery; each once, ascending."""
+    """Marks beyond grace and unrecoverable ones count. Each ledger comes once, ascending."""
     kinds = (
         (Kind.UNDERREPLICATED_BEYOND_GRACE, 9),
         (Kind.UNDERREPLICATED_UNRECOVERABLE, 3),
@@ -191,7 +199,7 @@ def test_ledgers_found_for_their_mark_are_reported():
 
 
 def test_batches_are_counted_together():
-    """Tables come in pieces, and what a piece says is added to what others said."""
+    """A table comes in several batches, and their counts are added."""
     verdicts = [
         pa.Table.from_pylist(
             [{"ledger_id": ledger, "unknowns": ["bookie_silent"]}], schema=VERDICTS
@@ -215,8 +223,8 @@ def test_batches_are_counted_together():
     assert [0, 2, 0] == count_created(batches, np.array([5, 30])).tolist()
 
 
-def test_of_each_ledger_the_newest_mark_is_kept():
-    """However many ledgers were looked at twice; none of no ledger."""
+def test_the_newest_mark_of_each_ledger_is_kept():
+    """Three ledgers were looked at twice. An empty table has no mark."""
     read = [
         record(ledger, look, mark=Mark(0, lock=ReplicationLock(f"w{look}", 5)))
         for ledger in (1, 2, 3)
@@ -229,7 +237,7 @@ def test_of_each_ledger_the_newest_mark_is_kept():
     assert 0 == newest_marks(pa.Table.from_batches([], schema=LEDGERS)).num_rows
 
 
-def test_a_lock_without_a_name_is_no_workers():
+def test_a_lock_without_a_name_belongs_to_no_worker():
     """Its holder could not be read."""
     nameless = rows(record(1, 1, mark=Mark(0, lock=ReplicationLock("", 5))))
     assert ({}, {}) == (
@@ -239,7 +247,9 @@ def test_a_lock_without_a_name_is_no_workers():
 
 
 def test_ids_and_counts_stay_whole_numbers():
-    """An id above 2^53 is the same id, and no count is a fraction, even of nothing."""
+    """An id above 2^53 is not rounded. Ids and counts are 64-bit integers even if there are
+    none.
+    """
     large = 2**60 + 1
     seen = hits(finding(Kind.METADATA_MALFORMED, large, missing_on={}))
     assert [large] == seen.affected_ledgers().tolist()

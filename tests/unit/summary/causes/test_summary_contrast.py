@@ -1,4 +1,4 @@
-"""What stands out, and what does not."""
+"""Contrast: whether the share of hit ledgers in a group stands out from the rest."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from auditor.summary.causes.contrast import SIGNIFICANCE, Contrast, Group, compa
 
 
 def test_three_times_the_share_is_enough_and_less_is_not():
-    """30 % against 10 %; one hit fewer is below."""
+    """30 % stands out from 10 %. With one hit less it does not."""
     assert compare(300, 1_000, 1_000, 10_000, 1).stands_out()
     assert not compare(299, 1_000, 1_000, 10_000, 1).stands_out()
 
 
-def test_chance_is_no_contrast():
+def test_a_share_that_may_be_chance_does_not_stand_out():
     """Three of three against none of a hundred is rare; against none of three it is one in
     twenty.
     """
@@ -22,7 +22,7 @@ def test_chance_is_no_contrast():
 
 
 def test_the_more_candidates_the_more_it_takes():
-    """Bonferroni: the probability counts as often as there were candidates."""
+    """The probability is multiplied by the number of candidates (Bonferroni), up to 1."""
     few, many = compare(3, 3, 0, 50, 10), compare(3, 3, 0, 50, 1_000)
     assert few.stands_out() and not many.stands_out()
     assert few.p_value is not None and many.p_value is not None
@@ -31,7 +31,7 @@ def test_the_more_candidates_the_more_it_takes():
 
 
 def test_without_others_nothing_stands_out():
-    """There is nothing to compare with."""
+    """There are no other ledgers to compare with."""
     one = compare(10, 10, 0, 0, 1)
     assert (False, 1.0, None) == (one.stands_out(), one.share_touched, one.share_others)
     assert 0.0 == Contrast(0, 0, 0, 0).share_touched
@@ -39,13 +39,13 @@ def test_without_others_nothing_stands_out():
 
 
 def test_the_probability_may_reach_the_bound():
-    """One false cause in so many runs is what is allowed."""
+    """A p-value equal to SIGNIFICANCE stands out; a higher one does not."""
     assert Contrast(3, 3, 0, 100, SIGNIFICANCE).stands_out()
     assert not Contrast(3, 3, 0, 100, 1.001 * SIGNIFICANCE).stands_out()
 
 
 def test_a_large_group_with_one_hit_hides_no_small_one():
-    """Groups differ by their shares, and not by how many ledgers they touch."""
+    """Groups are compared by their share of hits, not by their number of ledgers."""
     assert ["b1"] == list(outliers({"b0": Group(1, 1_000), "b1": Group(10, 10)}, 2))
 
 
@@ -58,7 +58,9 @@ def test_outliers_do_not_hide_each_other():
 
 
 def test_all_hit_alike_are_no_outliers():
-    """Whether all or a few of their ledgers are."""
+    """Groups with equal shares have no outlier, whether few or all of their ledgers are hit. A
+    single group has none either.
+    """
     for hit in (3, 40):
         assert {} == outliers({f"b{n}": Group(hit, 40) for n in range(5)}, 5)
     assert {} == outliers({}, 1) == outliers({"b1": Group(9, 9)}, 1)
@@ -73,8 +75,8 @@ def test_a_small_group_with_a_large_share_hides_nobody():
 
 
 def test_what_does_not_stand_out_is_part_of_the_rest():
-    """Six bookies of one ledger each, all hit, are more than the five at 0 %: the rest is not
-    called unhit.
+    """Six small groups are hit but do not stand out. Group b is compared with a rest that includes
+    them.
     """
     small, well = (
         {f"small{n}": Group(1, 1) for n in range(6)},
@@ -85,7 +87,7 @@ def test_what_does_not_stand_out_is_part_of_the_rest():
 
 
 def test_each_outlier_stands_out_from_the_rest_that_is_reported():
-    """The rest is every group that is not one, and against it each has contrast."""
+    """The rest is all groups that are not outliers, and each outlier has contrast against it."""
     for seed in range(300):
         random = Random(seed)
         touched = [random.choice((1, 2, 5, 40, 200)) for _ in range(random.randint(2, 9))]

@@ -1,5 +1,5 @@
-"""The end of a run over many ledgers of one bookie: what it lost, what is behind what was found,
-and the files of it.
+"""The end of a run in which one bookie lost ledgers: the finding on it, the causes, and the files
+of ledgers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ BORN = [1_000 * n for n in (3, 0, 5, 1, 6, 2, 4)]
 """Ledgers that are neighbours by id were created far apart."""
 
 
-def named(ledger: int) -> LedgerMetadata:
+def metadata_of(ledger: int) -> LedgerMetadata:
     ensemble = ("b1", "b3", "b4") if ledger in BESIDE else ("b1", "b2", "b3")
     return LedgerMetadata(3, LedgerState.CLOSED, 3, 3, 2, 9, 100, (Segment(0, ensemble),))
 
@@ -64,8 +64,8 @@ def write(run: Tables, name: str, schema: pa.Schema, rows: list[tuple[Any, ...]]
 
 @pytest.fixture
 def run() -> Tables:
-    """Ledgers 1 to 9, each on b1, b2 and b3; the first six were asked about twice. Ledger 9 is
-    marked since long. Nothing is wrong with the ledgers beside.
+    """Return a run with ledgers 1 to 9 on b1, b2 and b3; the first six were asked about twice.
+    Ledger 9 has an old mark. Nothing is wrong with the ledgers BESIDE.
     """
     run = Tables()
     write(run, "listing", LISTING, [(ledger,) for ledger in (*range(1, 10), *BESIDE)])
@@ -77,7 +77,7 @@ def run() -> Tables:
             0,
             RecordStatus.FOUND,
             ZnodeStamp(1, 0, BORN[ledger % 7] + ledger),
-            named(ledger),
+            metadata_of(ledger),
             mark=mark if ledger == 9 else None,
         )
         for ledger in (*range(1, 10), *BESIDE)
@@ -130,11 +130,11 @@ def verdict(ledger: int, kind: Kind | None = None, **lacks: tuple[int, int]) -> 
     }
 
 
-def concluded(
+def conclude_run(
     run: Tables, about: About = ABOUT, lost: int = 5, greeting: Greeting = Greeting.ANSWERED
 ) -> Conclusion:
-    """The run's end where b2 lacks all of so many ledgers and an entry of ledger 7, b3 an entry of
-    ledger 8.
+    """Conclude a run where b2 lacks all of the first `lost` ledgers and an entry of ledger 7, and
+    b3 lacks an entry of ledger 8.
     """
     below = Kind.ENTRY_BELOW_WRITE_QUORUM
     rows = {ledger: verdict(ledger) for ledger in (*HELD, *BESIDE)}
@@ -165,19 +165,19 @@ def on_bookies(done: Conclusion) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("lost", "found"), [(4, []), (5, ["b2"])])
 def test_a_bookie_that_lacks_most_of_what_it_answered_for(run: Tables, lost: int, found: list[str]):
-    """Four of eight ledgers are half of them, five are most. Its neighbour, which lost an entry, is
-    not accused.
+    """Four of eight ledgers are half of them, five are most. b3, which lost an entry, is not
+    accused.
     """
     assert [("BOOKIE_LOST_CONTENT", bookie) for bookie in found] == on_bookies(
-        concluded(run, lost=lost)
+        conclude_run(run, lost=lost)
     )
 
 
 def test_the_finding_carries_what_was_counted(run: Tables):
-    """The witness says of how many ledgers it was asked and which it lacks; looks are those at the
-    bookie.
+    """The witness says how many ledgers the bookie answered for and which it lacks. The looks are
+    those at the bookie.
     """
-    (found,) = (json.loads(line) for line in concluded(run).findings if "LOST_CONTENT" in line)
+    (found,) = (json.loads(line) for line in conclude_run(run).findings if "LOST_CONTENT" in line)
     said = (
         "answered for 8 ledgers. Of 5 of them (1, 2, 3, 4, 5) it lacked, at two looks, more than"
         " half of the entries it should hold: together 50 of 50."
@@ -187,30 +187,30 @@ def test_the_finding_carries_what_was_counted(run: Tables):
 
 
 def test_ledgers_that_an_operator_named_accuse_no_bookie(run: Tables):
-    """An audit of the ledgers of a cause finds most of them hit. This says nothing about the rest,
-    and a sentence says so.
+    """The named ledgers may be those of a cause, most of them hit. They do not show what the bookie
+    holds of others, and the accusation is withheld.
     """
-    done = concluded(run, replace(ABOUT, partial=True))
+    done = conclude_run(run, replace(ABOUT, partial=True))
     assert [] == on_bookies(done)
     (withheld,) = done.summary["withheld"]
     assert withheld.startswith("bookie b2 lacks most of 5 of the 8 ledgers it was asked about")
 
 
 def test_a_bookie_in_planned_maintenance_is_not_accused(run: Tables):
-    """It is known to be worked on: in the report, no page."""
+    """Its cause is reported with the maintenance, and there is no finding on the bookie."""
     about = replace(
         ABOUT, terms=replace(TERMS, around=replace(TERMS.around, maintenance=frozenset({"b2"})))
     )
-    done = concluded(run, about)
+    done = conclude_run(run, about)
     assert [] == on_bookies(done)
     assert (
         "bookie b2, in planned maintenance, answers and lacks" in done.summary["causes"][0]["says"]
     )
 
 
-def test_a_summary_tells_its_causes_without_their_ledgers(run: Tables):
-    """The bookie first; ledger 8 and the mark of ledger 9 have no cause in common with others."""
-    summary = concluded(run).summary
+def test_a_summary_has_its_causes_without_their_ledgers(run: Tables):
+    """The cause is b2. Ledger 8 and the mark of ledger 9 have no cause in common with others."""
+    summary = conclude_run(run).summary
     (cause,) = summary["causes"]
     assert ("bookie", "b2", 6, 0.75) == (
         cause["cause"],
@@ -235,10 +235,10 @@ def test_a_summary_tells_its_causes_without_their_ledgers(run: Tables):
 
 
 def test_a_causes_file_can_be_audited_again(run: Tables, tmp_path: Path):
-    """One id a line, ascending, as --ledgers-from reads it; written under the name that the summary
+    """It has one id a line, ascending, as --ledgers-from reads it, and the name that the summary
     gives.
     """
-    done = concluded(run)
+    done = conclude_run(run)
     write_ledger_files(place(str(tmp_path)), done.ledger_files)
     (name,) = (cause["file"] for cause in done.summary["causes"])
     assert [1, 2, 3, 4, 5, 7] == read_ledger_ids(tmp_path / name)
@@ -246,8 +246,8 @@ def test_a_causes_file_can_be_audited_again(run: Tables, tmp_path: Path):
 
 
 def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: Tables):
-    """b4 left 30 ledgers unjudged; that the mark of ledger 9 names it too is another family, and
-    one ledger.
+    """b4 left 30 ledgers unjudged. The mark of ledger 9 names it too, but is a single hit of
+    another family.
     """
     gone = [
         answer_row(Answer("b4", n, look, 0, AnswerStatus.UNREGISTERED))
@@ -290,7 +290,9 @@ def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: T
 
 
 def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
-    """That is our network or our credentials: no bookie is blamed for what it leaves unjudged."""
+    """Our network or our credentials are at fault then: no bookie is blamed for unjudged
+    ledgers.
+    """
     silent = [
         answer_row(Answer("b4", n, look, 0, AnswerStatus.SILENT))
         for n in BESIDE[:30]
@@ -322,10 +324,10 @@ def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
         )
 
 
-def caused(
+def sentences_of(
     run: Tables, lines: Iterable[dict[str, Any]], about: About = ABOUT, **renamed: str
 ) -> list[str]:
-    """What the causes say where a run had just these findings."""
+    """Return the sentences of the causes of a run with these findings."""
     verdicts = scan_rows(
         pa.Table.from_pylist([verdict(n) for n in (*HELD, 9, *BESIDE)], schema=VERDICTS)
     )
@@ -344,9 +346,9 @@ def caused(
     return [row["says"] for row in found.rows]
 
 
-def marked(run: Tables, *, locked: range, beside: range = range(0)) -> None:
-    """Marks of the ledgers beside; some were locked by a worker, and some before the newest
-    look.
+def write_marks(run: Tables, *, locked: range, beside: range = range(0)) -> None:
+    """Write marks of 40 of the ledgers BESIDE. Worker w1 locks `locked` at the second look and
+    locked `beside` at the first.
     """
     lock = ReplicationLock("w1", 5)
     records = [
@@ -356,14 +358,20 @@ def marked(run: Tables, *, locked: range, beside: range = range(0)) -> None:
             0,
             RecordStatus.FOUND,
             ZnodeStamp(1, 0, 0),
-            named(n),
+            metadata_of(n),
             mark=Mark(0, lock=lock if n in locked else None),
         )
         for n in BESIDE[:40]
     ]
     first = [
         LedgerRecord(
-            n, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, None), named(n), mark=Mark(0, lock=lock)
+            n,
+            1,
+            0,
+            RecordStatus.FOUND,
+            ZnodeStamp(1, 0, None),
+            metadata_of(n),
+            mark=Mark(0, lock=lock),
         )
         for n in beside
     ]
@@ -380,39 +388,59 @@ def too_old(ledgers: Iterable[int]) -> list[dict[str, Any]]:
 
 
 def test_where_nothing_is_hit_nothing_is_read(run: Tables):
-    """The ledgers of a cluster are not scanned for nothing."""
-    assert ([], []) == (caused(run, ()), run.asked)
+    """Without findings no table of the run is read."""
+    assert ([], []) == (sentences_of(run, ()), run.asked)
 
 
 def test_a_worker_that_locks_marked_ledgers_is_a_cause(run: Tables):
-    """Of all that it locked at any look, with a finding or without."""
-    marked(run, locked=range(101, 121), beside=range(121, 125))
-    (said,) = caused(run, too_old(range(101, 121)))
+    """It is compared by all ledgers that it locked at any look, with a finding or without."""
+    write_marks(run, locked=range(101, 121), beside=range(121, 125))
+    (said,) = sentences_of(run, too_old(range(101, 121)))
     assert (
         "replication worker w1 holds the locks of 20 ledgers whose marks are too old (83 % of the"
         " 24 ledgers that it locks)" == said
     )
 
 
+def test_the_newest_mark_of_a_ledger_says_what_is_missing_and_who_holds_its_lock(run: Tables):
+    """A lock that was released before the last look does not count, and a bookie that all newest
+    marks name as missing is the cause.
+    """
+    lock = ReplicationLock("w1", 5)
+    looks = [Mark(0, lock=lock), Mark(0, missing_replicas=("b5",))]
+    records = [
+        LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata_of(n), mark=mark)
+        for n in BESIDE[:20]
+        for look, mark in enumerate(looks, 1)
+    ]
+    run.write_table(
+        "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in records]), "later"
+    )
+    (said,) = sentences_of(run, too_old(BESIDE[:20]))
+    assert "b5" in said and "named missing by the marks of 20 ledgers" in said
+
+
 def test_auto_recovery_that_is_disabled_is_a_cause(run: Tables):
-    """Of all marks: those within grace wait as well. Ledger 9 is marked too."""
-    marked(run, locked=range(0))
+    """The share is of all marks, because those within grace wait as well. The mark of ledger 9 is
+    one of them.
+    """
+    write_marks(run, locked=range(0))
     about = replace(ABOUT, facts=replace(FACTS, replication_disabled=True))
-    (said,) = caused(run, too_old(range(101, 121)), about)
+    (said,) = sentences_of(run, too_old(range(101, 121)), about)
     assert (
         "auto-recovery is disabled: the marks of 20 ledgers wait for it (48 % of 41 marked ledgers)"
         == said
     )
-    assert [] == caused(run, too_old(range(101, 121)))
+    assert [] == sentences_of(run, too_old(range(101, 121)))
 
 
 def test_a_time_in_which_ledgers_were_created_is_a_cause(run: Tables):
-    """Against all ledgers created at other times. Each counts once, by the look that saw it
-    first.
+    """The period is compared with the ledgers created at other times. Each ledger counts once,
+    though two looks saw it.
     """
     run.tables["evidence/ledgers"] = run.tables["evidence/ledgers"].slice(0, 0)
     records = [
-        LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 1_000 * n), named(n))
+        LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 1_000 * n), metadata_of(n))
         for n in range(1, 101)
         for look in (1, 2)
     ]
@@ -420,7 +448,7 @@ def test_a_time_in_which_ledgers_were_created_is_a_cause(run: Tables):
         "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in records]), "later"
     )
     malformed = [stories.finding(Kind.METADATA_MALFORMED, n) for n in range(41, 61)]
-    (said,) = caused(run, malformed)
+    (said,) = sentences_of(run, malformed)
     assert (
         "ledgers created from 1970-01-01T00:00:41.000Z to 1970-01-01T00:01:00.000Z: 20 of 20 are"
         " hit (100 %), and 0 of the 80 created at other times (0 %)" == said
@@ -428,9 +456,9 @@ def test_a_time_in_which_ledgers_were_created_is_a_cause(run: Tables):
 
 
 def test_a_bookie_in_segments_that_fail_placement_is_a_cause(run: Tables):
-    """Against the ledgers that do not name it."""
+    """It is compared with the ledgers that do not name it."""
     segment = {"first_entry_id": 0, "last_entry_id": 9, "ensemble": ["b1", "b2", "b3"]}
-    (said,) = caused(
+    (said,) = sentences_of(
         run,
         [stories.finding(Kind.PLACEMENT_FAILED, n, segment=segment, missing_on={}) for n in HELD],
     )
@@ -441,17 +469,17 @@ def test_a_bookie_in_segments_that_fail_placement_is_a_cause(run: Tables):
 
 
 def test_a_cause_names_the_new_name_of_a_gone_bookie(run: Tables):
-    """It is probable, not certain."""
+    """The sentence says that the new name is probable."""
     below = [
         stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, n, missing_on={"b2": [[0, 9]]}) for n in HELD
     ]
-    (said,) = caused(run, below, b2="b9")
+    (said,) = sentences_of(run, below, b2="b9")
     assert said.startswith("bookie b2 (probably renamed to b9) ")
 
 
-def test_of_a_bookie_that_cannot_list_its_reads_count(run: Tables):
-    """Ledgers that it let us read, and those for which it listed last; where all can list, no read
-    is looked at.
+def test_reads_count_for_a_bookie_that_cannot_list(run: Tables):
+    """Ledgers of which it answered a read count beside those it listed. If all bookies can list,
+    the table of reads is not read.
     """
     verdicts = scan_rows(
         pa.Table.from_pylist(
@@ -489,8 +517,8 @@ def test_of_a_bookie_that_cannot_list_its_reads_count(run: Tables):
     assert "evidence/reads" not in run.asked
 
 
-def test_the_last_that_a_bookie_said_of_a_ledger_counts(run: Tables):
-    """It answered at the first look and was silent at the last."""
+def test_the_last_answer_of_a_bookie_for_a_ledger_counts(run: Tables):
+    """b1 answered for ledgers 1 and 2 at the first look and was silent at the last."""
     later = [answer_row(Answer("b1", n, 3, 0, AnswerStatus.SILENT)) for n in (1, 2)]
     run.write_table("evidence/answers", table(ANSWERS, later), "later")
     rows = [verdict(1) | {"standing": "indeterminate", "unknowns": ["bookie_silent"]}, verdict(2)]

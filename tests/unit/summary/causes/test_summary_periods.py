@@ -1,4 +1,6 @@
-"""Periods: the one that is least likely by chance, with exact ends, or none."""
+"""The search for a period returns the one that is least likely by chance, with exact ends, or
+none.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from auditor.evidence.ids import Ids
 from auditor.summary.causes.contrast import Contrast
 from auditor.summary.causes.exact_test import upper_tail
 from auditor.summary.causes.periods import PERIOD_EDGES_MAX, Births, Period, find_period
-from auditor.summary.last_words import Ids
 
 Moment = tuple[int, int, int]
 """A time in ms; how many of the ledgers created then are hit, and how many there are."""
@@ -28,7 +30,7 @@ def period_in(moments: Sequence[Moment], candidates: int = 1) -> Period | None:
     return find_period(np.sort(hit_ms), all_in, candidates, 3)
 
 
-def ends(moments: Sequence[Moment]) -> tuple[int, int] | None:
+def ends_of(moments: Sequence[Moment]) -> tuple[int, int] | None:
     found = period_in(moments)
     return found and (found.first_ms, found.last_ms)
 
@@ -42,12 +44,12 @@ def ends(moments: Sequence[Moment]) -> tuple[int, int] | None:
         ),  # three quarters, and three times the others' share: just enough
         (None, [(5, 74, 100), (9, 240, 1_000)]),  # less than three quarters
         (None, [(5, 75, 100), (9, 251, 1_000)]),  # less than three times
-        ((5, 5), [(5, 2_000, 2_000), (9, 0, 1)]),  # one other ledger is one to stand out from
-        (None, [(5, 2_000, 2_000)]),  # without others there is none
+        ((5, 5), [(5, 2_000, 2_000), (9, 0, 1)]),  # one other ledger is enough to compare with
+        (None, [(5, 2_000, 2_000)]),  # there are no others to compare with
         (
             (6, 6),
             [(5, 760, 1_000), (6, 20, 20), (9, 2_600, 10_000)],
-        ),  # (5, 6) is less likely, and has no contrast
+        ),  # (5, 6) is less likely, but has too little contrast
         (
             (3, 4),
             [(1, 0, 500), (3, 30, 30), (4, 30, 30), (5, 0, 1), (9, 0, 500)],
@@ -56,7 +58,7 @@ def ends(moments: Sequence[Moment]) -> tuple[int, int] | None:
         (
             (3, 7),
             [(1, 0, 500), (3, 40, 40), (5, 4, 5), (7, 40, 40), (9, 1, 500)],
-        ),  # what lies between belongs to it
+        ),  # ledgers between the ends belong to it
         (None, [(1, 0, 500), (3, 1, 1), (9, 0, 400)]),  # one of nine hundred may be chance
         ((3, 3), [(1, 0, 500_000), (3, 1, 1), (9, 0, 500_000)]),  # one of a million may not
     ],
@@ -64,12 +66,16 @@ def ends(moments: Sequence[Moment]) -> tuple[int, int] | None:
 def test_the_period_is_the_least_likely_with_enough_contrast(
     expected: tuple[int, int] | None, moments: Sequence[Moment]
 ):
-    """Three quarters of its ledgers are hit, and three times as many as at other times."""
-    assert expected == ends(moments)
+    """At least three quarters of its ledgers are hit, and their share is at least three times the
+    share at other times.
+    """
+    assert expected == ends_of(moments)
 
 
 def log_likelihood(hit: int, of: int) -> float:
-    """Of so many hits where each ledger is hit with their share."""
+    """Return the log-likelihood of `hit` hits among `of` ledgers that are each hit with that
+    share.
+    """
     parts = [(hit, hit), (of - hit, of - hit)]
     return sum(number * np.log(part / of) for number, part in parts if number)
 
@@ -108,11 +114,13 @@ def test_the_period_agrees_with_trying_each():
         found = period_in(moments)
         found_any += found is not None
         assert found is None or best[1] == (found.first_ms, found.last_ms), seed
-    assert found_any > 100, "a search that finds nothing agrees with everything"
+    assert found_any > 100, "too few periods were found to compare"
 
 
 def test_every_period_that_was_searched_counts_as_a_candidate():
-    """Three times of hit ledgers make six periods. A ledger created 1 ms later is outside."""
+    """Hit ledgers at three moments make six periods. A ledger created 1 ms after a period is
+    outside.
+    """
     found = period_in([(1, 1, 400), (3, 30, 30), (4, 0, 1), (9, 1, 499)], candidates=7)
     assert found is not None
     chance = 6 * 7 * upper_tail(30, 30, 32, 930)
@@ -124,18 +132,18 @@ def test_every_period_that_was_searched_counts_as_a_candidate():
 
 
 def test_up_to_the_bound_the_ends_are_exact():
-    """A period in the midst of many hits at other times, which are few of all."""
+    """Below PERIOD_EDGES_MAX hits a period is found to the millisecond between scattered hits."""
     moments = [
         (at, 1, 1 if 3_000 <= at < 3_400 else 20)
         for at in (*range(0, 3_000, 10), *range(3_000, 3_400), *range(3_400, 6_000, 10))
     ]
     assert 400 < len(moments) < PERIOD_EDGES_MAX
-    assert (3_000, 3_399) == ends(moments)
+    assert (3_000, 3_399) == ends_of(moments)
 
 
 def test_without_hits_there_is_no_period():
-    """Nothing is known of when they were created."""
-    assert None is ends([(1, 0, 100)])
+    """The only ledgers are sound."""
+    assert None is ends_of([(1, 0, 100)])
 
 
 def test_the_ledgers_of_a_period_are_those_created_in_it():

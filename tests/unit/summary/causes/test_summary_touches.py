@@ -1,4 +1,6 @@
-"""How many ledgers a bookie or rack touches: each once, hit or not."""
+"""How many ledgers touch a bookie or a rack, that is, name it in a segment. Each ledger counts
+once, hit or not.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def touches(
 
 
 def test_a_ledger_touches_each_bookie_and_rack_once():
-    """However many segments name them; two bookies of one rack are one touch of the rack."""
+    """It does so however many segments name them. Two bookies of one rack are one touch of the
+    rack.
+    """
     found = touches(batch((7, 1, [["b1", "b2"], ["b1", "b3"]]), (8, 1, [["b3", "b9"]])))
     assert ({"b1": 1, "b2": 1, "b3": 2, "b9": 1}, {"/r1": 1, "/r2": 2}) == (
         found.by_bookie,
@@ -54,7 +58,7 @@ def test_a_ledger_touches_each_bookie_and_rack_once():
 
 
 def test_only_the_first_look_counts():
-    """A ledger is one ledger at all its looks."""
+    """The bookies that a ledger names at a later look are not added."""
     found = touches(batch((7, 1, [["b1"]]), (7, 2, [["b2"]])))
     assert ({"b1": 1}, 1) == (found.by_bookie, found.ledgers)
 
@@ -66,8 +70,8 @@ def test_a_ledger_without_metadata_is_listed_and_touches_nobody():
     assert Touches() == touches() == touches(batch())
 
 
-def test_of_affected_ledgers_it_is_known_whom_they_name():
-    """And of no others: those are only counted."""
+def test_the_bookies_that_an_affected_ledger_names_are_known():
+    """Other ledgers are only counted."""
     found = touches(
         batch((7, 1, [["b1", "b3"]])), batch((8, 1, [["b1"]]), (9, 1, [["b1"]])), affected=[7, 9]
     )
@@ -77,8 +81,8 @@ def test_of_affected_ledgers_it_is_known_whom_they_name():
 
 
 def test_a_hit_ledger_that_names_the_bookie_only_later_counts():
-    """Its ensemble changed between the looks, or its mark names a bookie that was replaced: touched
-    is never less than hit.
+    """Its ensemble changed between the looks, or its mark names a bookie that was replaced. It is
+    added, and no bookie has more hit than touched ledgers.
     """
     found = touches(batch((7, 1, [["b1"]]), (8, 1, [["b1"]])), affected=[7, 8])
     assert (2, 2, 1) == tuple(
@@ -111,7 +115,7 @@ def test_counts_agree_with_counting_one_by_one():
 
 
 def test_written_ledgers_have_these_columns():
-    """As the evidence is written."""
+    """The columns in TOUCHING exist in the evidence."""
     rows = table(LEDGERS, [ledger_row(LedgerRecord(3, 1, 0, RecordStatus.UNREADABLE))])
     found = touches(*pa.Table.from_batches([rows]).select(TOUCHING).to_batches())
     assert (1, {}) == (found.ledgers, found.by_bookie)

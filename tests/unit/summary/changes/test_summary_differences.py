@@ -1,4 +1,4 @@
-"""What became of a finding: decided by both runs, and never by the later one's silence."""
+"""What became of a finding between two runs. A later run that did not check it resolves nothing."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ SOUND = Row(None, ())
 ANSWERED = (Registration.WRITABLE, True)
 
 
-def judged(
+def judged_run(
     rows: Mapping[int, Row] | None = None,
     bookies: Mapping[str, tuple[Registration, bool]] | None = None,
     **changes: Any,
 ) -> Judged:
-    """A whole run that judged these ledgers and saw these bookies."""
+    """Return a whole run that judged these ledgers and saw these bookies."""
     given = {"is_partial": False, "withholds": False, "are_references_known": True} | changes
     return Judged(rows=rows or {}, bookies=bookies or {}, **given)
 
 
-def compared(
+def compare_one(
     before: list[Any], after: list[Any], earlier: Judged | None = None, later: Judged | None = None
 ) -> Difference:
-    """The one difference between two runs that both judged ledger 7, if nothing else is said."""
+    """Return the one difference between two runs. Both judged ledger 7, unless given otherwise."""
     (found,) = compare_findings(
-        before, after, earlier or judged({7: SOUND}), later or judged({7: SOUND})
+        before, after, earlier or judged_run({7: SOUND}), later or judged_run({7: SOUND})
     )
     return found
 
 
 def test_the_same_finding_in_both_runs_is_still_there():
-    """Nothing is said to explain it."""
-    found = compared(
+    """It needs no explanation: `why` is empty."""
+    found = compare_one(
         [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)], [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)]
     )
     assert (Change.STILL, "", Severity.WARNING) == (found.change, found.why, found.severity)
 
 
 def test_a_difference_has_what_both_runs_say():
-    """The severity is that of now; each side has the ids of its findings and the owner."""
+    """The severity is that of the later run, or of the earlier one if the finding is gone. Each
+    side has the ids of its findings and the owner.
+    """
     before, after = (
         finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7),
         finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
     )
-    found = compared([before], [after | {"owner": {"name": "x"}}])
+    found = compare_one([before], [after | {"owner": {"name": "x"}}])
     assert (Change.WORSE, "", Severity.CRITICAL) == (found.change, found.why, found.severity)
     assert found.before is not None and found.after is not None
     assert ((before["id"],), (after["id"],)) == (found.before.ids, found.after.ids)
     assert (before["owner"], {"name": "x"}) == (found.before.owner, found.after.owner)
-    assert Severity.WARNING is compared([before], []).severity
+    assert Severity.WARNING is compare_one([before], []).severity
 
 
 def test_the_strongest_kind_of_a_family_counts():
     """Strength is the order of the catalogue, not of the alphabet."""
     weak, strong = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
-    found = compared([], [weak, strong])
+    found = compare_one([], [weak, strong])
     assert found.after is not None
     assert (Kind.ENTRY_WITHOUT_REPLICA, (weak["id"], strong["id"])) == (
         found.after.kind,
@@ -83,9 +85,9 @@ def test_the_strongest_kind_of_a_family_counts():
 def test_the_kind_decides_first_then_the_number_of_entries(
     kind: Kind, entries: int, change: Change
 ):
-    """One lost entry is worse than any number below their quorum."""
+    """One entry without a replica is worse than any number of entries below their ack quorum."""
     before = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, entries_total=2000)
-    assert change is compared([before], [finding(kind, 7, entries_total=entries)]).change
+    assert change is compare_one([before], [finding(kind, 7, entries_total=entries)]).change
 
 
 @pytest.mark.parametrize(
@@ -102,31 +104,46 @@ def test_the_kind_decides_first_then_the_number_of_entries(
 def test_a_bookie_that_lacks_more_makes_it_worse(
     lacking: dict[str, Any] | None, entries: int, change: Change
 ):
-    """Though as many entries are of the strongest kind; and never better."""
+    """It does even if the number of entries is the same. A bookie that lacks less does not make it
+    better.
+    """
     before = finding(
         Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=1, missing_on={"b1": [[5, 5]], "b2": [[5, 5]]}
     )
-    found = compared([before], [before | {"entries_total": entries, "missing_on": lacking}])
+    found = compare_one([before], [before | {"entries_total": entries, "missing_on": lacking}])
     assert change is found.change
     assert ("did not lack" in found.why) or change is not Change.WORSE
 
 
-def test_of_what_a_finding_has_no_room_for_nothing_is_said():
-    """It names twenty ranges a bookie: one behind them may have been lacking before."""
+def test_a_range_above_the_last_stored_one_is_not_compared():
+    """A finding stores twenty ranges for each bookie. The bookie may have lacked entries above them
+    before.
+    """
     ranges = [[2 * n, 2 * n] for n in range(20)]
     before = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": ranges})
     later = before | {"missing_on": {"b1": [*ranges[1:], [40, 40]]}}
-    assert Change.STILL is compared([before], [later]).change
+    assert Change.STILL is compare_one([before], [later]).change
     assert (
         Change.WORSE
-        is compared([before], [before | {"missing_on": {"b1": [*ranges[:-1], [37, 38]]}}]).change
+        is compare_one([before], [before | {"missing_on": {"b1": [*ranges[:-1], [37, 38]]}}]).change
+    )
+    grown = before | {"missing_on": {"b1": [*ranges[:-1], [38, 39]]}}
+    assert Change.WORSE is compare_one([before], [grown]).change, (
+        "the range was stored whole, and entry 39 is new"
     )
 
 
+def test_what_bookies_lack_of_a_marked_ledger_is_not_compared():
+    """Replication moves its copies: only the number of entries counts."""
+    before = finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7, missing_on={"b1": [[5, 5]]})
+    later = before | {"missing_on": {"b1": [[5, 5]], "b2": [[5, 5]]}}
+    assert Change.STILL is compare_one([before], [later]).change
+
+
 def test_placement_counts_segments():
-    """It has one finding a segment; those of the strongest kind count."""
+    """Placement has one finding for each segment. Those of the strongest kind are counted."""
     failed, soft = finding(Kind.PLACEMENT_FAILED, 7), finding(Kind.PLACEMENT_SOFT, 7)
-    found = compared([failed, failed, soft], [failed, soft, soft])
+    found = compare_one([failed, failed, soft], [failed, soft, soft])
     assert found.before is not None and found.after is not None
     assert (Change.BETTER, 2, 1) == (found.change, found.before.extent, found.after.extent)
 
@@ -135,7 +152,7 @@ def test_families_of_one_ledger_are_matched_apart():
     """A new loss beside an old placement is new, and the placement is still there."""
     old = [finding(Kind.PLACEMENT_FAILED, 7)]
     found = compare_findings(
-        old, [*old, finding(Kind.ENTRY_CORRUPT, 7)], judged({7: SOUND}), judged({7: SOUND})
+        old, [*old, finding(Kind.ENTRY_CORRUPT, 7)], judged_run({7: SOUND}), judged_run({7: SOUND})
     )
     assert [("entry", Change.NEW), ("placement", Change.STILL)] == [
         (one.subjects.family, one.change) for one in found
@@ -162,8 +179,8 @@ def test_a_new_finding_says_whether_the_earlier_run_could_have_had_it(
     row: Row | None, is_partial: bool, why: str
 ):
     """New in the results is not always new in the cluster."""
-    earlier = judged({} if row is None else {7: row}, is_partial=is_partial)
-    found = compared([], [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], earlier)
+    earlier = judged_run({} if row is None else {7: row}, is_partial=is_partial)
+    found = compare_one([], [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], earlier)
     assert (Change.NEW, why) == (found.change, found.why)
 
 
@@ -172,7 +189,7 @@ def test_a_new_finding_says_whether_the_earlier_run_could_have_had_it(
     [
         (None, False, "the later run did not list this ledger"),
         (None, True, "the later run did not name this ledger"),
-        (Row("deleted", ()), False, "the ledger was deleted while the later run looked"),
+        (Row("deleted", ()), False, "the ledger was not there when the later run read it last"),
         (
             Row(None, (Unknown.BOOKIE_SILENT,)),
             False,
@@ -188,42 +205,45 @@ def test_a_new_finding_says_whether_the_earlier_run_could_have_had_it(
 def test_what_the_later_run_did_not_judge_is_not_resolved(
     row: Row | None, is_partial: bool, why: str
 ):
-    """Silence, a mark and a deletion heal nothing."""
-    later = judged({} if row is None else {7: row}, is_partial=is_partial)
-    found = compared([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [], later=later)
+    """A silent bookie, a mark within grace or a deleted ledger does not resolve a finding."""
+    later = judged_run({} if row is None else {7: row}, is_partial=is_partial)
+    found = compare_one([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [], later=later)
     assert (Change.NOT_CHECKED_AGAIN, why) == (found.change, found.why)
 
 
 def test_a_finding_is_resolved_when_the_ledger_was_judged_without_it():
-    """And only then."""
-    found = compared([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [])
+    """Nothing has to be added to it: `why` is empty."""
+    found = compare_one([finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [])
     assert (Change.RESOLVED, "") == (found.change, found.why)
 
 
 def test_resolved_says_that_the_ledger_is_exempt():
-    """It has no writer any more to lose anything, or one that is still at work."""
-    found = compared(
-        [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [], later=judged({7: Row("open", ())})
+    """The later run exempts the ledger, for example because it is open."""
+    found = compare_one(
+        [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)], [], later=judged_run({7: Row("open", ())})
     )
     assert (Change.RESOLVED, "exempt now: open") == (found.change, found.why)
 
 
 def test_what_another_ledger_has_is_not_reported_on_this_one():
-    """Nor what another bookie has, or the cluster in another kind."""
+    """Neither is a finding on a bookie, nor a finding of another kind on the cluster."""
     before = [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 8), finding(Kind.LEDGER_ORPHANED, "cluster")]
     after.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"))
     found = compare_findings(
-        before, after, judged({7: SOUND, 8: SOUND}), judged({7: SOUND, 8: SOUND})
+        before, after, judged_run({7: SOUND, 8: SOUND}), judged_run({7: SOUND, 8: SOUND})
     )
     assert ["", ""] == [one.why for one in found if one.change is Change.RESOLVED]
 
 
 def test_resolved_names_what_the_subject_has_now():
-    """A mark that is gone beside a loss that is not: the ledger is no better."""
+    """The mark is gone, but the ledger has lost an entry and is no better."""
     before = [finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7)]
     found = compare_findings(
-        before, [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], judged({7: SOUND}), judged({7: SOUND})
+        before,
+        [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)],
+        judged_run({7: SOUND}),
+        judged_run({7: SOUND}),
     )
     resolved = next(one for one in found if one.change is Change.RESOLVED)
     assert "it has ENTRY_WITHOUT_REPLICA now" == resolved.why
@@ -264,9 +284,11 @@ def test_resolved_names_what_the_subject_has_now():
 def test_a_finding_on_a_bookie_is_resolved_only_when_the_bookie_was_seen(
     kind: Kind, bookie: tuple[Registration, bool] | None, changes: dict[str, bool], why: str | None
 ):
-    """It answered, or for a lost one its ledgers are no longer unnoticed."""
-    later = judged(bookies={"b1": bookie} if bookie else {}, **changes)
-    found = compared([finding(kind, "b1")], [], later=later)
+    """The bookie answered the later run. BOOKIE_LOST_UNNOTICED needs no answer: it depends on the
+    marks of the ledgers.
+    """
+    later = judged_run(bookies={"b1": bookie} if bookie else {}, **changes)
+    found = compare_one([finding(kind, "b1")], [], later=later)
     assert (Change.RESOLVED if why is None else Change.NOT_CHECKED_AGAIN) is found.change
     assert found.why.startswith(why or "") and (why is not None or found.why == "")
 
@@ -274,24 +296,31 @@ def test_a_finding_on_a_bookie_is_resolved_only_when_the_bookie_was_seen(
 def test_a_finding_on_the_cluster_needs_a_whole_run():
     """Marks without ledgers are not looked for by a run of named ledgers."""
     before = [finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
-    assert Change.RESOLVED is compared(before, []).change
-    assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
-    assert "" == compared([], before).why
+    assert Change.RESOLVED is compare_one(before, []).change
     assert (
-        "the earlier run was of named ledgers" == compared([], before, judged(is_partial=True)).why
+        Change.NOT_CHECKED_AGAIN
+        is compare_one(before, [], later=judged_run(is_partial=True)).change
+    )
+    assert "" == compare_one([], before).why
+    assert (
+        "the earlier run was of named ledgers"
+        == compare_one([], before, judged_run(is_partial=True)).why
     )
 
 
 def test_a_missing_ledger_is_resolved_only_where_references_were_read():
-    """No run lists it, so that it is not listed says nothing."""
+    """No run lists a missing ledger. That the later run does not list it shows nothing."""
     before = [finding(Kind.REFERENCED_LEDGER_MISSING, 70)]
-    assert Change.RESOLVED is compared(before, []).change
+    assert Change.RESOLVED is compare_one(before, []).change
     assert (
         Change.NOT_CHECKED_AGAIN
-        is compared(before, [], later=judged(are_references_known=False)).change
+        is compare_one(before, [], later=judged_run(are_references_known=False)).change
     )
-    assert Change.NOT_CHECKED_AGAIN is compared(before, [], later=judged(is_partial=True)).change
-    assert "" == compared([], before).why
+    assert (
+        Change.NOT_CHECKED_AGAIN
+        is compare_one(before, [], later=judged_run(is_partial=True)).change
+    )
+    assert "" == compare_one([], before).why
 
 
 PROBED = Row(None, (), "probed")
@@ -304,14 +333,16 @@ def test_a_sample_without_the_finding_resolves_nothing():
         Kind.UNDERREPLICATED_UNRECOVERABLE,
         Kind.ENTRIES_BEYOND_END,
     ):
-        found = compared([finding(kind, 7)], [], later=judged({7: PROBED}))
+        found = compare_one([finding(kind, 7)], [], later=judged_run({7: PROBED}))
         assert (Change.NOT_CHECKED_AGAIN, "the later run only read a sample of its entries") == (
             found.change,
             found.why,
         )
     assert (
         Change.RESOLVED
-        is compared([finding(Kind.PLACEMENT_FAILED, 7)], [], later=judged({7: PROBED})).change
+        is compare_one(
+            [finding(Kind.PLACEMENT_FAILED, 7)], [], later=judged_run({7: PROBED})
+        ).change
     )
 
 
@@ -328,10 +359,12 @@ def test_a_sample_without_the_finding_resolves_nothing():
 def test_a_sample_shows_kinds_and_no_extent(
     sides: tuple[Row, Row], kind: Kind, entries: int, change: Change
 ):
-    """Two samples are of other entries, and a weaker kind in one is not better."""
+    """Two samples read different entries: their numbers are not compared, and a weaker kind is not
+    better.
+    """
     before = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7, entries_total=2000)
-    earlier, later = (judged({7: row}) for row in sides)
-    found = compared([before], [finding(kind, 7, entries_total=entries)], earlier, later)
+    earlier, later = (judged_run({7: row}) for row in sides)
+    found = compare_one([before], [finding(kind, 7, entries_total=entries)], earlier, later)
     is_weaker = kind is Kind.ENTRY_BELOW_WRITE_QUORUM
     why = (
         "a run that only reads a sample of the entries does not show that it is better"
@@ -339,6 +372,15 @@ def test_a_sample_shows_kinds_and_no_extent(
         else ""
     )
     assert (change, why) == (found.change, found.why)
+
+
+def test_a_sample_of_entries_still_shows_in_how_many_segments_placement_fails():
+    """Placement is judged by metadata, and no entry is needed for it."""
+    failed = finding(Kind.PLACEMENT_FAILED, 7)
+    found = compare_one(
+        [failed, failed], [failed], judged_run({7: PROBED}), judged_run({7: PROBED})
+    )
+    assert Change.BETTER is found.change
 
 
 @pytest.mark.parametrize(
@@ -353,25 +395,23 @@ def test_a_sample_shows_kinds_and_no_extent(
     ],
 )
 def test_what_could_not_be_seen_is_not_better(row: Row | None, why: str):
-    """A silent bookie or a mark may hide the rest; what is worse is worse all the same."""
+    """A silent bookie or a mark may hide other losses. A stronger kind is worse nevertheless."""
     lost, fewer = finding(Kind.ENTRY_WITHOUT_REPLICA, 7), finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
-    later = judged({7: row} if row else {})
-    found = compared([lost], [fewer], later=later)
+    later = judged_run({7: row} if row else {})
+    found = compare_one([lost], [fewer], later=later)
     assert (Change.STILL, why) == (found.change, found.why)
-    assert Change.WORSE is compared([fewer], [lost], later=later).change
-    same = compared([lost], [lost], later=later)
+    assert Change.WORSE is compare_one([fewer], [lost], later=later).change
+    same = compare_one([lost], [lost], later=later)
     assert (Change.STILL, "") == (same.change, same.why)
 
 
 def test_kinds_of_one_bookie_are_not_stronger_or_weaker():
-    """A bookie that came back empty is no longer lost unnoticed: another problem, not a better
-    one.
-    """
+    """A bookie that came back empty is no longer lost unnoticed, but has another problem."""
     before, after = (
         finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
         finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
     )
-    found = compare_findings([before], [after], judged(), judged(bookies={"b1": ANSWERED}))
+    found = compare_findings([before], [after], judged_run(), judged_run(bookies={"b1": ANSWERED}))
     assert [(Change.RESOLVED, "it has BOOKIE_LOST_CONTENT now"), (Change.NEW, "")] == [
         (one.change, one.why) for one in found
     ]
@@ -385,20 +425,107 @@ def test_kinds_of_one_bookie_are_not_stronger_or_weaker():
     ],
 )
 def test_a_run_with_another_setting_checks_nothing_again(kind: Kind, term: str):
-    """No rule finds no violation of it."""
-    earlier, later = judged({7: SOUND}, terms={term: 1}), judged({7: SOUND}, terms={term: 2})
+    """A run without a placement rule, for example, finds no violation of it. Kinds that do not
+    depend on the setting are resolved.
+    """
+    earlier, later = (
+        judged_run({7: SOUND}, terms={term: 1}),
+        judged_run({7: SOUND}, terms={term: 2}),
+    )
     found = finding(kind, 7)
-    assert Change.NOT_CHECKED_AGAIN is compared([found], [], earlier, later).change
-    assert "another setting" in compared([], [found], earlier, later).why
-    assert Change.STILL is compared([found, found], [found], earlier, later).change
-    assert Change.RESOLVED is compared([finding(Kind.ENTRY_CORRUPT, 7)], [], earlier, later).change
-    assert Change.RESOLVED is compared([found], [], earlier, earlier).change
+    assert Change.NOT_CHECKED_AGAIN is compare_one([found], [], earlier, later).change
+    assert "another setting" in compare_one([], [found], earlier, later).why
+    assert Change.STILL is compare_one([found, found], [found], earlier, later).change
+    loss = finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
+    assert Change.RESOLVED is compare_one([loss], [], earlier, later).change
+    assert Change.RESOLVED is compare_one([found], [], earlier, earlier).change
+
+
+@pytest.mark.parametrize(
+    ("drop", "change"),
+    [(50, Change.RESOLVED), (0, Change.NOT_CHECKED_AGAIN), (80, Change.NOT_CHECKED_AGAIN)],
+)
+def test_a_run_that_allows_another_drop_does_not_resolve_a_drop(drop: int, change: Change):
+    """Both runs were compared with the same number of ledgers."""
+    before = finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    earlier = judged_run(baseline="run-1", terms={"population_drop": 50})
+    later = judged_run(baseline="run-1", terms={"population_drop": drop})
+    found = compare_one([before], [], earlier, later)
+    why = "the later run had another setting (population_drop)"
+    assert (change, "" if change is Change.RESOLVED else why) == (found.change, found.why)
+
+
+def test_an_accepted_number_of_ledgers_is_not_another_setting():
+    """The later run was compared with no number of ledgers, and has no drop that is allowed."""
+    before = finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
+    earlier = judged_run(baseline="run-1", terms={"population_drop": 50})
+    for later in (judged_run(), judged_run(terms={"population_drop": None})):
+        found = compare_one([before], [], earlier, later)
+        assert Change.RESOLVED is found.change and "was accepted" in found.why
+    first = judged_run(terms={"population_drop": None})
+    assert "" == compare_one([], [before], first, earlier).why
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        (
+            SOUND,
+            "its corrupt copies were not all read again: a list does not show whether the bytes are"
+            " right",
+        ),
+        (Row(None, (), "probed"), "the later run only read a sample of its entries"),
+    ],
+)
+def test_a_corrupt_copy_is_resolved_only_where_it_was_read_again(row: Row, why: str):
+    """A list names the entry, whatever its bytes are."""
+    before = [finding(Kind.ENTRY_CORRUPT, 7)]
+    found = compare_one(before, [], later=judged_run({7: row}))
+    assert (Change.NOT_CHECKED_AGAIN, why) == (found.change, found.why)
+    read = compare_one(before, [], later=judged_run({7: row}, reread=frozenset({7})))
+    assert (Change.RESOLVED, "") == (read.change, read.why)
+    other = judged_run({7: row}, reread=frozenset({8}))
+    assert Change.NOT_CHECKED_AGAIN is compare_one(before, [], later=other).change
+
+
+def test_corruption_that_was_not_read_again_is_not_better():
+    """The later run found a weaker kind on the ledger, and did not read the corrupt copies."""
+    before = [finding(Kind.ENTRY_CORRUPT, 7)]
+    after = [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)]
+    found = compare_one(before, after)
+    assert Change.STILL is found.change and "not all read again" in found.why
+    reread = judged_run({7: SOUND}, reread=frozenset({7}))
+    assert Change.BETTER is compare_one(before, after, later=reread).change
+
+
+@pytest.mark.parametrize("kind", [Kind.BOOKIE_LOST_UNNOTICED, Kind.BOOKIE_LOST_CONTENT])
+def test_a_run_that_no_bookie_answered_resolves_no_finding_on_a_bookie(kind: Kind):
+    """The fault lies with our network, and the run judged no bookie. Marks are in ZooKeeper: a
+    finding on them is resolved.
+    """
+    later = judged_run(bookies={"b1": (Registration.NONE, False)}, nobody_answered=True)
+    found = compare_one([finding(kind, "b1")], [], later=later)
+    assert (Change.NOT_CHECKED_AGAIN, "no bookie answered the later run") == (
+        found.change,
+        found.why,
+    )
+    marks = [finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
+    assert Change.RESOLVED is compare_one(marks, [], later=later).change
+
+
+def test_a_bookie_whose_content_is_unknown_is_not_resolved():
+    """Its greeting does not show what it holds. Other findings on it are resolved."""
+    later = judged_run(bookies={"b1": ANSWERED}, content_unknown={"b1": "it answered for 0 of 9"})
+    found = compare_one([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], [], later=later)
+    assert (Change.NOT_CHECKED_AGAIN, "it answered for 0 of 9") == (found.change, found.why)
+    silent = [finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1")]
+    assert Change.RESOLVED is compare_one(silent, [], later=later).change
 
 
 def test_a_bookie_in_maintenance_is_not_resolved():
-    """The later run does not page for it."""
+    """The later run does not accuse a bookie in planned maintenance."""
     before = [finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")]
-    found = compared(before, [], later=judged(maintenance=frozenset({"b1"})))
+    found = compare_one(before, [], later=judged_run(maintenance=frozenset({"b1"})))
     assert (Change.NOT_CHECKED_AGAIN, "the bookie is in planned maintenance in the later run") == (
         found.change,
         found.why,
@@ -406,21 +533,21 @@ def test_a_bookie_in_maintenance_is_not_resolved():
 
 
 def test_a_lost_entry_log_needs_a_lister():
-    """Without one nobody looks for the file."""
+    """Only a lister looks for the file of an entry log."""
     before = [finding(Kind.ENTRY_LOG_LOST, "b1")]
     assert (
         Change.NOT_CHECKED_AGAIN
-        is compared(before, [], later=judged(bookies={"b1": ANSWERED})).change
+        is compare_one(before, [], later=judged_run(bookies={"b1": ANSWERED})).change
     )
-    listed = judged(bookies={"b1": ANSWERED}, listers=frozenset({"b1"}))
-    assert Change.RESOLVED is compared(before, [], later=listed).change
+    listed = judged_run(bookies={"b1": ANSWERED}, listers=frozenset({"b1"}))
+    assert Change.RESOLVED is compare_one(before, [], later=listed).change
 
 
 def test_a_bookie_that_refuses_everything_has_not_shown_its_content():
-    """It accepts connections, so its greeting counts as an answer."""
+    """Its greeting counts as an answer, but it answers no request about a ledger."""
     after = [finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")]
-    later = judged(bookies={"b1": ANSWERED})
-    found = compare_findings([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], after, judged(), later)
+    later = judged_run(bookies={"b1": ANSWERED})
+    found = compare_findings([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], after, judged_run(), later)
     assert {Change.NOT_CHECKED_AGAIN, Change.NEW} == {one.change for one in found}
 
 
@@ -432,17 +559,19 @@ def test_a_bookie_that_refuses_everything_has_not_shown_its_content():
     ],
 )
 def test_a_mark_with_a_finding_is_not_within_grace(mark: Kind, change: Change, says: str):
-    """It excuses nothing, and a loss that is reported with the mark is still there."""
-    later = judged({7: Row("marked_underreplicated", ())})
+    """The mark excuses nothing. An unrecoverable mark replaces the finding on the loss, which is
+    still there. Beside a mark beyond grace the loss was not checked.
+    """
+    later = judged_run({7: Row("marked_underreplicated", ())})
     found = compare_findings(
-        [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], [finding(mark, 7)], judged({7: SOUND}), later
+        [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], [finding(mark, 7)], judged_run({7: SOUND}), later
     )
     (entry,) = [one for one in found if one.subjects.family == "entry"]
     assert change is entry.change and says in entry.why
 
 
 def test_findings_on_the_cluster_are_counted_by_their_facts():
-    """They hit no entries: marks, orphans, and ledgers that are gone."""
+    """They name no entries. More marks, more orphans or fewer ledgers are worse."""
     for kind, name, step in (
         (Kind.MARK_WITHOUT_LEDGER, "marks", 1),
         (Kind.LEDGER_ORPHANED, "ledgers", 1),
@@ -451,21 +580,23 @@ def test_findings_on_the_cluster_are_counted_by_their_facts():
         before = finding(kind, "cluster")
         after = before | {"facts": before["facts"] | {name: before["facts"][name] + step}}
         assert [Change.WORSE, Change.BETTER] == [
-            compared([before], [after]).change,
-            compared([after], [before]).change,
+            compare_one([before], [after]).change,
+            compare_one([after], [before]).change,
         ], kind
 
 
 def test_a_drop_that_was_accepted_is_said():
-    """The ledgers did not come back."""
+    """The lower number of ledgers was accepted as the new baseline. With the old baseline the
+    ledgers must have come back.
+    """
     before = [finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")]
-    assert "the lower number was accepted" in compared(before, []).why
-    again = compared(before, [], later=judged(baseline="run-1"))
+    assert "the lower number was accepted" in compare_one(before, []).why
+    again = compare_one(before, [], later=judged_run(baseline="run-1"))
     assert (Change.RESOLVED, "") == (again.change, again.why)
 
 
 def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():
-    """As in a report."""
+    """This is the order of the report. Bookies are sorted by name."""
     after = [
         finding(Kind.LEDGER_STUCK, 1),
         finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 2),
@@ -473,9 +604,9 @@ def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():
         finding(Kind.ENTRY_WITHOUT_REPLICA, 9),
         finding(Kind.ENTRY_WITHOUT_REPLICA, 3),
     ]
-    found = compare_findings([], after, judged(), judged())
+    found = compare_findings([], after, judged_run(), judged_run())
     assert [3, 9, None, 2, 1] == [one.subjects.ledger_id for one in found]
     bookies = [finding(Kind.BOOKIE_SILENT_YET_REGISTERED, bookie) for bookie in ("b3", "b1", "b2")]
     assert ["b1", "b2", "b3"] == [
-        one.subjects.bookie_id for one in compare_findings([], bookies, judged(), judged())
+        one.subjects.bookie_id for one in compare_findings([], bookies, judged_run(), judged_run())
     ]

@@ -1,4 +1,6 @@
-"""What a run reads of the newest finished one to follow findings, and when that is nothing."""
+"""What a run reads of the newest finished run to follow its findings, and when there is nothing to
+read.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ UNHEARD = Sighting(
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """A finished run with a finding, and one that it could not check."""
+    """Return a finished run with a finding, and with an older finding that it could not check."""
     output = Output(place(str(tmp_path)))
     directory = output.start(RUN_ID)
     cluster = {"metadata_service_uri": FACTS.metadata_service_uri, "instance_id": "inst"}
@@ -66,13 +68,15 @@ def run(tmp_path: Path) -> Place:
     return directory
 
 
-def known(tmp_path: Path, facts: ClusterFacts = FACTS) -> EarlierRun | Unreadable | None:
+def read_earlier(tmp_path: Path, facts: ClusterFacts = FACTS) -> EarlierRun | Unreadable | None:
     return read_earlier_run(Output(place(str(tmp_path))), facts)
 
 
 def test_its_findings_and_what_it_handed_on_are_known(run: Place, tmp_path: Path):
-    """With their chains, and with the setting on which a kind depends."""
-    earlier = known(tmp_path)
+    """Each finding has when it was first seen, the number of its runs, and the setting on which its
+    kind depends.
+    """
+    earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun)
     (stuck,) = earlier.found
     stuck_after = Terms(1, 2, 3, 4).stuck_after_ms
@@ -85,15 +89,15 @@ def test_its_findings_and_what_it_handed_on_are_known(run: Place, tmp_path: Path
     assert {(UNHEARD.finding["id"], "ENTRY_CORRUPT")} == earlier.known()
 
 
-def test_a_finding_of_a_version_without_chains_has_none(run: Place, tmp_path: Path):
-    """Nothing is made up for it."""
+def test_a_finding_that_was_written_without_a_history_has_none(run: Place, tmp_path: Path):
+    """An earlier version wrote neither first_seen nor runs_seen, and nothing is made up."""
     plain = {
         name: value
         for name, value in STUCK.items()
         if name not in ("first_seen", "runs_seen", "muted")
     }
     run.write_text("findings.jsonl", json.dumps(plain) + "\n")
-    earlier = known(tmp_path)
+    earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun) and (None, None) == (
         earlier.found[0].first_seen,
         earlier.found[0].runs_seen,
@@ -101,9 +105,9 @@ def test_a_finding_of_a_version_without_chains_has_none(run: Place, tmp_path: Pa
 
 
 def test_no_run_and_the_run_of_another_cluster_are_no_earlier_run(run: Place, tmp_path: Path):
-    """Findings begin then."""
-    assert None is known(tmp_path / "elsewhere")
-    assert None is known(tmp_path, replace(FACTS, instance_id="another"))
+    """The history of each finding begins with this run."""
+    assert None is read_earlier(tmp_path / "elsewhere")
+    assert None is read_earlier(tmp_path, replace(FACTS, instance_id="another"))
 
 
 DAMAGE: list[tuple[str, str | None]] = [
@@ -123,15 +127,17 @@ DAMAGE: list[tuple[str, str | None]] = [
 def test_what_is_damaged_is_unreadable_and_not_empty(
     run: Place, tmp_path: Path, name: str, text: str | None
 ):
-    """A finding that stood there must not pass for a new one."""
+    """If it passed for empty, findings of the damaged run would pass for new."""
     file = Path(run.path) / name
     file.unlink() if text is None else file.write_text(text)
-    earlier: Any = known(tmp_path)
+    earlier: Any = read_earlier(tmp_path)
     assert isinstance(earlier, Unreadable) and earlier.problem
 
 
 def test_what_is_handed_on_is_read_as_it_was_written():
-    """With what is not known, whether its ledger is gone, and the setting of its run."""
+    """This holds even if first_seen is unknown, the ledger is gone, or the kind depends on a
+    setting.
+    """
     for one in (
         UNHEARD,
         replace(UNHEARD, first_seen=None, runs_seen=None),
@@ -141,9 +147,9 @@ def test_what_is_handed_on_is_read_as_it_was_written():
 
 
 def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Path):
-    """Its own findings are known all the same, and what it is."""
+    """Its id, its start, its terms and its own findings are known nevertheless."""
     (Path(run.path) / UNCHECKED).unlink()
-    earlier = known(tmp_path)
+    earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun)
     summary = json.loads(run.read_text("summary.json") or "")
     assert (summary["run_id"], summary["started_at"], []) == (
@@ -155,7 +161,7 @@ def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Pa
 
 
 def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
-    """Without its witness, and without a setting where its kind depends on none."""
+    """The witness is dropped. There is no setting if the kind depends on none."""
     loss = report_stories.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
     run.write_text("findings.jsonl", json.dumps(loss) + "\n")
     write_json(
@@ -164,7 +170,7 @@ def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
         json.loads(run.read_text("summary.json") or "")
         | {"findings": report_stories.summary(findings=report_stories.counted([loss]))["findings"]},
     )
-    earlier = known(tmp_path)
+    earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun)
     (one,) = earlier.found
     assert keep_compared(loss) == one.finding
@@ -172,19 +178,25 @@ def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
     assert "witness" not in one.finding
 
 
-def test_only_a_finding_on_the_cluster_keeps_its_facts():
-    """Its extent is among them."""
+def test_only_facts_that_are_compared_are_kept():
+    """Those on the cluster count ledgers or marks, and those of ENTRY_CORRUPT name its copies. An
+    earlier version handed on ENTRY_CORRUPT without them.
+    """
+    corrupt = report_stories.finding(Kind.ENTRY_CORRUPT, 8)
+    assert corrupt["facts"] and corrupt["facts"] == keep_compared(corrupt)["facts"]
+    del corrupt["facts"]
+    assert None is keep_compared(corrupt)["facts"]
     dropped = report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
     assert dropped["facts"] and dropped["facts"] == keep_compared(dropped)["facts"]
     for other in (
-        report_stories.finding(Kind.ENTRY_CORRUPT, 8),
+        report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 8),
         report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
     ):
         assert "facts" not in keep_compared(other)
 
 
 def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
-    """The others it knows nothing of, and nothing is said against it."""
+    """Of other ledgers the earlier run is taken to know nothing."""
     terms = {"stuck_after_ms": 1}
     found = [
         Sighting(keep_compared(one), None, None)
@@ -201,7 +213,7 @@ def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
 
 
 def test_without_an_instance_the_root_and_the_hosts_say_whose_run_it_is(run: Place, tmp_path: Path):
-    """A summary without them is of another cluster."""
+    """A summary that lacks the root or the hosts is taken for that of another cluster."""
     summary = json.loads(run.read_text("summary.json") or "")
     here = {"instance_id": None, "root": "/ledgers", "hosts": ["h:2181"]}
     nameless = replace(FACTS, instance_id=None)
@@ -213,12 +225,12 @@ def test_without_an_instance_the_root_and_the_hosts_say_whose_run_it_is(run: Pla
         ({"instance_id": None, "hosts": ["h:2181"]}, False),
     ):
         write_json(run, "summary.json", summary | {"cluster": cluster})
-        earlier = known(tmp_path, nameless)
+        earlier = read_earlier(tmp_path, nameless)
         assert isinstance(earlier, EarlierRun) if is_known else earlier is None
 
 
 def test_a_lost_file_of_a_run_is_named(run: Place, tmp_path: Path):
-    """Who reads it knows what to look for."""
+    """A reader of the problem learns which file to look for."""
     (Path(run.path) / "run.json").unlink()
-    earlier = known(tmp_path)
+    earlier = read_earlier(tmp_path)
     assert isinstance(earlier, Unreadable) and "run.json" in earlier.problem

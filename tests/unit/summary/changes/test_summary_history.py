@@ -1,4 +1,6 @@
-"""The chain of runs that had a finding: what continues it, what ends it, and what is not known."""
+"""The history of a finding: which run continues it, which ends it, and which knows nothing of
+it.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def sighting(found: dict[str, Any] = LOSS, **changes: Any) -> Sighting:
     return replace(Sighting(keep_compared(found), FIRST, 3), **changes)
 
 
-def judged(rows: dict[int, Row], **changes: Any) -> Judged:
+def judged_run(rows: dict[int, Row], **changes: Any) -> Judged:
     given: dict[str, Any] = {
         "is_partial": False,
         "withholds": False,
@@ -44,17 +46,19 @@ def judged(rows: dict[int, Row], **changes: Any) -> Judged:
     )
 
 
-def traced(
+def trace_history(
     found: list[dict[str, Any]],
     *before: Sighting,
     row: Row | None = SOUND,
     carried: tuple[Sighting, ...] = (),
     **changes: Any,
 ) -> History:
-    """The history of a run that has `found`, after one that had `before`; `row` is ledger 7's."""
+    """Return the history of a run that has `found`, after a run that had `before`; `row` is the
+    verdict on ledger 7.
+    """
     rows = {} if row is None else {7: row}
     earlier = EarlierRun("r4", LAST, TERMS, before, carried)
-    return trace([keep_compared(one) for one in found], earlier, judged(rows, **changes), NOW)
+    return trace([keep_compared(one) for one in found], earlier, judged_run(rows, **changes), NOW)
 
 
 def counts(history: History) -> dict[str, int]:
@@ -64,14 +68,14 @@ def counts(history: History) -> dict[str, int]:
     }
 
 
-def test_a_finding_that_was_there_goes_on():
-    """One run more, since the same one."""
-    assert [Chain(FIRST, 4)] == traced([LOSS], sighting()).chains
+def test_a_finding_that_was_there_continues():
+    """It has one run more, and the same first_seen."""
+    assert [Chain(FIRST, 4)] == trace_history([LOSS], sighting()).chains
 
 
-def test_a_finding_that_was_not_there_begins():
-    """Here and now."""
-    history = traced([LOSS])
+def test_a_finding_that_was_not_there_is_new():
+    """It was first seen by this run."""
+    history = trace_history([LOSS])
     assert ([Chain(NOW, 1)], {"new": 1}) == (history.chains, counts(history))
     assert (
         history.changes is not None
@@ -80,24 +84,26 @@ def test_a_finding_that_was_not_there_begins():
 
 
 def test_a_finding_that_became_worse_or_better_is_the_same_one():
-    """On a ledger the family decides, as in a diff."""
-    worse = traced([finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], sighting())
+    """On a ledger the family decides whether it is the same, as in a diff."""
+    worse = trace_history([finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], sighting())
     assert ([Chain(FIRST, 4)], {"worse": 1}) == (worse.chains, counts(worse))
 
 
 def test_another_kind_on_a_bookie_is_another_finding():
-    """No kind there is a weaker form of another."""
+    """No kind on a bookie is a weaker form of another."""
     lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
-    history = traced([finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1")], lost)
+    history = trace_history([finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1")], lost)
     assert [Chain(NOW, 1)] == history.chains
 
 
 def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
-    """It judges bookies by the ledgers named: what it finds again is not new, what it does not find
-    is not compared.
+    """It judges bookies by the named ledgers alone. A finding that it has is not new; a finding
+    that it lacks is not compared.
     """
     lost, other = (sighting(finding(Kind.BOOKIE_LOST_UNNOTICED, bookie)) for bookie in ("b1", "b2"))
-    history = traced([finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")], lost, other, is_partial=True)
+    history = trace_history(
+        [finding(Kind.BOOKIE_LOST_UNNOTICED, "b1")], lost, other, is_partial=True
+    )
     assert ([Chain(FIRST, 4)], {"still": 1}) == (history.chains, counts(history))
     assert [] == list(history.unchecked)
 
@@ -106,23 +112,25 @@ def test_placement_is_followed_by_segment():
     """A second segment that fails is new, and the first one keeps its history."""
     one = finding(Kind.PLACEMENT_FAILED, 7)
     other = one | {"segment": one["segment"] | {"first_entry_id": 500}}
-    assert [Chain(FIRST, 4), Chain(NOW, 1)] == traced(
+    assert [Chain(FIRST, 4), Chain(NOW, 1)] == trace_history(
         [one, other], sighting(one, setting={})
     ).chains
 
 
-def test_a_run_that_looked_and_found_nothing_ends_it():
-    """It is resolved, and nothing is handed on."""
-    history = traced([], sighting())
+def test_a_run_that_checked_and_found_nothing_ends_the_history():
+    """The finding is resolved, and is not handed on to the next run."""
+    history = trace_history([], sighting())
     assert ((), {"resolved": 1}) == (tuple(history.unchecked), counts(history))
 
 
 @pytest.mark.parametrize(
     "row", [UNKNOWN_ROW, Row("marked_underreplicated", ()), Row(None, (), "probed")]
 )
-def test_a_run_that_could_not_look_hands_it_on(row: Row):
-    """It does not count as one that saw it; the next run that sees it continues the history."""
-    history = traced([], sighting(), row=row)
+def test_a_run_that_could_not_check_hands_the_finding_on(row: Row):
+    """It does not count as a run that saw the finding. The next run that sees it continues the
+    history.
+    """
+    history = trace_history([], sighting(), row=row)
     assert {"not_checked_again": 1} == counts(history)
     (kept,) = history.unchecked
     assert (FIRST, 3, 1, False) == (
@@ -131,49 +139,73 @@ def test_a_run_that_could_not_look_hands_it_on(row: Row):
         kept.runs_unchecked,
         kept.is_gone,
     )
-    again = traced([LOSS], carried=(kept,))
+    again = trace_history([LOSS], carried=(kept,))
     assert ([Chain(FIRST, 4)], {"still": 1}) == (again.chains, counts(again))
 
 
 def test_what_is_handed_on_is_forgotten_after_a_month_of_nights():
-    """The file of unchecked findings must not grow for ever."""
+    """The file of unchecked findings must not grow without bound."""
     last = sighting(runs_unchecked=UNCHECKED_RUNS_MAX - 1)
-    assert 1 == len(traced([], carried=(last,), row=UNKNOWN_ROW).unchecked)
+    assert 1 == len(trace_history([], carried=(last,), row=UNKNOWN_ROW).unchecked)
     assert 0 == len(
-        traced(
+        trace_history(
             [], carried=(replace(last, runs_unchecked=UNCHECKED_RUNS_MAX),), row=UNKNOWN_ROW
         ).unchecked
     )
 
 
 def test_a_ledger_that_is_gone_is_said_once_and_handed_on_for_three_runs():
-    """It may come back after a listing that was short."""
-    history = traced([], sighting(), row=None)
+    """One short listing may have left it out, and it may come back."""
+    history = trace_history([], sighting(), row=None)
     assert {"not_checked_again": 1, "gone": 1} == counts(history)
     for night in range(1, GONE_RUNS_MAX):
         (kept,) = history.unchecked
         assert night == kept.runs_unchecked
-        history = traced([], carried=(kept,), row=None)
+        history = trace_history([], carried=(kept,), row=None)
         assert {} == counts(history)
     (kept,) = history.unchecked
-    assert [Chain(FIRST, 4)] == traced([LOSS], carried=(kept,)).chains
-    assert [] == list(traced([], carried=(kept,), row=None).unchecked)
+    assert [Chain(FIRST, 4)] == trace_history([LOSS], carried=(kept,)).chains
+    assert [] == list(trace_history([], carried=(kept,), row=None).unchecked)
 
 
-def test_a_run_with_another_setting_does_not_end_it():
-    """Not in the run that changed it, and not in the next one with the same setting."""
+def test_a_run_with_another_setting_does_not_end_the_history():
+    """Neither does the next run, which has the new setting too."""
     stuck = sighting(finding(Kind.LEDGER_STUCK, 7), setting=1)
-    history = traced([], stuck, terms=TERMS | {"stuck_after_ms": 9})
+    history = trace_history([], stuck, terms=TERMS | {"stuck_after_ms": 9})
     assert {"not_checked_again": 1} == counts(history)
     later = EarlierRun("r5", NOW, TERMS | {"stuck_after_ms": 9}, (), history.unchecked)
-    again = trace([], later, judged({7: SOUND}, terms=TERMS | {"stuck_after_ms": 9}), NOW)
+    again = trace([], later, judged_run({7: SOUND}, terms=TERMS | {"stuck_after_ms": 9}), NOW)
     assert (1, {}) == (len(again.unchecked), counts(again)), "it was counted in the run before"
 
 
-def test_what_is_not_known_stays_so():
-    """Null, also where the finding goes on."""
+def test_corruption_that_was_not_read_again_is_handed_on():
+    """The next run needs the copies that were corrupt: they are handed on with the finding."""
+    corrupt = finding(Kind.ENTRY_CORRUPT, 7)
+    history = trace_history([], sighting(corrupt))
+    assert {"not_checked_again": 1} == counts(history)
+    (kept,) = history.unchecked
+    assert corrupt["facts"] == Sighting.from_json(kept.as_json()).finding["facts"]
+    read = trace_history([], carried=(kept,), reread=frozenset({7}))
+    assert ((), {"resolved": 1}) == (tuple(read.unchecked), counts(read))
+
+
+def test_a_drop_that_was_accepted_later_is_counted_once_more():
+    """A run that allows any drop checks none. The next run accepts the number: it is resolved."""
+    dropped = sighting(finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"), setting=50)
+    earlier = EarlierRun("r4", LAST, TERMS | {"population_drop": 50}, (dropped,))
+    off = TERMS | {"population_drop": 0}
+    history = trace([], earlier, judged_run({}, terms=off), NOW)
+    assert {"not_checked_again": 1} == counts(history)
+    after = EarlierRun("r5", NOW, off, (), history.unchecked)
+    accepted = judged_run({}, terms=TERMS | {"population_drop": None})
+    again = trace([], after, accepted, NOW)
+    assert ((), {"resolved": 1}) == (tuple(again.unchecked), counts(again))
+
+
+def test_an_unknown_history_stays_unknown():
+    """An unknown first_seen or runs_seen stays null when the finding is seen again."""
     for unknown in ({"first_seen": None}, {"runs_seen": None}):
-        assert [Chain(None, None)] == traced([LOSS], sighting(**unknown)).chains
+        assert [Chain(None, None)] == trace_history([LOSS], sighting(**unknown)).chains
     lost = unknown_history([keep_compared(LOSS)], "it is damaged")
     assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (
         lost.chains,
@@ -184,14 +216,18 @@ def test_what_is_not_known_stays_so():
 
 
 def test_a_resumed_run_may_have_begun_before_the_one_it_is_compared_with():
-    """The earlier of both is when it was first seen."""
-    assert [Chain(NOW, 4)] == traced([LOSS], sighting(first_seen="2026-02-01T00:00:00.000Z")).chains
+    """The finding was first seen at the earlier of both times."""
+    assert [Chain(NOW, 4)] == trace_history(
+        [LOSS], sighting(first_seen="2026-02-01T00:00:00.000Z")
+    ).chains
 
 
 def test_a_run_of_named_ledgers_says_nothing_of_others():
-    """Neither resolved nor unchecked; of what it names it knows the history."""
+    """Findings on others are neither resolved nor unchecked; those on named ledgers keep their
+    history.
+    """
     other = sighting(finding(Kind.ENTRY_BELOW_ACK_QUORUM, 8))
-    history = traced(
+    history = trace_history(
         [LOSS],
         sighting(),
         other,
@@ -205,14 +241,14 @@ def test_what_is_withheld_is_not_resolved():
     """A run that withheld something about bookies says nothing against a finding on one."""
     lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
     assert ({"resolved": 1}, {"not_checked_again": 1}) == (
-        counts(traced([], lost)),
-        counts(traced([], lost, withholds=True)),
+        counts(trace_history([], lost)),
+        counts(trace_history([], lost, withholds=True)),
     )
 
 
 def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
-    """A finding that stays is not new, and each change has its number."""
-    history = traced([LOSS], sighting())
+    """Each change is counted, zero included. A finding that was there before is not new."""
+    history = trace_history([LOSS], sighting())
     assert {
         "since": {"run_id": "r4", "started_at": LAST},
         "partial": False,
@@ -228,36 +264,38 @@ def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
 
 
 def test_a_finding_on_entries_is_the_same_one_in_another_segment():
-    """It is of its ledger: its entries may be of another segment now."""
+    """Such a finding belongs to its ledger: the lost entries may be in another segment now."""
     other = LOSS | {"segment": LOSS["segment"] | {"first_entry_id": 500}}
-    assert [Chain(FIRST, 4)] == traced([other], sighting()).chains
+    assert [Chain(FIRST, 4)] == trace_history([other], sighting()).chains
 
 
 def test_what_is_handed_on_says_why():
-    """By what else the run found on the same ledger, or on the same bookie."""
+    """The run may have another finding on the same ledger, or on the same bookie."""
     beyond = finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7)
-    (loss,) = traced([beyond], sighting(), row=Row("marked_underreplicated", ())).unchecked
+    (loss,) = trace_history([beyond], sighting(), row=Row("marked_underreplicated", ())).unchecked
     assert "it has UNDERREPLICATED_UNRECOVERABLE now, which stands alone" == loss.why
     lost = sighting(finding(Kind.BOOKIE_LOST_CONTENT, "b1"))
     silent = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
-    (handed_on,) = traced([silent], lost).unchecked
+    (handed_on,) = trace_history([silent], lost).unchecked
     assert "it has BOOKIE_FAILING_REQUESTS now" == handed_on.why
-    assert [] == list(traced([silent | {"bookie_id": "b2"}], lost).unchecked)
+    assert [] == list(trace_history([silent | {"bookie_id": "b2"}], lost).unchecked)
 
 
 def test_the_runs_without_a_ledger_are_counted_from_the_first_that_did_not_list_it():
-    """Those that listed it and could not judge it do not count against it."""
+    """Earlier runs listed the ledger and could not judge it. They do not count."""
     unheard = sighting(runs_unchecked=GONE_RUNS_MAX + 1)
-    (kept,) = traced([], carried=(unheard,), row=None).unchecked
+    (kept,) = trace_history([], carried=(unheard,), row=None).unchecked
     assert (1, True) == (kept.runs_unchecked, kept.is_gone)
 
 
 def test_what_still_cannot_be_checked_is_counted_each_time_if_its_setting_is_the_same():
-    """A silent bookie may answer the next run: only what stays so is counted once."""
+    """A silent bookie may answer the next run. A changed setting is counted only in the run that
+    changed it.
+    """
     stuck = sighting(finding(Kind.LEDGER_STUCK, 7), setting=1, runs_unchecked=2)
-    assert {"not_checked_again": 1} == counts(traced([], carried=(stuck,), row=UNKNOWN_ROW))
+    assert {"not_checked_again": 1} == counts(trace_history([], carried=(stuck,), row=UNKNOWN_ROW))
 
 
 def test_a_run_without_a_readable_earlier_run_hands_nothing_on():
-    """There is nothing that it knows of."""
+    """It knows no earlier finding."""
     assert () == first_history([], NOW).unchecked == unknown_history([], "it is damaged").unchecked

@@ -1,4 +1,4 @@
-"""What a run knows of another run's subjects, gathered from its files."""
+"""What is known of how a run judged ledgers and bookies, gathered from its files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from support.report_stories import summary
+from support.report_stories import finding, summary
 
 from auditor.evidence import table_scan
 from auditor.evidence.table_scan import TableScan, scan_rows
@@ -16,6 +16,7 @@ from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import LISTED_BY_LISTER, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
 from auditor.summary.about import About
 from auditor.summary.changes.judged_runs import judged_run, terms_json
 from auditor.summary.changes.rechecks import Judged, Row
@@ -40,7 +41,7 @@ ROWS = {
 }
 
 
-def judged(
+def gather_judged(
     *ledgers: int,
     about: About = ABOUT,
     records: tuple[BookieRecord, ...] = (),
@@ -48,7 +49,8 @@ def judged(
     **changes: Any,
 ) -> Judged:
     scan = scan_rows(VERDICTS) if verdicts is None else verdicts
-    return judged_run(about, {**SUMMARY, **changes}, scan, records, ledgers)
+    others = [finding(Kind.LEDGER_STUCK, ledger) for ledger in ledgers]
+    return judged_run(None, about, {**SUMMARY, **changes}, scan, records, others)
 
 
 def record(bookie: str, look: int, greeting: Greeting | None, **changes: Any) -> BookieRecord:
@@ -58,23 +60,23 @@ def record(bookie: str, look: int, greeting: Greeting | None, **changes: Any) ->
 
 
 def test_the_rows_of_the_ledgers_asked_for_are_known():
-    """Those that the run listed, each as its verdict has it, and no other."""
-    assert ROWS == judged(10, 9, 8, 7).rows
-    assert {7: ROWS[7]} == judged(7, 11).rows
-    assert {} == judged().rows
+    """A ledger that the run did not list has no row."""
+    assert ROWS == gather_judged(10, 9, 8, 7).rows
+    assert {7: ROWS[7]} == gather_judged(7, 11).rows
+    assert {} == gather_judged().rows
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
 def test_all_rows_are_known_however_many_are_looked_up_at_once(
     monkeypatch: pytest.MonkeyPatch, at_once: int
 ):
-    """None is lost where one lookup ends and the next begins."""
+    """No row is lost between two lookups."""
     monkeypatch.setattr(table_scan, "LEDGERS_AT_ONCE", at_once)
-    assert ROWS == judged(9, 7, 10, 8).rows
+    assert ROWS == gather_judged(9, 7, 10, 8).rows
 
 
 class Recorder:
-    """A dataset that writes down by which expressions it is filtered."""
+    """A dataset that records the expressions by which it is filtered."""
 
     def __init__(self) -> None:
         self.rows, self.filters = ds.dataset(VERDICTS), list[str]()
@@ -86,31 +88,33 @@ class Recorder:
 
 
 def test_a_ledger_is_looked_up_once_however_many_findings_it_has(monkeypatch: pytest.MonkeyPatch):
-    """Only its row is read, in lookups of a bounded size, in the order of the ledgers."""
+    """The lookups have a bounded size and are in the order of the ledgers."""
     monkeypatch.setattr(table_scan, "LEDGERS_AT_ONCE", 2)
     dataset: Any = Recorder()
-    assert {7, 8, 9} == set(judged(9, 7, 9, 8, 7, verdicts=TableScan("verdicts", dataset)).rows)
+    assert {7, 8, 9} == set(
+        gather_judged(9, 7, 9, 8, 7, verdicts=TableScan("verdicts", dataset)).rows
+    )
     assert 2 == len(dataset.filters)
     assert ("7" in dataset.filters[0], "8" in dataset.filters[0]) == (True, True)
     assert "9" in dataset.filters[1]
 
 
 def test_a_bookie_is_known_as_its_last_look_saw_it():
-    """Whatever the order of the records."""
+    """The order of the records does not matter."""
     first = record("b1", 1, Greeting.SILENT)
     last = record("b1", 2, Greeting.ANSWERED, registration=Registration.READONLY)
     for records in ((first, last), (last, first)):
-        assert {"b1": (Registration.READONLY, True)} == judged(records=records).bookies
+        assert {"b1": (Registration.READONLY, True)} == gather_judged(records=records).bookies
 
 
 def test_a_bookie_answers_if_it_greets_whether_or_not_it_can_list():
-    """A bookie that was not greeted, or that said nothing, does not."""
+    """A bookie that was not greeted or did not answer the greeting has not answered."""
     greetings = [*Greeting, None]
     records = tuple(record(f"b{n}", 1, one) for n, one in enumerate(greetings))
     answered = {
         one
         for (_, has_answered), one in zip(
-            judged(records=records).bookies.values(), greetings, strict=True
+            gather_judged(records=records).bookies.values(), greetings, strict=True
         )
         if has_answered
     }
@@ -118,7 +122,7 @@ def test_a_bookie_answers_if_it_greets_whether_or_not_it_can_list():
 
 
 def test_the_listers_are_those_that_listed_at_the_last_look():
-    """A bookie that answered itself has none."""
+    """A bookie that listed by itself at the last look has no lister."""
     detail = f"{LISTED_BY_LISTER}10.0.0.1:1"
     records = (
         record("b1", 1, Greeting.ANSWERED, greeting_detail=detail),
@@ -126,12 +130,14 @@ def test_the_listers_are_those_that_listed_at_the_last_look():
         record("b2", 2, Greeting.ANSWERED, greeting_detail=""),
         record("b3", 1, Greeting.ANSWERED, greeting_detail=f"not {detail}"),
     )
-    assert frozenset({"b1"}) == judged(records=records).listers
+    assert frozenset({"b1"}) == gather_judged(records=records).listers
 
 
 def test_what_a_run_is_about_is_known():
-    """Whether it is of named ledgers, who is in maintenance, and what it was compared with."""
-    plain = judged()
+    """A run knows whether it is of named ledgers, which bookies are in maintenance, and the run it
+    was compared with.
+    """
+    plain = gather_judged()
     assert (False, frozenset({"b9"}), None) == (
         plain.is_partial,
         plain.maintenance,
@@ -140,14 +146,17 @@ def test_what_a_run_is_about_is_known():
     about = replace(
         ABOUT, partial=True, previous_population=LastPopulation("r0", "2025-12-31T00:00:00Z", 9, 5)
     )
-    assert (True, "r0") == (judged(about=about).is_partial, judged(about=about).baseline)
+    assert (True, "r0") == (
+        gather_judged(about=about).is_partial,
+        gather_judged(about=about).baseline,
+    )
 
 
 def test_a_run_withholds_if_its_summary_names_anything_withheld():
-    """Nothing named is nothing withheld."""
+    """A run whose summary names nothing withholds nothing."""
     assert (False, True) == (
-        judged(withheld={}).withholds,
-        judged(withheld={"bookies": 1}).withholds,
+        gather_judged(withheld={}).withholds,
+        gather_judged(withheld={"bookies": 1}).withholds,
     )
 
 
@@ -162,11 +171,22 @@ def test_a_run_withholds_if_its_summary_names_anything_withheld():
     ],
 )
 def test_references_are_known_if_all_were_read(references: dict[str, int] | None, is_known: bool):
-    """A run that did not look knows none."""
-    assert is_known is judged(references=references).are_references_known
+    """A run that did not look for references knows none."""
+    assert is_known is gather_judged(references=references).are_references_known
 
 
 def test_the_terms_are_those_of_the_file_with_the_bookies_in_maintenance():
-    """As run.json has them, so that the terms of two runs compare."""
-    assert judged().terms == terms_json(ABOUT)
-    assert {**ABOUT.as_json()["terms"], "maintenance": ["b9"]} == terms_json(ABOUT)
+    """They are in the form of run.json, and the terms of two runs can be compared. The drop of the
+    number of ledgers that is allowed is one of them; it is null without an earlier number.
+    """
+    assert gather_judged().terms == terms_json(ABOUT)
+    plain = {**ABOUT.as_json()["terms"], "maintenance": ["b9"]}
+    assert {**plain, "population_drop": None} == terms_json(ABOUT)
+    counted = replace(ABOUT, previous_population=LastPopulation("r0", "2025-12-31", 9, 5))
+    assert {**plain, "population_drop": 5} == terms_json(counted)
+
+
+@pytest.mark.parametrize("is_so", [True, False])
+def test_a_run_knows_whether_any_bookie_answered(is_so: bool):
+    """Its summary says so."""
+    assert is_so is gather_judged(nobody_answered=is_so).nobody_answered

@@ -1,4 +1,4 @@
-"""The file of mutes: what it says, what is wrong with it, and to which findings it applies."""
+"""The file of mutes: how it is read, what is refused, and to which findings a mute applies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def mute_of(found: dict[str, Any], until: date = TODAY) -> Mute:
 
 
 def test_a_file_is_read_as_it_was_written():
-    """One object a line; blank lines are nothing."""
+    """Each line is an object; blank lines are skipped."""
     mutes = [mute_of(FOUND), mute_of(FOUND | {"id": "b"}, date(2027, 1, 1))]
     assert mutes == parse_mutes("\n" + "\n\n".join(one.line() for one in mutes) + "\n")
     assert [] == parse_mutes("")
@@ -51,8 +51,8 @@ def test_a_file_is_read_as_it_was_written():
         ({"id": "a7"}, "line 2 mutes a7 for the second time"),
     ],
 )
-def test_one_bad_line_is_said_and_mutes_nothing(change: dict[str, Any], says: str):
-    """The other lines do not count either: what the file was meant to say is not known."""
+def test_one_bad_line_is_reported_and_nothing_is_muted(change: dict[str, Any], says: str):
+    """The other lines do not count either, because nobody knows what the bad line was to mute."""
     good = mute_of(FOUND).line()
     bad = json.dumps(json.loads(good) | {"id": "other"} | change)
     with pytest.raises(BadMutes, match=says):
@@ -60,8 +60,8 @@ def test_one_bad_line_is_said_and_mutes_nothing(change: dict[str, Any], says: st
 
 
 @pytest.mark.parametrize("line", ["{", "[]", "7", '"a"', "null", "[" * 200_000])
-def test_what_is_not_an_object_is_no_mute(line: str):
-    """A sentence with the line, never an exception of another kind."""
+def test_a_line_that_is_not_an_object_is_not_a_mute(line: str):
+    """The error is always BadMutes, and names the line."""
     with pytest.raises(BadMutes, match="line 1"):
         parse_mutes(line)
 
@@ -70,8 +70,8 @@ def test_what_is_not_an_object_is_no_mute(line: str):
     "name", ["copies_confirmed", "copies_unknown", "ensemble", "stays", "among"]
 )
 @pytest.mark.parametrize("value", ["1", {"a": 1}])
-def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
-    """It would be compared with a finding, in a run that is done with everything else."""
+def test_a_state_with_values_of_a_wrong_type_is_not_a_mute(name: str, value: Any):
+    """Otherwise comparing it with a finding would fail at the end of a run."""
     fields = json.loads(mute_of(FOUND).line())
     if isinstance(value, dict) and name == "stays":
         value = [value]
@@ -80,22 +80,22 @@ def test_a_state_of_other_values_is_no_mute(name: str, value: Any):
 
 
 def test_a_line_ends_where_a_line_of_json_ends():
-    """Other programs write separators of lines and paragraphs into texts as they are."""
+    """A text may contain Unicode separators of lines unescaped."""
     line = json.dumps(
         json.loads(mute_of(FOUND).line()) | {"why": "one\u2028two"}, ensure_ascii=False
     )
     assert ["one\u2028two"] == [one.why for one in parse_mutes(line)]
 
 
-def test_there_is_a_most_of_mutes():
-    """A bound on what a run reads."""
+def test_the_number_of_mutes_is_bounded():
+    """A run reads at most MUTES_MAX of them."""
     line = json.loads(mute_of(FOUND).line())
     with pytest.raises(BadMutes, match="more than"):
         parse_mutes("\n".join(json.dumps(line | {"id": str(n)}) for n in range(MUTES_MAX + 1)))
 
 
 def test_a_mute_holds_to_the_end_of_its_day():
-    """The day itself is muted, the next one is not, and says so."""
+    """It applies on the day itself. On the next day it is reported as expired."""
     mute = mute_of(FOUND)
     assert {"until": "2026-12-01", "why": "it is known"} == apply_mutes([mute], [FOUND], TODAY).of(
         FOUND
@@ -105,13 +105,15 @@ def test_a_mute_holds_to_the_end_of_its_day():
 
 
 def test_a_mute_of_a_finding_that_is_not_there_does_nothing():
-    """It is resolved, or could not be checked: nothing is muted and nothing is said."""
+    """The finding was resolved or could not be checked. The mute is neither outgrown nor
+    expired.
+    """
     applied = apply_mutes([mute_of(FOUND)], [], TODAY)
     assert ({}, [], []) == (applied.muted, list(applied.outgrown), list(applied.expired))
 
 
 def test_two_findings_of_one_id_are_muted_apart():
-    """A bookie may have two kinds under one id: the other one is never hidden."""
+    """A bookie may have two kinds under one id. A mute of one does not hide the other."""
     silent = finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1", id="b")
     lost = finding(Kind.BOOKIE_LOST_CONTENT, "b1", id="b")
     applied = apply_mutes([mute_of(silent)], [silent, lost], TODAY)
@@ -122,7 +124,9 @@ def test_two_findings_of_one_id_are_muted_apart():
 
 
 def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
-    """A ledger with two segments that fail placement, one of them muted, still counts in full."""
+    """A ledger with two segments that fail placement is not counted as muted while only one of them
+    is.
+    """
     first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
     second = first | {"id": "p2"}
     other = finding(Kind.PLACEMENT_FAILED, 8, id="p3")
@@ -139,14 +143,14 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
 
 
 def test_a_segment_that_is_not_muted_counts_for_its_ledger_in_any_order():
-    """Also where it comes before one that is."""
+    """The finding that is not muted may come before the muted one."""
     first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
     found = [first | {"id": "p2"}, first]
     assert {} == mutes_json(apply_mutes([mute_of(first)], found, TODAY), found, None)["by_kind"]
 
 
 def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_file():
-    """Each with its finding, and with the reason or the day."""
+    """Each mute is named with its subject, and with why it is outgrown or the day it expired."""
     lost = FOUND | {"kind": Kind.ENTRY_WITHOUT_REPLICA.value}
     late = finding(Kind.LEDGER_STUCK, 8, id="a8")
     mutes = [mute_of(FOUND), mute_of(late, date(2026, 11, 30))]
@@ -166,7 +170,7 @@ def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_fi
 
 
 def test_a_file_may_have_as_many_mutes_as_there_may_be():
-    """The limit itself is allowed."""
+    """MUTES_MAX itself is allowed."""
     line = json.loads(mute_of(FOUND).line())
     assert MUTES_MAX == len(
         parse_mutes("\n".join(json.dumps(line | {"id": str(n)}) for n in range(MUTES_MAX)))

@@ -1,4 +1,4 @@
-"""The second opinion on bookies: what it reads of the evidence, and what it leaves alone."""
+"""The second checker on bookies: what it reads of the evidence, and what it does not read."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ from auditor.summary.previous_run import NO_PREVIOUS
 
 
 def test_open_and_empty_ledgers_do_not_need_a_lost_bookie() -> None:
-    """Bookies are not asked about them. If the evidence has such a question, the finding is
-    withheld.
+    """Bookies are not asked about them. If the evidence has answers on them nevertheless, the
+    checkers differ and the finding is withheld.
     """
     ensemble = (Segment(0, ("b1", "g")),)
     written = [
@@ -122,7 +122,7 @@ FAILING = [replace(REFUSED, ledger_id=n, look=look) for n in (1, 2, 3) for look 
 
 
 class Counted(Tables):
-    """Counts the rows that were held at once."""
+    """Tables that count the rows that were read into memory."""
 
     held = 0
 
@@ -139,8 +139,12 @@ def evidence(answers: Sequence[Answer] = (), reads: Sequence[EntryRead] = ()) ->
     return run
 
 
-def lacking(bookie: str, expected: int, absent: int, standing: str = "violated") -> pa.Table:
-    """The verdicts on ledgers 1 to 3, of which a bookie lacks so much."""
+def verdicts_lacking(
+    bookie: str, expected: int, absent: int, standing: str = "violated"
+) -> pa.Table:
+    """Return the verdicts on ledgers 1 to 3, where a bookie lacks `absent` of `expected`
+    entries.
+    """
     lacks = [{"bookie_id": bookie, "expected": expected, "absent": absent}]
     rows = [
         {"ledger_id": n, "standing": standing, "unknowns": [], "findings": [], "lacks": lacks}
@@ -149,10 +153,10 @@ def lacking(bookie: str, expected: int, absent: int, standing: str = "violated")
     return pa.Table.from_pylist(rows, schema=VERDICTS)
 
 
-def judged(
+def judge_agreed(
     tables: Tables, verdicts: pa.Table | None = None, away: frozenset[str] = frozenset()
 ) -> list[Finding]:
-    """The findings of the first checker, which the second confirms."""
+    """Return the findings of the first checker, after the second checker has confirmed them."""
     run = cast(Place, tables)
     scanned = scan_rows(VERDICTS.empty_table() if verdicts is None else verdicts)
     looks = by_look(RECORDS)
@@ -179,11 +183,13 @@ def judged(
 def test_a_bookie_fails_requests_where_another_serves_them(
     lists: list[AnswerStatus], reads: list[ReadStatus], is_found: bool
 ) -> None:
-    """A list or an entry of another bookie counts. What this one sent in a search does not."""
+    """A list or an entry of another bookie counts. An entry that this bookie sent in a search does
+    not.
+    """
     others = [replace(REFUSED, bookie_id="b2", status=status) for status in lists]
     read = [replace(READ, bookie_id="b2", status=status) for status in reads]
     run = evidence([*FAILING, *others], [*read, replace(READ, is_search=True)])
-    found = [(one.kind, one.bookie_id) for one in judged(run)]
+    found = [(one.kind, one.bookie_id) for one in judge_agreed(run)]
     assert [(Kind.BOOKIE_FAILING_REQUESTS, "b1")] * is_found == found
 
 
@@ -196,17 +202,17 @@ HELD = [
 
 
 def test_a_bookie_lost_its_content_where_the_ledgers_are_violated() -> None:
-    """Nothing is found in maintenance, nor of a bookie that no look saw."""
+    """There is no finding on a bookie in maintenance, nor on a bookie that no look saw."""
     run = evidence(HELD)
-    (found,) = judged(run, lacking("b1", 10, 6))
+    (found,) = judge_agreed(run, verdicts_lacking("b1", 10, 6))
     assert (Kind.BOOKIE_LOST_CONTENT, "b1") == (found.kind, found.bookie_id)
-    assert [] == judged(run, lacking("b1", 10, 6, "indeterminate"))
-    assert [] == judged(run, lacking("b1", 10, 6), frozenset({"b1"}))
-    assert [] == judged(run, lacking("b9", 10, 6))
+    assert [] == judge_agreed(run, verdicts_lacking("b1", 10, 6, "indeterminate"))
+    assert [] == judge_agreed(run, verdicts_lacking("b1", 10, 6), frozenset({"b1"}))
+    assert [] == judge_agreed(run, verdicts_lacking("b9", 10, 6))
 
 
-def test_of_answers_without_a_refusal_no_row_is_held() -> None:
-    """A healthy cluster pays for a scan."""
+def test_answers_without_a_refusal_are_not_read_into_memory() -> None:
+    """In a healthy cluster the tables are only scanned."""
     run = evidence(HELD, [READ])
     about = replace(night(0).about, partial=False)
     none = scan_rows(VERDICTS.empty_table())

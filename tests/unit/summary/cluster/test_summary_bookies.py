@@ -1,4 +1,4 @@
-"""What the written evidence says of bookies."""
+"""What the written evidence shows of bookies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 from auditor.evidence.rows import answer_row, greeting_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, Missed
-from auditor.model.availability import Answer, AnswerStatus, Greeting
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    Answer,
+    AnswerStatus,
+    Greeting,
+)
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.summary.cluster.bookies import (
     MARK_KEY,
@@ -29,12 +35,14 @@ def answers(*rows: tuple[Any, ...]) -> pa.Table:
     return pa.Table.from_batches([table(ANSWERS, rows)], schema=ANSWERS)
 
 
-def said(bookie: str, ledger: int, look: int, status: AnswerStatus) -> tuple[Any, ...]:
+def answer_cells(bookie: str, ledger: int, look: int, status: AnswerStatus) -> tuple[Any, ...]:
     return answer_row(Answer(bookie, ledger, look, 0, status))
 
 
 def states(*rows: tuple[int, int, str, int | None]) -> pa.Table:
-    """(ledger, look, status, version of the metadata); one without a version could not be read."""
+    """Return rows of (ledger, look, status, version of the metadata). A ledger without a version
+    could not be read.
+    """
     cells = [
         (ledger, look, status, None if v is None else 1, v) for ledger, look, status, v in rows
     ]
@@ -46,10 +54,10 @@ def states(*rows: tuple[int, int, str, int | None]) -> pa.Table:
     )
 
 
-def found(
+def found_states(
     *ledgers: int, looks: tuple[int, ...] = (1, 2, 3)
 ) -> list[tuple[int, int, str, int | None]]:
-    """Ledgers that were there with the same metadata at each look."""
+    """Return the states of ledgers that were found with the same metadata at each look."""
     return [(ledger, look, "found", 0) for ledger in ledgers for look in looks]
 
 
@@ -69,10 +77,10 @@ def record(
 
 
 def test_a_bookie_that_nothing_knows_but_a_ledger_joins_the_list():
-    """Named by a ledger, without registration and cookie: it is a bookie all the same, once."""
+    """Ledgers name it, and it has neither registration nor cookie. It is listed once."""
     rows = answers(
-        said("gone", 1, 1, UNREGISTERED),
-        said("gone", 2, 1, UNREGISTERED),
+        answer_cells("gone", 1, 1, UNREGISTERED),
+        answer_cells("gone", 2, 1, UNREGISTERED),
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
     )
     found = with_greetings([record("b1", Registration.WRITABLE)], rows, 1)
@@ -82,7 +90,7 @@ def test_a_bookie_that_nothing_knows_but_a_ledger_joins_the_list():
 
 
 def test_greetings_of_another_look_do_not_count():
-    """Each look has its own; without one the greeting is not known."""
+    """A bookie without a greeting at this look has none."""
     rows = answers(greeting_row("b1", 1, 0, Greeting.SILENT, "x"))
     assert [None] == [
         r.greeting for r in with_greetings([record("b1", Registration.WRITABLE, 2)], rows, 2)
@@ -90,13 +98,13 @@ def test_greetings_of_another_look_do_not_count():
 
 
 def test_a_registration_without_address_is_its_own_greeting():
-    """It could not be dialled, and the reason is given."""
+    """The bookie could not be dialled, and the greeting says why."""
     (found,) = with_greetings([record("b1", Registration.WRITABLE, host=None)], answers(), 1)
     assert (Greeting.ADDRESS_UNKNOWN, "no address") == (found.greeting, found.greeting_detail)
 
 
 def marks(*keys: tuple[int, int]) -> pa.Table:
-    """(ledger, look) pairs at which the ledger was marked."""
+    """Return the rows of marks that were seen, as (ledger, look)."""
     columns = list(zip(*keys, strict=True)) or [(), ()]
     schema = pa.schema([LEDGERS.field(name) for name in MARK_KEY])
     return pa.table(
@@ -106,27 +114,32 @@ def marks(*keys: tuple[int, int]) -> pa.Table:
 
 
 def test_looks_come_oldest_first():
-    """Whatever the order of the rows."""
+    """The order of the rows does not matter."""
     looks = by_look([record("b1", Registration.NONE, 2), record("b1", Registration.WRITABLE, 1)])
     assert [Registration.WRITABLE, Registration.NONE] == [look["b1"].registration for look in looks]
 
 
-def asked(
+def unregistered_answers(
     *ledgers: int, looks: tuple[int, ...] = (1, 2), bookie: str = "gone"
 ) -> list[tuple[Any, ...]]:
-    return [said(bookie, ledger, look, UNREGISTERED) for ledger in ledgers for look in looks]
+    return [
+        answer_cells(bookie, ledger, look, UNREGISTERED) for ledger in ledgers for look in looks
+    ]
 
 
-def test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still():
-    """Whatever its verdict. One look is not enough; one that was deleted, whose metadata changed
-    since or could not be read again, and one that needs another bookie, do not count.
+def test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does():
+    """Ledgers 2 to 4 were deleted, changed or could not be read at the third look. Ledger 5 needed
+    the bookie at one look, and ledger 6 needs another bookie.
     """
     rows = answers(
-        *asked(1, 2, 3, 4), *asked(5, looks=(1,)), said("b1", 6, 1, HELD), said("b1", 6, 2, HELD)
+        *unregistered_answers(1, 2, 3, 4),
+        *unregistered_answers(5, looks=(1,)),
+        answer_cells("b1", 6, 1, HELD),
+        answer_cells("b1", 6, 2, HELD),
     )
     seen = [
-        *found(1, 5, 6),
-        *found(2, 3, 4, looks=(1, 2)),
+        *found_states(1, 5, 6),
+        *found_states(2, 3, 4, looks=(1, 2)),
         (2, 3, "gone", None),
         (3, 3, "found", 1),
         (4, 3, "unreadable", None),
@@ -135,11 +148,11 @@ def test_a_ledger_counts_that_needed_the_bookie_at_two_looks_and_names_it_still(
 
 
 def test_a_ledger_whose_metadata_changed_before_the_bookie_was_asked_again_counts():
-    """It names the bookie all the same: what counts is the metadata by which the bookie was asked
-    last.
-    """
+    """The metadata that the ledger had when the bookie was asked last decides."""
     seen = [(1, 1, "found", 0), (1, 2, "found", 1), (1, 3, "found", 1)]
-    assert {"gone": Missed(1, (1,))} == bookies_missed(answers(*asked(1)), states(*seen), marks())
+    assert {"gone": Missed(1, (1,))} == bookies_missed(
+        answers(*unregistered_answers(1)), states(*seen), marks()
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,40 +169,42 @@ def test_a_ledger_whose_metadata_changed_before_the_bookie_was_asked_again_count
 def test_a_ledger_counts_by_its_marks_at_the_first_and_the_last_look(
     marked: tuple[int, ...], expected: Missed
 ):
-    """Marked all along, marked since, never; and one whose mark was taken away, which counts
-    nowhere.
+    """It may be unmarked, marked all along, or marked since. A ledger whose mark was removed is not
+    counted.
     """
-    rows = answers(*asked(1))
+    rows = answers(*unregistered_answers(1))
     assert {"gone": expected} == bookies_missed(
-        rows, states(*found(1)), marks(*((1, look) for look in marked))
+        rows, states(*found_states(1)), marks(*((1, look) for look in marked))
     )
 
 
 def test_a_marked_ledger_that_was_looked_at_once_counts_as_its_mark_was_read():
-    """Within grace a marked ledger is not looked at again; its bookie should hold some of it all
-    the same.
+    """A ledger marked within grace gets no second look, but the bookie should hold entries of
+    it.
     """
-    rows = answers(*asked(1), *asked(2, looks=(1,)))
-    seen = states(*found(1), *found(2, looks=(1,)))
+    rows = answers(*unregistered_answers(1), *unregistered_answers(2, looks=(1,)))
+    seen = states(*found_states(1), *found_states(2, looks=(1,)))
     assert {"gone": Missed(1, (1,), 1, 1)} == bookies_missed(rows, seen, marks((2, 1)))
 
 
 def test_each_bookie_has_its_own_ledgers():
-    """Whatever others it shares them with; without unregistered bookies nothing is counted."""
-    rows = answers(*asked(1, 2), *asked(2, 3, bookie="lost"))
+    """A ledger may need two unregistered bookies. If all bookies are registered, nothing is
+    counted.
+    """
+    rows = answers(*unregistered_answers(1, 2), *unregistered_answers(2, 3, bookie="lost"))
     expected = {"gone": Missed(2, (1, 2)), "lost": Missed(2, (2, 3))}
-    assert expected == bookies_missed(rows, states(*found(1, 2, 3)), marks())
+    assert expected == bookies_missed(rows, states(*found_states(1, 2, 3)), marks())
     assert [1, 2, 3] == sorted(named_ledgers(rows).to_pylist())
-    assert {} == bookies_missed(answers(said("b1", 1, 1, HELD)), states(), marks())
-    assert [] == named_ledgers(answers(said("b1", 1, 1, HELD))).to_pylist()
+    assert {} == bookies_missed(answers(answer_cells("b1", 1, 1, HELD)), states(), marks())
+    assert [] == named_ledgers(answers(answer_cells("b1", 1, 1, HELD))).to_pylist()
 
 
 def test_few_ledgers_are_named_and_all_are_counted():
     """A finding on a bookie of 40,000 ledgers stays readable."""
     ids = range(100, 100 + 3 * LEDGERS_NAMED_MAX)
-    rows = answers(*asked(*reversed(ids)))
+    rows = answers(*unregistered_answers(*reversed(ids)))
     expected = {"gone": Missed(len(ids), tuple(ids[:LEDGERS_NAMED_MAX]))}
-    assert expected == bookies_missed(rows, states(*found(*ids)), marks())
+    assert expected == bookies_missed(rows, states(*found_states(*ids)), marks())
 
 
 @pytest.mark.parametrize(
@@ -204,10 +219,25 @@ def test_few_ledgers_are_named_and_all_are_counted():
 def test_a_bookie_greeted_for_several_shards_is_described_by_its_best_word(
     counts: Greeting, greetings: list[Greeting]
 ):
-    """One that spoke once at a look is not silent at it; one that showed it cannot list cannot."""
+    """A bookie that answered one greeting of a look is not silent at it. A bookie that showed once
+    that it cannot list is unable to.
+    """
     rows = answers(*(greeting_row("b1", 1, 0, greeting, greeting.value) for greeting in greetings))
     (found,) = with_greetings([record("b1", Registration.WRITABLE)], rows, 1)
     assert (counts, counts.value) == (found.greeting, found.greeting_detail)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_detail_that_names_a_lister_counts_among_the_same_greetings(turned: bool):
+    """A lister that the bookie contradicted comes first, then a lister that listed. The order of
+    the rows does not matter.
+    """
+    lister = [f"{LISTER_CONTRADICTED}x", f"{LISTED_BY_LISTER}h:1", ""]
+    for details in (lister, lister[1:]):
+        rows = [greeting_row("b1", 1, 0, Greeting.ANSWERED, detail) for detail in details]
+        registered = [record("b1", Registration.WRITABLE)]
+        (found,) = with_greetings(registered, answers(*(rows[::-1] if turned else rows)), 1)
+        assert details[0] == found.greeting_detail
 
 
 @pytest.mark.parametrize(
@@ -216,7 +246,9 @@ def test_a_bookie_greeted_for_several_shards_is_described_by_its_best_word(
 def test_a_bookie_that_only_ledgers_know_was_seen_at_their_look(
     records: list[BookieRecord], at_ms: int
 ):
-    """When the other bookies were read; where there are none, when it was asked last."""
+    """It gets the time at which the other bookies were read or, without others, of its last
+    answer.
+    """
     asked_at = [
         answer_row(Answer("gone", ledger, 2, at, UNREGISTERED)) for ledger, at in ((1, 60), (2, 70))
     ]
@@ -226,9 +258,9 @@ def test_a_bookie_that_only_ledgers_know_was_seen_at_their_look(
     )
 
 
-def test_of_ledgers_marked_at_that_look_nothing_is_left():
-    """By ledger and look: a mark at another look, and of another ledger, excuses nothing."""
-    rows = answers(*asked(1, 2))
+def test_rows_of_ledgers_marked_at_that_look_are_dropped():
+    """A mark at another look, or of another ledger, excuses nothing."""
+    rows = answers(*unregistered_answers(1, 2))
     left = unmarked_rows(rows.select(["bookie_id", *MARK_KEY]), marks((1, 1), (2, 2), (3, 1)))
     assert [("gone", 1, 2), ("gone", 2, 1)] == sorted(
         tuple(row.values()) for row in left.to_pylist()

@@ -1,4 +1,4 @@
-"""The second opinion on the finding on the number of ledgers."""
+"""The second checker on the number of listed ledgers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEEDS = range(200)
 
 
 def test_a_finding_without_an_earlier_run_is_withheld() -> None:
-    """The second checker has nothing to hold the number of ledgers against."""
+    """The second checker has no earlier number of ledgers to compare with."""
     nights = ((seed, night(seed)) for seed in SEEDS)
     seed, one = next(
         (seed, one)
@@ -44,7 +44,7 @@ def test_a_finding_without_an_earlier_run_is_withheld() -> None:
 
 
 def test_a_run_that_died_before_it_noted_its_listing_has_no_finding() -> None:
-    """There is nothing to hold against the earlier run."""
+    """It has no number to compare with the earlier run."""
     _, one = next((seed, night(seed)) for seed in SEEDS if night(seed).about.previous_population)
     assert ([], []) == population_agreed(cast(Place, Tables()), one.about, None)
 
@@ -53,7 +53,7 @@ def test_a_run_that_died_before_it_noted_its_listing_has_no_finding() -> None:
 def test_an_id_that_the_second_listing_has_is_not_gone(
     gone: tuple[int, ...], is_confirmed: bool
 ) -> None:
-    """Whatever was noted of it: the finding that names it is withheld."""
+    """A finding that names such an id as gone is withheld."""
     run, last = Tables(), LastPopulation("earlier", "2025-12-31T03:01:00Z", 200, 50)
     rows = [(1, 60_000, [*gone]), (2, 90_000, [*gone])]
     run.write_table("evidence/listings", table(LISTINGS, rows), "all")

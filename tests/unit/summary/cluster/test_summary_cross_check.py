@@ -1,5 +1,6 @@
-"""A finding on a bookie or the cluster on which the checkers differ: withheld, said, and a fault of
-ours."""
+"""The checkers differ on a finding on a bookie or the cluster: it is withheld, a sentence says so,
+and the outcome is a fault of the auditor.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ FACTS = {
     "one entry more was recorded": "LEDGER_TRUNCATED",
     "one orphan more": "LEDGER_ORPHANED",
 }
-"""A false fact of each kind."""
+"""Planted faults, each of which makes a fact of its kind wrong in the first checker."""
 SEEDS = range(200)
 
 
 def first_with(kind: str) -> tuple[int, Conclusion]:
-    """The first run of the swarm that has such a finding, by its seed."""
+    """Return the seed and the conclusion of the first seeded run with a finding of this kind."""
     nights = ((seed, night(seed).concluded()) for seed in SEEDS)
     return next(
         (seed, done) for seed, done in nights if any(kind in line for line in done.findings)
@@ -39,8 +40,9 @@ def first_with(kind: str) -> tuple[int, Conclusion]:
 def test_what_the_checkers_differ_on_is_withheld_and_all_else_stands(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The summary names it, the outcome is a fault, and no standing changes; the seed is the first
-    that finds the kind."""
+    """The summary names it, the outcome is a fault, and no standing changes. The seed is that of
+    the first run with a finding of the kind.
+    """
     seed, before = first_with(kind)
     ON_BOOKIES_AND_CLUSTER[name].plant(monkeypatch, FIRST)
     after = night(seed).concluded()

@@ -1,4 +1,6 @@
-"""The listings of a run, from rows and back: oldest first, and what the newest lacks."""
+"""The listings of a run, read from their rows: oldest first, with some ids that the newest
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,15 @@ def ids(*ledgers: int) -> pa.ChunkedArray:
 
 
 def test_the_lowest_ids_that_are_gone_are_named() -> None:
-    """Those of the run before that this one lacks, and none that are new; a few of many."""
+    """They are ids that the run before listed and this run lacks. At most GONE_NAMED_MAX are
+    named.
+    """
     assert [3, 9] == some_gone(ids(9, 1, 3, 5), ids(5, 1, 77))
     assert list(range(GONE_NAMED_MAX)) == some_gone(ids(*range(40, -1, -1)), ids())
 
 
 def test_listings_come_oldest_first_with_what_the_newest_says_is_gone() -> None:
-    """Whatever the order of the rows; each with its own number of ids."""
+    """The order of the rows does not matter, and each listing has its own number of ids."""
     rows = pa.Table.from_batches(
         [table(LISTINGS, [listing_row(AGAIN, 50, [4]), listing_row(FIRST, 20, [4, 7])])]
     )
@@ -32,5 +36,5 @@ def test_listings_come_oldest_first_with_what_the_newest_says_is_gone() -> None:
 
 
 def test_without_a_listing_nothing_is_gone() -> None:
-    """A run that listed nothing yet."""
+    """The run has listed nothing yet."""
     assert ([], []) == listings_of(LISTINGS.empty_table(), {})

@@ -47,8 +47,8 @@ FACTS = EntryLogLostFacts(
 
 
 def evidence(answers: list[Answer], reads: list[EntryRead]) -> Tables:
-    """The tables, in any order, with a greeting, and with a list and a read that say nothing of
-    logs.
+    """Return the evidence in random order, with a greeting, and a list and a read that do not
+    concern lost logs.
     """
     table_rows = [
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
@@ -64,13 +64,13 @@ def evidence(answers: list[Answer], reads: list[EntryRead]) -> Tables:
     return run
 
 
-def judged(
+def judge_agreed(
     answers: list[Answer],
     reads: list[EntryRead],
     records: list[BookieRecord] = RECORDS,
     away: frozenset[str] = frozenset(),
 ) -> list[Finding]:
-    """The findings of the first checker, which the second confirms."""
+    """Return the findings of the first checker, after the second checker has confirmed them."""
     run = cast(Place, evidence(answers, reads))
     looks = [{one.bookie_id: one for one in records if one.look == look} for look in (1, 2)]
     findings = judge_lost_logs(looks, lost_logs(run), away)
@@ -84,42 +84,44 @@ def judged(
 
 
 def test_each_bookie_that_lost_a_log_is_found() -> None:
-    """Its own lists and reads count; a doubt about one bookie does not affect another."""
+    """A bookie's own lists and reads count. A doubt about one bookie does not affect another."""
     both = [Finding(Kind.ENTRY_LOG_LOST, FACTS, bookie_id=bookie) for bookie in ("b1", "b2")]
-    assert both == judged(LISTS, READ)
-    assert both[1:] == judged(LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)])
-    assert both[1:] == judged([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
-    assert both[:1] == judged(
+    assert both == judge_agreed(LISTS, READ)
+    assert both[1:] == judge_agreed(
+        LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)]
+    )
+    assert both[1:] == judge_agreed([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
+    assert both[:1] == judge_agreed(
         LISTS,
         READ,
         [*RECORDS[:2], *(replace(one, registration=Registration.NONE) for one in RECORDS[2:])],
     )
 
 
-def test_a_read_of_a_search_says_nothing_of_a_log() -> None:
-    """It was not asked for a hole in a list."""
+def test_a_read_of_a_search_does_not_count_for_a_log() -> None:
+    """It was not made because a list lacks the entry."""
     brought = replace(EIO, entry_id=5, status=ReadStatus.PRESENT, is_search=True)
-    assert FACTS == judged(LISTS[:2], [*READ, brought])[0].facts
-    assert [] == judged(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
+    assert FACTS == judge_agreed(LISTS[:2], [*READ, brought])[0].facts
+    assert [] == judge_agreed(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
 
 
 def test_the_lister_is_that_of_the_newest_list() -> None:
-    """By look, then by the time of asking, then by ledger."""
+    """Lists are ordered by look, then by time, then by ledger."""
     late = replace(LISTED, ledger_id=3, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:3")
     others = [
         replace(LISTED, ledger_id=4, look=1, asked_at_ms=90, detail=f"{LISTED_BY_LISTER}h:4"),
         replace(LISTED, ledger_id=9, look=2, asked_at_ms=19, detail=f"{LISTED_BY_LISTER}h:5"),
         replace(LISTED, ledger_id=2, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:6"),
     ]
-    (found,) = judged([late, *others, *LISTS[:2]], READ)
+    (found,) = judge_agreed([late, *others, *LISTS[:2]], READ)
     assert replace(FACTS, lister="h:3") == found.facts
 
 
 def test_each_log_of_a_list_counts() -> None:
-    """Several in one answer."""
+    """One answer may name several missing logs."""
     other = MissingLog("/data/20.log", 3, ((9, 9), (11, 12)))
     lists = [replace(one, missing_logs=(other, LOG)) for one in LISTS[:2]]
-    (found,) = judged(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
+    (found,) = judge_agreed(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
     assert isinstance(found.facts, EntryLogLostFacts)
     assert (*FACTS.some_logs, LostLog(other.path, 1, 3, ((7, 9, 9),), 2)) == found.facts.some_logs
 
@@ -135,12 +137,12 @@ def test_each_log_of_a_list_counts() -> None:
 def test_nothing_is_found_in_maintenance_or_where_nobody_serves(
     records: list[BookieRecord], away: frozenset[str]
 ) -> None:
-    """Nor of a bookie that no look saw."""
-    assert [] == judged(LISTS, READ, records, away)
+    """A bookie that no look saw has no finding either."""
+    assert [] == judge_agreed(LISTS, READ, records, away)
 
 
 def test_a_stronger_finding_on_the_bookie_stands_alone() -> None:
-    """It was silent at both looks, and is accused of that."""
+    """The bookie was silent at both looks: it has this finding and not one on a lost log."""
     records = [
         replace(one, greeting=Greeting.SILENT) if one.bookie_id == "b1" else one for one in RECORDS
     ]
@@ -154,8 +156,8 @@ def test_a_stronger_finding_on_the_bookie_stands_alone() -> None:
     )
 
 
-def test_a_run_without_missing_logs_reads_no_reads() -> None:
-    """A healthy cluster pays for a scan of one column."""
+def test_a_run_without_missing_logs_does_not_scan_the_reads() -> None:
+    """In a healthy cluster only the answers are scanned."""
     run = evidence([], [])
     assert {} == lost_logs(cast(Place, run))
     assert ["evidence/answers"] == run.asked

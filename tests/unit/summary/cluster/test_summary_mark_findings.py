@@ -1,4 +1,4 @@
-"""Marks whose ledgers have no metadata: the finding on the cluster, its line, and what is
+"""Marks of ledgers without metadata: the finding on the cluster, its facts, and what is
 withheld.
 """
 
@@ -44,12 +44,14 @@ def run(tmp_path: Path) -> Place:
     return place(str(tmp_path / "run"))
 
 
-def saw(run: Place, *rows: Row) -> None:
+def write_marks(run: Place, *rows: Row) -> None:
     run.write_table(WHERE, table(MARKS, rows), "all")
 
 
-def twice(ledger: int, first_ms: int, again_ms: int, mark: Mark = OLD) -> tuple[Row, Row]:
-    """A mark without a ledger at both looks."""
+def mark_at_two_looks(
+    ledger: int, first_ms: int, again_ms: int, mark: Mark = OLD
+) -> tuple[Row, Row]:
+    """Return a mark of a ledger without metadata, as both looks saw it."""
     return mark_row(ledger, FIRST_LOOK, first_ms, mark, False), mark_row(
         ledger, AGAIN, again_ms, mark, False
     )
@@ -62,14 +64,14 @@ def line(found: MarkFindings) -> dict[str, Any]:
 
 
 def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
-    """One for all of them, on the cluster; with the ids, the oldest mark's path, and how far the
-    looks lie apart.
+    """All of them are one finding on the cluster. It has their ids, the path of the oldest mark,
+    and the time between the looks.
     """
-    saw(
+    write_marks(
         run,
-        *twice(9, 20_000, 70_000),
-        *twice(7, 30_000, 60_000, Mark(500)),
-        *twice(8, 5, 6, Mark(NOW_MS)),
+        *mark_at_two_looks(9, 20_000, 70_000),
+        *mark_at_two_looks(7, 30_000, 60_000, Mark(500)),
+        *mark_at_two_looks(8, 5, 6, Mark(NOW_MS)),
     )
     found = mark_findings(run, ABOUT)
     finding = line(found)
@@ -86,27 +88,31 @@ def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
 
 
 def test_the_looks_of_the_finding_are_the_times_that_all_its_marks_were_seen_at(run: Place) -> None:
-    """The first look ended with the last mark, the second began with the first; each says how many
-    marks.
+    """The first look ended with the last mark, the second began with the first mark. Each counts
+    the marks.
     """
-    saw(run, *twice(9, 20_000, 70_000), *twice(7, 30_000, 60_000))
+    write_marks(run, *mark_at_two_looks(9, 20_000, 70_000), *mark_at_two_looks(7, 30_000, 60_000))
     looks = [(look["at"], look["answers"]) for look in line(mark_findings(run, ABOUT))["looks"]]
     said = {"marks": "2 without a ledger"}
     assert [("1970-01-01T00:00:30.000Z", said), ("1970-01-01T00:01:00.000Z", said)] == looks
 
 
-def test_a_mark_within_grace_or_with_a_ledger_is_none(run: Place) -> None:
-    """They are counted with their age, and nothing is withheld for them."""
-    saw(run, *twice(1, 5, 6, Mark(NOW_MS - GRACE_MS)), mark_row(2, FIRST_LOOK, 5, OLD, True))
+def test_a_mark_within_grace_or_with_a_ledger_is_not_a_finding(run: Place) -> None:
+    """It is counted with its age, and nothing is withheld."""
+    write_marks(
+        run,
+        *mark_at_two_looks(1, 5, 6, Mark(NOW_MS - GRACE_MS)),
+        mark_row(2, FIRST_LOOK, 5, OLD, True),
+    )
     unlisted = (UnlistedMark(GRACE_MS, False), UnlistedMark(NOW_MS - 1_000, True))
     assert MarkFindings(unlisted=unlisted) == mark_findings(run, ABOUT)
 
 
 def test_what_could_not_be_judged_is_said(run: Place) -> None:
-    """Marks that were only listed or not read twice, and why not all were listed."""
-    saw(
+    """One mark could not be read twice, one was only listed, and listing ended with a problem."""
+    write_marks(
         run,
-        *twice(1, 5, 6),
+        *mark_at_two_looks(1, 5, 6),
         mark_row(2, FIRST_LOOK, 5, OLD, None),
         mark_row(3, LISTED, 5, OLD, None),
         problem_row(7, "no access"),
@@ -119,23 +125,23 @@ def test_what_could_not_be_judged_is_said(run: Place) -> None:
     assert (1, (1,)) == (line(found)["facts"]["unchecked"], found.ledger_ids)
 
 
-def test_no_marks_are_no_finding(run: Place) -> None:
-    """And nothing is withheld."""
-    saw(run)
+def test_without_marks_there_is_no_finding(run: Place) -> None:
+    """Nothing is withheld either."""
+    write_marks(run)
     assert MarkFindings() == mark_findings(run, ABOUT)
 
 
-def test_a_partial_run_says_nothing_of_marks(run: Place) -> None:
-    """It did not list the ledgers."""
-    saw(run, *twice(1, 5, 6))
+def test_a_partial_run_does_not_judge_marks(run: Place) -> None:
+    """It did not list the ledgers, and cannot know which marks have one."""
+    write_marks(run, *mark_at_two_looks(1, 5, 6))
     assert MarkFindings() == mark_findings(run, replace(ABOUT, partial=True))
 
 
 def test_a_finding_on_which_the_checkers_differ_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the ids of its ledgers; its marks are counted all the same."""
-    saw(run, *twice(1, 5, 6))
+    """The ids of its ledgers are withheld too. The marks are counted nevertheless."""
+    write_marks(run, *mark_at_two_looks(1, 5, 6))
     ON_BOOKIES_AND_CLUSTER["one mark more has no ledger"].plant(monkeypatch, FIRST)
     found = mark_findings(run, ABOUT)
     assert ((), (), (UnlistedMark(NOW_MS - 1_000, False),)) == (

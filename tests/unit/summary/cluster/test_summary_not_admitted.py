@@ -1,4 +1,4 @@
-"""The second checker on bookies that did not admit us: nothing was requested, so nothing failed."""
+"""The second checker on bookies that did not admit us: no request was made, and none failed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ EIO = "EIO: the bookie's storage failed"
 
 
 def table(schema: pa.Schema, details: list[str]) -> pa.Table:
-    """Rows of b1 about ledgers 1, 2, ..., refused with these details; other columns are null."""
+    """Return rows of b1 for ledgers 1, 2, ..., refused with these details. Other columns are
+    null.
+    """
     given = {
         "bookie_id": ["b1"] * len(details),
         "ledger_id": list(range(1, len(details) + 1)),
@@ -41,7 +43,7 @@ def table(schema: pa.Schema, details: list[str]) -> pa.Table:
 def test_one_request_that_could_not_be_made_and_no_refusal_counts(
     tmp_path: Path, lists: list[str], reads: list[str], counted: int
 ) -> None:
-    """Our own certificate or password may be at fault."""
+    """If one request could not be made, our own certificate or password may be at fault."""
     run = place(str(tmp_path))
     run.write_table("evidence/answers", table(ANSWERS, lists), "part")
     run.write_table("evidence/reads", table(READS, reads), "part")

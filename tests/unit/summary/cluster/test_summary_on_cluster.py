@@ -1,4 +1,4 @@
-"""The findings of listings, marks and references, put together."""
+"""The findings of listings, marks and references as one."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ ALL = OnCluster(
 NOTHING = OnCluster(Population(), MarkFindings(), ReferenceFindings())
 
 
-def test_what_is_said_of_listings_marks_and_references_is_said_in_this_order() -> None:
-    """Findings, sentences on what is withheld, and differences of the checkers alike."""
+def test_listings_come_first_then_marks_then_references() -> None:
+    """This is the order of findings, of sentences on what is withheld, and of differences of the
+    checkers.
+    """
     assert ("listing", "mark", "reference") == ALL.findings
     assert ("listing withheld", "mark withheld", "reference withheld") == ALL.withheld
     assert DIFFERENCES == ALL.differ
 
 
 def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
-    """64-bit, because ledger ids are."""
+    """Ledger ids have 64 bits."""
     files = ALL.files
     contents = {name: (ids.tolist(), ids.dtype) for name, ids in files.items()}
     assert {
@@ -61,13 +63,13 @@ def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
 
 
 def test_there_is_no_file_without_an_id() -> None:
-    """An empty file would look like a list that was lost."""
+    """An empty file would look like a lost list."""
     assert {} == NOTHING.files
 
 
-def test_the_run_gets_what_only_these_know() -> None:
-    """Whether the listing was short, the unlisted marks, the next baseline, and whether references
-    are known.
+def test_the_run_gets_facts_on_listings_marks_and_references() -> None:
+    """These are whether the listing was short, the unlisted marks, the next baseline, and whether
+    all references are known.
     """
     assert {
         "listing_was_short": True,
@@ -83,7 +85,7 @@ def test_the_run_gets_what_only_these_know() -> None:
 
 @pytest.mark.parametrize("sentences", [("short",), ()])
 def test_a_short_listing_alone_makes_the_listing_short(sentences: tuple[str, ...]) -> None:
-    """Sentences on marks and references do not."""
+    """Sentences on marks and references do not make it short."""
     found = OnCluster(
         Population(withheld=sentences),
         MarkFindings(withheld=("m",)),
@@ -93,7 +95,9 @@ def test_a_short_listing_alone_makes_the_listing_short(sentences: tuple[str, ...
 
 
 def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
-    """Far fewer ledgers, a mark without a ledger, a referenced ledger without metadata."""
+    """The run has far fewer ledgers than the last, a mark without a ledger, and a referenced ledger
+    without metadata.
+    """
     run = place(str(tmp_path))
     for listing in (FIRST, AGAIN):
         run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(99)]), "all")

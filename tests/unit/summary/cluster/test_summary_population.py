@@ -1,5 +1,5 @@
-"""What the written listings say of the cluster: the finding, or that the listing that was audited
-was short.
+"""What the written listings show: a drop in the number of ledgers, or a listing that was short for
+a moment.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def run(tmp_path: Path) -> Place:
     return place(str(tmp_path / "run"))
 
 
-def listed(run: Place, listing: int, count: int, gone: list[int] | None = None) -> None:
-    """One listing as a run writes it."""
+def write_listing(run: Place, listing: int, count: int, gone: list[int] | None = None) -> None:
+    """Write one listing as a run does."""
     run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(count)]), "all")
     run.write_table(
         "evidence/listings",
@@ -47,11 +47,11 @@ def listed(run: Place, listing: int, count: int, gone: list[int] | None = None) 
 
 
 def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Place):
-    """Neither ledger nor bookie; both listings are its looks; the witness names the runs, the
-    counts and some ids.
+    """It names neither ledger nor bookie. Its looks are the two listings, and the witness names the
+    runs, the counts and some ids.
     """
-    listed(run, FIRST, 99)
-    listed(run, AGAIN, 98, gone=[150, 151])
+    write_listing(run, FIRST, 99)
+    write_listing(run, AGAIN, 98, gone=[150, 151])
     said = population(run, ABOUT)
     (line,) = said.findings
     found = json.loads(line)
@@ -72,12 +72,12 @@ def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Pla
     assert () == said.withheld
 
 
-def test_ledgers_of_the_second_listing_were_not_judged_though_there_is_a_finding(run: Place):
-    """Both listings are far too short, and the second names more than the first: the run is not
-    complete.
+def test_ledgers_that_only_the_second_listing_has_were_not_judged(run: Place):
+    """Both listings are far too short. The second has more ledgers than the first, and a sentence
+    says that the run is not complete.
     """
-    listed(run, FIRST, 10)
-    listed(run, AGAIN, 80)
+    write_listing(run, FIRST, 10)
+    write_listing(run, AGAIN, 80)
     said = population(run, ABOUT)
     assert 1 == len(said.findings)
     (sentence,) = said.withheld
@@ -88,9 +88,9 @@ def test_ledgers_of_the_second_listing_were_not_judged_though_there_is_a_finding
 
 
 def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place):
-    """What both name was judged."""
-    listed(run, FIRST, 99)
-    listed(run, AGAIN, 99)
+    """All ledgers of both listings were judged."""
+    write_listing(run, FIRST, 99)
+    write_listing(run, AGAIN, 99)
     said = population(run, ABOUT)
     assert (1, (), ()) == (len(said.findings), said.withheld, said.differ)
 
@@ -105,23 +105,23 @@ def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place)
         ((), None),
     ],
 )
-def test_the_next_run_is_held_against_the_last_one_that_was_not_short(
+def test_the_next_run_is_compared_with_the_last_run_that_was_not_short(
     run: Place, counts: tuple[int, ...], baseline: LastPopulation | None
 ):
-    """After a drop that stays, after one that was back, and where it could not be listed again;
-    else against this one.
+    """The old baseline stays if this run listed far fewer ledgers, whatever its second listing
+    shows. Otherwise this run is the baseline.
     """
     for listing, count in zip((FIRST, AGAIN), counts, strict=False):
-        listed(run, listing, count)
+        write_listing(run, listing, count)
     assert baseline == population(replace(run, missing_is_empty=True), ABOUT).baseline
 
 
 def test_a_finding_on_which_the_checkers_differ_is_withheld(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ):
-    """The next run is still compared with the same one, and a sentence says what was not judged."""
-    listed(run, FIRST, 10)
-    listed(run, AGAIN, 80)
+    """The baseline of the next run stays, and a sentence says what was not judged."""
+    write_listing(run, FIRST, 10)
+    write_listing(run, AGAIN, 80)
     ON_BOOKIES_AND_CLUSTER["one ledger less is listed"].plant(monkeypatch, CHECKER)
     said = population(run, ABOUT)
     assert ((), replace(LAST, low_listed=(10,), low_runs=1)) == (said.findings, said.baseline)
@@ -131,9 +131,9 @@ def test_a_finding_on_which_the_checkers_differ_is_withheld(
 
 
 def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
-    """Its id is that of the cluster and the family; another cluster has another."""
-    listed(run, FIRST, 9)
-    listed(run, AGAIN, 9)
+    """Its id depends on the cluster and the family. Another cluster has another id."""
+    write_listing(run, FIRST, 9)
+    write_listing(run, AGAIN, 9)
     other = replace(ABOUT, previous_population=replace(LAST, run_id="x", listed=900))
     elsewhere = replace(ABOUT, facts=replace(FACTS, instance_id="elsewhere"))
     ids = [
@@ -142,12 +142,12 @@ def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
     assert ids[0] == ids[1] != ids[2]
 
 
-def test_what_is_back_at_the_second_listing_accuses_nobody_and_was_not_judged(run: Place):
-    """A listing that was short for a moment is reported, because the missing ledgers were not
-    audited.
+def test_ledgers_that_are_back_at_the_second_listing_were_not_judged(run: Place):
+    """The first listing was short for a moment. There is no finding, and a sentence says what was
+    not audited.
     """
-    listed(run, FIRST, 99)
-    listed(run, AGAIN, 200)
+    write_listing(run, FIRST, 99)
+    write_listing(run, AGAIN, 200)
     said = population(run, ABOUT)
     assert () == said.findings
     (sentence,) = said.withheld
@@ -157,27 +157,28 @@ def test_what_is_back_at_the_second_listing_accuses_nobody_and_was_not_judged(ru
     )
 
 
-def test_what_could_not_be_listed_again_is_said(run: Place):
-    """One listing is no evidence."""
-    listed(run, FIRST, 99)
+def test_a_low_number_that_could_not_be_listed_again_is_reported(run: Place):
+    """One short listing is not enough for a finding."""
+    write_listing(run, FIRST, 99)
     said = population(run, ABOUT)
     assert ((), True) == (said.findings, "could not be listed again" in said.withheld[0])
 
 
 @pytest.mark.parametrize("about", [ABOUT, replace(ABOUT, previous_population=None)])
-def test_a_listing_within_the_line_is_nothing_to_speak_of(run: Place, about: About):
-    """Nor is any where there was no run before."""
-    listed(run, FIRST, 100 if about.previous_population else 1)
+def test_a_listing_that_is_not_far_shorter_is_not_reported(run: Place, about: About):
+    """Without an earlier run no number is too low."""
+    write_listing(run, FIRST, 100 if about.previous_population else 1)
     assert ((), ()) == (population(run, about).findings, population(run, about).withheld)
 
 
-def test_a_run_that_died_before_it_noted_its_listing_says_nothing(run: Place):
-    """Replay of such a run has no listing to hold against the last one."""
-    assert ((), ()) == (population(replace(run, missing_is_empty=True), ABOUT).findings, ())
+def test_a_run_that_died_before_it_noted_its_listing_has_no_finding(run: Place):
+    """A replay of it has no number to compare with the last run."""
+    said = population(replace(run, missing_is_empty=True), ABOUT)
+    assert ((), ()) == (said.findings, said.withheld)
 
 
 def test_some_of_what_is_gone_is_named():
-    """The lowest ids that were there and are not; new ledgers are none of them."""
+    """The lowest ids that only the earlier listing has are named. New ledgers are not."""
     before, now = (
         table(LISTING, [(n,) for n in ids]).column(0)
         for ids in (range(100), (0, 2, *range(500, 600)))
@@ -185,8 +186,8 @@ def test_some_of_what_is_gone_is_named():
     assert [1, *range(3, 2 + GONE_NAMED_MAX)] == some_gone(before, now)
 
 
-def test_what_a_run_is_held_against_is_read_as_it_was_written():
-    """run.json holds it, so that a replay judges the same."""
+def test_the_run_to_compare_with_is_read_as_it_was_written():
+    """run.json holds it, and a replay judges by the same number."""
     assert ABOUT == About.from_json(json.loads(json.dumps(ABOUT.as_json())))
     assert (
         About.from_json(replace(ABOUT, previous_population=None).as_json()).previous_population

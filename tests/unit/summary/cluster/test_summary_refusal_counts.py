@@ -16,7 +16,7 @@ EUA = "EUA: the bookie does not let this client ask (not authorised)"
 
 
 def rows(*cells: tuple[Any, ...]) -> pa.Table:
-    """(bookie, ledger, look, status[, detail])."""
+    """Return rows of requests from (bookie, ledger, look, status[, detail])."""
     padded = [(*one, EIO if one[3] == "refused" else "")[:5] for one in cells]
     columns = list(zip(*padded, strict=True)) or [()] * 5
     return pa.table(
@@ -32,9 +32,7 @@ def lists(
 
 
 def test_every_request_refused_is_counted_by_its_status():
-    """Lists and reads, each status once with its number, the most frequent first; greetings are no
-    request.
-    """
+    """Lists and reads are counted, the most frequent status first. A greeting is not a request."""
     answers = rows(*lists(), ("b1", 9, 1, "refused", EUA), ("b1", None, 1, "answered"))
     found = refusals(answers, rows(("b1", 1, 1, "refused"), ("b1", 2, 1, "refused", EUA)))
     assert {"b1": Refusals(3, (1, 2, 3), 7, 2, (("EIO", 7), ("EUA", 2)))} == found
@@ -43,22 +41,22 @@ def test_every_request_refused_is_counted_by_its_status():
 @pytest.mark.parametrize(
     "status", ["held", "no_such_ledger", "timed_out", "silent", "invalid", "too_large"]
 )
-def test_one_list_that_ended_otherwise_and_it_does_not_fail(status: str):
-    """Silence, time-outs and undecodable answers are not error statuses; a valid answer ends the
-    finding.
+def test_a_bookie_with_one_list_that_ended_otherwise_does_not_fail(status: str):
+    """A valid answer shows that it serves. A silence, a time-out or an undecodable answer is not an
+    error status.
     """
     assert {} == refusals(rows(*lists(), ("b1", 9, 1, status)), rows())
 
 
 @pytest.mark.parametrize("status", ["present", "no_entry", "no_ledger", "corrupt", "timed_out"])
-def test_one_read_of_its_ledgers_that_ended_otherwise_and_it_does_not_fail(status: str):
-    """Of ledgers it should not hold, which it was not asked to list, nothing counts."""
+def test_a_bookie_with_one_read_that_ended_otherwise_does_not_fail(status: str):
+    """A read of a ledger that it was not asked to list does not count."""
     assert {} == refusals(rows(*lists()), rows(("b1", 1, 1, status)))
     assert {"b1"} == refusals(rows(*lists()), rows(("b1", 77, 1, status))).keys()
 
 
 def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
-    """Our wrong certificate or password is not the bookie's fault."""
+    """A wrong certificate or password of ours is not a fault of the bookie."""
     refused = f"{NOT_ADMITTED}the bookie offers no TLS"
     unasked = [
         ("b1", ledger, look, "refused", refused) for ledger in range(1, 4) for look in (1, 2)
@@ -68,8 +66,8 @@ def test_a_bookie_that_did_not_admit_us_was_asked_nothing():
     assert {} == refusals(rows(*lists()), rows(unasked[0]))
 
 
-def test_of_a_bookie_that_cannot_list_the_reads_decide():
-    """Its lists say nothing."""
+def test_a_bookie_that_cannot_list_is_counted_by_its_reads():
+    """A list that it does not support is not a refusal."""
     unable = rows(*lists("unsupported"))
     reads = rows(*lists())
     assert {"b1": Refusals(3, (1, 2, 3), 0, 6, (("EIO", 6),))} == refusals(unable, reads)
@@ -77,19 +75,19 @@ def test_of_a_bookie_that_cannot_list_the_reads_decide():
 
 
 def test_only_ledgers_refused_at_two_looks_count():
-    """One look accuses nobody."""
+    """A refusal at one look accuses no bookie."""
     found = refusals(rows(*lists(looks=(1,)), *lists(ledgers=range(2, 3), looks=(2, 3))), rows())
     assert (1, (2,), 5) == (found["b1"].ledgers, found["b1"].some, found["b1"].lists)
 
 
 def test_few_ledgers_are_named():
-    """However many it refused."""
+    """All refused ledgers are counted."""
     found = refusals(rows(*lists(ledgers=range(1, 100))), rows())["b1"]
     assert (99, tuple(range(1, LEDGERS_NAMED_MAX + 1))) == (found.ledgers, found.some)
 
 
 def test_statuses_come_with_the_most_frequent_first():
-    """Those of equal number by name; the name is all before the first colon."""
+    """Statuses with equal counts are sorted by name. The name ends before the first colon."""
     details = ["EUA: a", "EIO: x", "EBUSY: a: b: c", "EUA: d"]
     found = refusals(
         rows(*(("b1", n, 1, "refused", detail) for n, detail in enumerate(details))), rows()

@@ -1,4 +1,4 @@
-"""Which bookies refused every request, by the evidence of a run."""
+"""Which bookies refused every request while others served, by the evidence of a run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from auditor.summary.cluster.refusals import refusals_of
 EIO = "EIO: the bookie's storage failed"
 HELD, REFUSED, UNSUPPORTED = AnswerStatus.HELD, AnswerStatus.REFUSED, AnswerStatus.UNSUPPORTED
 FAILS = Refusals(2, (1, 2), 4, 0, (("EIO", 4),))
-"""What comes of a bookie that refused the lists of two ledgers at two looks."""
+"""The counts of a bookie that refused the lists of two ledgers at two looks."""
 
 
 @pytest.fixture
 def run() -> Tables:
-    """A run in which two bookies have greeted us."""
+    """Return a run with the greetings of two bookies, one of them an error status."""
     run = Tables()
     greetings = [
         greeting_row("b1", 1, 0, Greeting.ANSWERED, ""),
@@ -34,7 +34,7 @@ def run() -> Tables:
 
 
 def lists(run: Tables, bookie: str, status: AnswerStatus, *ledgers: int) -> None:
-    """The bookie's lists of these ledgers, at two looks."""
+    """Write the bookie's answers to list requests for these ledgers, at two looks."""
     rows = [
         answer_row(Answer(bookie, one, look, 0, status, detail=EIO))
         for one in ledgers
@@ -46,7 +46,7 @@ def lists(run: Tables, bookie: str, status: AnswerStatus, *ledgers: int) -> None
 def reads(
     run: Tables, bookie: str, status: ReadStatus, *ledgers: int, is_search: bool | None = None
 ) -> None:
-    """Its reads of an entry of these ledgers, at two looks."""
+    """Write the bookie's reads of an entry of these ledgers, at two looks."""
     rows = [
         read_row(EntryRead(bookie, one, 0, look, 0, status, EIO, is_search=is_search))
         for one in ledgers
@@ -55,7 +55,7 @@ def reads(
     run.write_table("evidence/reads", table(READS, rows), f"{bookie}-{status.value}-{is_search}")
 
 
-def found(run: Tables) -> dict[str, Refusals]:
+def count_refusals(run: Tables) -> dict[str, Refusals]:
     return refusals_of(cast(Place, run))
 
 
@@ -63,71 +63,77 @@ def found(run: Tables) -> dict[str, Refusals]:
 def test_a_bookie_that_refuses_while_another_serves_is_counted(
     run: Tables, status: AnswerStatus
 ) -> None:
-    """A list, and the answer that there is no such ledger, count as service of the other one."""
+    """The other serves if it sends a list or says that it has no such ledger."""
     lists(run, "b1", status, 1)
     lists(run, "b2", REFUSED, 1, 2)
-    assert {"b2": FAILS} == found(run)
+    assert {"b2": FAILS} == count_refusals(run)
 
 
-def test_where_no_bookie_serves_nobody_is_counted(run: Tables) -> None:
-    """Our own credentials are at fault then; silence and malformed lists are not service."""
+def test_where_no_bookie_serves_none_is_counted(run: Tables) -> None:
+    """Our own credentials may be at fault. Undecodable lists and lacking entries are not
+    service.
+    """
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", AnswerStatus.INVALID, 1)
     reads(run, "b1", ReadStatus.NO_ENTRY, 1)
-    assert {} == found(run)
+    assert {} == count_refusals(run)
 
 
-def test_where_nothing_was_refused_nobody_is_counted(run: Tables) -> None:
-    """A refused greeting is not a request about a ledger. The serving bookies are not determined
-    then.
+def test_where_nothing_was_refused_no_bookie_is_counted(run: Tables) -> None:
+    """A refused greeting is not a request about a ledger. The tables are not scanned once more for
+    bookies that serve.
     """
     lists(run, "b1", HELD, 1)
     lists(run, "b2", HELD, 2)
-    assert ({}, ["evidence/answers", "evidence/reads"]) == (found(run), run.asked)
+    assert ({}, ["evidence/answers", "evidence/reads"]) == (count_refusals(run), run.asked)
 
 
 def test_a_bookie_that_served_anything_is_not_counted(run: Tables) -> None:
-    """Nor does what it served itself count as the service of another."""
+    """Its own service does not count as that of another bookie either."""
     lists(run, "b1", AnswerStatus.SILENT, 1)
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b2", HELD, 3)
-    assert {} == found(run)
+    assert {} == count_refusals(run)
     lists(run, "b1", HELD, 1)
-    assert {} == found(run)
+    assert {} == count_refusals(run)
 
 
 def test_two_that_refuse_while_a_third_serves_are_both_counted(run: Tables) -> None:
-    """Each with its own requests."""
+    """Each has the counts of its own requests."""
     lists(run, "b3", HELD, 1)
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", REFUSED, 1)
-    assert {"b1": Refusals(1, (1,), 2, 0, (("EIO", 2),)), "b2": FAILS} == found(run)
+    assert {"b1": Refusals(1, (1,), 2, 0, (("EIO", 2),)), "b2": FAILS} == count_refusals(run)
 
 
 def test_an_entry_that_was_read_is_service(run: Tables) -> None:
-    """This counts for a bookie that cannot list; an entry that it lacks does not."""
+    """A bookie that cannot list serves if it sends an entry. Saying that it lacks the entry is not
+    service.
+    """
     lists(run, "b2", REFUSED, 1, 2)
     lists(run, "b1", UNSUPPORTED, 1)
     reads(run, "b1", ReadStatus.NO_ENTRY, 1)
-    assert {} == found(run)
+    assert {} == count_refusals(run)
     reads(run, "b1", ReadStatus.PRESENT, 1)
-    assert {"b2": FAILS} == found(run)
+    assert {"b2": FAILS} == count_refusals(run)
 
 
 def test_a_bookie_that_cannot_list_is_counted_by_its_reads(run: Tables) -> None:
-    """It refused no list."""
+    """A list that it does not support is not a refusal."""
     lists(run, "b1", HELD, 1)
     lists(run, "b2", UNSUPPORTED, 1, 2)
     reads(run, "b2", ReadStatus.REFUSED, 1, 2)
-    assert {"b2": Refusals(2, (1, 2), 0, 4, (("EIO", 4),))} == found(run)
+    assert {"b2": Refusals(2, (1, 2), 0, 4, (("EIO", 4),))} == count_refusals(run)
 
 
 def test_a_search_for_entries_elsewhere_counts_neither_way(run: Tables) -> None:
-    """It asks bookies that should hold nothing of the ledger."""
+    """A search asks bookies that should hold nothing of the ledger. Its reads are neither refusals
+    nor service.
+    """
     lists(run, "b1", HELD, 1)
     lists(run, "b2", REFUSED, 1, 2)
     reads(run, "b2", ReadStatus.REFUSED, 1, is_search=True)
     reads(run, "b2", ReadStatus.NO_ENTRY, 2, is_search=True)
-    assert {"b2": FAILS} == found(run)
+    assert {"b2": FAILS} == count_refusals(run)
     reads(run, "b2", ReadStatus.REFUSED, 1, is_search=False)
-    assert {"b2": Refusals(2, (1, 2), 4, 2, (("EIO", 6),))} == found(run)
+    assert {"b2": Refusals(2, (1, 2), 4, 2, (("EIO", 6),))} == count_refusals(run)

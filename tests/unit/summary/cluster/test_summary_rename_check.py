@@ -1,4 +1,4 @@
-"""The new name of a gone bookie as the second checker finds it in the evidence."""
+"""The new name of a gone bookie, as the second checker finds it in the evidence."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def name_of_g(*rows: Any, ledgers: list[Any] | None = None) -> str | None:
     return new_name_of(run_with(renames=[greeting("new"), *rows], ledgers=ledger_states), "g")
 
 
-def test_where_nobody_was_asked_no_bookie_has_another_name() -> None:
-    """There is no table then."""
+def test_where_no_bookie_was_asked_none_has_another_name() -> None:
+    """The run has no table of renames."""
     assert new_name_of(run_with(ledgers=states(1)), "g") is None
 
 
 def test_the_bookie_that_holds_what_the_gone_one_should_is_its_new_name() -> None:
-    """Of each ledger that was compared; by its lists, or by the entries that its lists leave
-    out.
+    """It must hold these entries of each compared ledger. Its lists count, and reads of entries
+    that its lists lack.
     """
     assert "new" == name_of_g(listed("new", 1, *DUE), listed("other", 1, 0))
     assert "new" == name_of_g(listed("new", 2, *DUE), listed("new", 1, *DUE))
@@ -39,22 +39,26 @@ def test_the_bookie_that_holds_what_the_gone_one_should_is_its_new_name() -> Non
 
 
 def test_a_bookie_that_cannot_list_is_known_by_entries_that_were_read() -> None:
-    """The first, the middle and the last of what the gone one should hold."""
+    """It must have sent the first, the middle and the last entry that the gone bookie should
+    hold.
+    """
     cannot = listed("new", 1, can_list=False)
     assert "new" == name_of_g(cannot, *read("new", 1, dict.fromkeys((0, 4, 9), "present")))
     assert name_of_g(cannot, *read("new", 1, dict.fromkeys((0, 9), "present"))) is None
 
 
 def test_a_gone_bookie_is_compared_by_its_own_ledgers() -> None:
-    """What was asked for another, and ledgers that changed since, are not about it."""
+    """Answers for another gone bookie do not count, nor those on ledgers that changed since."""
     other = listed("new", 2, 0, gone=("h",)), listed("new", 2, 0, gone=())
     assert "new" == name_of_g(listed("new", 1, *DUE, gone=("h", "g")), *other)
     assert name_of_g(listed("new", 1, *DUE, gone=("h",))) is None
 
 
 @pytest.mark.parametrize("is_later_first", [False, True])
-def test_the_metadata_counts_that_was_read_last(is_later_first: bool) -> None:
-    """In whatever order it was written; a ledger that is gone by then is not compared."""
+def test_the_metadata_that_was_read_last_counts(is_later_first: bool) -> None:
+    """The order of the rows does not matter. A ledger that was gone at the last look is not
+    compared.
+    """
     moved = states(1, look=2, written=ledger("e3 w2 a2 0:[g a c] closed 9"))
     ledger_states = moved + states(1) if is_later_first else states(1) + moved
     assert name_of_g(listed("new", 1, *DUE), ledgers=ledger_states) is None
@@ -68,7 +72,7 @@ def test_the_metadata_counts_that_was_read_last(is_later_first: bool) -> None:
 
 
 def test_ledgers_too_long_to_count_are_left_to_the_first_checker() -> None:
-    """It says which bookie holds them, or that none does."""
+    """The second checker takes its word that a bookie holds such a ledger, or that none does."""
     last = 2 * ENUMERATED_ENTRIES_MAX
     vast = states(1, written=ledger(f"e1 w1 a1 0:[g] closed {last}"))
     row = listed("new", 1)

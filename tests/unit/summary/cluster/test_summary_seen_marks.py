@@ -1,4 +1,4 @@
-"""Marks whose ledgers the listing did not name, from values to rows and back."""
+"""Marks whose ledgers were not listed, from values to rows and back."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def rows(*cells: Row) -> pa.Table:
 
 
 def test_what_was_seen_is_read_as_it_was() -> None:
-    """Marks looked at twice, once, and only listed, by id; and why not all were listed."""
+    """Marks that were looked at twice, once, or only listed are sorted by id. The problem says why
+    not all were listed.
+    """
     read = seen_marks(
         rows(
             mark_row(9, AGAIN, 70, None, None),
@@ -58,7 +60,7 @@ def test_what_was_seen_is_read_as_it_was() -> None:
 
 
 def test_a_row_has_each_value_in_its_column() -> None:
-    """Times of the mark are null where it was gone; a problem is of no ledger."""
+    """The times of a mark that was gone are null. A problem has no ledger."""
     some, none, problem = rows(
         mark_row(7, FIRST, 40, OLD, False),
         mark_row(9, AGAIN, 70, None, True),
@@ -73,7 +75,7 @@ def test_a_row_has_each_value_in_its_column() -> None:
 
 
 def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:
-    """By its first look alone; each with the time of that look."""
+    """Only the first look counts. Each mark comes with the time of that look."""
     seen = rows(
         mark_row(1, FIRST, 41, OLD, False),
         mark_row(2, FIRST, 42, YOUNG, False),
@@ -87,7 +89,9 @@ def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:
 
 
 def test_marks_that_were_there_last_count_with_their_age() -> None:
-    """Those looked at and those only listed; one that was gone at the last look does not."""
+    """Marks that were looked at and marks that were only listed count. A mark that was gone at the
+    last look does not.
+    """
     marks = (SeenMark(7, MarkLook(40, 2_000, 3_000, None), MarkLook(60, 2_500, None, False)),)
     gone = SeenMark(9, MarkLook(30, 9_500, None, True), MarkLook(70, None, None, None))
     seen = SeenMarks((*marks, gone), (SeenMark(5, MarkLook(20, 4_000, 3_000, None)),))

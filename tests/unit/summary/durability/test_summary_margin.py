@@ -1,4 +1,4 @@
-"""What would be lost without some bookies: the arrays against every entry counted one by one."""
+"""What would be lost without some bookies: the arrays agree with counting each entry by itself."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ BOOKIES = [f"b{n}" for n in range(1, 7)]
 
 @dataclass
 class Ledger:
-    """A closed ledger: its segments as (first entry, ensemble), and what the run says of it.
+    """A closed ledger: its segments as (first entry, ensemble), and what the run has of it.
 
     `answers` has the status of bookies that did not list. `lacks` has the entries that a bookie
-    surely lacks. `unexplained` copies are not confirmed, and no bookie says why. `doubts`: all
-    copies are doubtful.
+    surely lacks. `unexplained` counts copies that are not confirmed, though their bookies listed.
     """
 
     id: int
@@ -54,7 +53,7 @@ class Ledger:
     look: int = 1
 
     def write_sets(self) -> dict[int, list[str]]:
-        """The write set of each entry, as the metadata says."""
+        """Return the write set of each entry, as the metadata has it."""
         ends = [first - 1 for first, _ in self.segments[1:]] + [self.last]
         return {
             entry: [ensemble[(entry + n) % len(ensemble)] for n in range(self.write_quorum)]
@@ -63,7 +62,7 @@ class Ledger:
         }
 
     def verdict(self) -> dict[str, object]:
-        """Its row of verdicts: copies counted one by one."""
+        """Return the row of VERDICTS, with copies counted one by one."""
         sets = self.write_sets()
         wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
         lacks = {
@@ -93,7 +92,7 @@ def rows(schema: pa.Schema, names: list[str], cells: list[dict[str, object]]) ->
 
 
 def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
-    """The rows of LEDGERS."""
+    """Return the rows of LEDGERS."""
     return [
         {
             "ledger_id": one.id,
@@ -111,8 +110,10 @@ def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
     ]
 
 
-def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) -> StoredCopies:
-    """The copies of a run that stored these ledgers. `older` are more rows of answers."""
+def store_copies(
+    ledgers: list[Ledger], older: list[dict[str, object]] | None = None
+) -> StoredCopies:
+    """Return the copies of a run that stored these ledgers. `older` are more rows of answers."""
     verdicts = rows(
         VERDICTS,
         VERDICT_COLUMNS,
@@ -136,7 +137,7 @@ def stored(ledgers: list[Ledger], older: list[dict[str, object]] | None = None) 
 
 
 def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
-    """The sorts of harm in the order of Losses, each entry counted by itself."""
+    """Return whether each loss happens, in the order of Losses, by looking at each entry."""
     sets = ledger.write_sets()
     wanted = {bookie: {e for e, held in sets.items() if bookie in held} for bookie in BOOKIES}
     nothing = {b for b in BOOKIES if wanted[b] and wanted[b] <= ledger.lacks.get(b, set())}
@@ -153,8 +154,8 @@ def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
     return [no_copy, may_no_copy and not no_copy, below, may_below and not below]
 
 
-def drawn(draw: random.Random, ledger_id: int) -> Ledger:
-    """A ledger with ensemble changes, holes in ids, and every sort of doubt."""
+def draw_ledger(draw: random.Random, ledger_id: int) -> Ledger:
+    """Return a random ledger with ensemble changes and every sort of doubt."""
     size = draw.randint(1, 4)
     firsts = sorted({0, *(draw.randrange(1, 9) for _ in range(draw.randrange(3)))})
     quorum = draw.randint(1, size)
@@ -193,10 +194,12 @@ def drawn(draw: random.Random, ledger_id: int) -> Ledger:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_losses_are_those_of_every_entry_counted_by_itself(seed: int):
-    """Sure and possible, of the last copy and of the ack quorum, for every set of bookies drawn."""
+    """Sure and possible losses of the last copy and of the ack quorum agree, for sets of bookies
+    drawn at random.
+    """
     draw = random.Random(seed)
-    ledgers = [drawn(draw, n) for n in draw.sample(range(1000), 60)]
-    copies = stored(ledgers)
+    ledgers = [draw_ledger(draw, n) for n in draw.sample(range(1000), 60)]
+    copies = store_copies(ledgers)
     for _ in range(6):
         down = set(draw.sample(BOOKIES, draw.randint(0, 3)))
         found = losses_without(copies, down)
@@ -210,9 +213,11 @@ def test_losses_are_those_of_every_entry_counted_by_itself(seed: int):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_each_bookie_alone_is_as_bad_as_losing_it(seed: int):
-    """The table by bookie says of each what `--without` says of it, doubtful copies included."""
+    """The table by bookie has the numbers that `--without` gives for that bookie, doubtful copies
+    included.
+    """
     draw = random.Random(seed)
-    copies = stored([drawn(draw, n) for n in range(60)])
+    copies = store_copies([draw_ledger(draw, n) for n in range(60)])
     exposure = exposure_by_bookie(copies)
     for bookie in BOOKIES:
         found = losses_without(copies, {bookie})
@@ -224,9 +229,9 @@ def test_each_bookie_alone_is_as_bad_as_losing_it(seed: int):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_ledgers_are_counted_by_the_copies_of_their_worst_entry(seed: int):
-    """Each ledger once."""
+    """Each ledger counts once, by its entry with the fewest copies."""
     draw = random.Random(seed)
-    ledgers = [drawn(draw, n) for n in range(60)]
+    ledgers = [draw_ledger(draw, n) for n in range(60)]
     for one in ledgers:
         one.unknowns, one.answers, one.lacks, one.has_verdict, one.has_counts = (
             [],
@@ -236,17 +241,21 @@ def test_ledgers_are_counted_by_the_copies_of_their_worst_entry(seed: int):
             True,
         )
     expected = Counter(min(len(set(held)) for held in one.write_sets().values()) for one in ledgers)
-    assert dict(expected) == copies_of_worst_entry(stored(ledgers)), f"seed {seed}"
+    assert dict(expected) == copies_of_worst_entry(store_copies(ledgers)), f"seed {seed}"
 
 
 def harms(ledger: Ledger, *down: str) -> tuple[int, int]:
-    """How many ledgers would surely, and may, have an entry without a copy."""
-    found = losses_without(stored([ledger]), down)
+    """Return how many ledgers surely have an entry without a copy when `down` are lost, and how
+    many may.
+    """
+    found = losses_without(store_copies([ledger]), down)
     return found.no_copy.ledgers, found.may_have_no_copy.ledgers
 
 
 def test_a_ledger_that_was_not_judged_still_counts():
-    """No bookie answered. Both down: no copy is left. One down: the other may have none."""
+    """No bookie answered. If both are lost, no copy is left; if one is lost, the other may have
+    none.
+    """
     ledger = Ledger(
         1,
         [(0, ["b1", "b2"])],
@@ -262,24 +271,24 @@ def test_a_ledger_that_was_not_judged_still_counts():
 
 
 def test_an_unknown_topology_doubts_no_copy():
-    """It is about placement."""
+    """The reason concerns placement alone."""
     ledger = Ledger(1, [(0, ["b1", "b2"])], 9, unknowns=["topology_unknown"])
     assert ((0, 0), (1, 0)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
 
 
 def test_the_dead_bookie_of_a_marked_ledger_has_no_sure_copy():
-    """A mark within grace excuses it, so the verdict has no reason to be unknown."""
+    """A mark within grace excuses the ledger, and its verdict has no reason."""
     ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "unregistered"})
     assert (0, 1) == harms(ledger, "b1")
 
 
 def test_a_marked_ledger_that_nobody_was_asked_about_is_doubtful():
-    """Its verdict counts no copies."""
+    """Its verdict has no counts of copies."""
     assert (0, 1) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, has_counts=False), "b1")
 
 
 def test_a_bookie_that_refuses_one_ledger_has_no_sure_copy_of_it():
-    """Its greeting is that of a bookie that answers."""
+    """The bookie answers requests about other ledgers."""
     ledger = Ledger(
         1, [(0, ["b1", "b2"])], 9, unknowns=["bookie_refused"], answers={"b2": "refused"}
     )
@@ -287,52 +296,56 @@ def test_a_bookie_that_refuses_one_ledger_has_no_sure_copy_of_it():
 
 
 def test_a_bookie_that_lacks_everything_leaves_no_possible_copy():
-    """It answered: the other bookie has the last copy."""
+    """It answered that it has no entry: the other bookie has the last copy."""
     assert (1, 0) == harms(Ledger(1, [(0, ["b1", "b2"])], 9, lacks={"b2": set(range(10))}), "b1")
 
 
 def test_copies_that_nothing_explains_make_all_doubtful():
-    """A wrong digest on a bookie that listed, for example."""
+    """A bookie listed an entry whose digest is wrong, for example, and any copy may be that one."""
     ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, unknowns=["answer_invalid"], unexplained=1)
     assert ((0, 1), (0, 1)) == (harms(ledger, "b1"), harms(ledger, "b1", "b2"))
 
 
 def test_the_newest_answer_of_a_bookie_counts():
-    """It was silent first, and listed at the second look; the other one the other way round."""
+    """b1 was silent at first and listed at the second look; b2 listed at first and was silent
+    then.
+    """
     ledger = Ledger(1, [(0, ["b1", "b2"])], 9, answers={"b2": "timed_out"})
     older: list[dict[str, object]] = [
         {"ledger_id": 1, "bookie_id": "b1", "look": 1, "status": "silent"},
         {"ledger_id": 1, "bookie_id": "b2", "look": 1, "status": "held"},
     ]
-    copies = stored([ledger], older)
+    copies = store_copies([ledger], older)
     assert [0, 1] == [
         losses_without(copies, {bookie}).may_have_no_copy.ledgers for bookie in ("b2", "b1")
     ]
 
 
 def test_a_bookie_that_cannot_list_is_doubtful_only_if_nothing_else_explains_the_gap():
-    """b3 was silent, and its copies are all that is missing: the sample vouches for b2."""
+    """b3 was silent, and only its copies are unconfirmed: the entries read on b2 stand for its
+    copies.
+    """
     ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b3": "silent"})
     (row,) = ({"ledger_id": 1, "bookie_id": "b2", "look": 3, "status": "unsupported"},)
-    copies = stored([ledger], [row])
+    copies = store_copies([ledger], [row])
     assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
-    unprobed = stored(
+    unprobed = store_copies(
         [Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "unsupported", "b3": "silent"})]
     )
     assert 1 == losses_without(unprobed, {"b1", "b3"}).may_have_no_copy.ledgers
 
 
 def test_a_short_segment_counts_only_the_write_sets_it_uses():
-    """One entry on b1 and b2: b3 may go, though the ensemble names it."""
-    copies = stored([Ledger(1, [(0, ["b1", "b2", "b3"])], 0, write_quorum=2, ack_quorum=1)])
+    """The only entry is on b1 and b2. b3 has no copy, though the ensemble names it."""
+    copies = store_copies([Ledger(1, [(0, ["b1", "b2", "b3"])], 0, write_quorum=2, ack_quorum=1)])
     assert 0 == losses_without(copies, {"b2", "b3"}).no_copy.ledgers
     assert 1 == losses_without(copies, {"b1", "b2"}).no_copy.ledgers
 
 
 def test_the_newest_look_counts():
-    """Auto-recovery moved the first ledger between two looks, and all others; each counts once."""
+    """Auto-recovery moved all three ledgers between two looks. Each counts once."""
     moved = [Ledger(n, [(0, ["b3", "b4"])], 5, look=2) for n in (1, 2, 3)]
-    copies = stored([*moved, *(Ledger(n, [(0, ["b1", "b2"])], 5) for n in (2, 3, 1))])
+    copies = store_copies([*moved, *(Ledger(n, [(0, ["b1", "b2"])], 5) for n in (2, 3, 1))])
     assert [1, 2, 3] == copies.ledger_ids.tolist()
     assert (0, 3) == tuple(
         losses_without(copies, down).no_copy.ledgers for down in ({"b1", "b2"}, {"b3", "b4"})
@@ -350,16 +363,46 @@ def test_the_newest_look_counts():
     ],
 )
 def test_only_closed_ledgers_with_entries_count(change: dict[str, object]):
-    """An open one has a writer that replaces bookies; a gone one has nothing to lose."""
+    """The writer of an open ledger replaces lost bookies, and a deleted ledger has nothing to
+    lose.
+    """
     ledger = Ledger(1, [(0, ["b1", "b2"])], 5)
     for name, value in change.items():
         setattr(ledger, name, value)
-    assert 0 == len(stored([ledger]).ledger_ids)
+    assert 0 == len(store_copies([ledger]).ledger_ids)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, 0),
+        ({"state": "OPEN", "last": None}, 0),
+        ({"status": "gone", "state": None, "last": None}, 0),
+        ({"last": -1}, 0),
+        ({"status": "malformed", "state": None, "last": None}, 1),
+        ({"status": "unreadable", "state": None, "last": None}, 1),
+        ({"status": "not_authorised", "state": None, "last": None}, 1),
+        ({"last": None}, 1),
+        ({"last": -2}, 1),
+    ],
+)
+def test_a_ledger_is_unread_where_its_metadata_does_not_say_what_it_would_lose(
+    change: dict[str, object], expected: int
+):
+    """It could not be read or decoded at the last look, or is closed without a valid last entry."""
+    first = metadata_rows([Ledger(1, [(0, ["b1", "b2"])], 5)])
+    last = [one | {"look": 2, **_columns(change)} for one in first]
+    copies = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, [*last, *first]))
+    assert (expected, 0 if change else 1) == (copies.unread, len(copies.ledger_ids))
+
+
+def _columns(change: dict[str, object]) -> dict[str, object]:
+    return {"last_entry_id" if name == "last" else name: value for name, value in change.items()}
 
 
 def test_the_ids_of_a_loss_are_bounded():
-    """The first ones, and the number of all."""
-    copies = stored([Ledger(n, [(0, ["b1", "b2"])], 5) for n in range(SHOWN_IDS_MAX + 5)])
+    """The first SHOWN_IDS_MAX are named, and all are counted."""
+    copies = store_copies([Ledger(n, [(0, ["b1", "b2"])], 5) for n in range(SHOWN_IDS_MAX + 5)])
     lost = losses_without(copies, {"b1", "b2"}).no_copy
     assert (SHOWN_IDS_MAX + 5, tuple(range(SHOWN_IDS_MAX))) == (lost.ledgers, lost.ids)
 
@@ -375,16 +418,16 @@ def test_the_ids_of_a_loss_are_bounded():
     ],
 )
 def test_metadata_that_contradicts_itself_has_no_copies(ledger: Ledger):
-    """It is a closed ledger of which no copy counts; the next ledger is not harmed by it."""
+    """Such a ledger is counted with 0 copies, and the next ledger is judged as if it were alone."""
     ledger.has_verdict = False
     sound = Ledger(2, [(0, ["b1", "b2"]), (4, ["b2", "b3"])], 5)
-    assert () == stored([ledger]).segments
-    assert {0: 1, 2: 1} == copies_of_worst_entry(stored([ledger, sound]))
-    assert [False, True] == ledgers_in_order(stored([ledger, sound])).tolist()
+    assert () == store_copies([ledger]).segments
+    assert {0: 1, 2: 1} == copies_of_worst_entry(store_copies([ledger, sound]))
+    assert [False, True] == ledgers_in_order(store_copies([ledger, sound])).tolist()
 
 
 def test_promised_copies_are_counted_by_position_and_none_is_doubted():
-    """Of ten entries from 1 on: which position of the ensemble begins how many write sets, with
+    """`begun` counts the write sets that begin at each position of the ensemble. The ledgers have
     ensembles of two sizes.
     """
     ledgers = [
@@ -397,7 +440,7 @@ def test_promised_copies_are_counted_by_position_and_none_is_doubted():
 
 
 def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():
-    """One is enough; a doubtful copy is none, and a copy that is not there is none."""
+    """One sure copy is enough. A doubtful or lacking copy does not count."""
     silent = {"b1": "silent", "b2": "silent"}
     ledgers = [
         Ledger(1, [(0, ["b1", "b2"])], 5, answers={"b1": "silent"}),
@@ -405,36 +448,36 @@ def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():
         Ledger(3, [(0, ["b1", "b2"])], 5, lacks={"b1": set(range(6)), "b2": set(range(6))}),
         Ledger(4, [(0, ["b1", "b2"])], 5),
     ]
-    assert [True, False, False, True] == ledgers_in_order(stored(ledgers)).tolist()
+    assert [True, False, False, True] == ledgers_in_order(store_copies(ledgers)).tolist()
 
 
 def test_bookies_without_a_loss_are_left_out():
-    """Wherever they stand among the others."""
+    """Ledger 2 survives the loss of b2 or of b3. Only b1 is exposed."""
     exposure = exposure_by_bookie(
-        stored([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)])
+        store_copies([Ledger(1, [(0, ["b1"])], 5, 1, 1), Ledger(2, [(0, ["b2", "b3"])], 5, 2, 1)])
     )
     assert ({"b1": 1}, {"b1": 1}) == (exposure.no_copy, exposure.below_ack)
 
 
 def test_a_cluster_of_one_bookie_loses_everything_with_it():
-    """Each ledger for itself, with doubts of its own."""
+    """A doubt about one ledger does not affect the others."""
     ledgers = [
         Ledger(n, [(0, ["b1"])], 5, 1, 1, answers={"b1": "silent"} if n == 2 else {})
         for n in (1, 2, 3)
     ]
-    copies = stored(ledgers)
+    copies = store_copies(ledgers)
     assert {"b1": 3} == exposure_by_bookie(copies).no_copy
     assert [True, False, True] == ledgers_in_order(copies).tolist()
 
 
 def test_what_explains_a_part_of_the_gap_leaves_the_others_in_doubt():
-    """b2 was silent, and one copy more is not confirmed: it may be one of b1 or of b3."""
+    """b2 was silent, and one more copy is not confirmed: it may be on b1 or on b3."""
     ledger = Ledger(1, [(0, ["b1", "b2", "b3"])], 9, 3, answers={"b2": "silent"}, unexplained=1)
     assert (0, 1) == harms(ledger, "b3")
 
 
-def test_what_is_said_of_other_ledgers_and_bookies_doubts_no_copy():
-    """An open ledger, and a bookie that only open ledgers name."""
+def test_answers_for_other_ledgers_and_bookies_doubt_no_copy():
+    """The silence of a bookie counts only for closed ledgers that name it."""
     opened = Ledger(
         2, [(0, ["b5", "b6"])], 5, state="OPEN", answers={"b5": "silent"}, lacks={"b6": {1}}
     )
@@ -443,13 +486,13 @@ def test_what_is_said_of_other_ledgers_and_bookies_doubts_no_copy():
         {"ledger_id": 1, "bookie_id": "b6", "look": 3, "status": "silent"},
         {"ledger_id": 2, "bookie_id": "b2", "look": 3, "status": "silent"},
     ]
-    copies = stored([gap, opened], older)
+    copies = store_copies([gap, opened], older)
     assert 0 == losses_without(copies, {"b1", "b3"}).may_have_no_copy.ledgers
     assert {} == exposure_by_bookie(copies).may_have_no_copy
 
 
 def test_a_run_without_ledgers_has_nothing_to_lose():
-    """Empty tables are no error."""
-    copies = stored([])
+    """Empty tables are not an error."""
+    copies = store_copies([])
     assert 0 == losses_without(copies, {"b1"}).no_copy.ledgers
     assert {} == exposure_by_bookie(copies).no_copy == copies_of_worst_entry(copies)

@@ -1,5 +1,5 @@
-"""What the second checker finds by itself in the written references: each finding that it alone
-has is a difference.
+"""What the second checker finds in the written references. A finding that only one checker has is a
+difference.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ import pytest
 from support.tables_in_memory import Tables
 from support.topics import closed
 
-from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.reference_rows import (
+    listing_problem_row,
+    partition_problem_row,
+    partition_row,
+    reference_rows,
+)
 from auditor.evidence.rows import Row, ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
@@ -43,14 +48,14 @@ SHUT = TopicStatus.UNREADABLE
 
 
 def topic(*ledgers: int, name: str = "t", **changes: Any) -> TopicRecord:
-    """A topic with ledgers of eleven entries: one more than there are."""
+    """Return a topic that recorded eleven entries of each ledger. The ledgers have ten."""
     managed = ManagedLedger(tuple(closed(n, 11) for n in ledgers))
     named = parse_topic(name if "/" in name else f"public/default/{name}")
     return replace(EMPTY, **{"topic": named, "managed_ledger": managed, **changes})
 
 
-def seen(ledger_id: int, look: int, metadata: LedgerMetadata | None = WHOLE) -> LedgerRecord:
-    """A ledger at one look; gone without metadata."""
+def ledger_at(ledger_id: int, look: int, metadata: LedgerMetadata | None = WHOLE) -> LedgerRecord:
+    """Return a ledger at one look; without metadata it is gone."""
     status = RecordStatus.GONE if metadata is None else RecordStatus.FOUND
     stamp = None if metadata is None else ZnodeStamp(1, 0, 0)
     return LedgerRecord(ledger_id, look, 1_000 * look, status, stamp, metadata)
@@ -63,8 +68,8 @@ def run(
     read: Iterable[LedgerRecord] | None,
     problems: Iterable[Row] = (),
 ) -> Place:
-    """A run's tables: what was read of topics at both looks, all ledgers, and those read for their
-    references. A table that nobody wrote is None.
+    """Return a run with what both looks read of topics, all ledgers, and the ledgers read for their
+    references. A table that was not written is None.
     """
     made = Tables()
     rows = [row for one in first for row in reference_rows(one, 1)]
@@ -76,8 +81,8 @@ def run(
     return cast(Place, made)
 
 
-def found(place: Place) -> list[tuple[Kind, int | None]]:
-    """What the second checker finds on referenced ledgers."""
+def find_losses(place: Place) -> list[tuple[Kind, int | None]]:
+    """Return what the second checker finds on referenced ledgers."""
     agreed = references_agreed(place, [])
     assert [] == agreed.findings
     return [(one.kind, one.ledger_id) for one in agreed.differ]
@@ -87,53 +92,69 @@ LOST, CUT = Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED
 
 
 def test_each_ledger_is_judged_by_the_topics_that_name_it() -> None:
-    """At both looks; the first one may have been the run's own."""
+    """Both looks must show the loss. The first look at a listed ledger is that of the run."""
     topics = (topic(7, 8, 9, 10), topic(7, 11, name="u"), topic(99, name="v"))
-    gone = [seen(7, 1, None), seen(7, 2, None), seen(8, 1, None), seen(9, 2, None)]
-    listed = [seen(10, 1), seen(11, 1), seen(10, 2), seen(12, 1)]
-    place = run(topics, topics, listed, [*gone, seen(10, 2), seen(12, 2)])
-    assert [(CUT, 10), (LOST, 7)] == found(place)
+    gone = [
+        ledger_at(7, 1, None),
+        ledger_at(7, 2, None),
+        ledger_at(8, 1, None),
+        ledger_at(9, 2, None),
+    ]
+    listed = [ledger_at(10, 1), ledger_at(11, 1), ledger_at(10, 2), ledger_at(12, 1)]
+    place = run(topics, topics, listed, [*gone, ledger_at(10, 2), ledger_at(12, 2)])
+    assert [(CUT, 10), (LOST, 7)] == find_losses(place)
 
 
 @pytest.mark.parametrize(("first", "again"), [((7,), ()), ((), (7,))])
 def test_a_reference_of_one_look_is_no_finding(
     first: tuple[int, ...], again: tuple[int, ...]
 ) -> None:
-    """It was made or taken away meanwhile, and so was the ledger."""
-    place = run((topic(*first),), (topic(*again),), [], [seen(7, 1, None), seen(7, 2, None)])
-    assert [] == found(place)
+    """The reference was added or removed between the looks, and the ledger with it."""
+    place = run(
+        (topic(*first),), (topic(*again),), [], [ledger_at(7, 1, None), ledger_at(7, 2, None)]
+    )
+    assert [] == find_losses(place)
+
+
+def test_a_partition_that_lost_its_znode_between_the_looks_needs_no_ledger() -> None:
+    """The second look has only the row of the partition, which names no ledger."""
+    read = [ledger_at(7, 1, None), ledger_at(7, 2, None)]
+    lone = partition_row(EMPTY.topic, 2, 5)
+    assert [] == find_losses(run((topic(7),), (), [], read, (lone,)))
 
 
 def test_the_newest_ledger_of_a_topic_is_known_at_each_look() -> None:
-    """One that was the newest at neither proves a loss without a record of its entries."""
+    """Pulsar records no entries for its newest ledger. Without a record an absence is a loss only
+    if the ledger is not the newest at the second look.
+    """
     data = closed(7)
     unknown = replace(data, entries=None)
 
-    def having(*ledgers: Any) -> TopicRecord:
+    def with_ledgers(*ledgers: Any) -> TopicRecord:
         return replace(EMPTY, managed_ledger=ManagedLedger(ledgers))
 
-    read = [seen(7, 1, None), seen(7, 2, None)]
-    newest = having(closed(5), unknown)
-    older = having(closed(8), unknown, closed(6))
-    assert [] == found(run((newest,), (newest,), [], read))
-    assert [(LOST, 7)] == found(run((older,), (older,), [], read))
-    assert [(LOST, 7)] == found(run((newest,), (older,), [], read))
-    assert [] == found(run((older,), (newest,), [], read))
+    read = [ledger_at(7, 1, None), ledger_at(7, 2, None)]
+    newest = with_ledgers(closed(5), unknown)
+    older = with_ledgers(closed(8), unknown, closed(6))
+    assert [] == find_losses(run((newest,), (newest,), [], read))
+    assert [(LOST, 7)] == find_losses(run((older,), (older,), [], read))
+    assert [(LOST, 7)] == find_losses(run((newest,), (older,), [], read))
+    assert [] == find_losses(run((older,), (newest,), [], read))
 
 
 def test_without_ledgers_that_were_read_for_it_nothing_is_found() -> None:
-    """Nothing was in question, and no table was written."""
-    assert [] == found(run((topic(7),), (), [], None))
+    """No ledger was in question, and the table was not written."""
+    assert [] == find_losses(run((topic(7),), (), [], None))
     assert not orphan(run((topic(7),), (topic(7),), [old(2)], None))
 
 
 def old(ledger_id: int, look: int = 1, **changes: Any) -> LedgerRecord:
-    """A ledger of the topic `t`, made long ago."""
-    return seen(ledger_id, look, replace(with_owner(WHOLE, "t"), **{"ctime_ms": 1, **changes}))
+    """Return a ledger of topic `t` that was created long ago."""
+    return ledger_at(ledger_id, look, replace(with_owner(WHOLE, "t"), **{"ctime_ms": 1, **changes}))
 
 
 def orphan(place: Place) -> bool:
-    """Whether the second checker finds orphans."""
+    """Return whether the second checker finds orphans."""
     agreed = orphans_agreed(place, ABOUT, None)
     assert [] == agreed.findings
     return [Kind.LEDGER_ORPHANED] == [one.kind for one in agreed.differ]
@@ -142,6 +163,8 @@ def orphan(place: Place) -> bool:
 HERE = (topic(1),)
 ELSEWHERE = topic(name="public/other/u", status=SHUT, problems=("shut",))
 NOTHING = topic()
+ABSENT = replace(EMPTY, status=TopicStatus.MISSING, managed_ledger=None)
+LONE = tuple(partition_row(EMPTY.topic, look, 5) for look in (1, 2))
 
 
 @pytest.mark.parametrize(
@@ -152,13 +175,17 @@ NOTHING = topic()
         ((*HERE, ELSEWHERE), HERE, ()),
         (HERE, (*HERE, ELSEWHERE), ()),
         (HERE, HERE, (listing_problem_row(1, 5, "shut", "public/other"),)),
+        (HERE, HERE, (partition_problem_row(1, 5, "shut", "public/other"),)),
+        (HERE, HERE, (partition_row(parse_topic("public/default/u"), 1, 5),)),
     ],
 )
 def test_a_ledger_that_no_topic_of_its_namespace_names_is_an_orphan(
     first: tuple[TopicRecord, ...], again: tuple[TopicRecord, ...], problems: tuple[Row, ...]
 ) -> None:
-    """Also where its topic has no ledgers, or something of another namespace could not be read."""
-    assert orphan(run(first, again, [seen(1, 1), old(2)], [old(2, 2)], problems))
+    """Its topic may have no ledgers, another namespace may be unreadable, and another topic may be
+    a partition without a znode.
+    """
+    assert orphan(run(first, again, [ledger_at(1, 1), old(2)], [old(2, 2)], problems))
 
 
 @pytest.mark.parametrize(
@@ -166,46 +193,54 @@ def test_a_ledger_that_no_topic_of_its_namespace_names_is_an_orphan(
     [
         ((), HERE, ()),
         ((topic(1, name="public/other/u"),), HERE, ()),
+        ((ABSENT,), HERE, ()),
         (HERE, (), ()),
         (HERE, (topic(1, problems=("shut",)),), ()),
         (HERE, (*HERE, topic(name="u", status=SHUT, problems=("shut",))), ()),
         (HERE, HERE, (listing_problem_row(1, 5, "shut"),)),
         (HERE, HERE, (listing_problem_row(2, 5, "shut"),)),
         (HERE, HERE, (listing_problem_row(2, 5, "shut", "public/default"),)),
+        (HERE, HERE, (partition_problem_row(1, 5, "shut", "public/default"),)),
+        ((topic(1, name="u"),), (), LONE),
+        ((topic(1, name="u"),), HERE, LONE[:1]),
         ((topic(1, 2),), (topic(1),), ()),
         ((*HERE, topic(2, name="u")), HERE, ()),
         (HERE, (topic(1, 2),), ()),
     ],
 )
-def test_a_topic_that_may_name_it_makes_it_no_orphan(
+def test_a_ledger_that_a_topic_may_name_is_not_an_orphan(
     first: tuple[TopicRecord, ...], again: tuple[TopicRecord, ...], problems: tuple[Row, ...]
 ) -> None:
-    """Its own topic at either look, any topic at the first, or one that could not be read."""
-    assert not orphan(run(first, again, [seen(1, 1), old(2)], [old(2, 2)], problems))
+    """Its own topic counts at either look, any topic at the first look, and any that could not be
+    read. A partition without a znode may still need its ledgers.
+    """
+    assert not orphan(run(first, again, [ledger_at(1, 1), old(2)], [old(2, 2)], problems))
 
 
 @pytest.mark.parametrize(
     ("listed", "read"),
     [
-        ([seen(2, 1, replace(WHOLE, ctime_ms=1))], [old(2, 2)]),
+        ([ledger_at(2, 1, replace(WHOLE, ctime_ms=1))], [old(2, 2)]),
         ([old(2)], []),
         ([old(2)], [old(2, 1)]),
-        ([old(2)], [seen(2, 2, None)]),
+        ([old(2)], [ledger_at(2, 2, None)]),
         ([old(2)], [replace(old(2, 2), stamp=ZnodeStamp(9, 0, 0))]),
         ([old(2), old(2, 2)], []),
-        ([seen(1, 1), old(2, 2)], [old(2, 2)]),
+        ([ledger_at(1, 1), old(2, 2)], [old(2, 2)]),
         ([old(2, ctime_ms=NOW_MS - AGE_MS)], [old(2, 2)]),
     ],
 )
 def test_a_ledger_is_an_orphan_only_if_both_looks_show_it(
     listed: list[LedgerRecord], read: list[LedgerRecord]
 ) -> None:
-    """Made by Pulsar, old enough, and the same at the second look for references."""
+    """Pulsar must have created it, it must be old enough, and the same ledger at the second
+    look.
+    """
     assert not orphan(run(HERE, HERE, listed, read))
 
 
 def test_the_age_of_a_ledger_without_one_is_that_of_its_znode() -> None:
-    """Metadata of an earlier format has no time."""
+    """Metadata of an earlier format has no time of creation."""
     young = replace(old(2, ctime_ms=None), stamp=ZnodeStamp(1, 0, NOW_MS - AGE_MS))
     aged = replace(young, stamp=ZnodeStamp(1, 0, NOW_MS - AGE_MS - 1))
     assert not orphan(run(HERE, HERE, [young], [young, replace(young, look=2)]))

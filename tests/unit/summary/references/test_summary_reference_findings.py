@@ -1,4 +1,4 @@
-"""What the written references show: found by both checkers, or unknown, or nothing."""
+"""What the written references show: a finding of both checkers, something unknown, or nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 from support.topics import closed
 
-from auditor.evidence.reference_rows import listing_problem_row, reference_rows
+from auditor.evidence.reference_rows import (
+    listing_problem_row,
+    partition_problem_row,
+    partition_row,
+    reference_rows,
+)
 from auditor.evidence.rows import Row, ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
@@ -53,7 +58,7 @@ TOPIC = TopicRecord(
 
 
 def ledger(ledger_id: int, metadata: LedgerMetadata | None, look: int = 1) -> LedgerRecord:
-    """A ledger at one look; gone without metadata."""
+    """Return a ledger at one look; without metadata it is gone."""
     if metadata is None:
         return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.GONE)
     return LedgerRecord(
@@ -61,15 +66,15 @@ def ledger(ledger_id: int, metadata: LedgerMetadata | None, look: int = 1) -> Le
     )
 
 
-def shut(ledger_id: int, look: int = 1) -> LedgerRecord:
-    """A ledger that could not be read."""
+def unreadable_ledger(ledger_id: int, look: int = 1) -> LedgerRecord:
+    """Return a ledger that could not be read."""
     return LedgerRecord(ledger_id, look, 1_000 * look, RecordStatus.UNREADABLE)
 
 
 @dataclass
 class Scene:
-    """A run's tables. `first` and `again` are topics, `ledgers` those of the listing, `read` those
-    read for references.
+    """The tables of a run: topics at both looks, the listed `ledgers`, and the ledgers `read` for
+    references.
     """
 
     run: Place
@@ -93,8 +98,8 @@ class Scene:
         ):
             self.run.write_table(f"evidence/{name}", table(schema, table_rows), "all")
 
-    def found(self) -> tuple[ReferenceFindings, list[dict[str, Any]]]:
-        """What is found, as both checkers say."""
+    def find(self) -> tuple[ReferenceFindings, list[dict[str, Any]]]:
+        """Return what is found, after checking that the checkers agree."""
         self.write()
         result = reference_findings(self.run, ABOUT)
         assert () == result.differ
@@ -103,25 +108,27 @@ class Scene:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
-    """A topic that references ledger 7 with ten entries; the ledger is gone at both looks."""
+    """Return a scene with a topic that references ledger 7 with ten entries. The ledger is gone at
+    both looks.
+    """
     return Scene(place(str(tmp_path)), read=(ledger(7, None), ledger(7, None, 2)))
 
 
 def topic(**changes: Any) -> TopicRecord:
-    """The topic, with changes."""
+    """Return the topic with changes."""
     return replace(TOPIC, **changes)
 
 
-def test_nothing_is_said_without_pulsar(tmp_path: Path) -> None:
-    """No table of references: there was no topic to look for."""
+def test_without_pulsar_nothing_is_found(tmp_path: Path) -> None:
+    """The run has no table of references."""
     assert ReferenceFindings() == reference_findings(place(str(tmp_path)), ABOUT)
 
 
 def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene) -> None:
-    """On its id, with the topic, what it is for, where, and how much it held; its owner is that of
-    the reference.
+    """The finding has the id, the topic, the role and position of the reference, and the recorded
+    entries. The owner is that of the reference.
     """
-    result, (found,) = scene.found()
+    result, (found,) = scene.find()
     assert ("REFERENCED_LEDGER_MISSING", 7, None) == (
         found["kind"],
         found["ledger_id"],
@@ -170,11 +177,11 @@ NO_LOSS = {
 
 
 @pytest.mark.parametrize("name", NO_LOSS)
-def test_what_is_no_loss_is_no_finding(scene: Scene, name: str) -> None:
-    """Nor is it unknown."""
+def test_an_absence_that_is_not_a_loss_is_not_a_finding(scene: Scene, name: str) -> None:
+    """Nothing is unknown either."""
     first, again = NO_LOSS[name]
     scene.first, scene.again = (first,), (again,)
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], True) == ([one for one in found if one["ledger_id"] == 7], result.is_complete)
 
 
@@ -202,23 +209,29 @@ UNKNOWN = {
         (TOPIC, TOPIC),
         (ledger(7, None), replace(ledger(7, None, 2), read_at_ms=1_999)),
     ),
-    "the ledger could not be read at first": ((TOPIC, TOPIC), (shut(7), ledger(7, None, 2))),
-    "the ledger could not be read at all": ((TOPIC, TOPIC), (shut(7), shut(7, 2))),
+    "the ledger could not be read at first": (
+        (TOPIC, TOPIC),
+        (unreadable_ledger(7), ledger(7, None, 2)),
+    ),
+    "the ledger could not be read at all": (
+        (TOPIC, TOPIC),
+        (unreadable_ledger(7), unreadable_ledger(7, 2)),
+    ),
     "it could not be read at first and is cut short": (
         (topic(managed_ledger=ManagedLedger((closed(7, 11),))),) * 2,
-        (shut(7), ledger(7, WHOLE, 2)),
+        (unreadable_ledger(7), ledger(7, WHOLE, 2)),
     ),
-    "it could not be read and was not read again": ((TOPIC, TOPIC), (shut(7),)),
+    "it could not be read and was not read again": ((TOPIC, TOPIC), (unreadable_ledger(7),)),
 }
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
-    """No finding, and the run is not complete; a sentence says so."""
+    """There is no finding, the run is not complete, and a sentence says why."""
     (first, again), read = UNKNOWN[name]
     scene.first, scene.again = (first,), () if again is None else (again,)
     scene.read = scene.read if read is None else read
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
     assert result.counts is not None and 1 == result.counts["unknown"]
     assert any("did not show whether" in sentence for sentence in result.withheld)
@@ -230,61 +243,64 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
 def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
     scene: Scene, status: RecordStatus
 ) -> None:
-    """The reason does not matter: no listed ledger replaces it."""
-    scene.read = tuple(replace(shut(7, look), status=status) for look in (1, 2))
-    result, found = scene.found()
+    """It is unknown for each status with which the read failed."""
+    scene.read = tuple(replace(unreadable_ledger(7, look), status=status) for look in (1, 2))
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
     assert result.counts is not None and 1 == result.counts["unknown"]
 
 
 def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(scene: Scene) -> None:
-    """Its verdict says that it was deleted; the topic references it still."""
+    """Its verdict says that it was deleted, but the topic still references it."""
     scene.ledgers, scene.read = (
-        (shut(7), ledger(7, None, 2)),
+        (unreadable_ledger(7), ledger(7, None, 2)),
         (replace(ledger(7, None, 2), read_at_ms=3_000),),
     )
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
 
 
 def test_a_listed_ledger_that_vanishes_during_the_run_is_unknown(scene: Scene) -> None:
-    """Unless nothing references it any more."""
+    """The topic still references it."""
     scene.ledgers, scene.read = (
         (ledger(7, WHOLE), ledger(7, None, 2)),
         (replace(ledger(7, None, 2), read_at_ms=3_000),),
     )
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
 
 
-def test_a_ledger_that_is_trimmed_during_the_run_is_nothing(scene: Scene) -> None:
-    """Its reference went with it."""
+def test_a_ledger_that_is_trimmed_during_the_run_is_not_a_loss(scene: Scene) -> None:
+    """Its reference was removed with it."""
     scene.again = (topic(managed_ledger=ManagedLedger((closed(8),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE), ledger(7, None, 2)), (ledger(7, None, 2),)
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
 
 
 def test_what_its_verdict_counts_as_unknown_is_not_counted_twice(scene: Scene) -> None:
-    """A listed ledger that could not be read at any look."""
-    scene.ledgers, scene.read = (shut(7), shut(7, 2)), (shut(7, 2),)
-    result, found = scene.found()
+    """A listed ledger that could not be read at any look has a verdict with that reason."""
+    scene.ledgers, scene.read = (
+        (unreadable_ledger(7), unreadable_ledger(7, 2)),
+        (unreadable_ledger(7, 2),),
+    )
+    result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
 
 
 def test_a_ledger_that_could_be_read_in_the_end_is_sound(scene: Scene) -> None:
-    """It has all that the topic recorded."""
-    scene.read = (shut(7), ledger(7, WHOLE, 2))
-    result, found = scene.found()
+    """It has all entries that the topic recorded."""
+    scene.read = (unreadable_ledger(7), ledger(7, WHOLE, 2))
+    result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
 
 
 def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None:
-    """Every compaction leaves one behind, so it says nothing of the cluster and the run is
-    complete; a sentence counts it.
+    """Each compaction leaves such a reference behind: it does not make the run incomplete, and a
+    sentence counts it.
     """
     scene.first = (topic(managed_ledger=ManagedLedger(), subscriptions=(COMPACTED,)),)
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
     assert result.counts is not None and (0, 1) == (
         result.counts["unknown"],
@@ -296,24 +312,26 @@ def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None
 
 
 def test_two_looks_that_are_too_close_show_no_truncation(scene: Scene) -> None:
-    """It is unknown."""
+    """Whether the ledger is truncated is unknown."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (
         (ledger(7, WHOLE),),
         (replace(ledger(7, WHOLE, 2), read_at_ms=1_999),),
     )
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
 
 
 def test_what_is_too_much_to_judge_is_unknown(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first ledgers are judged, the rest is counted, and a sentence gives the bound."""
+    """The first SUSPECTS_MAX ledgers are judged, the others counted, and a sentence gives the
+    bound.
+    """
     monkeypatch.setattr(reference_findings_module, "SUSPECTS_MAX", 1)
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7), closed(8), closed(9)))),)
     scene.read = (ledger(7, None), ledger(7, None, 2), ledger(8, None), ledger(9, None))
-    result, (found,) = scene.found()
+    result, (found,) = scene.find()
     assert result.counts is not None and (7, 2, False) == (
         found["ledger_id"],
         result.counts["unknown"],
@@ -326,9 +344,9 @@ def test_what_is_too_much_to_judge_is_unknown(
 
 
 def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> None:
-    """The terminated position says how many entries it had, so its absence is a loss."""
+    """The terminated position says how many entries it had. Its absence is therefore a loss."""
     scene.first = (topic(managed_ledger=ManagedLedger((DataLedger(7),), Position(7, 9))),)
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     assert ("REFERENCED_LEDGER_MISSING", 10) == (found["kind"], found["facts"]["entries"])
 
 
@@ -345,9 +363,9 @@ def test_the_newest_ledger_of_a_terminated_topic_has_its_end(scene: Scene) -> No
 def test_every_role_may_lose_its_ledger(
     scene: Scene, role: str, name: str, position: list[int], changes: dict[str, Any]
 ) -> None:
-    """With the position that is left, or that is lost."""
+    """The finding has the position that is left, or the lost one."""
     scene.first = (topic(managed_ledger=ManagedLedger(), **changes),)
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     (use,) = found["facts"]["some_uses"]
     assert (role, name, position) == (use["role"], use["name"], use["position"])
     assert found["facts"]["entries"] is None
@@ -356,17 +374,17 @@ def test_every_role_may_lose_its_ledger(
 def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) -> None:
     """The first twenty are named, in order."""
     scene.first = tuple(topic(topic=parse_topic(f"public/default/t{n:02}")) for n in range(25))
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     named = [use["topic"] for use in found["facts"]["some_uses"]]
     assert (25, 25, 20) == (found["facts"]["topics"], found["facts"]["uses"], len(named))
     assert sorted(named) == named
 
 
 def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
-    """Both looks see the same end; the finding has the range that is missing."""
+    """Both looks see the same end. The finding has the range of lacking entries."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, WHOLE, 2),)
-    result, (found,) = scene.found()
+    result, (found,) = scene.find()
     assert ("LEDGER_TRUNCATED", 7, [[10, 10]], 1) == tuple(
         found[name] for name in ("kind", "ledger_id", "entries", "entries_total")
     )
@@ -379,10 +397,10 @@ def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: S
 
 @pytest.mark.parametrize("entries", [9, 10])
 def test_a_ledger_with_all_that_was_recorded_is_not_truncated(scene: Scene, entries: int) -> None:
-    """The last entry is one less than the count."""
+    """The id of the last entry is one less than the number of entries."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, entries),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), ()
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
 
 
@@ -390,25 +408,25 @@ def test_a_ledger_with_all_that_was_recorded_is_not_truncated(scene: Scene, entr
     "again", [replace(WHOLE, last_entry_id=11), replace(WHOLE, last_entry_id=4), None]
 )
 def test_an_end_that_moves_is_unknown(scene: Scene, again: LedgerMetadata | None) -> None:
-    """Or a ledger that is gone at the second look."""
+    """A ledger that is gone at the second look is unknown too."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 12),))),)
     scene.ledgers, scene.read = (ledger(7, WHOLE),), (ledger(7, again, 2),)
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
 
 
 def old(ledger_id: int, topic_name: str = "t", look: int = 1, **changes: Any) -> LedgerRecord:
-    """A ledger of a topic, made long ago."""
+    """Return a ledger of a topic that was created long ago."""
     return ledger(ledger_id, replace(with_owner(WHOLE, topic_name), ctime_ms=1, **changes), look)
 
 
 def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -> None:
-    """All of them are one finding on the cluster; the bytes are those of the closed ones."""
+    """All orphans are one finding on the cluster. Its bytes are those of the closed ones."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
     opened = {"state": LedgerState.OPEN, "last_entry_id": None, "length": 0}
     scene.ledgers = (ledger(1, WHOLE), old(2), old(3, **opened), old(4, look=1))
     scene.read = (old(2, look=2), old(3, look=2, **opened), ledger(4, None, 2))
-    result, (found,) = scene.found()
+    result, (found,) = scene.find()
     assert ("LEDGER_ORPHANED", None, "info") == (
         found["kind"],
         found["ledger_id"],
@@ -424,8 +442,8 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
 
 
 def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) -> None:
-    """The first look ended with the last of them, the second began with the first; each says how
-    many there are.
+    """The first look ended with the last of them, the second began with the first. Each look counts
+    them.
     """
     scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
     scene.ledgers = (
@@ -437,7 +455,7 @@ def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) ->
         replace(old(2, look=2), read_at_ms=9_000),
         replace(old(3, look=2), read_at_ms=8_000),
     )
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     said = {"references": "2 unreferenced"}
     assert [("1970-01-01T00:00:02.000Z", said), ("1970-01-01T00:00:08.000Z", said)] == [
         (one["at"], one["answers"]) for one in found["looks"]
@@ -445,13 +463,13 @@ def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) ->
 
 
 def test_undecided_ledgers_are_counted_in_a_sentence(scene: Scene) -> None:
-    """Whatever keeps them undecided: their namespace, or that they were not read again."""
+    """They are undecided because they were not read again."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
     scene.ledgers, scene.read = (
         (ledger(1, WHOLE), old(2), old(3), old(4), old(5)),
         (old(4, look=2),),
     )
-    result, (found,) = scene.found()
+    result, (found,) = scene.find()
     assert (1, 3) == (found["facts"]["ledgers"], found["facts"]["undecided"])
     assert ["3 ledgers of Pulsar without a known reference"] == [
         one.partition(" are ")[0] for one in result.withheld
@@ -502,7 +520,7 @@ NOT_ORPHANS: dict[str, tuple[dict[str, Any], int]] = {
 
 @pytest.mark.parametrize("name", NOT_ORPHANS)
 def test_a_doubt_counts_against_an_orphan(scene: Scene, name: str) -> None:
-    """It is counted as unknown where it may be needed."""
+    """A ledger that may be needed is counted as unknown."""
     changes, unknown = NOT_ORPHANS[name]
     scene.first, scene.ledgers, scene.read = (
         (topic(managed_ledger=ManagedLedger((closed(1),))),),
@@ -512,14 +530,14 @@ def test_a_doubt_counts_against_an_orphan(scene: Scene, name: str) -> None:
     for key, value in changes.items():
         setattr(scene, key, value)
     scene.ledgers = (ledger(1, WHOLE), ledger(7, WHOLE), *scene.ledgers)
-    result, found = scene.found()
+    result, found = scene.find()
     assert result.counts is not None
     assert ([], unknown, 0) == (found, result.counts["orphaned_unknown"], result.counts["orphaned"])
 
 
 @pytest.mark.parametrize("component", ["schema", "compacted-ledger", "delayed-index-bucket"])
 def test_ledgers_that_may_be_named_elsewhere_are_undecided(scene: Scene, component: str) -> None:
-    """Schemas, compaction, delayed delivery: nothing that is decoded names all of them."""
+    """Not all references to ledgers of schemas, compaction and delayed delivery are decoded."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(1),))),)
     custom = (
         ("application", b"pulsar"),
@@ -531,15 +549,15 @@ def test_ledgers_that_may_be_named_elsewhere_are_undecided(scene: Scene, compone
         ledger(2, replace(WHOLE, ctime_ms=1, custom_metadata=custom)),
     )
     scene.read = ()
-    result, found = scene.found()
+    result, found = scene.find()
     assert [] == found and result.counts is not None and 1 == result.counts["orphaned_unknown"]
 
 
 def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: Scene) -> None:
-    """Topics, not ledgers; the sentences have the contract's word."""
+    """Topics are counted, not ledgers. The sentences have the reason `reference_unreadable`."""
     scene.first = (topic(managed_ledger=ManagedLedger(), problems=("a cursor is shut",)),)
     scene.problems, scene.read = (listing_problem_row(1, 5, "shut"),), ()
-    result, found = scene.found()
+    result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
     assert result.counts is not None and (1, 1) == (
         result.counts["unreadable"],
@@ -549,8 +567,33 @@ def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: S
     assert 2 == sum("reference_unreadable" in sentence for sentence in result.withheld)
 
 
-def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene) -> None:
-    """Also where no process wrote a file of the table."""
+def test_partitions_without_a_znode_are_named_once(scene: Scene) -> None:
+    """Both looks see them. The namespaces in which some may be missed are named too. The run stays
+    complete.
+    """
+    lone = [parse_topic(f"public/default/p-partition-{n}") for n in (1, 0)]
+    scene.first, scene.read = (), ()
+    scene.problems = tuple(
+        row
+        for look in (1, 2)
+        for row in (
+            *(partition_row(one, look, 5) for one in lone),
+            *(partition_problem_row(look, 5, "shut", f"public/{name}") for name in "ba"),
+        )
+    )
+    result, found = scene.find()
+    assert ([], True) == (found, result.is_complete)
+    assert result.counts is not None and 2 == result.counts["partitions_without_znode"]
+    in_doubt, named = result.withheld
+    assert in_doubt.partition(" could ")[0].endswith("of 2 namespaces (such as public/a, public/b)")
+    assert named.startswith(
+        "2 partitions of partitioned topics (such as persistent://public/default/p-partition-0,"
+        " persistent://public/default/p-partition-1)"
+    )
+
+
+def test_a_cluster_without_topics_has_only_zero_counts(scene: Scene) -> None:
+    """The table of references may have no file at all."""
     scene.first, scene.read = (), ()
     scene.write()
     for file in Path(scene.run.path).glob("evidence/references/*"):
@@ -561,8 +604,8 @@ def test_a_looked_for_cluster_without_topics_has_no_counts_but_zero(scene: Scene
 
 
 def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
-    """Topics that were found, cursors, schemas of one position once, and ledgers; then what was
-    found out about them.
+    """Topics that were found, their cursors, the schemas of different positions, and their ledgers
+    are counted.
     """
     used = {
         "subscriptions": (
@@ -588,7 +631,7 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
     )
     scene.problems = (listing_problem_row(1, 5, "shut"), listing_problem_row(2, 5, "shut"))
     scene.ledgers, scene.read = tuple(ledger(n, WHOLE) for n in (1, 2, 3, 4)), ()
-    result, found = scene.found()
+    result, found = scene.find()
     assert [] == found
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 4, "missing": 0,
@@ -599,9 +642,9 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
 
 
 def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None:
-    """Several of each sort, of several topics; findings and named ids ascend."""
+    """There are several of each sort, in several topics. Findings and named ids ascend."""
 
-    def named(name: str, *ledgers: DataLedger, **more: Any) -> TopicRecord:
+    def topic_named(name: str, *ledgers: DataLedger, **more: Any) -> TopicRecord:
         return topic(
             topic=parse_topic(f"public/default/{name}"),
             managed_ledger=ManagedLedger(ledgers),
@@ -609,11 +652,11 @@ def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None
         )
 
     scene.first = (
-        named("a", closed(7), closed(9)),
-        named("b", closed(8)),
-        named("c", DataLedger(10)),
-        named("d", DataLedger(11)),
-        named(
+        topic_named("a", closed(7), closed(9)),
+        topic_named("b", closed(8)),
+        topic_named("c", DataLedger(10)),
+        topic_named("d", DataLedger(11)),
+        topic_named(
             "e",
             subscriptions=tuple(
                 Subscription(str(n), replace(COMPACTED.cursor, compacted_ledger_id=n))
@@ -621,9 +664,9 @@ def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None
             ),
         ),
     )
-    scene.again = (*scene.first[:1], named("b"), *scene.first[2:])
+    scene.again = (*scene.first[:1], topic_named("b"), *scene.first[2:])
     scene.read = tuple(ledger(n, None, look) for n in range(7, 14) for look in (1, 2))
-    result, found = scene.found()
+    result, found = scene.find()
     assert [7, 9] == [one["ledger_id"] for one in found]
     assert result.counts is not None
     assert (2, 2, 2) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
@@ -632,8 +675,8 @@ def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None
     assert outdated.startswith("2 compacted ledgers (such as 12, 13)")
 
 
-def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
-    """A ledger that is sound after all, behind those that are not."""
+def test_a_finding_stands_if_a_later_ledger_is_sound(scene: Scene) -> None:
+    """Ledger 10 is sound. It comes after a missing, an unknown and an outdated ledger."""
     in_use = topic(
         topic=parse_topic("public/default/e"),
         managed_ledger=ManagedLedger(),
@@ -649,50 +692,50 @@ def test_findings_after_which_nothing_is_wrong_stand(scene: Scene) -> None:
     scene.read = (
         *scene.read,
         *(ledger(n, None, look) for n in (8, 9) for look in (1, 2)),
-        shut(10),
+        unreadable_ledger(10),
         ledger(10, WHOLE, 2),
     )
     scene.ledgers = (ledger(2, WHOLE),)
-    result, found = scene.found()
+    result, found = scene.find()
     assert [7] == [one["ledger_id"] for one in found]
     assert result.counts is not None
     assert (1, 1, 1) == tuple(result.counts[name] for name in ("missing", "unknown", "outdated"))
 
 
 def test_each_look_at_a_ledger_is_reported(scene: Scene) -> None:
-    """With its time and what there was."""
-    _, (found,) = scene.found()
+    """The finding has the time of both looks."""
+    _, (found,) = scene.find()
     assert ["1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z"] == [
         one["at"] for one in found["looks"]
     ]
 
 
 def test_the_owner_of_a_truncated_ledger_is_what_its_metadata_says(scene: Scene) -> None:
-    """The reference speaks where that says nothing."""
+    """The owner by the reference is used only if the metadata names none."""
     scene.first = (topic(managed_ledger=ManagedLedger((closed(7, 11),))),)
     own = with_owner(WHOLE, "mine")
     scene.ledgers, scene.read = (ledger(7, own),), (ledger(7, own, 2),)
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     assert "public/default/persistent/mine" == found["owner"]["name"]
 
 
 def test_the_owner_of_a_lost_cursor_names_the_subscription(scene: Scene) -> None:
-    """As Pulsar writes it."""
+    """It has the form in which Pulsar writes it."""
     scene.first = (
         topic(
             managed_ledger=ManagedLedger(),
             subscriptions=(Subscription("s", Cursor(7, Position(6, 3))),),
         ),
     )
-    _, (found,) = scene.found()
+    _, (found,) = scene.find()
     assert "public/default/persistent/t cursor s" == found["owner"]["name"]
 
 
 def test_what_the_second_checker_denies_is_withheld(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The differences are reported, those on ledgers first; no orphan has a line in a file, or is
-    counted.
+    """The differences on ledgers are reported first. An orphan that is withheld is not counted and
+    is in no file.
     """
     on_ledger = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)
     on_cluster = Difference(Kind.LEDGER_ORPHANED, None, "y")
@@ -715,7 +758,7 @@ def test_what_the_second_checker_denies_is_withheld(
 def test_a_ledger_on_which_the_checkers_differ_is_said_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A withheld finding says it; that its ledger is also unknown to one of them is not
+    """A withheld finding reports it. That one checker also calls the ledger unknown is not
     repeated.
     """
     withheld = Difference(Kind.REFERENCED_LEDGER_MISSING, None, "x", 7)

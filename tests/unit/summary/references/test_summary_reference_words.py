@@ -1,17 +1,21 @@
-"""The sentences on what is unknown of topics and of the ledgers that they reference."""
+"""The sentences on what is unknown of topics and of the ledgers they reference."""
 
 from __future__ import annotations
 
-from auditor.summary.references.reference_words import unjudged_sentences, withheld_sentences
+from auditor.summary.references.reference_words import (
+    partition_sentences,
+    unjudged_sentences,
+    withheld_sentences,
+)
 
 
 def test_nothing_is_withheld_where_all_is_known() -> None:
-    """No sentence without a doubt, also none for zero ledgers."""
+    """There is no sentence on zero ledgers either."""
     assert [] == [*withheld_sentences([], [], [], 0), *unjudged_sentences(0, 100_000)]
 
 
 def test_unreadable_topics_are_counted_and_the_first_five_by_name_are_listed() -> None:
-    """Sorted; topics that were not listed have no name and are not among them."""
+    """None stands for topics that could not be listed. They have a sentence of their own."""
     topics = ["t6", None, "t5", "t4", "t3", "t2", "t1"]
     named, unlisted = withheld_sentences([], [], topics, 0)
     assert (
@@ -26,13 +30,13 @@ def test_unreadable_topics_are_counted_and_the_first_five_by_name_are_listed() -
 
 
 def test_a_topic_that_was_not_listed_is_not_counted_as_unreadable() -> None:
-    """One sentence alone: nobody knows how many they are."""
+    """Nobody knows how many topics were not listed."""
     (sentence,) = withheld_sentences([], [], [None], 0)
     assert sentence.startswith("reference_unreadable: not all of Pulsar's topics")
 
 
 def test_each_doubt_on_ledgers_has_its_own_sentence() -> None:
-    """Unknown, outdated and undecided, in this order; one is written in the singular."""
+    """The order is unknown, outdated, undecided. A single ledger is written in the singular."""
     unknown, outdated, undecided = withheld_sentences([7], [8], [], 1)
     assert unknown.startswith("1 ledger that topics reference (such as 7) could not be read")
     assert outdated.startswith("1 compacted ledger (such as 8) that ZooKeeper has")
@@ -56,9 +60,23 @@ def test_several_ledgers_are_written_in_the_plural() -> None:
 
 
 def test_ledgers_that_were_not_judged_are_counted_with_the_bound() -> None:
-    """The bound has separators."""
+    """The bound is written with thousands separators."""
     (one,), (two,) = unjudged_sentences(1, 100_000), unjudged_sentences(2, 100_000)
     assert one.startswith("1 more ledger that topics reference") and one.endswith(
         "a run judges the first 100,000"
     )
     assert two.startswith("2 more ledgers that topics reference")
+
+
+def test_partitions_without_a_znode_are_counted_after_the_namespaces_in_doubt() -> None:
+    """Each has its own sentence. At most five are named."""
+    namespaces = [f"public/{name}" for name in "abcdef"]
+    in_doubt, lone = partition_sentences(["p0"], namespaces)
+    assert in_doubt.startswith(
+        "not all partitioned topics of 6 namespaces (such as public/a, public/b, public/c,"
+        " public/d, public/e) could be listed or read: "
+    )
+    assert lone.startswith("1 partition of partitioned topics (such as p0) has no znode: ")
+    (several,) = partition_sentences(["p0", "p1"], [])
+    assert several.startswith("2 partitions of partitioned topics (such as p0, p1) have no znode: ")
+    assert [] == [*partition_sentences([], [])]

@@ -1,5 +1,5 @@
-"""Which topics the findings on ledgers hit, worst first, and who owns a ledger that does not
-say.
+"""Which topics are hit by findings on ledgers, worst first, and who owns a ledger that names no
+owner.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STATS = "pulsar-admin topics stats-internal persistent://public/default/"
 def topic(
     name: str, *ledgers: int | DataLedger, cursors: dict[str, Cursor] | None = None, **more: Any
 ) -> TopicRecord:
-    """A topic that was found; a number is a closed ledger of ten entries."""
+    """Return a topic that was found. A number stands for a closed ledger of ten entries."""
     data = tuple(closed(one) if isinstance(one, int) else one for one in ledgers)
     subscriptions = tuple(Subscription(*one) for one in (cursors or {}).items())
     name = name if "/" in name else f"public/default/{name}"
@@ -47,10 +47,10 @@ def topic(
     )
 
 
-def found(
+def finding_line(
     ledger_id: int | None, kind: str = LOST, *ranges: tuple[int, int], **more: Any
 ) -> dict[str, Any]:
-    """A line of findings.jsonl, as far as topics depend on it."""
+    """Return a line of findings.jsonl with the fields that topics depend on."""
     finding = {"kind": kind, "ledger_id": ledger_id, "entries": [list(one) for one in ranges]}
     total = sum(last - first + 1 for first, last in ranges)
     return {**finding, "entries_total": total, "owner": None, "next": ["look"], **more}
@@ -70,33 +70,33 @@ def write(
 
 @pytest.fixture
 def run(tmp_path: Path) -> Place:
-    """The directory of a run."""
+    """Return the directory of a run."""
     return place(str(tmp_path))
 
 
 def hits_of(run: Place, topics: Iterable[TopicRecord], *findings: dict[str, Any]) -> TopicHits:
-    """What these findings hit, where both looks saw the same topics."""
+    """Return what these findings hit, where both looks saw the same topics."""
     topics = list(topics)
     write(run, topics, topics)
     return topic_hits(run, list(map(json.dumps, findings)))
 
 
 def lines_of(hits: TopicHits) -> list[dict[str, Any]]:
-    """The lines of topics.jsonl."""
+    """Return the lines of topics.jsonl."""
     return list(map(json.loads, hits.lines))
 
 
 def test_findings_are_handed_on_where_topics_were_not_looked_for(run: Place) -> None:
-    """As they are; nothing is known of topics."""
+    """The findings do not change, and the counts of topics are null."""
     assert TopicHits(["x"], (), {"topics_hit": None, "topics_worst": None}) == topic_hits(
         run, ["x"]
     )
 
 
 def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
-    """In one compact line of ASCII, whatever the topic's name."""
+    """The line is compact and ASCII, whatever the name of the topic."""
     cursors = {"s": Cursor(None, Position(6, 9)), "u": Cursor(9, Position(6, 9))}
-    (line,) = hits_of(run, [topic("tä", 7, cursors=cursors)], found(7, LOST, (4, 4))).lines
+    (line,) = hits_of(run, [topic("tä", 7, cursors=cursors)], finding_line(7, LOST, (4, 4))).lines
     assert (
         r'{"topic":"persistent://public/default/t\u00e4","namespace":"public/default","has_loss":true,'
         r'"kinds":["ENTRY_WITHOUT_REPLICA"],"ledgers":[7],"subscriptions_blocked":["s"],'
@@ -108,11 +108,11 @@ def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
 def test_all_losses_of_a_ledger_block_and_nothing_else_does(
     run: Place, mark_delete: int, expected: list[str]
 ) -> None:
-    """Of two findings with losses both count; entry 9 has a copy left."""
+    """The losses of both findings count. Entry 9 has a copy left and blocks no subscription."""
     findings = [
-        found(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)),
-        found(7, LOST, (4, 4)),
-        found(7, COPY, (9, 9)),
+        finding_line(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)),
+        finding_line(7, LOST, (4, 4)),
+        finding_line(7, COPY, (9, 9)),
     ]
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], *findings))
@@ -125,12 +125,14 @@ def test_all_losses_of_a_ledger_block_and_nothing_else_does(
 def test_a_subscription_behind_the_named_losses_may_be_blocked_by_others(
     run: Place, mark_delete: int, blocked: list[str], possibly: list[str]
 ) -> None:
-    """A finding names only its first ranges; a subscription that acknowledged the whole ledger
-    needs none of it.
+    """A finding names only its first ranges. A subscription that acknowledged the whole ledger
+    needs no entry of it.
     """
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(
-        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (4, 4), entries_total=2))
+        hits_of(
+            run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, (4, 4), entries_total=2)
+        )
     )
     assert (blocked, possibly) == (
         line["subscriptions_blocked"],
@@ -139,10 +141,10 @@ def test_a_subscription_behind_the_named_losses_may_be_blocked_by_others(
 
 
 def test_a_finding_that_names_all_losses_leaves_nobody_in_doubt(run: Place) -> None:
-    """The ranges add up to the total, each with both of its ends."""
+    """The lengths of its ranges, both ends included, add up to the total."""
     cursors = {"s": Cursor(None, Position(7, 6))}
     (line,) = lines_of(
-        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, (1, 2), (4, 6)))
+        hits_of(run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, (1, 2), (4, 6)))
     )
     assert ([], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
@@ -151,11 +153,11 @@ def test_a_finding_that_names_all_losses_leaves_nobody_in_doubt(run: Place) -> N
 def test_a_missing_ledger_of_unknown_length_lost_all_entries(
     run: Place, mark_delete: int, expected: list[str]
 ) -> None:
-    """However far the subscription is; nothing more is lost than all."""
+    """A subscription at any position in the ledger is blocked for sure."""
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     record = topic("t", DataLedger(7), 8, cursors=cursors)
     (line,) = lines_of(
-        hits_of(run, [record], found(7, "REFERENCED_LEDGER_MISSING", entries_total=0))
+        hits_of(run, [record], finding_line(7, "REFERENCED_LEDGER_MISSING", entries_total=0))
     )
     assert (expected, []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
@@ -164,25 +166,27 @@ def test_a_missing_ledger_of_unknown_length_lost_its_first_entry(run: Place) -> 
     """A subscription that acknowledged all but this one is blocked."""
     others = ((Position(7, 0), Position(8, 9)),)
     record = topic("t", DataLedger(7), 8, cursors={"s": Cursor(None, Position(6, 9), others)})
-    (line,) = lines_of(hits_of(run, [record], found(7, "REFERENCED_LEDGER_MISSING")))
+    (line,) = lines_of(hits_of(run, [record], finding_line(7, "REFERENCED_LEDGER_MISSING")))
     assert ["s"] == line["subscriptions_blocked"]
 
 
 def test_losses_of_which_none_is_named_leave_a_subscription_in_doubt(run: Place) -> None:
-    """Only a missing ledger lost all of its entries."""
+    """Only a missing ledger has surely lost all its entries."""
     cursors = {"s": Cursor(None, Position(6, 9))}
     (line,) = lines_of(
-        hits_of(run, [topic("t", 7, cursors=cursors)], found(7, LOST, entries_total=3))
+        hits_of(run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, entries_total=3))
     )
     assert ([], ["s"]) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
-def test_a_missing_ledger_of_known_length_lost_no_more(run: Place) -> None:
+def test_a_missing_ledger_of_known_length_blocks_up_to_its_last_entry(run: Place) -> None:
     """A subscription that acknowledged its last entry is not blocked."""
     cursors = {"s": Cursor(None, Position(7, 9)), "u": Cursor(None, Position(7, 8))}
     (line,) = lines_of(
         hits_of(
-            run, [topic("t", 7, 8, cursors=cursors)], found(7, "REFERENCED_LEDGER_MISSING", (0, 9))
+            run,
+            [topic("t", 7, 8, cursors=cursors)],
+            finding_line(7, "REFERENCED_LEDGER_MISSING", (0, 9)),
         )
     )
     assert (["u"], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
@@ -199,18 +203,20 @@ def test_a_missing_ledger_of_known_length_lost_no_more(run: Place) -> None:
     ],
 )
 def test_a_loss_is_what_no_client_can_read(run: Place, kind: str, has_loss: bool) -> None:
-    """Every topic that uses the ledger is hit all the same, by kind."""
-    (line,) = lines_of(hits_of(run, [topic("t", 7)], found(7, kind, (4, 4))))
+    """A topic that uses the ledger is hit by each of these kinds, also by one that is not a
+    loss.
+    """
+    (line,) = lines_of(hits_of(run, [topic("t", 7)], finding_line(7, kind, (4, 4))))
     assert (has_loss, [kind]) == (line["has_loss"], line["kinds"])
 
 
 def test_messages_and_schemas_are_losses_and_a_cursor_is_none(run: Place) -> None:
-    """A subscription without its ledger goes on from an older position."""
+    """A subscription that lost its cursor ledger continues from an older position."""
     topics = [
         topic("cursor", cursors={"s": Cursor(7, Position(6, 3))}),
         topic("schema", schemas=(SchemaVersion(0, Position(8, 1)),)),
     ]
-    lines = lines_of(hits_of(run, topics, found(7), found(8)))
+    lines = lines_of(hits_of(run, topics, finding_line(7), finding_line(8)))
     assert {"cursor": False, "schema": True} == {
         one["topic"].rpartition("/")[2]: one["has_loss"] for one in lines
     }
@@ -218,16 +224,16 @@ def test_messages_and_schemas_are_losses_and_a_cursor_is_none(run: Place) -> Non
 
 
 def test_what_is_in_long_term_storage_is_not_hit(run: Place) -> None:
-    """Nor what no finding names, nor what is no more than information."""
+    """A topic without a finding is not hit either, nor a topic with an info finding only."""
     topics = [topic("offloaded", closed(7, offloaded=True)), topic("sound", 8), topic("stuck", 9)]
     assert (
         ()
         == hits_of(
             run,
             topics,
-            found(7),
-            found(9, "LEDGER_STUCK"),
-            found(None, "LEDGER_POPULATION_DROPPED"),
+            finding_line(7),
+            finding_line(9, "LEDGER_STUCK"),
+            finding_line(None, "LEDGER_POPULATION_DROPPED"),
         ).lines
     )
 
@@ -238,13 +244,19 @@ def test_each_ledger_and_each_kind_is_reported_once_in_order(run: Place) -> None
         "t", 7, 8, cursors={"s": Cursor(8, Position(6, 3)), "u": Cursor(8, Position(6, 3))}
     )
     (line,) = lines_of(
-        hits_of(run, [record], found(8, COPY), found(7, LOST, (1, 1)), found(8, LOST, (2, 2)))
+        hits_of(
+            run,
+            [record],
+            finding_line(8, COPY),
+            finding_line(7, LOST, (1, 1)),
+            finding_line(8, LOST, (2, 2)),
+        )
     )
     assert ([LOST, COPY], [7, 8]) == (line["kinds"], line["ledgers"])
 
 
 def test_a_topic_counts_as_it_was_found_last(run: Place) -> None:
-    """A deleted one, or one that could not be read again, as at the first look."""
+    """A topic that was deleted or could not be read again counts as at the first look."""
 
     def before(name: str, entry: int) -> TopicRecord:
         return topic(name, 7, cursors={"s": Cursor(None, Position(7, entry))})
@@ -256,22 +268,20 @@ def test_a_topic_counts_as_it_was_found_last(run: Place) -> None:
         TopicRecord(first[3].topic, 5, TopicStatus.UNREADABLE, problems=("shut",)),
     ]
     write(run, first, again)
-    lines = lines_of(topic_hits(run, [json.dumps(found(7, LOST, (4, 4)))]))
+    lines = lines_of(topic_hits(run, [json.dumps(finding_line(7, LOST, (4, 4)))]))
     blocked = {one["topic"].rpartition("/")[2]: one["subscriptions_blocked"] for one in lines}
     assert {"deleted": ["s"], "moved": [], "once": ["s"], "shut": ["s"]} == blocked
 
 
 def test_a_subscription_that_could_not_be_read_is_not_judged(run: Place) -> None:
-    """The topic is counted as unreadable already."""
+    """The topic is counted as unreadable elsewhere."""
     record = topic("t", 7, cursors={"s": None}, problems=("s is shut",))  # type: ignore[dict-item]
-    (line,) = lines_of(hits_of(run, [record], found(7, LOST, (4, 4))))
+    (line,) = lines_of(hits_of(run, [record], finding_line(7, LOST, (4, 4))))
     assert ([], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
-def ranked() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
-    """Topics, worst first: by a loss, by who is blocked, by who may be, by ledgers, by name; and
-    the findings.
-    """
+def ranked_topics() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
+    """Return topics in the order of the report, worst first, and the findings that hit them."""
     sure, unsure = Cursor(None, Position(1, 0)), Cursor(9, Position(1, 0))
     topics = [
         topic("z/a/blocked-two", 11, cursors={"s": sure, "u": sure}),
@@ -283,23 +293,23 @@ def ranked() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
         topic("a/a/copies-1", 21, 22, 23),
         topic("a/a/copies-2", 24),
     ]
-    lost = [found(n, LOST, (1, 1)) for n in (11, 12, 13, 14, 15, 16, 17)]
-    return topics, [*lost, *(found(n, COPY, (1, 1)) for n in (21, 22, 23, 24))]
+    lost = [finding_line(n, LOST, (1, 1)) for n in (11, 12, 13, 14, 15, 16, 17)]
+    return topics, [*lost, *(finding_line(n, COPY, (1, 1)) for n in (21, 22, 23, 24))]
 
 
 def test_topics_stand_worst_first(run: Place) -> None:
-    """Losses, then blocked subscriptions, then possibly blocked ones, then ledgers, then the
-    name.
+    """Topics with losses come first, then by blocked, then by possibly blocked subscriptions, then
+    by ledgers, then by name.
     """
-    topics, findings = ranked()
+    topics, findings = ranked_topics()
     hits = hits_of(run, topics, *findings)
     assert [str(one.topic) for one in topics] == [one["topic"] for one in lines_of(hits)]
     assert 8 == hits.summary["topics_hit"]
 
 
 def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Place) -> None:
-    """By the same order as topics, but for ledgers, in whose place are topics."""
-    hits = hits_of(run, ranked()[0], *ranked()[1])
+    """The order is that of topics, with the number of topics in place of ledgers."""
+    hits = hits_of(run, ranked_topics()[0], *ranked_topics()[1])
     worst = hits.summary["topics_worst"]
     words = (
         "namespace",
@@ -329,18 +339,18 @@ def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Pla
 
 
 def test_namespaces_that_are_hit_alike_stand_by_topics_and_name(run: Place) -> None:
-    """More topics first."""
+    """The namespace with more topics comes first."""
     topics = [topic("t/c/1", 1), topic("t/b/1", 2), topic("t/d/1", 3), topic("t/d/2", 4)]
-    hits = hits_of(run, topics, *(found(n, COPY) for n in (1, 2, 3, 4)))
+    hits = hits_of(run, topics, *(finding_line(n, COPY) for n in (1, 2, 3, 4)))
     assert ["t/d", "t/b", "t/c"] == [
         one["namespace"] for one in hits.summary["topics_worst"]["worst_namespaces"]
     ]
 
 
 def test_the_summary_names_ten_of_each(run: Place) -> None:
-    """All are counted."""
+    """All topics and namespaces are counted."""
     topics = [topic(f"t/n{n:02}/t", n) for n in range(1, 13)]
-    hits = hits_of(run, topics, *(found(n, LOST, (1, 1)) for n in range(1, 13)))
+    hits = hits_of(run, topics, *(finding_line(n, LOST, (1, 1)) for n in range(1, 13)))
     worst = hits.summary["topics_worst"]
     assert (10, 10) == (len(worst["worst_namespaces"]), len(worst["worst_topics"]))
     assert (12, 12, 12) == (hits.summary["topics_hit"], worst["namespaces"], worst["with_loss"])
@@ -349,26 +359,32 @@ def test_the_summary_names_ten_of_each(run: Place) -> None:
 def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(
     run: Place, tmp_path: Path
 ) -> None:
-    """A topic that was not listed may be hit; the findings have their owners all the same."""
+    """A topic that was not listed may be hit. The findings get their owners nevertheless."""
     assert 0 == hits_of(run, []).summary["topics_hit"]
     blind = place(str(tmp_path / "blind"))
     write(blind, [topic("t", closed(7, offloaded=True))], [], [listing_problem_row(1, 5, "shut")])
-    hits = topic_hits(blind, [json.dumps(found(7))])
+    hits = topic_hits(blind, [json.dumps(finding_line(7))])
     assert ((), {"topics_hit": None, "topics_worst": None}) == (hits.lines, hits.summary)
     assert "public/default/persistent/t" == json.loads(hits.findings[0])["owner"]["name"]
 
 
 def test_hits_are_counted_where_not_all_topics_were_listed(run: Place) -> None:
-    """They are known to be hit, whether or not others are."""
+    """These topics are hit, whether or not others are."""
     write(run, [topic("t", 7)], [], [listing_problem_row(1, 5, "shut")])
-    assert 1 == topic_hits(run, [json.dumps(found(7))]).summary["topics_hit"]
+    assert 1 == topic_hits(run, [json.dumps(finding_line(7))]).summary["topics_hit"]
 
 
 def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> None:
-    """By the name of the topic; messages come before cursors. The line is compact and ASCII."""
+    """Topics are sorted by name, and messages come before cursors. The line is compact and
+    ASCII.
+    """
     cursors = {"s": Cursor(7, Position(6, 3)), "v": Cursor(8, Position(6, 3))}
     hits = hits_of(
-        run, [topic("ü", 7), topic("a", 7, cursors=cursors)], found(7), found(8), found(9)
+        run,
+        [topic("ü", 7), topic("a", 7, cursors=cursors)],
+        finding_line(7),
+        finding_line(8),
+        finding_line(9),
     )
     assert (
         '{"kind":"ENTRY_WITHOUT_REPLICA","ledger_id":7,"entries":[],"entries_total":0,"owner":{"application":"pulsar",'
@@ -376,7 +392,7 @@ def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> No
         f'"next":["look","{STATS}a"]}}' == hits.findings[0]
     )
     assert "public/default/persistent/a cursor v" == json.loads(hits.findings[1])["owner"]["name"]
-    assert json.dumps(found(9)) == hits.findings[2]
+    assert json.dumps(finding_line(9)) == hits.findings[2]
 
 
 @pytest.mark.parametrize(
@@ -394,15 +410,15 @@ def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> No
 def test_the_topic_is_looked_at_before_anything_is_changed(
     run: Place, commands: list[str], expected: list[str]
 ) -> None:
-    """Behind the other looks, once."""
-    (line,) = hits_of(run, [topic("t", 7)], found(7, next=commands)).findings
+    """Its command comes after the other commands that only look, and comes once."""
+    (line,) = hits_of(run, [topic("t", 7)], finding_line(7, next=commands)).findings
     assert expected == json.loads(line)["next"]
 
 
 def test_a_topic_that_must_not_stand_on_a_command_line_is_an_owner_all_the_same(run: Place) -> None:
-    """Only its command is left out."""
+    """Only the command for it is left out."""
     name = TopicName("public", "", "default", "t\x07")
-    (line,) = hits_of(run, [replace(topic("t", 7), topic=name)], found(7)).findings
+    (line,) = hits_of(run, [replace(topic("t", 7), topic=name)], finding_line(7)).findings
     finding = json.loads(line)
     assert ("public/default/persistent/t%07", ["look"]) == (
         finding["owner"]["name"],
@@ -411,8 +427,8 @@ def test_a_topic_that_must_not_stand_on_a_command_line_is_an_owner_all_the_same(
 
 
 def test_an_owner_that_is_known_stays(run: Place) -> None:
-    """Though another finding on the ledger has none; so does the finding on the cluster."""
-    named = found(7, owner={"application": "mine", "component": None, "name": "x"})
-    cluster = found(None, "LEDGER_POPULATION_DROPPED")
-    hits = hits_of(run, [topic("t", 7)], found(7), named, cluster)
+    """The topic does not replace it, and a finding on the cluster gets no owner."""
+    named = finding_line(7, owner={"application": "mine", "component": None, "name": "x"})
+    cluster = finding_line(None, "LEDGER_POPULATION_DROPPED")
+    hits = hits_of(run, [topic("t", 7)], finding_line(7), named, cluster)
     assert [json.dumps(named), json.dumps(cluster)] == list(hits.findings[1:])

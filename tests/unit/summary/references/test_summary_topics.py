@@ -75,13 +75,13 @@ def topic(
 def test_the_worst_of_ledgers_and_topics_decides(
     ledgers: Any, one: Any, fail_on: str, outcome: str, exit_code: int
 ):
-    """Our fault first, then what is wrong, then what is not known."""
+    """A fault of the auditor comes first, then a violation, then something unknown."""
     found = with_topics(ledgers, [one], fail_on)
     assert (outcome, exit_code) == (found["outcome"], found["exit_code"])
 
 
 def test_a_ledger_of_two_topics_counts_once():
-    """Such as the schema that the partitions of a topic share."""
+    """The partitions of a topic share the ledger of its schema, for example."""
     schemas = (SchemaVersion(0, Position(9, 0)), SchemaVersion(1, Position(9, 1)))
     subscription = Subscription("s", Cursor(None, None))
     record = TopicRecord(NAME, 0, TopicStatus.FOUND, None, (subscription,), schemas, ("why",))
@@ -94,8 +94,8 @@ def test_a_ledger_of_two_topics_counts_once():
     } == reference_counts([one, one])  # fmt: skip
 
 
-def test_a_topic_in_json_has_what_was_recorded_and_what_was_found():
-    """Entries that nobody counted have no end; without metadata there is no standing."""
+def test_a_topic_in_json_has_its_records_and_findings():
+    """A range of unknown length has no end, and a ledger without metadata has no standing."""
     subscription = Subscription("s", Cursor(7, Position(1, 2)))
     record = TopicRecord(
         NAME, 0, TopicStatus.FOUND, None, (subscription,), (SchemaVersion(3, Position(9, 1)),)
@@ -127,8 +127,8 @@ def test_a_topic_in_json_has_what_was_recorded_and_what_was_found():
 
 
 def test_a_topic_in_json_has_every_field():
-    """Of data ledgers what the topic recorded; of others their role and name; lost entries only
-    where they were lost.
+    """A data ledger has what the topic recorded, another ledger its role and name. Entries are lost
+    only if their condition says so.
     """
     subscriptions = Subscription("s", None, "its cursor could not be read")
     record = TopicRecord(NAME, 0, TopicStatus.FOUND, None, (subscriptions,), (), ("why",))
@@ -168,7 +168,7 @@ def test_a_topic_in_json_has_every_field():
 
 
 def test_a_summary_keeps_what_it_says_of_ledgers():
-    """And gains the counts of references."""
+    """The counts of references are added to it."""
     found = with_topics({**SOUND, "ledgers": 7}, [topic()], "warning")
     counts = {
         "topics": 1,
@@ -193,9 +193,7 @@ def test_a_summary_keeps_what_it_says_of_ledgers():
     ],
 )
 def test_a_topic_is_complete_where_every_fact_is_known(one: Any, complete: bool):
-    """A ledger that is missing is known to be. One topic that is not complete makes the summary
-    so.
-    """
+    """A missing ledger is a known fact. One incomplete topic makes the summary incomplete."""
     assert complete is is_complete(one)
     assert complete is with_topics(SOUND, [topic(), one], "never")["complete"]
     assert not with_topics(INCOMPLETE, [one], "never")["complete"]

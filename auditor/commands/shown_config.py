@@ -1,0 +1,37 @@
+"""`auditor config` shows each setting and its origin."""
+
+from __future__ import annotations
+
+import json
+
+from auditor.commands.context import EXIT_SOUND, Context
+from auditor.config import Layers, Origin, origins, shown_values
+from auditor.config.secured_settings import SECRETS
+
+
+def show_config(context: Context, layers: Layers) -> int:
+    """Print each setting, its value, and the flag, variable, file key or default it comes from.
+
+    Of secrets in the environment or a JAAS file only the names are printed.
+    """
+    values, came_from = shown_values(context.settings), origins(layers)
+    for secret in SECRETS:
+        if secret.key in context.settings.secrets_in_environment:
+            values[secret.key], came_from[secret.key] = (
+                "***",
+                Origin("environment", secret.variable),
+            )
+        elif secret.key in context.settings.secrets_in_jaas:
+            values[secret.key] = "***"
+    if context.settings.format == "json":
+        rows = {
+            key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}
+            for key, value in values.items()
+        }
+        context.say(json.dumps(rows) + "\n")
+        return EXIT_SOUND
+    for key, value in values.items():
+        origin = came_from[key]
+        source = origin.layer if origin.layer == "default" else f"{origin.layer} {origin.name}"
+        context.say(f"{key:<34} {value!s:<28} {source}\n")
+    return EXIT_SOUND

@@ -1,0 +1,62 @@
+"""What a report says of the copies that were verified, and of those assumed from a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.report.layout import count, of, share
+
+
+def verified_words(copies: Mapping[str, int]) -> str:
+    """Return how many copies were verified: "600 of 40,000 copies that were read"."""
+    expected = of(copies["expected"], "copy", "copies")
+    return f"{_verified_count(copies)} of {expected} that were {_how(copies)}"
+
+
+def sampled_words(summary: Mapping[str, Any]) -> str:
+    """Return how few copies were verified if some were assumed from a sample; "" if none was."""
+    copies = summary.get("copies") or {}
+    if not copies.get("assumed"):
+        return ""
+    return (
+        f"Only {_verified_count(copies)} of {_expected_count(summary)} were {_how(copies)};"
+        f" {count(copies['assumed'])} are assumed from a sample."
+    )
+
+
+def verified_share_words(summary: Mapping[str, Any]) -> str:
+    """Return which share of the copies was verified; "" if there was no copy to verify."""
+    copies = summary.get("copies") or {}
+    if not copies.get("expected"):
+        return ""
+    assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
+    ratio = share(float(summary["verified_ratio"]))
+    return f"{ratio} of {_expected_count(summary)} {_how(copies)}{assumed}"
+
+
+def verified_share_meaning(summary: Mapping[str, Any]) -> str:
+    """Return what the verified share is a share of, for a line that begins with the share."""
+    copies = summary["copies"]
+    return (
+        f"of the copies{_where(summary)} were listed or read"
+        f" ({_verified_count(copies)} of {count(copies['expected'])})"
+    )
+
+
+def _expected_count(summary: Mapping[str, Any]) -> str:
+    return of(summary["copies"]["expected"], "copy", "copies") + _where(summary)
+
+
+def _where(summary: Mapping[str, Any]) -> str:
+    """Return in which ledgers copies are counted; "" if those are all ledgers."""
+    ledgers = summary["ledgers"]
+    return "" if ledgers["listed"] == ledgers["sound"] else " in judged closed ledgers"
+
+
+def _verified_count(copies: Mapping[str, int]) -> str:
+    return count(copies["listed"] + copies["read"])
+
+
+def _how(copies: Mapping[str, int]) -> str:
+    return "listed or read" if copies["listed"] else "read"
