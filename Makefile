@@ -10,7 +10,7 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 3
 MINUTES ?= 10
 
-.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all soak fuzz faults mutants mutation check bench proto constraints clean
+.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
@@ -20,6 +20,7 @@ help:
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
+	@echo "make second-try  the tests that failed last once more, alone, if they are three at most: what .ci/run does"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make fuzz    hostile bytes for MINUTES=$(MINUTES) a target (TARGET=... for some), by Atheris; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"
@@ -70,6 +71,9 @@ test: $(STAMP)
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) -m long
+
+second-try: $(STAMP)
+	$(BIN)/python tests/support/second_try.py
 
 # Each part runs also where one before it failed. The long forms of faults are left to `make faults`, which plays every plan.
 test-all: $(STAMP)

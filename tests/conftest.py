@@ -47,11 +47,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return ByPlace(config, log)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Report the contract cases that each implementation passed to the process that prints the end
-    of the run.
+    of the run; and keep how the run ended, for a second try.
     """
     from support.bookie_contract import CASES_RUN
+    from support.second_try import keep_exit_code
+
+    keep_exit_code(session, exitstatus)
 
     counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
     _contract_cases.update(counts)

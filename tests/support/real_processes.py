@@ -113,8 +113,12 @@ class JavaProcess:
         self._process.wait(wait_s)
 
     def pause(self) -> None:
-        """Send SIGSTOP: it keeps its connections and its port, and answers nothing."""
+        """Send SIGSTOP, and wait until all its threads stand: it keeps its connections and its
+        port, and answers nothing. On a busy machine its threads run on for some milliseconds after
+        the signal was sent.
+        """
         self._process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Send SIGCONT."""
