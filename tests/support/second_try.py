@@ -27,9 +27,12 @@ KEPT = Path(".pytest_cache/v")
 
 
 def keep_exit_code(session: pytest.Session, exit_code: int) -> None:
-    """Keep how a run ended: one that was cut short left tests out, whatever failed in it."""
-    if not hasattr(session.config, "workerinput") and session.config.cache is not None:
-        session.config.cache.set(EXIT_CODE, int(exit_code))
+    """Keep how a run ended: one that was cut short left tests out, whatever failed in it. Nothing
+    is kept by a run that keeps nothing (`-p no:cacheprovider`).
+    """
+    cache = getattr(session.config, "cache", None)
+    if not hasattr(session.config, "workerinput") and cache is not None:
+        cache.set(EXIT_CODE, int(exit_code))
 
 
 def _kept(name: str, default: Any) -> Any:
