@@ -6,8 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 DEMO_OUTPUT ?= audits/demo
-# Tests run side by side in three processes, also on two cores: those on real servers wait a good part of their time.
-TEST_WORKERS ?= 3
+# Tests run side by side in four processes, also on two cores: those on real servers wait a good part of their time.
+TEST_WORKERS ?= 4
 MINUTES ?= 10
 
 .PHONY: help setup demo picture docs test test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints clean

@@ -16,7 +16,7 @@ KINDS_SHOWN_MAX = 4
 SAYS_CHARS_MAX = 400
 """Characters shown of a cause's sentence."""
 SAYS_LINES_MAX = 4
-GROUPED = "of a kind that is grouped"
+GROUPED = "whose cause is looked for"
 """Says which findings causes are looked for."""
 BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable address"
 """Says which unjudged ledgers causes are looked for: those with a reason of `SILENCES`."""

@@ -175,13 +175,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def submitted(
     cluster: SandboxCluster, output: Path, *options: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a real audit through a real spark-submit with four slots."""
+    """Run a real audit through a real spark-submit with three slots. As in a run of the auditor's
+    own, the JVM compiles quickly rather than well.
+    """
     uri = cluster.metadata_service_uri
     words = ("--output", str(output), "--second-look-delay", "1s", "--ledgers-in-process-max", "0")
     arguments = ("run", "--metadata-service-uri", uri, *words, *options)
     spark = (
         "--master",
-        "local[4]",
+        "local[3]",
+        "--driver-java-options",
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "--conf",
         "spark.python.daemon.module=auditor.spark.worker_daemon",
     )

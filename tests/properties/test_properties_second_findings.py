@@ -15,7 +15,7 @@ from support.falsehoods import FIRST, ON_BOOKIES_AND_CLUSTER, SECOND
 from support.night_stories import Night, night
 from support.quick_forms import few_or_all, one_in
 
-SWARM, FEW = 600, 200
+SWARM, FEW = 600, 100
 FOUND_MIN_OF = 50
 """One run in so many, at least, has a finding of each kind, so that agreement means something."""
 

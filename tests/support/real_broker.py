@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.real_archive import archive_to_make
 from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import PULSAR_POM
 from support.real_processes import (
@@ -67,9 +66,7 @@ START_TIMEOUT_S = 120.0
 machine.
 """
 END_TIMEOUT_S = 120.0
-"""How long a broker may take to end, in seconds; the first one writes the class-data archive while
-it ends.
-"""
+"""How long a broker may take to end, in seconds."""
 COMPILE_TIMEOUT_S = 120
 POLL_S = 0.1
 
@@ -94,7 +91,7 @@ class RealBroker:
         """The root of its REST interface."""
         return f"http://127.0.0.1:{self.web_port}/admin/v2"
 
-    def start(self, jars: Path, settings: Mapping[str, object], flag: str = "") -> None:
+    def start(self, jars: Path, settings: Mapping[str, object]) -> None:
         """Start it and wait until it is ready. 4-8 s."""
         assert self.process is None or not self.process.is_running, "the broker runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -115,7 +112,6 @@ class RealBroker:
             *arguments,
             heap="256m",
             log4j2=LOG4J2_WARN,
-            flag=flag,
             temporary=temporary,
             opens=OPENS,
         )
@@ -160,17 +156,6 @@ class RealBroker:
                         f"no broker after {START_TIMEOUT_S:g} s: {process.log_tail()}"
                     ) from None
                 time.sleep(POLL_S)
-
-
-def start_broker(jars: Path, broker: RealBroker, settings: Mapping[str, object]) -> None:
-    """Start a broker. The first one on these jars is started twice: it writes the class-data
-    archive for all others.
-    """
-    with archive_to_make(jars) as archive:
-        if archive is not None:
-            broker.start(jars, settings, f"-XX:ArchiveClassesAtExit={archive}")
-            broker.end()
-    broker.start(jars, settings)
 
 
 def start_driver(jars: Path, directory: Path, broker: RealBroker) -> JavaConversation:

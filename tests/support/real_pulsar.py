@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import Any
 
 from support.raw_bookie import read_request, status_name
-from support.real_broker import CLUSTER, RealBroker, start_broker, start_driver
+from support.real_broker import CLUSTER, RealBroker, start_driver
 from support.real_cluster import RealCluster
 from support.real_jars import PULSAR_NEWEST, pulsar_jars
 from support.real_processes import JavaConversation
@@ -77,7 +77,7 @@ class RealPulsar:
         )
         self._broker = RealBroker(workdir / "broker", self.cluster.zookeeper_hosts)
         try:
-            start_broker(self._jars, self._broker, broker_settings or {})
+            self._broker.start(self._jars, broker_settings or {})
             self._admin(
                 "PUT", f"clusters/{CLUSTER}", {"brokerServiceUrl": self._broker.service_url}
             )

@@ -2,7 +2,7 @@
 
     make test || make second-try
 
-The machine runs three processes of tests, with real servers, on two cores. A test that fails there
+The machine runs several processes of tests, with real servers, on two cores. A test that fails there
 and passes alone is *unsteady*: a bug of the test or of the product, and named in the last lines.
 """
 

@@ -756,7 +756,7 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
     return LedgerEvidence(LEDGER, tuple(found))
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(evidence())
 def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
     """For any metadata, answers and reads it returns a verdict. Only a step that demands lists has

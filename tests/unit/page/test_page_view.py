@@ -102,7 +102,7 @@ def test_a_page_without_causes_denies_only_what_is_grouped():
     """A ledger may be unjudged for another reason, or have a finding of another kind."""
     summary = report_stories.summary(indeterminate={"metadata_unreadable": 30}, causes=[])
     assert (
-        "Causes: no ledger has a finding of a kind that is grouped, and none was left unjudged"
+        "Causes: no ledger has a finding whose cause is looked for, and none was left unjudged"
         " because a bookie was silent, refused or had no readable address."
         in page_view(replace(sound(), summary=summary))["left_out"]
     )

@@ -24,10 +24,8 @@ def words_of(summary: dict[str, Any]) -> str:
 
 
 def test_a_report_does_not_grow_with_the_ledgers_of_one_cause():
-    """A wiped bookie with ten ledgers and one with a hundred thousand give the same number of
-    lines.
-    """
-    few, many = stories.wiped_bookie(10), stories.wiped_bookie(100_000)
+    """A wiped bookie with ten ledgers and one with ten thousand give the same number of lines."""
+    few, many = stories.wiped_bookie(10), stories.wiped_bookie(10_000)
     assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(
         render(*many, run_dir="./x", width=120).splitlines()
     )
@@ -72,7 +70,7 @@ def test_ledgers_without_a_common_cause_are_counted():
     found = [stories.finding(BELOW, n) for n in range(5)] + [
         stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})
     ]
-    kinds = "findings of a kind that is grouped"
+    kinds = "findings whose cause is looked for"
     assert f"  1 more ledger has {kinds} without a common cause" in section(found)
     summary = stories.summary(
         **stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2}
@@ -93,7 +91,7 @@ def test_only_what_is_grouped_is_said_to_be_too_little():
     )
     found = unjudged | {"unjudged_without_cause": 0}
     assert (
-        "2 ledgers have findings of a kind that is grouped: too few to have a common cause."
+        "2 ledgers have findings whose cause is looked for: too few to have a common cause."
         in words_of(stories.summary(**found))
     )
 
@@ -107,7 +105,7 @@ def test_loss_that_no_cause_could_be_shown_of_is_not_called_evenly_spread():
     ]
     expected = [
         "Causes",
-        "  40 ledgers have findings of a kind that is grouped. No common cause could be shown.",
+        "  40 ledgers have findings whose cause is looked for. No common cause could be shown.",
         "",
     ]
     assert expected == section(even)

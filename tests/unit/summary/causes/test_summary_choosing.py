@@ -30,7 +30,7 @@ from auditor.summary.causes.hits import UNJUDGED, Hits, Via
 RACKS = {f"b{n}": f"/r{(n + 1) // 2}" for n in range(1, 7)}
 """b1 and b2 are in /r1, b3 and b4 in /r2, b5 and b6 in /r3."""
 SIX = spread(6, 300, seed=1).in_racks(RACKS)
-SPREADS = 300
+SPREADS = 100
 """Random clusters without a cause. SIGNIFICANCE allows one false cause in a thousand runs."""
 
 
@@ -52,7 +52,7 @@ def test_nothing_hit_has_no_cause():
 @pytest.mark.parametrize("bookies", [3, 5, 10, 50])
 def test_evenly_spread_loss_has_no_cause(bookies: int):
     """Where entries are lost at random, no bookie, rack or period is a cause, in small and large
-    clusters. Seeds 0 to 299.
+    clusters. Seeds 0 to 99.
     """
     false = []
     for seed in range(SPREADS):
