@@ -2,8 +2,8 @@
 
     make test || make second-try
 
-The machine runs several processes of tests, with real servers, on two cores. A test that fails there
-and passes alone is *unsteady*: a bug of the test or of the product, and named in the last lines.
+Several processes of tests, with real servers, share two cores. A test that fails there and passes
+alone is *unsteady*: a bug of the test or of the product, and named in the last lines.
 """
 
 from __future__ import annotations
