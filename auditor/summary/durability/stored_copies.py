@@ -28,6 +28,7 @@ LEDGER_COLUMNS = [
     "status",
     "state",
     "last_entry_id",
+    "ensemble_size",
     "write_quorum",
     "ack_quorum",
     "segments",
@@ -90,7 +91,7 @@ class StoredCopies:
     """The copies of every closed ledger with entries. `bookies` names the codes.
 
     `unread`: ledgers that are not among them because their metadata could not be read or decoded,
-    or is closed without a valid last entry. They may have copies anywhere.
+    or because they are closed and it contradicts itself. They may have copies anywhere.
     """
 
     ledger_ids: Ints
@@ -102,13 +103,16 @@ class StoredCopies:
 def promised_copies(ledgers: pa.Table) -> StoredCopies:
     """Return the copies that metadata promises, none of them doubtful.
 
-    `ledgers` has LEDGER_COLUMNS at every look. Contradictory metadata has no copies that count.
+    `ledgers` has LEDGER_COLUMNS at every look.
     """
     newest = _newest_rows(ledgers)
-    flat = _flatten(_closed_with_entries(newest))
-    return StoredCopies(
-        flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)), _count_unread(newest)
+    closed = newest.filter(_is_closed(newest))
+    is_odd = pa.array(_contradicts_itself(closed))
+    flat = _flatten(
+        closed.filter(pc.and_(pc.invert(is_odd), pc.greater_equal(closed["last_entry_id"], 0)))
     )
+    unread = _count_unread(newest) + int(pc.sum(is_odd).as_py() or 0)
+    return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)), unread)
 
 
 def _newest_rows(ledgers: pa.Table) -> pa.Table:
@@ -124,17 +128,30 @@ def _is_closed(rows: pa.Table) -> pa.ChunkedArray:
     return pc.and_(is_found, pc.equal(rows["state"], LedgerState.CLOSED.value))
 
 
-def _closed_with_entries(rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.and_(_is_closed(rows), pc.greater_equal(rows["last_entry_id"], 0)))
-
-
 def _count_unread(rows: pa.Table) -> int:
-    """Count the ledgers without readable metadata, and the closed ones without a valid end."""
+    """Count the ledgers without readable metadata."""
     known = pa.array([RecordStatus.FOUND.value, RecordStatus.GONE.value])
-    is_unread = pc.invert(pc.is_in(rows["status"], known))
-    has_end = pc.fill_null(pc.greater_equal(rows["last_entry_id"], -1), False)
-    is_endless = pc.and_(_is_closed(rows), pc.invert(has_end))
-    return int(pc.sum(pc.or_kleene(is_unread, is_endless)).as_py() or 0)
+    return int(pc.sum(pc.invert(pc.is_in(rows["status"], known))).as_py() or 0)
+
+
+def _contradicts_itself(rows: pa.Table) -> Flags:
+    """Return for closed ledgers whether `first_checker.metadata.contradictions` finds any."""
+    size, write, ack, last = (
+        pc.fill_null(rows[name], -2).to_numpy()
+        for name in ("ensemble_size", "write_quorum", "ack_quorum", "last_entry_id")
+    )
+    is_odd: Flags = (size < 1) | (write < 1) | (ack < 1) | (write > size) | (ack > write) | (last < -1)
+    segments = rows["segments"].combine_chunks()
+    ledgers = pc.list_parent_indices(segments).to_numpy().astype(np.int64)
+    flat = segments.flatten()
+    firsts = flat.field("first_entry_id").to_numpy()
+    is_first = np.diff(ledgers, prepend=-1) > 0
+    is_odd_segment = np.where(is_first, firsts != 0, firsts <= np.roll(firsts, 1))
+    is_odd_segment |= pc.list_value_length(flat.field("ensemble")).to_numpy() != size[ledgers]
+    is_odd_segment |= last_of_each(ledgers) & (firsts > last[ledgers] + 1)
+    is_odd[ledgers[is_odd_segment]] = True
+    is_odd[np.bincount(ledgers, minlength=len(is_odd)) == 0] = True
+    return is_odd
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,10 +196,10 @@ def _flatten(rows: pa.Table) -> _Flat:
 
 def _by_shape(flat: _Flat) -> Iterator[Segments]:
     """Yield the segments with entries, those of one ensemble size and write quorum together."""
-    is_sane = (flat.counts > 0) & (flat.write_quorums > 0) & (flat.write_quorums <= flat.sizes)
-    shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)[is_sane]
+    has_entries = flat.counts > 0
+    shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)[has_entries]
     for size, quorum in np.unique(shapes, axis=0).tolist():
-        rows = np.flatnonzero(is_sane & (flat.sizes == size) & (flat.write_quorums == quorum))
+        rows = np.flatnonzero(has_entries & (flat.sizes == size) & (flat.write_quorums == quorum))
         ensembles = flat.codes[flat.starts[rows][:, None] + np.arange(size)]
         offsets = (np.arange(size) - flat.firsts[rows][:, None]) % size
         counts = flat.counts[rows][:, None]

@@ -41,12 +41,13 @@ def stored(
     silent: bool = False,
     partial: bool = False,
     unread: int | None = None,
+    contradicts: bool = False,
     locations: dict[str, str] = LOCATIONS,
     **changes: Any,
 ) -> str:
     """Write a run of three closed ledgers and an open one on four bookies, and return its
     directory. If `silent`, b4 did not answer about ledger 3. The metadata of ledger `unread` could
-    not be read.
+    not be read, or contradicts itself.
 
     `changes` replace fields of the summary.
     """
@@ -62,7 +63,8 @@ def stored(
     terms = replace(Terms(1, 2, 3, 4), around=Surroundings(locations=locations))
     about = About("the-run", started, facts, terms, "warning", False, partial)
     (directory / "run.json").write_text(json.dumps(about.as_json()))
-    common = {"look": 1, "status": "found", "write_quorum": 2, "ack_quorum": 1, "last_entry_id": 9}
+    quorums = {"ensemble_size": 2, "write_quorum": 2, "ack_quorum": 1}
+    common = {"look": 1, "status": "found", "last_entry_id": 9, **quorums}
     ledgers = [
         {
             **common,
@@ -74,6 +76,8 @@ def stored(
     ]
     ledgers.append(ledgers[0] | {"ledger_id": 4, "state": "OPEN", "last_entry_id": None})
     of_unread = {"status": "unreadable", "state": None, "last_entry_id": None, "segments": None}
+    if contradicts:
+        of_unread = {"write_quorum": 3}
     ledgers = [one | of_unread if one["ledger_id"] == unread else one for one in ledgers]
     run.write_table("evidence/ledgers", filled(LEDGERS, ledgers), "all")
     counts = {"copies_expected": 20, "copies_listed": 20, "copies_read": 0, "copies_assumed": 0}
@@ -201,11 +205,14 @@ def test_a_run_of_named_ledgers_is_never_exit_code_0(tmp_path: Path):
     assert (3, 3, 1) == (said(run, "b1")[0], said(run)[0], said(run, "b1,b2")[0])
 
 
-def test_a_run_that_could_not_read_some_metadata_is_never_exit_code_0(tmp_path: Path):
-    """The last copy of ledger 3 may be on any bookie. A sure loss of another ledger is still exit
-    code 1.
+@pytest.mark.parametrize("contradicts", [False, True])
+def test_a_run_that_could_not_read_some_metadata_is_never_exit_code_0(
+    tmp_path: Path, contradicts: bool
+):
+    """The last copy of ledger 3 may be on any bookie, also if its metadata contradicts itself. A
+    sure loss of another ledger is still exit code 1.
     """
-    run = stored(tmp_path, unread=3)
+    run = stored(tmp_path, unread=3, contradicts=contradicts)
     assert (3, 3, 1) == (said(run, "b4")[0], said(run)[0], said(run, "b1,b2")[0])
 
 

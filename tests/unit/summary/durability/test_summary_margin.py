@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.first_checker.metadata import contradictions
+from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.summary.durability.margin import (
     SHOWN_IDS_MAX,
     copies_of_worst_entry,
@@ -27,6 +29,7 @@ from auditor.summary.durability.stored_doubts import (
 )
 
 BOOKIES = [f"b{n}" for n in range(1, 7)]
+DRAWN_LEDGERS = 400
 
 
 @dataclass
@@ -100,6 +103,7 @@ def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
             "status": one.status,
             "state": one.state,
             "last_entry_id": one.last,
+            "ensemble_size": len(one.segments[0][1]),
             "write_quorum": one.write_quorum,
             "ack_quorum": one.ack_quorum,
             "segments": [
@@ -407,23 +411,63 @@ def test_the_ids_of_a_loss_are_bounded():
     assert (SHOWN_IDS_MAX + 5, tuple(range(SHOWN_IDS_MAX))) == (lost.ledgers, lost.ids)
 
 
-@pytest.mark.parametrize(
-    "ledger",
-    [
-        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=0),
-        Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=3),
-        Ledger(1, [(0, [])], 5),
-        Ledger(1, [(6, ["b1", "b2"])], 5),
-        Ledger(1, [(9, ["b1", "b2"])], 5),
-    ],
-)
-def test_metadata_that_contradicts_itself_has_no_copies(ledger: Ledger):
-    """Such a ledger is counted with 0 copies, and the next ledger is judged as if it were alone."""
-    ledger.has_verdict = False
+def test_metadata_that_contradicts_itself_promises_nothing_that_could_be_counted():
+    """The ledger is unread, and the next one is judged as if it were alone."""
+    odd = Ledger(1, [(0, ["b1", "b2"])], 5, write_quorum=3)
     sound = Ledger(2, [(0, ["b1", "b2"]), (4, ["b2", "b3"])], 5)
-    assert () == store_copies([ledger]).segments
-    assert {0: 1, 2: 1} == copies_of_worst_entry(store_copies([ledger, sound]))
-    assert [False, True] == ledgers_in_order(store_copies([ledger, sound])).tolist()
+    copies = store_copies([odd, sound])
+    assert (1, [2]) == (copies.unread, copies.ledger_ids.tolist())
+    assert {2: 1} == copies_of_worst_entry(copies)
+    assert [True] == ledgers_in_order(copies).tolist()
+
+
+def test_what_contradicts_itself_is_what_the_first_checker_says_does():
+    """Of closed ledgers with drawn numbers, each with a contradiction is unread, and no other."""
+    draw, seen = random.Random(5), Counter[bool]()
+    for _ in range(DRAWN_LEDGERS):
+        metadata = closed_metadata(draw)
+        row = {
+            "ledger_id": 1,
+            "look": 1,
+            "status": "found",
+            "state": "CLOSED",
+            "last_entry_id": metadata.last_entry_id,
+            "ensemble_size": metadata.ensemble_size,
+            "write_quorum": metadata.write_quorum,
+            "ack_quorum": metadata.ack_quorum,
+            "segments": [
+                {"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)}
+                for one in metadata.segments
+            ],
+        }
+        is_odd = bool(contradictions(metadata))
+        copies = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, [row]))
+        assert int(is_odd) == copies.unread, metadata
+        seen[is_odd] += 1
+    assert min(seen[True], seen[False]) >= DRAWN_LEDGERS // 10, seen
+
+
+def closed_metadata(draw: random.Random) -> LedgerMetadata:
+    """Return metadata of a closed ledger, of which each number is right more often than wrong."""
+    size = draw.choice([0, 2, 3, 3, 3])
+    write = draw.choice([size, size, size - 1, size + 1])
+    firsts = [draw.choice([0, 0, 0, 0, 1]), *draw.sample([0, 2, 4, 6, 8], draw.choice([0, 1, 2]))]
+    if draw.random() < 0.8:
+        firsts.sort()
+    sizes = [draw.choice([size] * 9 + [2]) for _ in firsts]
+    return LedgerMetadata(
+        format_version=3,
+        state=LedgerState.CLOSED,
+        ensemble_size=size,
+        write_quorum=write,
+        ack_quorum=draw.choice([write, write, write - 1, write + 1]),
+        last_entry_id=draw.choice([None, -2, -1, 5, 8, 9, 9, 9]),
+        length=0,
+        segments=tuple(
+            Segment(first, tuple(BOOKIES[:count]))
+            for first, count in zip(firsts, sizes, strict=True)
+        )[draw.choice([0] * 9 + [9]) :],
+    )
 
 
 def test_promised_copies_are_counted_by_position_and_none_is_doubted():
@@ -431,11 +475,11 @@ def test_promised_copies_are_counted_by_position_and_none_is_doubted():
     ensembles of two sizes.
     """
     ledgers = [
-        Ledger(1, [(1, ["b1", "b2", "b3"])], 10),
+        Ledger(1, [(0, ["b4", "b5", "b6"]), (1, ["b1", "b2", "b3"])], 10),
         Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3),
     ]
     blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
-    assert [[[2, 1], [0, 1]], [[3, 4, 3]]] == [block.begun.tolist() for block in blocks]
+    assert [[[2, 1], [0, 1]], [[1, 0, 0], [3, 4, 3]]] == [block.begun.tolist() for block in blocks]
     assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
 
 
