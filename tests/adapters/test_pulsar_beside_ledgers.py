@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from support.topics import closed, put_topic
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.commands.context import Context
 from auditor.commands.pulsar import OTHER_TOPICS, pulsar_of_run
@@ -23,7 +23,10 @@ def opened(server: Server, root: str) -> tuple[Any, list[str]]:
     warned: list[str] = []
     logger = SimpleNamespace(warning=lambda _, problem: warned.append(problem))
     settings = SimpleNamespace(
-        pulsar="auto", ledgers_from=None, pulsar_metadata_uri=None, zookeeper_limits=lambda _: QUICK
+        pulsar="auto",
+        ledgers_from=None,
+        pulsar_metadata_uri=None,
+        zookeeper_limits=lambda _: STEADY,
     )
     store = SimpleNamespace(
         address=SimpleNamespace(uri=uri(server.hosts, root)), root=root, counts=ReadCounts()

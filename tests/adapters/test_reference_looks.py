@@ -133,7 +133,7 @@ def test_what_stays_so_is_found(scene: Scene) -> None:
     scene.first()
     assert (1, 1, 1, 0) == counted(scene.again())
     (waited,) = scene.waits_s
-    assert 50 < waited <= 60
+    assert 30 < waited <= 60
 
 
 def test_a_sound_topic_needs_no_second_look(scene: Scene, cluster: SandboxCluster) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.model.cluster import BookieRecord, Registration
@@ -19,7 +19,7 @@ COOKIE = b'5\nbookieHost: "10.0.0.1:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l
 
 
 def bookies(server: Server, root: str) -> list[BookieRecord]:
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         return store.bookies(look=1, now_ms=lambda: NOW_MS)
 
 
@@ -86,7 +86,7 @@ def test_cookies_are_the_bookies_not_decommissioned(server: Server, tree: Znodes
     root = "/cookies-only/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/cookies/b1", COOKIE)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         assert {"b1"} == store.cookies()
         tree.delete(f"{root}/cookies")
         assert set() == store.cookies()
@@ -102,7 +102,7 @@ def test_a_list_of_bookies_that_may_not_be_read_is_no_empty_list(
     tree.layout(root, LedgerLayout.HIERARCHICAL)
     tree.put(f"{root}/{shut}", shut=True)
     with (
-        open_store(uri(server.hosts, root), QUICK) as store,
+        open_store(uri(server.hosts, root), STEADY) as store,
         pytest.raises(StoreUnavailable, match=f"{root}/{shut} may not"),
     ):
         store.bookies(1, lambda: NOW_MS)

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import layout as layout_wire
@@ -26,7 +26,7 @@ def test_a_cluster_is_found_at_the_path_of_its_uri(server: Server, tree: Znodes)
     tree.put(f"{root}/INSTANCEID", INSTANCE_ID.encode())
     tree.put(f"{root}/underreplication/disable")
     tree.put(f"{root}/underreplication/lostBookieRecoveryDelay", b"600")
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         facts = store.cluster_facts()
         assert store.problems == []
     assert (root, "longhierarchical", INSTANCE_ID) == (facts.root, facts.layout, facts.instance_id)
@@ -43,7 +43,7 @@ def test_settings_that_are_not_there_are_not_problems(server: Server, tree: Znod
     """
     root = "/bare/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         facts = store.cluster_facts()
         assert store.problems == []
     assert (facts.instance_id, facts.replication_disabled, facts.lost_bookie_recovery_delay_s) == (
@@ -62,7 +62,7 @@ def test_settings_that_cannot_be_understood_are_problems(server: Server, tree: Z
     tree.put(f"{root}/INSTANCEID", b"\xff\x00 no id")
     tree.put(f"{root}/underreplication/lostBookieRecoveryDelay", b"soon")
     tree.put(f"{root}/underreplication/disable", shut=True)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         facts = store.cluster_facts()
         store.cluster_facts()
         problems = store.problems
@@ -84,7 +84,7 @@ def test_no_layout_is_no_cluster(server: Server) -> None:
     for.
     """
     with pytest.raises(StoreUnavailable, match=r"no znode /nowhere/ledgers/LAYOUT.*Check the path"):
-        open_store(uri(server.hosts, "/nowhere/ledgers"), QUICK)
+        open_store(uri(server.hosts, "/nowhere/ledgers"), STEADY)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_layout_that_is_not_known_is_refused(
     root = "/unknown-layout/ledgers"
     tree.put(f"{root}/LAYOUT", data)
     with pytest.raises(StoreUnavailable, match=says) as raised:
-        open_store(uri(server.hosts, root), QUICK)
+        open_store(uri(server.hosts, root), STEADY)
     assert f"{root}/LAYOUT" in str(raised.value)
 
 
@@ -117,14 +117,14 @@ def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) 
         StoreUnavailable,
         match="/shut/ledgers/LAYOUT may not be read by this session: give it read permission",
     ):
-        open_store(uri(server.hosts, "/shut/ledgers"), QUICK)
+        open_store(uri(server.hosts, "/shut/ledgers"), STEADY)
 
 
 def test_layout_decides_against_the_uri(server: Server, tree: Znodes) -> None:
     """A URI that names another layout than the cluster has is a problem; LAYOUT is believed."""
     root = "/hint/ledgers"
     tree.layout(root, LedgerLayout.LONG_HIERARCHICAL)
-    with open_store(uri(server.hosts, root, "zk+flat"), QUICK) as store:
+    with open_store(uri(server.hosts, root, "zk+flat"), STEADY) as store:
         assert store.layout is LedgerLayout.LONG_HIERARCHICAL
         (problem,) = store.problems
     assert "says flat" in problem and "read as longhierarchical" in problem
@@ -136,10 +136,10 @@ def test_pulsars_uri_is_looked_for_in_its_chroot_first(server: Server, tree: Zno
     """
     pulsar = parse(f"metadata-store:zk:{server.hosts}/pulsar")
     tree.layout("/ledgers", LedgerLayout.HIERARCHICAL)
-    with open_store(pulsar, QUICK) as store:
+    with open_store(pulsar, STEADY) as store:
         assert (store.root, store.problems) == ("/ledgers", [])
     tree.layout("/pulsar/ledgers", LedgerLayout.HIERARCHICAL)
-    with open_store(pulsar, QUICK) as store:
+    with open_store(pulsar, STEADY) as store:
         assert store.root == "/pulsar/ledgers"
         (problem,) = store.problems
     assert "/ledgers/LAYOUT" in problem and "only /pulsar/ledgers is audited" in problem
@@ -152,7 +152,7 @@ def test_an_address_opens_the_same_store_elsewhere(server: Server, tree: Znodes)
     root = "/address/ledgers"
     tree.layout(root, LedgerLayout.FLAT)
     tree.ledgers(root, LedgerLayout.FLAT, [4, 2])
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         pickled = pickle.dumps(store.address)
         (partition,) = pickle.loads(pickle.dumps(store.listing_partitions().partitions))
     assert len(pickled) < 2_000

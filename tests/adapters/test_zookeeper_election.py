@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.also_in_memory
 
 def elected(server: Server, root: str) -> tuple[str | None, list[str]]:
     """Return the auditor, read twice, and the problems of reading it."""
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         first = store.elected_auditor()
         assert first == store.elected_auditor()
         return first, store.problems

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, closed_ledger, ledger_bytes, uri
+from support.zookeeper_znodes import STEADY, Znodes, closed_ledger, ledger_bytes, uri
 
 from auditor.model.ledger import LedgerRecord, RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
@@ -26,7 +26,7 @@ NOW_MS = 1_700_000_000_000
 def read(
     server: Server, root: str, ids: Iterable[int], *, with_marks: bool = False
 ) -> list[LedgerRecord]:
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         return list(store.read_ledgers(ids, look=2, now_ms=lambda: NOW_MS, with_marks=with_marks))
 
 
@@ -230,7 +230,7 @@ def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
     root = "/order/ledgers"
     tree.layout(root, H)
     asked: list[str] = []
-    with open_store(uri(server.hosts, root), replace(QUICK, batch_paths=3)) as store:
+    with open_store(uri(server.hosts, root), replace(STEADY, batch_paths=3)) as store:
         call = store._session._client._call
 
         def recording(request: Any, result: Any) -> Any:
@@ -291,7 +291,7 @@ def test_more_ledgers_than_a_window_holds(server: Server, tree: Znodes) -> None:
     root = "/windows/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, range(0, 3_000, 2))
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         before = store.counts.reads_ok
         records = list(store.read_ledgers(range(3_000), 1, lambda: NOW_MS, with_marks=True))
         assert store.counts.reads_ok - before == 9_000
@@ -311,7 +311,7 @@ def test_passwords_are_returned_only_on_request(server: Server, tree: Znodes) ->
     tree.put(path_of(root, 2), ledger_bytes(version=2, password=b"\x01\xff"))
     tree.put(path_of(root, 3), ledger_bytes(version=1))
     tree.put(path_of(root, 4), b"malformed")
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         passwords = store.passwords([1, 2, 3, -7, 4, 5])
     assert passwords == {1: b"hunter2", 2: b"\x01\xff", 3: None, -7: None, 4: None, 5: None}
     assert "hunter2" not in repr(read(server, root, [1, 2, 3, 4, 5]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import znode_paths
@@ -58,7 +58,7 @@ def test_every_id_is_listed_once(
     root = f"/once-{layout.value}/ledgers"
     tree.layout(root, layout)
     tree.ledgers(root, layout, ids)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         found, unexpected = listed(store)
     assert sorted(ids) == sorted(found)
     assert unexpected == 0
@@ -71,7 +71,7 @@ def test_hierarchical_has_two_trees_and_an_id_belongs_to_one(server: Server, tre
     tree.ledgers(root, H, [7, 2_147_483_646, 2_147_483_647])
     tree.put(f"{root}/000/0000/0000/0000/L0008")  # id 8 in the long tree
     tree.put(f"{root}/21/4748/L3647")  # id 2147483647 in the short tree
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         found, unexpected = listed(store)
     assert sorted(found) == [7, 2_147_483_646, 2_147_483_647]
     assert unexpected == 2
@@ -100,7 +100,7 @@ def test_junk_is_counted_and_never_an_id(server: Server, tree: Znodes) -> None:
         "0/0000",
     ):
         tree.put(f"{root}/{junk}")
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         found, unexpected = listed(store)
     assert found == [1, 2]
     assert unexpected == 7  # foo, 00/foo, four in 00/0000, and 0
@@ -115,7 +115,7 @@ def test_flat_with_housekeeping_and_junk(server: Server, tree: Znodes) -> None:
     tree.ledgers(root, FLAT, [3, 4])
     for name in ("ID-0000000001", "idgen", "L12", "L00000000005", "00", "L-000000001"):
         tree.put(f"{root}/{name}")
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         found, unexpected = listed(store)
     assert found == [3, 4]
     assert unexpected == 4
@@ -129,7 +129,7 @@ def test_ten_thousand_ledgers_below_one_parent(
     root = f"/many-{layout.value}/ledgers"
     tree.layout(root, layout)
     tree.ledgers(root, layout, range(10_000), b"")
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         assert listed(store) == (list(range(10_000)), 0)
 
 
@@ -140,7 +140,7 @@ def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:
     root = "/vanishing/ledgers"
     tree.layout(root, H)
     tree.ledgers(root, H, [5, 10_005, 20_005])
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         (partition,) = store.listing_partitions().partitions
         tree.delete(f"{root}/00/0001")
         parents = list(store.list_ids(partition))
@@ -156,7 +156,7 @@ def test_a_root_that_vanished_is_not_empty(
     """If the cluster itself is gone, an empty listing is not an answer."""
     root = f"/vanishing-root-{layout.value}/ledgers"
     tree.layout(root, layout)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         tree.delete(root)
         with pytest.raises(StoreUnavailable, match=f"znode {root} does not exist"):
             listed(store)
@@ -166,7 +166,7 @@ def test_no_ledgers_is_no_partition(server: Server, tree: Znodes) -> None:
     """A fresh cluster lists nothing, without a problem."""
     root = "/fresh/ledgers"
     tree.layout(root, H)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         assert store.listing_partitions().partitions == ()
 
 
@@ -182,7 +182,7 @@ def test_a_list_that_may_not_be_read_ends_the_listing(
     tree.ledgers(root, H, [5, 10_005])
     tree.put(f"{root}/{shut}", shut=True)
     with (
-        open_store(uri(server.hosts, root), QUICK) as store,
+        open_store(uri(server.hosts, root), STEADY) as store,
         pytest.raises(StoreUnavailable, match=f"{root}/{shut} may not be"),
     ):
         listed(store)
@@ -194,7 +194,7 @@ def test_partitions_are_small_and_cover_all_parents(server: Server, tree: Znodes
     tree.layout(root, H)
     ids = [number * 10_000 for number in range(7)]
     tree.ledgers(root, H, ids)
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         partitions = store.listing_partitions(parents_max=3).partitions
     assert [len(partition.parents) for partition in partitions] == [3, 3, 1]
     expected = [znode_paths.ledger_path(H, ledger_id).rsplit("/", 1)[0] for ledger_id in ids]

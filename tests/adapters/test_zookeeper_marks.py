@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.model.ledger import ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.also_in_memory
 
 
 def read_marks(server: Server, root: str) -> Marks:
-    with open_store(uri(server.hosts, root), QUICK) as store:
+    with open_store(uri(server.hosts, root), STEADY) as store:
         return store.marks()
 
 

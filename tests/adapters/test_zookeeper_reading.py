@@ -16,7 +16,7 @@ from support.zookeeper_many_znodes import (
     seed,
     session,
 )
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.model.ledger import RecordStatus
 from auditor.pace import Pace
@@ -45,7 +45,7 @@ def seeded(tree: Znodes) -> Znodes:
 
 def test_multi_read_is_the_single_reads_item_by_item(server: Server, seeded: Znodes) -> None:
     """Both ways of reading agree on data, stats, children and errors."""
-    with session(server) as reader:
+    with session(server, STEADY) as reader:
         assert_same_both_ways(reader)
 
 
@@ -54,7 +54,7 @@ def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) 
     requested ahead than they allow.
     """
     for batch_paths, inflight_max in ((1, 1), (7, 3), (200, 4), (10_000, 1)):
-        limits = replace(QUICK, batch_paths=batch_paths, inflight_max=inflight_max)
+        limits = replace(STEADY, batch_paths=batch_paths, inflight_max=inflight_max)
         asked = 0
 
         def paths() -> Iterator[str]:
@@ -79,7 +79,7 @@ def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes)
     would drop the connection.
     """
     paths = [f"/data/{number:04}" + "x" * 2_000 for number in range(2_000)]
-    limits = replace(QUICK, batch_paths=100_000)
+    limits = replace(STEADY, batch_paths=100_000)
     with connect(uri(server.hosts, "/data"), limits) as reader:
         items = list(read_many(reader, paths))
         assert reader.counts.repeats == 0
@@ -91,7 +91,7 @@ def test_reads_are_counted_by_outcome(server: Server, seeded: Znodes) -> None:
     """A missing znode is an answer; an unreadable one is a failed read; bytes are the data
     received.
     """
-    with session(server) as reader:
+    with session(server, STEADY) as reader:
         assert supports_multi_read(reader)
         assert (reader.counts.reads, reader.counts.reads_ok) == (
             1,
@@ -116,7 +116,7 @@ def test_every_read_is_paced(server: Server, seeded: Znodes) -> None:
             self.taken += permits
 
     for as_one in (True, False):
-        with session(server) as reader:
+        with session(server, STEADY) as reader:
             reader.multi_read = as_one
             reader.pace = pace = Counting(0, 1.0)
             list(read_many(reader, PATHS[:1_234]))
@@ -130,7 +130,7 @@ def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
     seeded.layout(root, H)
     seeded.ledgers(root, H, [1])
     for as_one in (True, False):
-        with open_store(uri(server.hosts, root), QUICK) as store:
+        with open_store(uri(server.hosts, root), STEADY) as store:
             store._session.multi_read = as_one
             sent = record_sent(store._session)
             store.cluster_facts()
@@ -156,7 +156,7 @@ def test_a_reader_that_stops_early_leaves_the_session_usable(
     server: Server, seeded: Znodes
 ) -> None:
     """Answers that are no longer wanted do not reach the next reader."""
-    with session(server) as reader:
+    with session(server, STEADY) as reader:
         first = next(iter(read_many(reader, PATHS)))
         assert first.path == PATHS[0]
         assert_all_read(reader)

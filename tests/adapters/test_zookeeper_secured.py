@@ -231,7 +231,7 @@ def test_tls_to_a_port_without_it_is_reported(guarded: Guarded) -> None:
     with pytest.raises(StoreUnavailable, match=r"secureClientPort|does not speak TLS"):
         connect(
             uri(guarded.server.hosts, ROOT),
-            guarded.limits(ZooKeeperAccess(tls), connect_timeout_ms=1_500),
+            guarded.limits(ZooKeeperAccess(tls), connect_timeout_ms=5_000),
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from support.topics import closed, put_topic
 from support.zookeeper_in_memory import MemoryZooKeeper
 from support.zookeeper_many_znodes import Server
-from support.zookeeper_znodes import QUICK, Znodes, uri
+from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.model.topic import (
@@ -40,7 +40,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def open_at(server: Server, prefix: str) -> TopicStore:
-    return open_topics(uri(server.hosts, "/ledgers"), (prefix,), QUICK)
+    return open_topics(uri(server.hosts, "/ledgers"), (prefix,), STEADY)
 
 
 def read(server: Server, prefix: str, *names: str) -> list[TopicRecord]:
@@ -206,7 +206,7 @@ def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(
     beside = prefixes_of(parse(f"zk://{server.hosts}/chroot/ledgers"), "/chroot/ledgers")
     inside = prefixes_of(parse_pulsar(f"zk:{server.hosts}/chroot"), "/ledgers")
     for prefixes in (beside, inside):
-        with open_topics(uri(server.hosts, "/ledgers"), prefixes, QUICK) as store:
+        with open_topics(uri(server.hosts, "/ledgers"), prefixes, STEADY) as store:
             assert "/chroot" == store.prefix
     with pytest.raises(StoreUnavailable, match="no znode /nowhere/managed-ledgers"):
         open_at(server, "/nowhere")
@@ -215,7 +215,7 @@ def test_topics_are_found_inside_a_chroot_or_beside_the_ledgers(
 def test_another_process_opens_the_same_topics(server: Server, tree: Znodes) -> None:
     """It does so by an address without secrets; a sync goes to the tree of topics."""
     put_topic(tree.put, "t/n/x", [closed(3)], prefix="/address")
-    with TopicsAddress(uri(server.hosts, "/ledgers"), "/address", QUICK).open() as store:
+    with TopicsAddress(uri(server.hosts, "/ledgers"), "/address", STEADY).open() as store:
         store.sync()
         if isinstance(server, MemoryZooKeeper):
             assert "/address/managed-ledgers" == server.sent[-1].path
@@ -282,11 +282,11 @@ def test_where_there_are_no_topics_none_are_found_and_the_reads_count(
 ) -> None:
     """A cluster without Pulsar is not an error; its reads are counted with the run's."""
     counts = ReadCounts()
-    assert find_topics(uri(server.hosts, "/ledgers"), ("/nowhere",), QUICK, counts) is None
+    assert find_topics(uri(server.hosts, "/ledgers"), ("/nowhere",), STEADY, counts) is None
     assert counts.reads > 0 == counts.reads_failed
     before = counts.reads
     put_topic(tree.put, "t/n/x", [closed(1)], prefix="/somewhere")
-    found = find_topics(uri(server.hosts, "/ledgers"), ("/nowhere", "/somewhere"), QUICK, counts)
+    found = find_topics(uri(server.hosts, "/ledgers"), ("/nowhere", "/somewhere"), STEADY, counts)
     assert found is not None and counts.reads - before == found.counts.reads
     with found:
         assert "/somewhere" == found.prefix
@@ -331,6 +331,6 @@ def test_what_it_takes_to_find_the_topics_is_counted(server: Server, tree: Znode
     """Each place that is looked at counts, also those without topics."""
     tree.put("/places/managed-ledgers")
     counts = ReadCounts()
-    with open_topics(uri(server.hosts, "/ledgers"), ("/none", "/places"), QUICK, counts) as store:
+    with open_topics(uri(server.hosts, "/ledgers"), ("/none", "/places"), STEADY, counts) as store:
         assert store.counts == counts
     assert counts.reads >= 2

@@ -66,10 +66,10 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
     """The lane answers UNSUPPORTED for every held ledger after three requests, and reports what the
     bookie lacks; reads work.
 
-    One request at a time, with a time-out of a second each, for every ledger would exceed the
+    One request at a time, with a time-out of three seconds each, for every ledger would exceed the
     deadline and end as SILENT.
     """
-    limits = BookieLimits(inflight_max=1, rpc_timeout_ms=1_000, deadline_ms=30_000)
+    limits = BookieLimits(inflight_max=1, rpc_timeout_ms=3_000, deadline_ms=30_000)
     with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
         answers = lane.lists([ListQuestion(UNKNOWN), *map(ListQuestion, HELD)])
         reads = lane.reads(

@@ -147,10 +147,10 @@ def unable(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         cluster.place(LOST_BESIDE_UNABLE, beside, {"b1": "4"})
         cluster.place(LOST_DESPITE_UNABLE, striped, {"b1": "6", "b2": "6"})
         outcome = accounted(
-            audit(cluster, tmp_path_factory.mktemp("audit"), rpc_timeout="1s", probe_entries=0)
+            audit(cluster, tmp_path_factory.mktemp("audit"), rpc_timeout="4s", probe_entries=0)
         )
         ids = [ON_UNABLE[0], BESIDE_UNABLE, LOST_DESPITE_UNABLE]
-        single = audit_ledgers(cluster, ids, rpc_timeout="1s", probe_entries=0)
+        single = audit_ledgers(cluster, ids, rpc_timeout="4s", probe_entries=0)
         assert outcome.standings(*ids) == single.standings(*ids)
         return outcome
 

@@ -261,20 +261,12 @@ def test_bookie_paused_at_the_first_look(
     """It is stopped at the first look and runs again before the second: its ledgers are SOUND, and
     its silence is not reported.
     """
-    cluster = real_cluster(bookies=3)
+    cluster = real_cluster(bookies=3, settings={"zkTimeout": 20_000})
     for ledger_id in range(1, 6):
         cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"))
     cluster.pause("b2")
 
-    outcome = accounted(
-        audit(
-            cluster,
-            tmp_path,
-            between=lambda _: _go_on(cluster, "b2"),
-            rpc_timeout="500ms",
-            bookie_connect_timeout="500ms",
-        )
-    )
+    outcome = accounted(audit(cluster, tmp_path, between=lambda _: _go_on(cluster, "b2")))
 
     assert ["sound"] * 5 == outcome.standings(*range(1, 6))
     assert {2} == {verdict.looks for verdict in outcome.verdicts.values()}

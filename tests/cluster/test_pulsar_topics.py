@@ -32,6 +32,8 @@ from auditor.model.finding import Kind
 
 pytestmark = pytest.mark.real
 
+PATIENCE_MS = 30_000
+"""How long a client may wait for the next message, in a topic that it reads to the end."""
 MAGIC = b"Gx"
 """The first bytes of compressed metadata."""
 
@@ -331,7 +333,7 @@ def test_pulsar_reads_what_is_said_to_be_readable_and_nothing_else(
     It reads after all audits, because its reads make bookies cache later entries of the log,
     including lost ones.
     """
-    assert (MESSAGES, True) == pulsar.read(stories.sound)
-    assert (MESSAGES, True) == pulsar.read(stories.one_copy)
+    assert (MESSAGES, True) == pulsar.read(stories.sound, PATIENCE_MS)
+    assert (MESSAGES, True) == pulsar.read(stories.one_copy, PATIENCE_MS)
     assert (0, False) == pulsar.read(stories.missing)
-    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(stories.short)
+    assert (MESSAGES - 100 + KEPT, True) == pulsar.read(stories.short, PATIENCE_MS)

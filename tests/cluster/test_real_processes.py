@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,4 +53,5 @@ def test_a_paused_process_does_nothing_any_more(busy: JavaProcess) -> None:
 def test_an_ended_process_is_paused_without_waiting(busy: JavaProcess) -> None:
     """It does nothing either."""
     busy._process.kill()
+    os.waitid(os.P_PID, busy.pid, os.WEXITED | os.WNOWAIT)
     busy.pause()

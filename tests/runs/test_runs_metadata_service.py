@@ -115,7 +115,7 @@ def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
         ask(self, *arguments)
 
     monkeypatch.setattr(InProcessStages, "ask_lists", stopping)
-    outcome = audit(cluster, tmp_path, **IMPATIENT)
+    outcome = audit(cluster, tmp_path, zookeeper_retries="1")
     assert (0, ["sound", "sound"]) == (outcome.exit_code, outcome.standings(1, 2))
 
 

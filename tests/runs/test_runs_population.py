@@ -91,7 +91,7 @@ def test_ledgers_that_vanished_are_found_once_they_were_listed_again(
     assert (
         LINE - 1 == outcome.summary["ledgers"]["listed"] == outcome.summary["ledgers"]["exempt"]
     ), "no ledger is accused"
-    assert len(outcome.pauses_s) == 1 and 50 < outcome.pauses_s[0] <= 60, (
+    assert len(outcome.pauses_s) == 1 and 30 < outcome.pauses_s[0] <= 60, (
         "the second listing came after the delay"
     )
     assert (

@@ -356,6 +356,6 @@ def test_wrong_txn_ids_are_no_answers(spark: SparkSession, tmp_path: Path):
             return honest(replace(request, txn_id=request.txn_id + 1_000_003))
 
         cluster.bookie("b1").answer = strange  # type: ignore[method-assign]
-        outcome = audit(cluster, tmp_path, rpc_timeout="500ms", **FIRST_LOOK_ON_SPARK)
+        outcome = audit(cluster, tmp_path, rpc_timeout="20s", **FIRST_LOOK_ON_SPARK)
     assert ["indeterminate: bookie_silent", "sound"] == outcome.standings(1, 2)
     assert [Kind.BOOKIE_SILENT_YET_REGISTERED] == outcome.kinds

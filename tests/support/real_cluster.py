@@ -41,10 +41,12 @@ import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 from kazoo.client import KazooClient
+from support.raw_bookie import info_request
 from support.real_archive import make_archive
 from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
 from support.real_jars import NEWEST, bookkeeper_jars
@@ -293,3 +295,6 @@ class RealCluster(RealLedgers):
                     f" {self._process(late[0]).log_tail()}"
                 )
             time.sleep(POLL_S)
+        for bookie_id in bookie_ids:  # a new JVM takes its time over its first request
+            with suppress(OSError), self.connect(bookie_id) as connection:
+                connection.ask(info_request(1, connection.next_txn_id()))

@@ -118,7 +118,8 @@ class JavaProcess:
         the signal was sent.
         """
         self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if self._process.returncode is None:  # sending reaps a process that has ended
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """Send SIGCONT."""

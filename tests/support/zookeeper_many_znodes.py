@@ -7,6 +7,7 @@ from typing import Protocol
 
 from support.zookeeper_znodes import QUICK, Znodes, uri
 
+from auditor.config import ZooKeeperLimits
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK
 from auditor.zookeeper.reading import children_of_many, read_many
 from auditor.zookeeper.session import Session, connect
@@ -30,8 +31,8 @@ def seed(client: Znodes) -> None:
     client.put("/odd/shut", b"hidden", shut=True)
 
 
-def session(server: Server) -> Session:
-    return connect(uri(server.hosts, "/data"), QUICK)
+def session(server: Server, limits: ZooKeeperLimits = QUICK) -> Session:
+    return connect(uri(server.hosts, "/data"), limits)
 
 
 def assert_all_read(session: Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from kazoo.client import KazooClient
@@ -25,6 +26,8 @@ QUICK = ZooKeeperLimits(
     retry_wait_ms=100,
 )
 """Session limits for tests: a lost server is noticed in a second or two, not in ten."""
+STEADY = replace(QUICK, session_timeout_ms=10_000)
+"""Session limits for tests on a server that is up. A pause of the machine costs no repeat."""
 WRITER = ("writer", "secret")
 ONLY_WRITER = [make_digest_acl(*WRITER, all=True)]
 """An ACL that excludes everybody but the writer."""

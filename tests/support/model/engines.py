@@ -43,8 +43,8 @@ SETTINGS: dict[str, object] = {
     "placement_policy": "rack",
     "topology": "zookeeper",
     "second_look_delay": "0s",
-    "rpc_timeout": "2s",
-    "bookie_connect_timeout": "1s",
+    "rpc_timeout": "20s",
+    "bookie_connect_timeout": "10s",
     "bookie_connect_attempts": 1,
 }
 """Settings of both engines. A bookie that is down refuses connections at once, so one attempt is

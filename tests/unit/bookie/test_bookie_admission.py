@@ -20,7 +20,7 @@ from auditor.errors import BookieRefused, KdcUnreachable
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 
-LIMITS = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=400, connect_attempts_max=1)
+LIMITS = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=20_000, connect_attempts_max=1)
 
 
 def record(name: str, port: int | None) -> BookieRecord:

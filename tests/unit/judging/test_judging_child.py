@@ -20,6 +20,8 @@ from auditor.judging.guard import Stopped
 from auditor.judging.isolation import judge_in_child
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
+PATIENT_POLLS = 15_000
+"""How often a child is looked for that ends by itself: half a minute."""
 """Far longer than anything in these tests takes."""
 
 
@@ -205,6 +207,7 @@ def test_a_child_ends_by_itself_with_exit_code_0(
     """Even if it cannot send anything."""
     statuses: list[int] = []
     waitpid = os.waitpid
+    monkeypatch.setattr(isolation, "_END_POLLS", PATIENT_POLLS)
 
     def wait(pid: int, options: int) -> tuple[int, int]:
         ended, status = waitpid(pid, options)
@@ -261,6 +264,7 @@ def test_no_signal_goes_to_a_child_that_has_ended_by_itself(
     parent = os.getpid()
     kill = os.kill
     killed: list[int] = []
+    monkeypatch.setattr(isolation, "_END_POLLS", PATIENT_POLLS)
     monkeypatch.setattr(
         os,
         "kill",

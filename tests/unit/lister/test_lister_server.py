@@ -148,7 +148,6 @@ def test_a_client_that_asks_nothing_is_hung_up_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds one of few connections. One that waits for an answer is not idle."""
-    monkeypatch.setattr(lister_connection, "CLIENT_IDLE_S", 0.05)
     with lister_in_process(tmp_path) as lister:
         gate = asyncio.Event()
         real = lister.reader.first_lists
@@ -158,9 +157,13 @@ def test_a_client_that_asks_nothing_is_hung_up_on(
             return await real(ledgers)
 
         monkeypatch.setattr(lister.reader, "first_lists", first_lists)
-        with connect(lister) as idle, connect(lister) as waiting:
-            waiting.send(list_request(7, 1))
-            assert idle.is_closed_by_peer()
+        with connect(lister) as waiting:
+            waiting.send(list_request(7, 1), info_request(3, 2))
+            assert 2 == waiting.receive().header.txnId, "its list is in work"
+            monkeypatch.setattr(lister_connection, "CLIENT_IDLE_S", 0.05)
+            assert 3 == waiting.ask(info_request(3, 3)).header.txnId, "its idle time begins anew"
+            with connect(lister) as idle:
+                assert idle.is_closed_by_peer()
             lister.thread.call(release(gate))
             assert 1 == waiting.receive().header.txnId
             assert waiting.is_closed_by_peer()

@@ -62,6 +62,14 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.fixture
+def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make lists overdue after 50 ms, and wait for them however long they take."""
+    monkeypatch.setattr(
+        "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
+    )
+
+
 @contextmanager
 def played_by(cluster: SandboxCluster, bookie: ScriptedBookie) -> Iterator[None]:
     """Let the scripted bookie play b2."""
@@ -138,6 +146,7 @@ def test_no_list_is_waited_for_at_the_second_look(cluster: SandboxCluster):
     assert [ONE] == bookie.asked(LIST)
 
 
+@pytest.mark.usefixtures("long_patience")
 def test_a_list_that_comes_late_is_judged_as_if_it_had_been_in_time(cluster: SandboxCluster):
     """The ledger is listed, not probed. Probes that were read meanwhile are not in the evidence."""
     with played_by(cluster, ScriptedBookie({ONE: range(10)}, list_late(range(10)))):
@@ -159,6 +168,7 @@ def named(
     ]
 
 
+@pytest.mark.usefixtures("long_patience")
 def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
     """The kind, the entries and the bookie are the same as with a list in time. Probes use up no
     confirming read.
@@ -177,6 +187,7 @@ def test_what_a_late_list_lacks_is_found_as_ever(cluster: SandboxCluster):
     assert [[2, 3], [7, 8]] == verdicts[1][0][1]
 
 
+@pytest.mark.usefixtures("long_patience")
 def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster: SandboxCluster):
     """The entry counts as a copy, as with a list in time."""
 
