@@ -1,7 +1,7 @@
 """Ask a scripted bookie through a lane, with real time-outs, one look and one date.
 
 The time-out of a request is long, so that a machine that stalls for a second spoils no test. A test
-that waits for a time-out passes `rpc_timeout_ms=SHORT_MS`.
+that waits for a time-out, or needs it not to pass, uses `support.virtual_time`.
 """
 
 from __future__ import annotations

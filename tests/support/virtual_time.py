@@ -6,23 +6,27 @@ everything waits.
         answers = loop.run(asker.lists([ListQuestion(1)]))
         assert 0.5 == loop.time()
 
-A time-out of minutes costs nothing, and when something happens is exact.
+A time-out of minutes costs nothing, and when something happens is exact. `lane_in_no_time` and
+`ask_in_no_time` are used as `lane` and `ask` of `support.lanes`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from support.lanes import LIMITS, LOOK, NOW_MS
 from support.scripted_bookie import Connection, ScriptedBookie
 
-from auditor.bookie.client import AsyncLane
+from auditor.bookie.client import AsyncLane, ListQuestion, ReadQuestion
 from auditor.bookie.late_lists import ListPatience
 from auditor.config import BookieLimits
+from auditor.model.availability import Answer, EntryRead, Greeting
 
 T = TypeVar("T")
 
@@ -169,3 +173,53 @@ class PipeEnd(asyncio.Transport):
         if not self.is_closed:
             self.is_closed = True
             self._loop.call_soon(self.protocol.connection_lost, error)
+
+
+@dataclass(frozen=True)
+class LaneInNoTime:
+    """A lane whose calls wait in the time of `loop`. Calls have the names of `Lane`."""
+
+    loop: VirtualLoop
+    lane: AsyncLane
+
+    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
+        return self.loop.run(self.lane.lists(questions))
+
+    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        return self.loop.run(self.lane.reads(questions))
+
+    def settle_late_lists(self) -> list[Answer]:
+        return self.loop.run(self.lane.settle_late_lists())
+
+    def greeting(self) -> tuple[Greeting, str]:
+        return self.lane.greeting()
+
+    def elapsed_s(self) -> float:
+        """Return the virtual seconds since the lane was made."""
+        return self.loop.time()
+
+
+@contextmanager
+def lane_in_no_time(
+    bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: Any
+) -> Iterator[LaneInNoTime]:
+    """Yield a lane to the bookie, with the limits of `support.lanes` and `changes`. It is closed at
+    the end.
+    """
+    with VirtualLoop(bookie) as loop:
+        lane = loop.lane(look=look, patience=patience, **changes)
+        try:
+            yield LaneInNoTime(loop, lane)
+        finally:
+            # A connection that stays open would be aborted later, in a loop that is closed.
+            loop.run(lane.close())
+
+
+def ask_in_no_time(
+    bookie: ScriptedBookie, ledger_ids: range | list[int], look: int = LOOK, **changes: Any
+) -> tuple[list[Answer], tuple[Greeting, str]]:
+    """Ask a fresh lane for these lists, as `support.lanes.ask` does."""
+    with lane_in_no_time(bookie, look, **changes) as asker:
+        answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
+        assert list(ledger_ids) == [a.ledger_id for a in answers]
+        return answers, asker.greeting()

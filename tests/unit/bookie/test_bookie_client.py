@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
+from support.virtual_time import ask_in_no_time
 
 from auditor.bookie import client
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.client import AsyncLane, Lane
 from auditor.bookie.late_lists import LateLists
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting
@@ -30,17 +31,11 @@ def test_who_listed_earlier_in_the_run_has_only_timed_out(
     has_listed: bool, greeting: Greeting, status: AnswerStatus
 ) -> None:
     """Where no list comes in this conversation either way."""
-    limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
-    with ScriptedBookie(ledgers(3), never_lists) as bookie:
-        made = AsyncLane(
-            "b1:3181", "127.0.0.1", bookie.port, limits, LOOK, lambda: NOW_MS, has_listed=has_listed
-        )
-        with Lane(made) as asker:
-            answers = asker.lists([ListQuestion(ledger_id) for ledger_id in (1, 2, 3)])
-            assert (greeting, [status] * 3) == (
-                asker.greeting()[0],
-                [one.status for one in answers],
-            )
+    bookie = ScriptedBookie(ledgers(3), never_lists)
+    answers, (found, _) = ask_in_no_time(
+        bookie, [1, 2, 3], rpc_timeout_ms=250, has_listed=has_listed
+    )
+    assert (greeting, [status] * 3) == (found, [one.status for one in answers])
 
 
 def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,11 @@ from auditor.wire.frames import Operation, Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
-QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+QUICK = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=10_000, deadline_ms=20_000)
+SHORT = replace(QUICK, rpc_timeout_ms=2_000)
+"""For a bookie that is silent first, and answers then."""
+SHORTEST = replace(QUICK, rpc_timeout_ms=400)
+"""For a bookie that never answers."""
 
 
 class Unused:
@@ -70,22 +74,35 @@ def tls(pki: Pki, **files: Any) -> TlsFiles:
     return TlsFiles("bookie", **{"ca": str(pki.ca()), **files})
 
 
-def lane(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> Lane:
-    return Lane(AsyncLane("b1", host, bookie.port, replace(QUICK, access=access), 1, lambda: 1))
+def lane(
+    bookie: GuardedBookie,
+    access: BookieAccess,
+    host: str = "127.0.0.1",
+    limits: BookieLimits = QUICK,
+) -> Lane:
+    return Lane(AsyncLane("b1", host, bookie.port, replace(limits, access=access), 1, lambda: 1))
 
 
 def greet(
-    bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1"
+    bookie: GuardedBookie,
+    access: BookieAccess,
+    host: str = "127.0.0.1",
+    limits: BookieLimits = QUICK,
 ) -> tuple[Greeting, str]:
-    with bookie, lane(bookie, access, host) as one:
+    with bookie, lane(bookie, access, host, limits) as one:
         return one.greet()
 
 
-def refusal(bookie: GuardedBookie, access: BookieAccess, host: str = "127.0.0.1") -> str:
+def refusal(
+    bookie: GuardedBookie,
+    access: BookieAccess,
+    host: str = "127.0.0.1",
+    limits: BookieLimits = QUICK,
+) -> str:
     """Why the bookie was not talked to. It was dialled once: refused credentials are not tried
     again.
     """
-    greeting, detail = greet(bookie, access, host)
+    greeting, detail = greet(bookie, access, host, limits)
     assert greeting is Greeting.REFUSED, (greeting, detail)
     assert detail.startswith(NOT_ADMITTED)
     assert len(bookie.connections) <= 1
@@ -226,7 +243,9 @@ def test_a_bookie_that_cannot_prove_the_password_is_not_asked(login: SaslLogin) 
 def test_another_mechanism_is_reported(login: SaslLogin, challenge: bytes | None) -> None:
     """Of Kerberos, or of a plug-in that does not know SASL and stays silent."""
     bookie = GuardedBookie(password=PASSWORD, challenge=challenge)
-    assert "does not offer SASL DIGEST-MD5" in refusal(bookie, BookieAccess(sasl=login))
+    limits = SHORT if challenge is None else QUICK
+    detail = refusal(bookie, BookieAccess(sasl=login), limits=limits)
+    assert "does not offer SASL DIGEST-MD5" in detail
 
 
 @pytest.mark.parametrize("plugin", ["", "sasl", "com.example.Other", "a" + "é" * 40])
@@ -284,7 +303,7 @@ def test_a_challenge_that_comes_late_is_no_refusal(login: SaslLogin) -> None:
         return guard(connection, request)
 
     bookie.act = be_slow_at_first
-    assert greet(bookie, BookieAccess(sasl=login)) == (Greeting.ANSWERED, "")
+    assert greet(bookie, BookieAccess(sasl=login), limits=SHORT) == (Greeting.ANSWERED, "")
     assert len(bookie.connections) == 2
 
 
@@ -326,7 +345,8 @@ def test_a_bookie_that_says_nothing_at_all_is_silent_and_not_refusing(
     """
     bookie = GuardedBookie(tls=pki.issue("b"), password=PASSWORD)
     bookie.act = lambda connection, request: True
-    greeting, _ = greet(bookie, BookieAccess(tls(pki) if in_tls else None, login))
+    access = BookieAccess(tls(pki) if in_tls else None, login)
+    greeting, _ = greet(bookie, access, limits=SHORTEST)
     assert greeting is Greeting.SILENT
 
 
@@ -369,7 +389,7 @@ def test_a_command_for_a_secret_does_not_hold_up_other_conversations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends when another task of the loop has done its part, so it must not stop the loop."""
-    monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 5.0)
+    monkeypatch.setattr(secret_reading, "COMMAND_TIMEOUT_S", 30.0)
     there = tmp_path / "there"
     wait = (
         f"import pathlib, time\nwhile not pathlib.Path({str(there)!r}).exists(): time.sleep(0.01)"

@@ -29,7 +29,9 @@ from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, AnswerStatus, 
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
-QUICK = BookieLimits(rpc_timeout_ms=400, connect_timeout_ms=2_000, deadline_ms=20_000)
+QUICK = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=10_000, deadline_ms=20_000)
+SHORT = replace(QUICK, rpc_timeout_ms=2_000)
+"""For a bookie that says nothing to our ticket, and answers the next request."""
 
 
 @pytest.fixture(scope="module")
@@ -58,14 +60,14 @@ def keytab(kdc: Kdc) -> Path:
     return kdc.folder / "bookkeeper-localhost.keytab"
 
 
-def lane(bookie: ScriptedBookie, login: KerberosLogin, host: str = "localhost") -> Lane:
-    limits = replace(QUICK, access=BookieAccess(sasl=login))
-    return Lane(AsyncLane("b1", host, bookie.port, limits, 1, lambda: 1))
+def lane(bookie: ScriptedBookie, login: KerberosLogin, limits: BookieLimits = QUICK) -> Lane:
+    limits = replace(limits, access=BookieAccess(sasl=login))
+    return Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1))
 
 
-def refusal(bookie: ScriptedBookie, login: KerberosLogin, host: str = "localhost") -> str:
+def refusal(bookie: ScriptedBookie, login: KerberosLogin, limits: BookieLimits = QUICK) -> str:
     """Why the bookie was not talked to. It was dialled once at most."""
-    with bookie, lane(bookie, login, host) as one:
+    with bookie, lane(bookie, login, limits) as one:
         greeting, detail = one.greet()
     assert greeting is Greeting.REFUSED, (greeting, detail)
     assert detail.startswith(NOT_ADMITTED)
@@ -177,7 +179,7 @@ def test_a_ticket_that_is_not_accepted_is_distinguished_from_another_mechanism(
 ) -> None:
     """A bookie says nothing to the one, and answers with its challenge where it has the other."""
     silent = KerberosBookie(keytab, replies=(None,))
-    said = refusal(silent, login)
+    said = refusal(silent, login, SHORT)
     assert "did not accept our ticket for bookkeeper/localhost" in said
     assert "clock" in said
     assert len(silent.tokens) == 1
@@ -340,13 +342,13 @@ def test_a_bookie_that_was_dialled_before_a_kdc_is_awaited_is_silent(
     may_end = threading.Event()
     tickets = iter([lambda: b"token", lambda: may_end.wait(60) and b""])
     monkeypatch.setattr(KerberosExchange, "start", lambda self: next(tickets)())
-    limits = replace(QUICK, deadline_ms=2_000, access=BookieAccess(sasl=login))
+    limits = replace(QUICK, deadline_ms=3_000, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab)
     bookie.greet = Connection.close
     with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
         greeting = one.greet()
     may_end.set()
-    said = "the conversation's deadline of 2000 ms passed"
+    said = "the conversation's deadline of 3000 ms passed"
     assert (Greeting.SILENT, said) == greeting
     assert 1 == len(bookie.connections)
 
@@ -356,11 +358,10 @@ def test_a_bookie_that_says_nothing_to_our_ticket_until_the_deadline_is_silent(
 ) -> None:
     """We had a ticket and dialled: nothing is left that a KDC could be blamed for."""
     monkeypatch.setattr(KerberosExchange, "start", lambda self: b"token")
-    limits = replace(QUICK, rpc_timeout_ms=20_000, deadline_ms=500, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab, replies=(None,))
-    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+    with bookie, lane(bookie, login, replace(QUICK, deadline_ms=3_000)) as one:
         greeting = one.greet()
-    assert (Greeting.SILENT, "the conversation's deadline of 500 ms passed") == greeting
+    assert (Greeting.SILENT, "the conversation's deadline of 3000 ms passed") == greeting
     assert 1 == len(bookie.connections)
 
 

@@ -32,7 +32,7 @@ from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.listener import HOST
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 
-LIMITS = BookieLimits(rpc_timeout_ms=500, deadline_ms=30_000)
+LIMITS = BookieLimits(rpc_timeout_ms=5_000, deadline_ms=30_000)
 TEN = encode_runs([(0, 10)])[HEADER_BYTES:]
 
 
@@ -44,12 +44,16 @@ def lister(tmp_path: Path) -> Iterator[ListerUnderTest]:
 
 @contextmanager
 def lane_of(
-    lister: ListerUnderTest, listers: Listers | None = None, *, is_unable: bool = False
+    lister: ListerUnderTest,
+    listers: Listers | None = None,
+    limits: BookieLimits = LIMITS,
+    *,
+    is_unable: bool = False,
 ) -> Iterator[Lane]:
     """The lane of the bookie with its lister, or with another map of listers."""
     where = listers or Listers(INSTANCE, lister.port)
     address = (HOST, lister.bookie_listener.port)
-    lane = open_lane(lister.bookie_id, address, LIMITS, 1, lambda: 1, where, is_unable=is_unable)
+    lane = open_lane(lister.bookie_id, address, limits, 1, lambda: 1, where, is_unable=is_unable)
     assert isinstance(lane, LaneWithLister)
     with Lane(lane) as closing:
         yield closing
@@ -123,7 +127,9 @@ def test_lists_that_come_one_after_another_are_awaited(
     ids = range(1, 26)
     for ledger_id in ids:
         lister.hold(ledger_id, (0, 9))
-    with lane_of(lister) as lane:
+    lister.thread.call(real([1]))  # Its process has started: no list waits for that.
+    limits = replace(LIMITS, rpc_timeout_ms=2_000)  # A list is awaited as long at least.
+    with lane_of(lister, limits=limits) as lane:
         assert {AnswerStatus.HELD} == {*statuses(ask(lane, *ids))}
 
 
@@ -215,7 +221,8 @@ def test_without_its_lister_a_bookie_is_asked_as_today(
         "nobody": Listers(INSTANCE, 1),
     }[wrong]
     under_test = replace(lister, bookie_id="b2") if wrong == "bookie" else lister
-    with lane_of(under_test, listers, is_unable=is_unable) as lane:
+    limits = LIMITS if is_unable else replace(LIMITS, rpc_timeout_ms=1_000)  # It is waited for.
+    with lane_of(under_test, listers, limits, is_unable=is_unable) as lane:
         assert [AnswerStatus.UNSUPPORTED] * 3 == statuses(ask(lane, 1, 2, 3))
         _, detail = lane.greeting()
     assert detail.startswith(LISTER_SILENT)

@@ -21,7 +21,6 @@ from support.scripted_bookie import (
 from support.scripted_bookie import answer as header_of
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie import lister_conversation
 from auditor.bookie.client import Lane
 from auditor.bookie.lister_conversation import (
     CONNECT_TIMEOUT_MS,
@@ -183,11 +182,8 @@ def test_what_is_behind_a_strangers_greeting_in_one_packet_does_not_count() -> N
         assert [AnswerStatus.REFUSED] == [one.status for one in lists(lane, 1)]
 
 
-def test_a_list_that_stays_away_does_not_make_a_lister_unable(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_list_that_stays_away_does_not_make_a_lister_unable() -> None:
     """A lister can list: it is not asked only because of that. The other lists count."""
-    monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 300)
     lister = Lister(MINE)
     plain = lister.act
 
@@ -199,10 +195,14 @@ def test_a_list_that_stays_away_does_not_make_a_lister_unable(
         return is_kept or plain(connection, request)
 
     lister.act = keep
-    with lane_of(lister, replace(LIMITS, rpc_timeout_ms=300)) as lane:
-        assert [AnswerStatus.TIMED_OUT] * 4 == [one.status for one in lists(lane, 11, 12, 13, 14)]
-        assert [AnswerStatus.HELD] == [one.status for one in lists(lane, 1)]
-        assert not lane._lane.has_late_lists
+    with VirtualLoop(lister) as loop:
+        limits = replace(LIMITS, deadline_ms=600_000)
+        lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
+        kept = loop.run(lane.lists([ListQuestion(ledger) for ledger in (11, 12, 13, 14)]))
+        (found,) = loop.run(lane.lists([ListQuestion(1)]))
+        assert not lane.has_late_lists
+    assert [AnswerStatus.TIMED_OUT] * 4 == [one.status for one in kept]
+    assert AnswerStatus.HELD is found.status
 
 
 def test_an_error_about_a_list_is_no_error_of_the_greeting() -> None:

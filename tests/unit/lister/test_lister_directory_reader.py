@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -212,14 +213,18 @@ def test_a_silent_process_is_ended_while_a_request_is_written_to_it(reading: Rea
     assert ([None], {None}) == (first, set(second))
 
 
-def test_the_time_of_each_request_begins_anew(reading: Reading) -> None:
+def test_the_time_of_each_request_begins_anew(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that answered is left alone, however long ago it was started."""
     assert directory_reader.READ_TIMEOUT_S == reading.reader._timeout_s
-    reading.reader._timeout_s = 1.0
+    clock, later = time.monotonic, [0.0]
+    moved = SimpleNamespace(monotonic=lambda: clock() + later[0])
+    monkeypatch.setattr(directory_reader, "time", moved)
     reading.script(answer(b""), answer(b""))
     reading.lists(7)
     process = reading.reader._process
-    time.sleep(1.1)
+    later[0] = directory_reader.READ_TIMEOUT_S + 1
     assert [LedgerList(b"")] == reading.lists(7)
     assert process is not None and process is reading.reader._process
     assert process.poll() is None
