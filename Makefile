@@ -20,7 +20,7 @@ help:
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
-	@echo "make second-try  the tests that failed last once more, alone, if they are three at most: what .ci/run does"
+	@echo "make second-try  the tests that failed last once more, alone, if they are three at most; .ci/run does so behind make test"
 	@echo "make soak    the model for MINUTES=$(MINUTES), new histories each time; SEED=... draws the same again"
 	@echo "make fuzz    hostile bytes for MINUTES=$(MINUTES) a target (TARGET=... for some), by Atheris; SEED=... draws the same again"
 	@echo "make faults  every fault plan, on the wire, of processes, of Spark and of the disk; SEED=... draws others (1)"

@@ -8,10 +8,9 @@ beside processes that only compute, and while `auditor run`, with the default li
 cluster again and again. There are three rows: bookies that list, bookies that are read
 (DbLedgerStorage), and these with a lister beside each.
 
-An audit runs on another machine than the bookies, and takes none of their processors. Here it may
-run only where nobody else wants to (Linux's SCHED_IDLE). And its turns are held against those
-beside processes of the same class that compute on every processor and ask nobody anything: what is
-left is what the bookies have to do.
+An audit runs on another machine than the bookies, and takes none of their processors. Here it
+has the smallest weight that Linux gives (SCHED_IDLE). And its turns are held against those beside
+processes of the same class that compute on every processor and ask nobody anything.
 """
 
 from __future__ import annotations
@@ -184,7 +183,7 @@ def processes_that_compute() -> Iterator[None]:
 
 
 def give_way() -> None:
-    """Let this process and its children run only where no other process wants to."""
+    """Let this process and its children have the smallest weight of all."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 

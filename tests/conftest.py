@@ -16,10 +16,14 @@ if TESTS not in sys.path:
 _contract_cases: dict[str, int] = {}
 
 
-def pytest_configure() -> None:
-    """Take no example of Hypothesis for slow: a busy machine makes no test fail."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Take no example of Hypothesis for slow: a busy machine makes no test fail. Keep how the run
+    ends, for a second try.
+    """
     from hypothesis import settings
+    from support.second_try import keep_outcome
 
+    keep_outcome(config)
     settings.register_profile("untimed", parent=settings(), deadline=None)
     settings.load_profile("untimed")
 
@@ -47,14 +51,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return ByPlace(config, log)
 
 
-def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
     """Report the contract cases that each implementation passed to the process that prints the end
-    of the run; and keep how the run ended, for a second try.
+    of the run.
     """
     from support.bookie_contract import CASES_RUN
-    from support.second_try import keep_exit_code
-
-    keep_exit_code(session, exitstatus)
 
     counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
     _contract_cases.update(counts)

@@ -76,8 +76,8 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
 
     With `without`: 1 if some ledger would surely have an entry without a copy; 3 if that is not
     ruled out. With and without it: 3 if the evidence is older than --evidence-age-max, if the run
-    was of named ledgers, or if it could not read the metadata of some ledger; else 0. Raises
-    ConfigError if the run cannot be read, if a part of it is lost, or if a name is unknown.
+    was of named ledgers, or if the metadata of some ledger could not be read or understood; else 0.
+    Raises ConfigError if the run cannot be read, if a part of it is lost, or if a name is unknown.
     """
     with refuse_damaged_run(context, run_dir):
         run = read_copies(run_dir)
@@ -183,8 +183,8 @@ def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
         near = get_close_matches(name, known_ids, 1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise ConfigError(
-            f"--without {name}: no closed ledger that the run read names this bookie, and it was"
-            f" not registered{hint}"
+            f"--without {name}: no closed ledger whose metadata is understood names this bookie,"
+            f" and it was not registered{hint}"
         )
     return [name]
 

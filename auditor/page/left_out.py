@@ -61,8 +61,8 @@ def _no_margin(contents: PageContents) -> str:
     if contents.margin and contents.margin.basis.unread:
         unread = of(contents.margin.basis.unread, "ledger")
         return (
-            "Margin: no ledger whose metadata was read is closed and has entries. The metadata of"
-            f" {unread} could not be read or understood."
+            "Margin: no ledger whose metadata is understood is closed and has entries. The metadata"
+            f" of {unread} could not be read or understood."
         )
     return "Margin: no ledger is closed and has entries."
 

@@ -42,7 +42,7 @@ class MarginBasis:
     def closed_words(self, of_what: str = "") -> str:
         """Return the ledgers that the answer is about: "8 closed ledgers of the cluster"."""
         closed = of(self.in_order + self.unconfirmed, "closed ledger") + of_what
-        return f"{closed} whose metadata was read" if self.unread else closed
+        return f"{closed} whose metadata is understood" if self.unread else closed
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class Site:
             file.write_text(self.text(page), encoding="utf-8")
 
     def build(self, output: Path) -> int:
-        """Build into a folder; what was there is removed. Return Sphinx's exit code."""
+        """Build into a folder. Return Sphinx's exit code; if it is not 0, nothing is left there."""
         from sphinx.cmd.build import build_main
 
         source = output.with_name(f"{output.name}-pages")
@@ -183,6 +183,8 @@ class Site:
         options = ["-q", "-W", "--keep-going", "-b", "html", "-c", str(SITE)]
         code = build_main([*options, "-d", str(source / ".doctrees"), str(source), str(output)])
         shutil.rmtree(source)
+        if code:
+            shutil.rmtree(output, ignore_errors=True)
         for page in output.rglob("*.html"):
             make_reachable(page)
         return code

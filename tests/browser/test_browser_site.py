@@ -141,6 +141,7 @@ def test_what_leads_nowhere_stops_the_build(tmp_path: Path):
         (tmp_path / path).write_text(text)
     done = built("-c", SMALL.format(str(BUILD.parent), str(tmp_path), str(tmp_path / "site")))
     assert 1 == done.returncode
+    assert not (tmp_path / "site").exists(), "a site with a dead link could be read"
     complaints = [line for line in done.stderr.splitlines() if "WARNING" in line]
     assert 4 == len(complaints), done.stderr
     for lost in ("three.md", "four", "five.svg", "orphan.md"):

@@ -23,19 +23,20 @@ from auditor.stop import Interrupted
 LEASE_S = 60.0
 """Longer than any pause of the machine."""
 LAPSING_S = 4.0
-"""Of a lease that a test waits for."""
+"""The same, of a lease that a test waits for."""
 RUNS = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 4)]
 
 
 @pytest.fixture(autouse=True)
-def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_lease, "LEASE_S", LEASE_S)
     monkeypatch.setattr(s3_lease, "RENEWAL_S", 0.1)
     monkeypatch.setattr(s3_lease, "WATCH_S", 0.05)
 
 
 @pytest.fixture
-def lapsing(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a lease lapse that a test waits for."""
     monkeypatch.setattr(s3_lease, "LEASE_S", LAPSING_S)
 
 
@@ -90,7 +91,7 @@ def test_of_many_runs_that_start_together_one_holds_the_lock(output: Output):
     assert (1, 7) == (len(held), len(refused))
 
 
-@pytest.mark.usefixtures("lapsing", "abandoned")
+@pytest.mark.usefixtures("short_lease", "abandoned")
 def test_the_lease_of_a_run_that_died_lapses(output: Output):
     """It does not lapse before LEASE_S have passed without a renewal."""
     began_at = time.monotonic()
@@ -111,7 +112,7 @@ def test_a_signal_ends_the_wait_for_a_lease(output: Output):
     assert time.monotonic() - began_at < LEASE_S
 
 
-@pytest.mark.usefixtures("lapsing")
+@pytest.mark.usefixtures("short_lease")
 def test_a_run_that_slept_past_its_lease_does_not_replace_what_followed(
     output: Output, abandoned: S3Lease
 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -189,9 +190,12 @@ def list_with_client(jars: Path, address: str, *ledger_ids: int) -> str:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False
-    )
+    # A client unpacks a library for its checksums, and removes the file alone.
+    with tempfile.TemporaryDirectory() as temporary:
+        done = subprocess.run(
+            [command[0], f"-Djava.io.tmpdir={temporary}", *command[1:]],
+            capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False,
+        )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError(
             f"{' '.join(command)} exited with {done.returncode}:"

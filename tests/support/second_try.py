@@ -11,48 +11,92 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 SECOND_TRY_MAX = 3
-"""Failed tests that are tried again. More than a few fail for one cause, which a second try would
-only hide.
+"""Failed tests that are tried again. Where more fail, one cause is likelier than as many chances.
 """
-EXIT_CODE = "second_try/exit_code"
-"""The name under which the exit code of the last run is kept."""
-KEPT = Path(".pytest_cache/v")
-"""Where pytest keeps what its next run may need, below the project's root."""
+KEPT = Path(".pytest_cache/second-try.json")
+"""Where the outcome of the last run is kept until it was tried again, below the project's root."""
+CRASHED = "???"
+"""The phase in which pytest-xdist reports a test whose process died."""
 
 
-def keep_exit_code(session: pytest.Session, exit_code: int) -> None:
-    """Keep how a run ended: one that was cut short left tests out, whatever failed in it. Nothing
-    is kept by a run that keeps nothing (`-p no:cacheprovider`).
+@dataclass(eq=False)
+class Outcome:
+    """How a run of pytest ended: its exit code, the tests that failed and how many were skipped.
+
+    `crashed`: a process of tests died, so what it did not report is not known.
     """
-    cache = getattr(session.config, "cache", None)
-    if not hasattr(session.config, "workerinput") and cache is not None:
-        cache.set(EXIT_CODE, int(exit_code))
+
+    exit_code: int | None = None
+    failed: list[str] = field(default_factory=list)
+    skipped: int = 0
+    crashed: bool = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._add(report.nodeid, report.failed, report.skipped)
+        self.crashed |= report.failed and report.when == CRASHED
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        self._add(report.nodeid, report.failed, report.skipped)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        self.exit_code = int(exitstatus)
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(asdict(self)))
+
+    def _add(self, name: str, failed: bool, skipped: bool) -> None:
+        self.skipped += skipped
+        if failed and name not in self.failed:
+            self.failed.append(name)
 
 
-def _kept(name: str, default: Any) -> Any:
-    path = KEPT / name
-    return json.loads(path.read_text()) if path.exists() else default
+def keep_outcome(config: pytest.Config) -> None:
+    """Keep how this run ends. Nothing is kept by one that keeps nothing (`-p no:cacheprovider`)."""
+    if not hasattr(config, "workerinput") and hasattr(config, "cache"):
+        KEPT.unlink(missing_ok=True)
+        config.pluginmanager.register(Outcome())
+
+
+def last_outcome() -> Outcome:
+    """Return the outcome that is kept, once; an outcome without an exit code if there is none."""
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    KEPT.unlink(missing_ok=True)
+    return Outcome(**kept)
+
+
+def refusal(last: Outcome) -> str:
+    """Return why there is no second try, "" if there is one."""
+    if last.exit_code != pytest.ExitCode.TESTS_FAILED:
+        return f"pytest ended with {last.exit_code}, not with tests that failed"
+    if last.crashed:
+        return "a process of tests died"
+    if not 0 < len(last.failed) <= SECOND_TRY_MAX:
+        return f"{len(last.failed)} tests failed, not 1 to {SECOND_TRY_MAX}"
+    return ""
 
 
 def main() -> int:
-    """Return 0 if the last run was whole, few of its tests failed, and all pass alone; else 1."""
-    exit_code, failed = _kept(EXIT_CODE, None), sorted(_kept("cache/lastfailed", {}))
-    if exit_code != pytest.ExitCode.TESTS_FAILED or len(failed) > SECOND_TRY_MAX:
-        print(f"no second try: pytest ended with {exit_code}; failed tests: {len(failed)}")
+    """Return 0 if the last run reported each of its tests, few failed, and all pass alone; else
+    1.
+    """
+    last = last_outcome()
+    if why := refusal(last):
+        print(f"no second try: {why}")
         return 1
-    tried = subprocess.run([sys.executable, "-m", "pytest", "-m", "", *failed], check=False)
-    if tried.returncode:
-        print(f"failed alone too (pytest's exit code {tried.returncode}), or one of them did:")
-    else:
+    command = [sys.executable, "-m", "pytest", "-m", "", *last.failed]
+    code = subprocess.run(command, check=False).returncode
+    is_whole = code == 0 and last_outcome().skipped == 0
+    if is_whole:
         print("UNSTEADY: failed beside other tests, and passed alone. Report each as a bug:")
-    print(*(f"  {name}" for name in failed), sep="\n")
-    return int(tried.returncode != 0)
+    else:
+        print(f"At least one of these failed alone too, or was skipped (exit code {code}):")
+    print(*(f"  {name}" for name in last.failed), sep="\n")
+    return int(not is_whole)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ everything waits.
         answers = loop.run(asker.lists([ListQuestion(1)]))
         assert 0.5 == loop.time()
 
-A time-out of minutes costs nothing, and when something happens is exact. `lane_in_no_time` and
-`ask_in_no_time` are used as `lane` and `ask` of `support.lanes`.
+A time-out of minutes costs nothing, and when something happens is exact. `virtual_lane` and
+`ask_in_virtual_time` are used as `lane` and `ask` of `support.lanes`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class PipeEnd(asyncio.Transport):
 
 
 @dataclass(frozen=True)
-class LaneInNoTime:
+class VirtualLane:
     """A lane whose calls wait in the time of `loop`. Calls have the names of `Lane`."""
 
     loop: VirtualLoop
@@ -200,26 +200,26 @@ class LaneInNoTime:
 
 
 @contextmanager
-def lane_in_no_time(
+def virtual_lane(
     bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: Any
-) -> Iterator[LaneInNoTime]:
+) -> Iterator[VirtualLane]:
     """Yield a lane to the bookie, with the limits of `support.lanes` and `changes`. It is closed at
     the end.
     """
     with VirtualLoop(bookie) as loop:
         lane = loop.lane(look=look, patience=patience, **changes)
         try:
-            yield LaneInNoTime(loop, lane)
+            yield VirtualLane(loop, lane)
         finally:
             # A connection that stays open would be aborted later, in a loop that is closed.
             loop.run(lane.close())
 
 
-def ask_in_no_time(
+def ask_in_virtual_time(
     bookie: ScriptedBookie, ledger_ids: range | list[int], look: int = LOOK, **changes: Any
 ) -> tuple[list[Answer], tuple[Greeting, str]]:
     """Ask a fresh lane for these lists, as `support.lanes.ask` does."""
-    with lane_in_no_time(bookie, look, **changes) as asker:
+    with virtual_lane(bookie, look, **changes) as asker:
         answers = asker.lists([ListQuestion(ledger_id) for ledger_id in ledger_ids])
         assert list(ledger_ids) == [a.ledger_id for a in answers]
         return answers, asker.greeting()

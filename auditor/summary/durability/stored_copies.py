@@ -107,11 +107,10 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
     """
     newest = _newest_rows(ledgers)
     closed = newest.filter(_is_closed(newest))
-    is_odd = pa.array(_contradicts_itself(closed))
-    flat = _flatten(
-        closed.filter(pc.and_(pc.invert(is_odd), pc.greater_equal(closed["last_entry_id"], 0)))
-    )
-    unread = _count_unread(newest) + int(pc.sum(is_odd).as_py() or 0)
+    is_contradictory = pa.array(_contradicts_itself(closed))
+    sound = closed.filter(pc.invert(is_contradictory))
+    flat = _flatten(sound.filter(pc.greater_equal(sound["last_entry_id"], 0)))
+    unread = _count_unread(newest) + int(pc.sum(is_contradictory).as_py() or 0)
     return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)), unread)
 
 
@@ -140,19 +139,19 @@ def _contradicts_itself(rows: pa.Table) -> Flags:
         pc.fill_null(rows[name], -2).to_numpy()
         for name in ("ensemble_size", "write_quorum", "ack_quorum", "last_entry_id")
     )
-    is_odd: Flags = (size < 1) | (write < 1) | (ack < 1) | (last < -1)
-    is_odd |= (write > size) | (ack > write)
+    is_contradictory: Flags = (size < 1) | (write < 1) | (ack < 1) | (last < -1)
+    is_contradictory |= (write > size) | (ack > write)
     segments = rows["segments"].combine_chunks()
     ledgers = pc.list_parent_indices(segments).to_numpy().astype(np.int64)
     flat = segments.flatten()
     firsts = flat.field("first_entry_id").to_numpy()
     is_first = np.diff(ledgers, prepend=-1) > 0
-    is_odd_segment = np.where(is_first, firsts != 0, firsts <= np.roll(firsts, 1))
-    is_odd_segment |= pc.list_value_length(flat.field("ensemble")).to_numpy() != size[ledgers]
-    is_odd_segment |= last_of_each(ledgers) & (firsts > last[ledgers] + 1)
-    is_odd[ledgers[is_odd_segment]] = True
-    is_odd[np.bincount(ledgers, minlength=len(is_odd)) == 0] = True
-    return is_odd
+    is_wrong = np.where(is_first, firsts != 0, firsts <= np.roll(firsts, 1))
+    is_wrong |= pc.list_value_length(flat.field("ensemble")).to_numpy() != size[ledgers]
+    is_wrong |= last_of_each(ledgers) & (firsts > last[ledgers] + 1)
+    is_contradictory[ledgers[is_wrong]] = True
+    is_contradictory[np.bincount(ledgers, minlength=len(is_contradictory)) == 0] = True
+    return is_contradictory
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
-from support.virtual_time import ask_in_no_time
+from support.virtual_time import ask_in_virtual_time
 
 from auditor.bookie import client
 from auditor.bookie.client import AsyncLane, Lane
@@ -32,7 +32,7 @@ def test_who_listed_earlier_in_the_run_has_only_timed_out(
 ) -> None:
     """Where no list comes in this conversation either way."""
     bookie = ScriptedBookie(ledgers(3), never_lists)
-    answers, (found, _) = ask_in_no_time(
+    answers, (found, _) = ask_in_virtual_time(
         bookie, [1, 2, 3], rpc_timeout_ms=250, has_listed=has_listed
     )
     assert (greeting, [status] * 3) == (found, [one.status for one in answers])

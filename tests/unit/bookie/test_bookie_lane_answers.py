@@ -34,7 +34,7 @@ from support.scripted_bookie import (
     ScriptedBookie,
     list_answer,
 )
-from support.virtual_time import ask_in_no_time
+from support.virtual_time import ask_in_virtual_time
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
@@ -207,7 +207,7 @@ def test_a_bookie_that_sends_disorder_is_heard_and_reported() -> None:
 def test_a_ledger_that_is_never_answered_times_out_alone() -> None:
     """While others are answered, the one that is not has timed out; it is not asked again."""
     with ScriptedBookie(ledgers(50), lambda connection, request: listed(request) == 7) as bookie:
-        answers, greeting = ask_in_no_time(
+        answers, greeting = ask_in_virtual_time(
             bookie, range(1, 51), inflight_max=4, rpc_timeout_ms=SHORT_MS
         )
         assert 1 == bookie.asked(LIST).count(7)
@@ -232,7 +232,9 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
         return True
 
     with ScriptedBookie(ledgers(60), late) as bookie:
-        answers, _ = ask_in_no_time(bookie, range(1, 61), inflight_max=2, rpc_timeout_ms=SHORT_MS)
+        answers, _ = ask_in_virtual_time(
+            bookie, range(1, 61), inflight_max=2, rpc_timeout_ms=SHORT_MS
+        )
         assert 1 == len(bookie.connections)
     assert [TIMED_OUT] + [HELD] * 59 == statuses(answers)
 
@@ -323,7 +325,7 @@ def test_answers_stuck_behind_a_large_one_are_not_late() -> None:
 
     with ScriptedBookie(ledgers(8), slowly) as bookie:
         bookie.ledgers[2] = encode_runs([(3 * n, 2) for n in range(40_000)])
-        answers, _ = ask_in_no_time(bookie, range(1, 9), rpc_timeout_ms=500)
+        answers, _ = ask_in_virtual_time(bookie, range(1, 9), rpc_timeout_ms=500)
         assert list(range(1, 9)) == bookie.asked(LIST)
     assert [HELD] * 8 == statuses(answers)
 

@@ -26,7 +26,7 @@ from support.scripted_bookie import (
     info_answer,
     list_answer,
 )
-from support.virtual_time import ask_in_no_time, lane_in_no_time
+from support.virtual_time import ask_in_virtual_time, virtual_lane
 
 from auditor.bookie.client import ListQuestion, ReadQuestion
 from auditor.model.availability import Greeting, ReadStatus
@@ -48,7 +48,7 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
     """
     with (
         ScriptedBookie(act=db_ledger_storage) as bookie,
-        lane_in_no_time(bookie, inflight_max=8, rpc_timeout_ms=SHORT_MS) as asker,
+        virtual_lane(bookie, inflight_max=8, rpc_timeout_ms=SHORT_MS) as asker,
     ):
         answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
         assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
@@ -69,7 +69,7 @@ def test_a_bookie_that_cannot_list_can_be_read() -> None:
     """UNSUPPORTED is about lists; reads go on over the same connection."""
     with (
         ScriptedBookie(ledgers(5), db_ledger_storage) as bookie,
-        lane_in_no_time(bookie, rpc_timeout_ms=SHORT_MS) as asker,
+        virtual_lane(bookie, rpc_timeout_ms=SHORT_MS) as asker,
     ):
         assert {UNSUPPORTED: 5} == Counter(
             statuses(asker.lists([ListQuestion(n) for n in range(1, 6)]))
@@ -88,7 +88,7 @@ def test_fewer_than_three_held_ledgers_suffice_if_they_are_all(held: int, unknow
     """
     questions = [*range(1, held + 1), *range(101, 101 + unknown)]
     with ScriptedBookie(act=db_ledger_storage) as bookie:
-        answers, (greeting, _) = ask_in_no_time(bookie, questions, rpc_timeout_ms=SHORT_MS)
+        answers, (greeting, _) = ask_in_virtual_time(bookie, questions, rpc_timeout_ms=SHORT_MS)
     assert [UNSUPPORTED] * held + [NO_SUCH_LEDGER] * unknown == statuses(answers)
     assert Greeting.UNSUPPORTED is greeting
 
@@ -98,7 +98,7 @@ def test_one_at_a_time_three_time_outs_are_enough() -> None:
     as well.
     """
     with ScriptedBookie(act=db_ledger_storage) as bookie:
-        answers, _ = ask_in_no_time(bookie, range(1, 50), inflight_max=1, rpc_timeout_ms=250)
+        answers, _ = ask_in_virtual_time(bookie, range(1, 50), inflight_max=1, rpc_timeout_ms=250)
         assert [1, 2, 3] == bookie.asked(LIST)
     assert {UNSUPPORTED: 49} == Counter(statuses(answers))
 
@@ -110,7 +110,7 @@ def test_one_list_answered_proves_that_the_bookie_can_list() -> None:
     with ScriptedBookie(
         ledgers(12), lambda connection, request: (listed(request) or 1) > 1
     ) as bookie:
-        answers, (greeting, _) = ask_in_no_time(
+        answers, (greeting, _) = ask_in_virtual_time(
             bookie, range(1, 13), inflight_max=4, rpc_timeout_ms=250
         )
     assert [HELD] + [TIMED_OUT] * 11 == statuses(answers)
@@ -158,7 +158,7 @@ def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
         return listed(request) is not None
 
     with ScriptedBookie(act=one_late) as bookie:
-        answers, (greeting, _) = ask_in_no_time(
+        answers, (greeting, _) = ask_in_virtual_time(
             bookie, range(1, 6), inflight_max=1, rpc_timeout_ms=250
         )
     assert [TIMED_OUT] * 5 == statuses(answers)
@@ -183,7 +183,9 @@ def test_get_bookie_info_must_be_answered_after_the_lists() -> None:
         return db_ledger_storage(connection, request)
 
     with ScriptedBookie(act=only_once) as bookie:
-        answers, _ = ask_in_no_time(bookie, [1, 2, 3, 101], 2, retries_max=1, rpc_timeout_ms=250)
+        answers, _ = ask_in_virtual_time(
+            bookie, [1, 2, 3, 101], 2, retries_max=1, rpc_timeout_ms=250
+        )
     assert [(UNSUPPORTED, 2)] * 3 == [(a.status, a.requests) for a in answers[:3]]
     assert answers[3].status is NO_SUCH_LEDGER
 
@@ -222,7 +224,7 @@ def test_no_list_is_asked_for_while_get_bookie_info_is_awaited() -> None:
         return ledger_id is not None
 
     with ScriptedBookie(act=slow_info) as bookie:
-        answers, _ = ask_in_no_time(
+        answers, _ = ask_in_virtual_time(
             bookie, [1, *range(101, 301)], inflight_max=3, rpc_timeout_ms=250
         )
     assert [UNSUPPORTED] + [NO_SUCH_LEDGER] * 200 == statuses(answers)

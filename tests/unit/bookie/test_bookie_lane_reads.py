@@ -20,7 +20,7 @@ from support.scripted_bookie import (
     entry_body,
     read_answer,
 )
-from support.virtual_time import lane_in_no_time
+from support.virtual_time import virtual_lane
 
 from auditor.bookie.client import ReadQuestion
 from auditor.model.availability import EntryRead, ReadStatus
@@ -29,7 +29,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def read(bookie: ScriptedBookie, *questions: ReadQuestion, **changes: float) -> list[EntryRead]:
-    with lane_in_no_time(bookie, **changes) as asker:
+    with virtual_lane(bookie, **changes) as asker:
         reads = asker.reads(questions)
         assert [(q.ledger_id, q.entry_id) for q in questions] == [
             (r.ledger_id, r.entry_id) for r in reads

@@ -32,7 +32,7 @@ from support.scripted_bookie import (
     info_answer,
     list_answer,
 )
-from support.virtual_time import ask_in_no_time, lane_in_no_time
+from support.virtual_time import ask_in_virtual_time, virtual_lane
 
 from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
@@ -105,7 +105,9 @@ def test_a_port_that_is_none_is_silence(port: int) -> None:
 def test_a_bookie_that_accepts_and_says_nothing_is_silent_after_one_time_out() -> None:
     """GET_BOOKIE_INFO unanswered: no list is ever sent, no second time-out is paid."""
     with ScriptedBookie(ledgers(9), lambda connection, request: True) as bookie:
-        answers, (greeting, why) = ask_in_no_time(bookie, range(1, 200), rpc_timeout_ms=SHORT_MS)
+        answers, (greeting, why) = ask_in_virtual_time(
+            bookie, range(1, 200), rpc_timeout_ms=SHORT_MS
+        )
         assert [INFO] == [operation for _, operation, *_ in bookie.requests]
     assert {(SILENT, 0)} == {(a.status, a.requests) for a in answers}
     assert (Greeting.SILENT, "connected, but GET_BOOKIE_INFO was not answered within 1000 ms") == (
@@ -143,7 +145,7 @@ def test_a_bookie_that_falls_silent_is_tried_once_more_and_then_left() -> None:
         return next(heard) >= 40
 
     with ScriptedBookie(ledgers(1000), fall_silent) as bookie:
-        answers, (greeting, _) = ask_in_no_time(
+        answers, (greeting, _) = ask_in_virtual_time(
             bookie, range(1, 1001), inflight_max=8, rpc_timeout_ms=SHORT_MS
         )
         assert 2 == len(bookie.connections)
@@ -161,7 +163,7 @@ def test_a_half_open_connection_is_replaced() -> None:
         return connection.number == 1 and len(bookie.requests) > 10
 
     with ScriptedBookie(ledgers(100), dead_after_ten) as bookie:
-        answers, (greeting, _) = ask_in_no_time(
+        answers, (greeting, _) = ask_in_virtual_time(
             bookie, range(1, 101), inflight_max=4, rpc_timeout_ms=SHORT_MS
         )
         assert 2 == len(bookie.connections)
@@ -183,7 +185,7 @@ def test_the_deadline_ends_the_conversation() -> None:
 
     with (
         ScriptedBookie(ledgers(100), slow) as bookie,
-        lane_in_no_time(bookie, inflight_max=1, deadline_ms=400) as asker,
+        virtual_lane(bookie, inflight_max=1, deadline_ms=400) as asker,
     ):
         answers = asker.lists([ListQuestion(n) for n in range(1, 101)])
         asked = len(bookie.requests)

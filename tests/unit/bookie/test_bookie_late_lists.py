@@ -24,7 +24,7 @@ from support.scripted_bookie import (
     list_answer,
     read_answer,
 )
-from support.virtual_time import lane_in_no_time
+from support.virtual_time import virtual_lane
 
 from auditor.bookie.client import ListQuestion, ReadQuestion
 from auditor.bookie.late_lists import ListPatience
@@ -64,7 +64,7 @@ def test_entries_are_read_before_the_time_out_of_a_list() -> None:
     """
     with (
         ScriptedBookie(ledgers(1), never_lists) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
     ):
         assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
         assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0)]))
@@ -81,7 +81,7 @@ def test_a_list_that_comes_late_counts() -> None:
     """It replaces what was assumed, and the bookie is one that can list."""
     with (
         ScriptedBookie(ledgers(1), lists_after(0.2, 1)) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
     ):
         assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
         assert asker.settle_late_lists()[0].groups
@@ -102,9 +102,7 @@ def test_a_list_that_comes_during_the_reads_counts() -> None:
     asked_by: list[int] = []
     with (
         ScriptedBookie(ledgers(1), act) as bookie,
-        lane_in_no_time(
-            bookie, patience=ListPatience(60, LONG_MS), rpc_timeout_ms=LONG_MS
-        ) as asker,
+        virtual_lane(bookie, patience=ListPatience(60, LONG_MS), rpc_timeout_ms=LONG_MS) as asker,
     ):
         asker.lists([ListQuestion(1)])
         asker.reads([ReadQuestion(1, 0)])
@@ -116,7 +114,7 @@ def test_one_late_list_gives_the_others_the_whole_time_out() -> None:
     """The bookie can list: the others are asked again, and what never comes has timed out."""
     with (
         ScriptedBookie(ledgers(4), lists_after(0.15, 1)) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=600) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=600) as asker,
     ):
         assert [UNSUPPORTED] * 4 == statuses(asker.lists([ListQuestion(n) for n in range(1, 5)]))
         answers = asker.settle_late_lists()
@@ -137,7 +135,7 @@ def test_lists_beyond_the_window_are_asked_once_the_bookie_can_list() -> None:
 
     with (
         ScriptedBookie(ledgers(9), act) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS, inflight_max=4) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS, inflight_max=4) as asker,
     ):
         assert [UNSUPPORTED] * 9 == statuses(asker.lists([ListQuestion(n) for n in range(1, 10)]))
         answers = asker.settle_late_lists()
@@ -156,7 +154,7 @@ def test_a_late_answer_without_a_list_counts_too() -> None:
 
     with (
         ScriptedBookie(act=act) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
     ):
         asker.lists([ListQuestion(1), ListQuestion(2)])
         assert [UNSUPPORTED, NO_SUCH_LEDGER] == statuses(asker.settle_late_lists())
@@ -174,7 +172,7 @@ def test_a_lost_connection_proves_nothing_of_the_lists_awaited_on_it() -> None:
 
     with (
         ScriptedBookie(ledgers(1), act) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
     ):
         assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
         assert [ReadStatus.PRESENT] == statuses(asker.reads([ReadQuestion(1, 0)]))
@@ -197,7 +195,7 @@ def test_a_bookie_that_is_slow_at_reads_gets_longer_for_its_lists() -> None:
     late = lists_after(0.7, 1)
     with (
         ScriptedBookie(ledgers(1), act) as bookie,
-        lane_in_no_time(bookie, patience=ListPatience(60, 100), rpc_timeout_ms=LONG_MS) as asker,
+        virtual_lane(bookie, patience=ListPatience(60, 100), rpc_timeout_ms=LONG_MS) as asker,
     ):
         asker.lists([ListQuestion(1)])
         asker.reads([ReadQuestion(1, 0)])
@@ -208,7 +206,7 @@ def test_a_bookie_that_says_nothing_at_all_is_silent() -> None:
     """Without GET_BOOKIE_INFO answered after the lists, no bookie counts as unable to list."""
     with (
         ScriptedBookie(act=lambda connection, request: len(bookie.requests) > 1) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=200, retries_max=0) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=200, retries_max=0) as asker,
     ):
         assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
         assert not asker.settle_late_lists()
@@ -221,7 +219,7 @@ def test_a_bookie_that_has_listed_is_waited_for_as_ever() -> None:
     """
     with (
         ScriptedBookie(ledgers(2), lambda connection, request: listed(request) == 2) as bookie,
-        lane_in_no_time(bookie, patience=PATIENCE, rpc_timeout_ms=500) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=500) as asker,
     ):
         assert [HELD, TIMED_OUT] == statuses(asker.lists([ListQuestion(1), ListQuestion(2)]))
         assert not asker.settle_late_lists()

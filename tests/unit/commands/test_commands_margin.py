@@ -167,7 +167,7 @@ def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):
     [
         ("b11", "did you mean b1?"),
         ("/r9", "locations it knows: /r1, /r2, /r2/deep"),
-        ("", "no closed ledger that the run read names"),
+        ("", "no closed ledger whose metadata is understood names"),
     ],
 )
 def test_a_name_that_nobody_knows_is_refused(tmp_path: Path, name: str, says: str):
@@ -223,15 +223,15 @@ def test_ledgers_without_readable_metadata_are_counted_apart(tmp_path: Path):
     run = stored(tmp_path, unread=3)
     asked, cluster = (" ".join(said(run, *without)[1].split()) for without in (["b4"], []))
     unknown = (
-        "on 2 closed ledgers of the cluster whose metadata was read. The metadata of 1 ledger could"
-        " not be read or understood: what it would lose is not known. Left out because they are not"
-        " closed, are deleted, or have no entry: 1 ledger."
+        "on 2 closed ledgers of the cluster whose metadata is understood. The metadata of 1"
+        " ledger could not be read or understood: what it would lose is not known. Left out because"
+        " they are not closed, are deleted, or have no entry: 1 ledger."
     )
     assert unknown in asked and unknown in cluster
-    assert "Without 1 bookie (b4), of the 2 closed ledgers whose metadata was read:" in asked
+    assert "Without 1 bookie (b4), of the 2 closed ledgers whose metadata is understood:" in asked
     assert (
-        "none of the 2 closed ledgers whose metadata was read would have fewer copies than the ack"
-        " quorum" in cluster
+        "none of the 2 closed ledgers whose metadata is understood would have fewer copies than the"
+        " ack quorum" in cluster
     )
     document = json.loads(said(run, format="json")[1])
     assert {"in_order": 2, "unconfirmed": 0, "others": 1, "unread": 1} == document["ledgers"]

@@ -20,9 +20,9 @@ from auditor.judging.guard import Stopped
 from auditor.judging.isolation import judge_in_child
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
+"""Far longer than anything in these tests takes."""
 PATIENT_POLLS = 15_000
 """How often a child is looked for that ends by itself: half a minute."""
-"""Far longer than anything in these tests takes."""
 
 
 @pytest.fixture

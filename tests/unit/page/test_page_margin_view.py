@@ -80,8 +80,8 @@ def test_ledgers_without_readable_metadata_are_not_said_to_be_harmless():
     view = margin_view(unread)
     assert view is not None and "of 92 closed ledgers of the cluster whose" in view["sentence"]
     assert view["harmless"] == (
-        "If one bookie failed, none of the 92 closed ledgers whose metadata was read would have"
-        " fewer copies of an entry than its ack quorum."
+        "If one bookie failed, none of the 92 closed ledgers whose metadata is understood would"
+        " have fewer copies of an entry than its ack quorum."
     )
     assert any("30 ledgers could not be read or understood" in one for one in view["limits"])
     (said,) = (
@@ -90,8 +90,8 @@ def test_ledgers_without_readable_metadata_are_not_said_to_be_harmless():
         if line.startswith("Margin: ")
     )
     assert said == (
-        "Margin: no ledger whose metadata was read is closed and has entries. The metadata of 30"
-        " ledgers could not be read or understood."
+        "Margin: no ledger whose metadata is understood is closed and has entries. The metadata of"
+        " 30 ledgers could not be read or understood."
     )
 
 

@@ -64,7 +64,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make lists overdue after 50 ms, and wait for them however long they take."""
+    """Make lists overdue after 50 ms, and wait 20 s for them."""
     monkeypatch.setattr(
         "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
     )

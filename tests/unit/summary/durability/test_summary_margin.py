@@ -422,29 +422,38 @@ def test_metadata_that_contradicts_itself_promises_nothing_that_could_be_counted
 
 
 def test_what_contradicts_itself_is_what_the_first_checker_says_does():
-    """Of closed ledgers with drawn numbers, each with a contradiction is unread, and no other."""
-    draw, seen = random.Random(5), Counter[bool]()
-    for _ in range(DRAWN_LEDGERS):
-        metadata = closed_metadata(draw)
-        row = {
-            "ledger_id": 1,
-            "look": 1,
-            "status": "found",
-            "state": "CLOSED",
-            "last_entry_id": metadata.last_entry_id,
-            "ensemble_size": metadata.ensemble_size,
-            "write_quorum": metadata.write_quorum,
-            "ack_quorum": metadata.ack_quorum,
-            "segments": [
-                {"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)}
-                for one in metadata.segments
-            ],
-        }
-        is_odd = bool(contradictions(metadata))
-        copies = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, [row]))
-        assert int(is_odd) == copies.unread, metadata
-        seen[is_odd] += 1
-    assert min(seen[True], seen[False]) >= DRAWN_LEDGERS // 10, seen
+    """Of closed ledgers with drawn numbers, in one table, each with a contradiction is unread, and
+    no other.
+    """
+    draw = random.Random(5)
+    drawn = {number: closed_metadata(draw) for number in range(DRAWN_LEDGERS)}
+    table = pa.concat_tables(
+        rows(LEDGERS, LEDGER_COLUMNS, [row_of(number, one)]) for number, one in drawn.items()
+    )
+    sound = [number for number, one in drawn.items() if not contradictions(one)]
+    assert DRAWN_LEDGERS // 10 < len(sound) < DRAWN_LEDGERS - DRAWN_LEDGERS // 10
+    copies = promised_copies(table)
+    assert DRAWN_LEDGERS - len(sound) == copies.unread
+    with_entries = [number for number in sound if (drawn[number].last_entry_id or 0) >= 0]
+    assert with_entries == copies.ledger_ids.tolist()
+
+
+def row_of(ledger_id: int, metadata: LedgerMetadata) -> dict[str, object]:
+    """Return the row of LEDGERS of a closed ledger."""
+    return {
+        "ledger_id": ledger_id,
+        "look": 1,
+        "status": "found",
+        "state": "CLOSED",
+        "last_entry_id": metadata.last_entry_id,
+        "ensemble_size": metadata.ensemble_size,
+        "write_quorum": metadata.write_quorum,
+        "ack_quorum": metadata.ack_quorum,
+        "segments": [
+            {"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)}
+            for one in metadata.segments
+        ],
+    }
 
 
 def closed_metadata(draw: random.Random) -> LedgerMetadata:
