@@ -50,13 +50,19 @@ class Section:
     def _left_out(self, shown: int) -> str:
         if not self.names:
             return f"{self.count(shown)} in the full report"
-        line = f"{self.count(shown)}: "
-        for place, name in enumerate(self.names[shown:]):
-            longer = f"{line}{', ' if place else ''}{name}"
-            if len(longer) > self.width - len(", ..."):
-                return f"{line}{', ' if place else ''}..."
-            line = longer
-        return line
+        counted = f"{self.count(shown)}: "
+        return counted + _as_fits(self.names[shown:], self.width - len(counted))
+
+
+def _as_fits(names: Sequence[str], width: int) -> str:
+    """Return as many names as fit, each whole; "..." stands for the others."""
+    line = ""
+    for place, name in enumerate(names):
+        longer = f"{line}{', ' if place else ''}{name}"
+        if len(longer) > width - (len(", ...") if place + 1 < len(names) else 0):
+            return f"{line}{', ' if place else ''}..."
+        line = longer
+    return line
 
 
 def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
@@ -74,10 +80,10 @@ def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
         for line in section.lines(number)
     ]
     if not all(shown):
-        named = ", ".join(
+        named = [
             section.count(0) for section, number in zip(wanted, shown, strict=True) if not number
-        )
-        lines.append(f"{'also':<{LABEL_CHARS}}{named}"[: LABEL_CHARS + ALSO_CHARS_MAX])
+        ]
+        lines.append(f"{'also':<{LABEL_CHARS}}{_as_fits(named, ALSO_CHARS_MAX)}")
     return lines
 
 

@@ -53,6 +53,15 @@ def test_the_last_sections_share_a_line_where_nothing_else_is_left():
     )
 
 
+def test_each_that_shares_the_last_line_is_named_whole_or_not_there():
+    """A word that is cut off reads like another word."""
+    long = [Section(str(n), [ROW], f"line on cluster and time {n}", "lines") for n in range(1, 5)]
+    (line,) = fill(long, 1)
+    assert "also      1 line on cluster and time 1, 1 line on cluster and time 2, ..." == line
+    (line,) = fill(long[:2], 1)
+    assert "also      1 line on cluster and time 1, 1 line on cluster and time 2" == line
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_the_bound_holds_and_room_is_used(seed: int):
     """There are at most `lines_max` lines, and everything is shown as soon as it fits."""
