@@ -139,7 +139,7 @@ def _fewest_sure(copies: StoredCopies) -> Ints:
         np.minimum.at(
             fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1)
         )
-    return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
+    return fewest
 
 
 def _count_copies(block: Segments, is_down: Flags) -> _Counts:

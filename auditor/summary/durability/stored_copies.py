@@ -139,16 +139,17 @@ def _contradicts_itself(rows: pa.Table) -> Flags:
         pc.fill_null(rows[name], -2).to_numpy()
         for name in ("ensemble_size", "write_quorum", "ack_quorum", "last_entry_id")
     )
-    is_contradictory: Flags = (size < 1) | (write < 1) | (ack < 1) | (last < -1)
-    is_contradictory |= (write > size) | (ack > write)
+    # A quorum below one is above another or leaves the ack quorum below one; an end below -1 lies
+    # before the first segment.
+    is_contradictory: Flags = (ack < 1) | (ack > write) | (write > size)
     segments = rows["segments"].combine_chunks()
     ledgers = pc.list_parent_indices(segments).to_numpy().astype(np.int64)
     flat = segments.flatten()
     firsts = flat.field("first_entry_id").to_numpy()
-    is_first = np.diff(ledgers, prepend=-1) > 0
-    is_wrong = np.where(is_first, firsts != 0, firsts <= np.roll(firsts, 1))
+    is_last = last_of_each(ledgers)
+    is_wrong = np.where(np.roll(is_last, 1), firsts != 0, firsts <= np.roll(firsts, 1))
     is_wrong |= pc.list_value_length(flat.field("ensemble")).to_numpy() != size[ledgers]
-    is_wrong |= last_of_each(ledgers) & (firsts > last[ledgers] + 1)
+    is_wrong |= is_last & (firsts > last[ledgers] + 1)
     is_contradictory[ledgers[is_wrong]] = True
     is_contradictory[np.bincount(ledgers, minlength=len(is_contradictory)) == 0] = True
     return is_contradictory
@@ -195,11 +196,10 @@ def _flatten(rows: pa.Table) -> _Flat:
 
 
 def _by_shape(flat: _Flat) -> Iterator[Segments]:
-    """Yield the segments with entries, those of one ensemble size and write quorum together."""
-    has_entries = flat.counts > 0
-    shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)[has_entries]
+    """Yield the segments, those of one ensemble size and write quorum together."""
+    shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)
     for size, quorum in np.unique(shapes, axis=0).tolist():
-        rows = np.flatnonzero(has_entries & (flat.sizes == size) & (flat.write_quorums == quorum))
+        rows = np.flatnonzero((flat.sizes == size) & (flat.write_quorums == quorum))
         ensembles = flat.codes[flat.starts[rows][:, None] + np.arange(size)]
         offsets = (np.arange(size) - flat.firsts[rows][:, None]) % size
         counts = flat.counts[rows][:, None]
