@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,20 @@ import pytest
 from support.report_stories import finding, summary
 
 from auditor.evidence import table_scan
+from auditor.evidence.rows import answer_row, read_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import ANSWERS, READS
+from auditor.evidence.schemas import VERDICTS as VERDICTS_SCHEMA
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.first_checker.population import LastPopulation
-from auditor.model.availability import LISTED_BY_LISTER, Greeting
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
@@ -33,6 +45,7 @@ VERDICTS = pa.table(
         "assurance": [None, None, None, "probed"],
     }
 )
+EMPTY = pa.Table.from_pylist([], schema=VERDICTS_SCHEMA)
 ROWS = {
     7: Row(None, ()),
     8: Row("deleted", ()),
@@ -190,3 +203,33 @@ def test_the_terms_are_those_of_the_file_with_the_bookies_in_maintenance():
 def test_a_run_knows_whether_any_bookie_answered(is_so: bool):
     """Its summary says so."""
     assert is_so is gather_judged(nobody_answered=is_so).nobody_answered
+
+
+def test_what_a_run_asked_again_is_looked_for_of_those_findings_alone_that_need_it(tmp_path: Path):
+    """Copies were read again of a ledger that had a corrupt one; and what a bookie holds is unknown
+    if it had lost content. A ledger or a bookie with another finding is not looked for.
+    """
+    run = place(str(tmp_path))
+    answers = [
+        answer_row(Answer(bookie, ledger, 1, 0, AnswerStatus.TIMED_OUT))
+        for bookie in ("b1", "b2")
+        for ledger in range(4)
+    ]
+    answers += [answer_row(Answer("b1", ledger, 1, 0, AnswerStatus.HELD)) for ledger in (7, 8)]
+    run.write_table("evidence/answers", table(ANSWERS, answers), "all")
+    reads = [read_row(EntryRead("b1", ledger, 4, 1, 0, ReadStatus.PRESENT)) for ledger in (7, 8)]
+    run.write_table("evidence/reads", table(READS, reads), "all")
+    facts = {"copies": [["b1", [4]]]}
+    others = [
+        finding(Kind.ENTRY_CORRUPT, 7, facts=facts),
+        finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, facts=facts),
+        finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
+        finding(Kind.BOOKIE_FAILING_REQUESTS, "b2"),
+    ]
+    records = [record(bookie, 1, Greeting.ANSWERED) for bookie in ("b1", "b2")]
+    judged = [
+        judged_run(one, ABOUT, SUMMARY, scan_rows(EMPTY), records, others) for one in (run, None)
+    ]
+    assert [{7}, set()] == [one.reread for one in judged]
+    why = "it answered for 2 of 6 ledgers"
+    assert [{"b1": why}, {}] == [one.content_unknown for one in judged]
