@@ -44,14 +44,18 @@ class Content:
 
 
 def is_lost(content: Content) -> bool:
-    """Return whether the bookie lost most of what it should hold.
+    """Return whether the bookie lost most of what it should hold."""
+    return is_most(content.lacking_most, content.asked)
+
+
+def is_most(lacking: int, asked: int) -> bool:
+    """Return whether a bookie that lacks most of `lacking` ledgers, and has a valid last word on
+    `asked` ledgers, lost its content.
 
     A bookie that lacks more ledgers than its last words cover went away meanwhile, which is not a
     loss.
     """
-    return (
-        LOST_CONTENT_LEDGERS_MIN <= content.lacking_most <= content.asked < 2 * content.lacking_most
-    )
+    return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
 
 
 def judge_content(

@@ -16,7 +16,7 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan, iterate_rows
-from auditor.first_checker.content import Content, is_lost
+from auditor.first_checker.content import is_most
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.model.availability import VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
@@ -117,15 +117,11 @@ def _why_unknown(named: Ids, heard: Ids, lacking: Ids) -> str:
     `heard` are those that it validly answered for, `lacking` those of which it lacks most.
     """
     lacks, unheard = np.intersect1d(named, lacking), np.setdiff1d(named, heard)
-    if _is_most(lacks, named):
+    if is_most(len(lacks), len(named)):
         return (
             f"it lacks most of {len(lacks)} of {len(named)} ledgers, and those that are marked,"
             " exempt or not judged do not count"
         )
-    if _is_most(np.union1d(lacks, unheard), named):
+    if is_most(len(np.union1d(lacks, unheard)), len(named)):
         return f"it answered for {len(named) - len(unheard)} of {len(named)} ledgers"
     return ""
-
-
-def _is_most(lost: Ids, named: Ids) -> bool:
-    return is_lost(Content(len(named), len(lost), 0, 0, ()))

@@ -514,10 +514,15 @@ def test_a_run_that_no_bookie_answered_resolves_no_finding_on_a_bookie(kind: Kin
 
 
 def test_a_bookie_whose_content_is_unknown_is_not_resolved():
-    """Its greeting does not show what it holds. Other findings on it are resolved."""
+    """Its greeting does not show what it holds. Other findings on it are resolved, and so is this
+    one on a bookie of which the later run knows the content.
+    """
     later = judged_run(bookies={"b1": ANSWERED}, content_unknown={"b1": "it answered for 0 of 9"})
     found = compare_one([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], [], later=later)
     assert (Change.NOT_CHECKED_AGAIN, "it answered for 0 of 9") == (found.change, found.why)
+    known = judged_run(bookies={"b1": ANSWERED}, content_unknown={"b2": "it answered for 0 of 9"})
+    lost = [finding(Kind.BOOKIE_LOST_CONTENT, "b1")]
+    assert Change.RESOLVED is compare_one(lost, [], later=known).change
     silent = [finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1")]
     assert Change.RESOLVED is compare_one(silent, [], later=later).change
 
