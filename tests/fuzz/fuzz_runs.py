@@ -143,6 +143,8 @@ def _flip(plan: Plan, run: Path) -> None:
 def _replace_value(plan: Plan, run: Path) -> None:
     """Put a hostile value into a JSON file, or remove a value."""
     path = run / FILES[plan.number(len(FILES))]
+    if not path.is_file():
+        return
     try:
         documents = [json.loads(line) for line in _documents(path)]
         holders = [holder for document in documents for holder in _holders(document)]
@@ -174,7 +176,9 @@ def _holders(value: Any) -> Iterator[Any]:
 
 
 def _nest(plan: Plan, run: Path) -> None:
-    (run / FILES[plan.number(len(FILES))]).write_bytes(DEEP)
+    path = run / FILES[plan.number(len(FILES))]
+    if path.is_file() or not path.exists():  # an earlier step may have put a pipe there
+        path.write_bytes(DEEP)
 
 
 def _remove(plan: Plan, run: Path) -> None:
