@@ -10,9 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.first_checker.metadata import contradictions
-from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+)
 from auditor.summary.durability.margin import (
     SHOWN_IDS_MAX,
     copies_of_worst_entry,
@@ -428,33 +435,17 @@ def test_what_contradicts_itself_is_what_the_first_checker_says_does():
     draw = random.Random(5)
     drawn = {number: closed_metadata(draw) for number in range(DRAWN_LEDGERS)}
     drawn[DRAWN_LEDGERS - 1] = replace(drawn[DRAWN_LEDGERS - 1], segments=())
-    table = pa.concat_tables(
-        rows(LEDGERS, LEDGER_COLUMNS, [row_of(number, one)]) for number, one in drawn.items()
-    )
+    records = [
+        LedgerRecord(number, 1, 0, RecordStatus.FOUND, metadata=one)
+        for number, one in drawn.items()
+    ]
+    stored = pa.Table.from_batches(table(LEDGERS, [ledger_row(record)]) for record in records)
     sound = [number for number, one in drawn.items() if not contradictions(one)]
     assert DRAWN_LEDGERS // 10 < len(sound) < DRAWN_LEDGERS - DRAWN_LEDGERS // 10
-    copies = promised_copies(table)
+    copies = promised_copies(stored.select(LEDGER_COLUMNS))
     assert DRAWN_LEDGERS - len(sound) == copies.unread
     with_entries = [number for number in sound if (drawn[number].last_entry_id or 0) >= 0]
     assert with_entries == copies.ledger_ids.tolist()
-
-
-def row_of(ledger_id: int, metadata: LedgerMetadata) -> dict[str, object]:
-    """Return the row of LEDGERS of a closed ledger."""
-    return {
-        "ledger_id": ledger_id,
-        "look": 1,
-        "status": "found",
-        "state": "CLOSED",
-        "last_entry_id": metadata.last_entry_id,
-        "ensemble_size": metadata.ensemble_size,
-        "write_quorum": metadata.write_quorum,
-        "ack_quorum": metadata.ack_quorum,
-        "segments": [
-            {"first_entry_id": one.first_entry_id, "ensemble": list(one.ensemble)}
-            for one in metadata.segments
-        ],
-    }
 
 
 def closed_metadata(draw: random.Random) -> LedgerMetadata:
