@@ -12,8 +12,6 @@ import fcntl
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -27,10 +25,9 @@ DUMP_TIMEOUT_S = 120.0
 POLL_S = 0.1
 
 
-@contextmanager
-def archive_to_make(jars: Path) -> Iterator[Path | None]:
-    """Yield where the archive of these jars is to be made; None if it exists. Only one process at a
-    time gets a path.
+def make_archive(jars: Path) -> None:
+    """Make the archive for these jars unless it exists: some 15 s, once. Without it everything
+    works, only slower. Only one process at a time makes one.
 
     Archives that no JVM can use any more, of another Java or of moved jars, are deleted.
     """
@@ -38,21 +35,11 @@ def archive_to_make(jars: Path) -> Iterator[Path | None]:
         fcntl.flock(lock, fcntl.LOCK_EX)  # released with the file, also when this process dies
         archive = archive_of(jars)
         if archive.exists():
-            yield None
             return
         for old in jars.parent.glob("classes*.jsa"):
             old.unlink()
-        yield archive
-
-
-def make_archive(jars: Path) -> None:
-    """Make the archive for these jars unless it exists: some 15 s, once. Without it everything
-    works, only slower.
-    """
-    with archive_to_make(jars) as archive:
-        if archive is not None:
-            with tempfile.TemporaryDirectory(prefix="bookkeeper-classes-") as workdir:
-                _train(jars, archive, Path(workdir))
+        with tempfile.TemporaryDirectory(prefix="bookkeeper-classes-") as workdir:
+            _train(jars, archive, Path(workdir))
 
 
 def _train(jars: Path, archive: Path, workdir: Path) -> None:
