@@ -12,6 +12,10 @@ from auditor.pace import TokenBucket
 
 BURST_S = 0.02
 """Requests that may go out in one write after a pause, in seconds of the rate."""
+STEP_S = 0.002
+"""Requests that go out in one write while the rate holds us back, in seconds of the rate: four at
+2,000 a second. The reads of a bookie's clients wait behind those of one write.
+"""
 SAMPLES = 64
 """Responses whose median latency is compared: as many as are outstanding by default."""
 RISE_MAX = 2.0
@@ -71,8 +75,8 @@ class Throttle:
         self._bucket.give_back(unused)
 
     def wait_s(self, wanted: int) -> float:
-        """Return the seconds until `wanted` requests, or one burst, may go. 0: no limit."""
-        return self._bucket.wait_s(wanted)
+        """Return the seconds until `wanted` requests, or those of one step, may go. 0: no limit."""
+        return self._bucket.wait_s(min(wanted, max(1, int(self.rate * STEP_S))))
 
     def halve(self) -> None:
         """Record that the bookie refused a request, or reset a connection with requests on it."""

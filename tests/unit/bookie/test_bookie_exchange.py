@@ -71,18 +71,18 @@ def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
 
 
 def test_the_rate_holds_back_and_says_for_how_long() -> None:
-    """1,000 a second: a burst of 20 at once, and after the time it names, more."""
+    """1,000 a second: a burst of 20 at once, and then two after each pause that it names."""
     talk, wire = exchange(requests_per_second=1_000, inflight_max=500), BookieConnection(2**20)
     talk.begin(asks(400))
     sent, now, rounds = 0, 0.0, 0
     while sent < 400:
         data, wait_s = talk.send(wire, now)
-        assert frames(data) <= 20
+        assert frames(data) == (20 if not sent else 2)
         sent += frames(data)
-        assert sent == 400 or 0 < wait_s <= 0.02 + 1e-9
-        now += wait_s
+        assert sent == 400 or wait_s == pytest.approx(0.002)
+        now += wait_s + 1e-9
         rounds += 1
-        assert rounds < 100
+        assert rounds < 200
     assert now >= (400 - 20) / 1_000 - 1e-6
 
 
@@ -193,13 +193,15 @@ def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
 
 
 def test_the_rate_names_the_time_until_the_rest_of_the_window_may_go() -> None:
-    """20 of 25 go in one burst; five thousandths of a second later the other five may."""
+    """20 of 25 go in one burst; two thousandths of a second later two more may, and so on."""
     talk, wire = exchange(requests_per_second=1_000, inflight_max=25), BookieConnection(2**20)
     talk.begin(asks(40))
     data, wait_s = talk.send(wire, 0.0)
-    assert (20, 0.005) == (frames(data), pytest.approx(wait_s))
-    data, wait_s = talk.send(wire, 0.005)
-    assert (5, 0.0) == (frames(data), wait_s)
+    assert (20, 0.002) == (frames(data), pytest.approx(wait_s))
+    data, wait_s = talk.send(wire, 0.002)
+    assert (2, 0.002) == (frames(data), pytest.approx(wait_s))
+    data, wait_s = talk.send(wire, 0.006)
+    assert (3, 0.0) == (frames(data), wait_s), "who comes late sends what has become due"
 
 
 def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
