@@ -8,9 +8,10 @@ beside processes that only compute, and while `auditor run`, with the default li
 cluster again and again. There are three rows: bookies that list, bookies that are read
 (DbLedgerStorage), and these with a lister beside each.
 
-An audit runs on another machine than the bookies, and takes none of their processors. Here it
-has the smallest weight that Linux gives (SCHED_IDLE). And its turns are held against those beside
-processes of the same class that compute on every processor and ask nobody anything.
+An audit runs on another machine than the bookies. Here it has another processor: the bookie that
+is asked, its client and its lister keep to the first, the audit and the rest of the cluster to the
+others. As two processors share more than two machines do, the turns of the audit are held against
+those beside processes that compute on the same processors and ask nobody anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -31,6 +32,7 @@ from support.listers import await_listed, listers_of
 from support.raw_bookie import RawBookie, add_request, entry_body, master_key, read_request
 from support.real_cluster import RealCluster
 
+from auditor.model.identity import BookieId
 from benchmarks import PROJECT
 from benchmarks.seeding import ensemble_of, seed
 from benchmarks.targets import Target, measure_rows
@@ -47,28 +49,42 @@ RUN_TIMEOUT_S = 900
 ADD_LEDGERS = count(10_000_000)
 """Ledgers of the adds: no metadata names them."""
 ASKED = "b1"
+HERE, ELSEWHERE = {0}, set(range(1, os.cpu_count() or 1))
+"""Processors: of the bookie that is asked and of its client; of the audit and of all others."""
+AUTOGROUP = Path("/proc/self/autogroup")
+"""Weighs a session against others where the kernel weighs sessions (sched(7))."""
 
 P99 = tuple[float, float]
 """The 99th percentiles of the times of adds and of reads, in ms."""
 
 
 def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iterator[Target]:
-    """Measure the three rows, two clusters one after another; some five minutes."""
+    """Measure the three rows, two clusters one after another; some twelve minutes."""
     scratch.mkdir(exist_ok=True)
-    with RealCluster(scratch / "sorted", bookies=BOOKIES) as cluster:
+    with separated_cluster(scratch / "sorted") as cluster:
         seed(cluster, ledgers)
         yield compare("lists", cluster, scratch / "lists", ledgers, rounds)
-    with RealCluster(scratch / "db", bookies=BOOKIES, storage="DbLedgerStorage") as cluster:
+    with separated_cluster(scratch / "db", storage="DbLedgerStorage") as cluster:
         seed(cluster, ledgers)
         yield compare("probes", cluster, scratch / "probes", ledgers, rounds)
         (scratch / "map").mkdir()
-        with listers_of(cluster, scratch / "map") as listers:
-            for line in listers.read_text().splitlines():
-                name, where = line.split()
-                last = max(i for i in range(ledgers) if name in ensemble_of(i, cluster.bookie_ids))
-                await_listed(where, last)
+        with listers_of(cluster, scratch / "map", beside) as listers:
+            await_all_listed(cluster, listers, ledgers)
             flags = ("--lister-map", str(listers))
             yield compare("lister", cluster, scratch / "lister", ledgers, rounds, flags)
+
+
+@contextmanager
+def separated_cluster(workdir: Path, storage: str = "SortedLedgerStorage") -> Iterator[RealCluster]:
+    """A cluster of which one bookie, and this process from now on, run HERE, and all others
+    ELSEWHERE: a process has the processors of the one that starts it.
+    """
+    assert ELSEWHERE, "an audit needs a processor of its own"
+    os.sched_setaffinity(0, ELSEWHERE)
+    with RealCluster(workdir, bookies=BOOKIES, storage=storage) as cluster:
+        os.sched_setaffinity(0, HERE)
+        cluster.restart_bookies({}, only=[ASKED])
+        yield cluster
 
 
 def compare(
@@ -83,7 +99,8 @@ def compare(
     alone: list[P99] = []
     computing: list[P99] = []
     audited: list[P99] = []
-    p99_ms(cluster, ledgers)  # nobody finds it cold
+    with audits(cluster, scratch, flags):  # nobody finds it cold
+        p99_ms(cluster, ledgers)
     runs = 0
     for _ in range(rounds):
         alone.append(p99_ms(cluster, ledgers))
@@ -155,7 +172,7 @@ def audits(cluster: RealCluster, scratch: Path, flags: Sequence[str]) -> Iterato
                 capture_output=True,
                 timeout=RUN_TIMEOUT_S,
                 check=False,
-                preexec_fn=give_way,
+                preexec_fn=keep_elsewhere,
             )
             finished.append(done.returncode)
 
@@ -172,19 +189,42 @@ def audits(cluster: RealCluster, scratch: Path, flags: Sequence[str]) -> Iterato
 
 @contextmanager
 def processes_that_compute() -> Iterator[None]:
-    """Keep every processor as busy as an audit may, without asking anybody anything."""
-    command = [sys.executable, "-c", "while True: sum(range(1000))"]
+    """Keep the other processors as busy as an audit may, without asking anybody anything."""
+    compute = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: sum(range(10_000))"
+    command = [sys.executable, "-c", compute]
     with ExitStack() as stack:
-        for _ in range(os.cpu_count() or 1):
-            process = stack.enter_context(subprocess.Popen(command, preexec_fn=give_way))
+        for _ in ELSEWHERE:
+            process = stack.enter_context(subprocess.Popen(command, preexec_fn=keep_elsewhere))
             stack.callback(process.kill)
         time.sleep(FIRST_AUDIT_S)
         yield
 
 
-def give_way() -> None:
-    """Let this process and its children have the smallest weight of all."""
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+def await_all_listed(cluster: RealCluster, lister_map: Path, ledgers: int) -> None:
+    """Wait until each lister lists the last of its bookie's ledgers."""
+    for line in lister_map.read_text().splitlines():
+        name, where = line.split()
+        last = max(i for i in range(ledgers) if name in ensemble_of(i, cluster.bookie_ids))
+        await_listed(where, last)
+
+
+def beside(bookie: BookieId) -> Callable[[], None]:
+    """Return what a bookie's lister begins with: it keeps to the bookie's processors, and has the
+    least weight, as in deploy/systemd/bookkeeper-lister.service.
+    """
+
+    def prepare() -> None:
+        os.sched_setaffinity(0, HERE if bookie == ASKED else ELSEWHERE)
+        os.setsid()
+        if AUTOGROUP.exists():
+            AUTOGROUP.write_text("19")
+
+    return prepare
+
+
+def keep_elsewhere() -> None:
+    """Let this process and its children run on the other processors alone."""
+    os.sched_setaffinity(0, ELSEWHERE)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,7 @@ from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
+from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox import notation
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
@@ -126,9 +127,9 @@ def lister_in_process(
 
 
 @contextmanager
-def lister_command(*flags: str) -> Iterator[str]:
+def lister_command(*flags: str, prepare: Callable[[], None] | None = None) -> Iterator[str]:
     """Run `auditor lister` with these flags on a free port, yield its address, and end it with
-    SIGTERM.
+    SIGTERM. Its process calls `prepare` before it becomes a lister.
     """
     command = [
         sys.executable,
@@ -140,7 +141,7 @@ def lister_command(*flags: str) -> Iterator[str]:
         f"{HOST}:0",
         "--quiet",
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=prepare)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
@@ -175,14 +176,22 @@ def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = No
 
 
 @contextmanager
-def listers_of(cluster: RealCluster, workdir: Path) -> Iterator[Path]:
-    """Start a lister beside each real bookie, and yield the map of their addresses."""
+def listers_of(
+    cluster: RealCluster,
+    workdir: Path,
+    prepare: Callable[[BookieId], Callable[[], None] | None] = lambda _: None,
+) -> Iterator[Path]:
+    """Start a lister beside each real bookie, and yield the map of their addresses. `prepare` says
+    what the process of a bookie's lister calls first.
+    """
     with ExitStack() as stack:
         found = workdir / "listers"
         with found.open("w") as file:
             for bookie in cluster.bookie_ids:
                 configuration = cluster.directory(bookie) / "bookie.conf"
-                where = stack.enter_context(lister_command("--bookkeeper-conf", str(configuration)))
+                where = stack.enter_context(
+                    lister_command("--bookkeeper-conf", str(configuration), prepare=prepare(bookie))
+                )
                 file.write(f"{bookie} {where}\n")
         yield found
 
