@@ -76,15 +76,19 @@ def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iter
 
 @contextmanager
 def separated_cluster(workdir: Path, storage: str = "SortedLedgerStorage") -> Iterator[RealCluster]:
-    """A cluster of which one bookie, and this process from now on, run HERE, and all others
+    """A cluster of which one bookie, and this process meanwhile, run HERE, and all others
     ELSEWHERE: a process has the processors of the one that starts it.
     """
     assert ELSEWHERE, "an audit needs a processor of its own"
+    before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, ELSEWHERE)
-    with RealCluster(workdir, bookies=BOOKIES, storage=storage) as cluster:
-        os.sched_setaffinity(0, HERE)
-        cluster.restart_bookies({}, only=[ASKED])
-        yield cluster
+    try:
+        with RealCluster(workdir, bookies=BOOKIES, storage=storage) as cluster:
+            os.sched_setaffinity(0, HERE)
+            cluster.restart_bookies({}, only=[ASKED])
+            yield cluster
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def compare(
