@@ -28,7 +28,6 @@ from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.index_view import stamp_of
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.location_runs import IndexInDoubt
-from auditor.lister.priority import give_way
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck
 from auditor.lister.tls_configuration import tls_configuration
@@ -64,7 +63,6 @@ def lister(context: Context) -> int:
     except StoreUnavailable as error:
         context.note(f"auditor: {error}")
         return EXIT_UNREACHABLE
-    give_way()
     metrics = ListerMetrics(cookie.bookie_id, __version__)
     with tempfile.TemporaryDirectory(prefix="auditor-lister-") as scratch:
         server = _server(context, configured, cookie, address, Path(scratch), metrics, tls)

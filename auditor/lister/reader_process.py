@@ -9,6 +9,7 @@ followed by the lists.
 from __future__ import annotations
 
 import json
+import os
 import resource
 import select
 import signal
@@ -30,6 +31,8 @@ client, and asks again for the ledgers that are left."""
 REPLY_BYTES_MAX = 2**20
 """Bytes of lists after which no further ledger of a request is begun. With the list that exceeds it
 (`answer_bytes_max`) this bounds what a lister holds of one reply."""
+NICENESS = 10
+"""How far the reader steps back behind the bookie, with which it shares cores (nice(2))."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -127,6 +130,7 @@ def read_exactly(stream: Readable, size: int) -> bytes | None:
 
 def main(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read the first message, which says what to read, and serve. The parent handles signals."""
+    os.nice(NICENESS)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a view keeps every table open
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -127,7 +127,7 @@ def lister_in_process(
 
 
 @contextmanager
-def lister_command(*flags: str, prepare: Callable[[], None] | None = None) -> Iterator[str]:
+def lister_command(*flags: str, prepare: Callable[[], object] | None = None) -> Iterator[str]:
     """Run `auditor lister` with these flags on a free port, yield its address, and end it with
     SIGTERM. Its process calls `prepare` before it becomes a lister.
     """
@@ -179,7 +179,7 @@ def await_listed(where: str, ledger_id: int, context: ssl.SSLContext | None = No
 def listers_of(
     cluster: RealCluster,
     workdir: Path,
-    prepare: Callable[[BookieId], Callable[[], None] | None] = lambda _: None,
+    prepare: Callable[[BookieId], Callable[[], object] | None] = lambda _: None,
 ) -> Iterator[Path]:
     """Start a lister beside each real bookie, and yield the map of their addresses. `prepare` says
     what the process of a bookie's lister calls first.

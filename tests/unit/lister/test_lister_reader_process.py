@@ -21,6 +21,7 @@ from auditor.lister.list_encoder import AnswerTooLong
 from auditor.lister.location_runs import IndexInDoubt
 from auditor.lister.reader_process import (
     IDLE_S,
+    NICENESS,
     REPLY_BYTES_MAX,
     REPLY_S,
     answer_bytes,
@@ -291,6 +292,7 @@ def test_the_first_message_says_what_to_read(
     )
     monkeypatch.setattr(resource, "setrlimit", lambda *given: changed.append(given))
     monkeypatch.setattr(signal, "signal", lambda *given: changed.append(given))
+    monkeypatch.setattr(os, "nice", lambda steps: changed.append((steps,)))
     monkeypatch.setattr(reader_process, "serve", lambda *given: served.append(given))
     answers = Answers()
     terms = {"answer_bytes_max": 10, "keys_per_second": 20, "view_age_max_s": 30}
@@ -306,13 +308,14 @@ def test_the_first_message_says_what_to_read(
         lists.view._links,
     )
     ignored = [(signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_IGN)]
-    assert [(resource.RLIMIT_NOFILE, (90, 90)), *ignored] == changed
+    assert [(NICENESS,), (resource.RLIMIT_NOFILE, (90, 90)), *ignored] == changed
 
 
 def test_without_a_first_message_nothing_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lister ended before it said what to read."""
     monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "nice", lambda _: None)
     monkeypatch.setattr(reader_process, "serve", lambda *_: pytest.fail("it serves"))
     with (pipe := Pipe()).requests:
         main(pipe.ask(), Answers())
