@@ -52,9 +52,12 @@ def recorded_policy(metadata: LedgerMetadata) -> str:
 
 def _groups(value: object) -> list[str]:
     """Return the groups. Pulsar writes them as one text with commas, or as a list."""
+    named: list[object] = []
     if isinstance(value, str):
-        return [group.strip() for group in value.split(",") if group.strip()]
-    return [str(group) for group in value] if isinstance(value, list) else []
+        named = [*value.split(",")]
+    elif isinstance(value, list):
+        named = value
+    return [group for one in named if (group := str(one).strip())]
 
 
 def _printable(text: str) -> str:

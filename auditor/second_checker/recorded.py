@@ -52,7 +52,7 @@ def read_recorded(metadata: LedgerMetadata) -> str:
 
 def _groups(value: object) -> str:
     """Return the groups, separated by commas; "" if none is named."""
-    if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
-    parts = value.split(",") if isinstance(value, str) else []
-    return ", ".join(part.strip() for part in parts if part.strip())
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list):
+        return ""
+    return ", ".join(filter(None, (str(part).strip() for part in parts)))
