@@ -83,7 +83,7 @@ class SparkUnavailable(AuditorError):
 
 
 class SparkStalled(SparkUnavailable):
-    """A Spark job made no progress for `--spark-stall-max` and was cancelled. Exit 5."""
+    """A Spark job made no progress for `--spark-stall-max` and was given up. Exit 5."""
 
 
 class SparkJobFailed(AuditorError):

@@ -2,7 +2,7 @@
 
 .venv/bin/python -m benchmarks [--long]
 
-Takes some fifteen minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten
+Takes some 25 minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten
 more. Each part says what it measures before it begins.
 """
 
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"a lister of {listers.LEDGERS:,} ledgers of {listers.ENTRIES} entries: two minutes"
         )
         found += _said(listers.targets(scratch / "listers"))
-        _announce("adds and reads beside an audit, on two clusters: five minutes")
+        _announce("adds and reads beside an audit, on two clusters: twelve minutes")
         found += _said(foreground.targets(scratch / "foreground"))
         _announce(
             f"{whole_run.BOOKIES} bookies, {whole_run.LEDGERS:,} ledgers, beside BookKeeper's"

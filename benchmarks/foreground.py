@@ -49,7 +49,8 @@ RUN_TIMEOUT_S = 900
 ADD_LEDGERS = count(10_000_000)
 """Ledgers of the adds: no metadata names them."""
 ASKED = "b1"
-HERE, ELSEWHERE = {0}, set(range(1, os.cpu_count() or 1))
+PROCESSORS = sorted(os.sched_getaffinity(0))
+HERE, ELSEWHERE = set(PROCESSORS[:1]), set(PROCESSORS[1:])
 """Processors: of the bookie that is asked and of its client; of the audit and of all others."""
 AUTOGROUP = Path("/proc/self/autogroup")
 """Weighs a session against others where the kernel weighs sessions (sched(7))."""
@@ -68,7 +69,7 @@ def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iter
         seed(cluster, ledgers)
         yield compare("probes", cluster, scratch / "probes", ledgers, rounds)
         (scratch / "map").mkdir()
-        with listers_of(cluster, scratch / "map", beside) as listers:
+        with listers_of(cluster, scratch / "map", preparation) as listers:
             await_all_listed(cluster, listers, ledgers)
             flags = ("--lister-map", str(listers))
             yield compare("lister", cluster, scratch / "lister", ledgers, rounds, flags)
@@ -76,7 +77,7 @@ def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iter
 
 @contextmanager
 def separated_cluster(workdir: Path, storage: str = "SortedLedgerStorage") -> Iterator[RealCluster]:
-    """A cluster of which one bookie, and this process meanwhile, run HERE, and all others
+    """Start a cluster of which one bookie runs HERE, as this process does meanwhile, and the rest
     ELSEWHERE: a process has the processors of the one that starts it.
     """
     assert ELSEWHERE, "an audit needs a processor of its own"
@@ -212,7 +213,7 @@ def await_all_listed(cluster: RealCluster, lister_map: Path, ledgers: int) -> No
         await_listed(where, last)
 
 
-def beside(bookie: BookieId) -> Callable[[], None]:
+def preparation(bookie: BookieId) -> Callable[[], None]:
     """Return what a bookie's lister begins with: it keeps to the bookie's processors, and has the
     least weight, as in deploy/systemd/bookkeeper-lister.service.
     """

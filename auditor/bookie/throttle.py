@@ -14,7 +14,8 @@ BURST_S = 0.02
 """Requests that may go out in one write after a pause, in seconds of the rate."""
 STEP_S = 0.002
 """Requests that go out in one write while the rate holds us back, in seconds of the rate: four at
-2,000 a second. The reads of a bookie's clients wait behind those of one write.
+2,000 a second. The reads of a bookie's clients wait behind those of one write. A write that comes
+late has more, up to a burst.
 """
 SAMPLES = 64
 """Responses whose median latency is compared: as many as are outstanding by default."""

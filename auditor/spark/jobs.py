@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from threading import Thread
+from threading import Event, Thread
 from typing import TypeVar
 
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
@@ -44,7 +44,8 @@ def run_job(
     running stages.
 
     Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
-    SparkStalled if no task finished for `stall_max_s`.
+    SparkStalled if no task finished for `stall_max_s`. Both come in time from a JVM that answers
+    nothing, too: only threads that may be left talk to it.
     """
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -57,17 +58,27 @@ def run_job(
             failure.append(error)
 
     thread = InheritableThread(target=work, session=spark)
+    thread.daemon = True
     thread.start()
     try:
         _watch(thread, spark, stop, tick, stall_max_s)
     except (Interrupted, SparkStalled):
-        spark.sparkContext.cancelJobGroup(JOB_GROUP)
+        _started(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP)).join(_CANCEL_S)
         thread.join(_CANCEL_S)
         raise
     stop.check()  # a signal to the whole group ends the JVM first: the job did not fail
     if failure:
         raise _ours(failure[0])
     return outcome[0]
+
+
+def _started(work: Callable[[], object]) -> Thread:
+    """Return a thread that talks to the JVM, and is left if that does not answer. An
+    InheritableThread would ask the JVM something before it starts.
+    """
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
 def _watch(
@@ -79,13 +90,24 @@ def _watch(
 ) -> None:
     """Return when the thread of a job has ended. Raises Interrupted or SparkStalled before that."""
     watch = StallWatch(stall_max_s)
-    while thread.is_alive():
-        thread.join(POLL_S)
-        stop.check()
-        stages, finished = _progress(spark)
-        tick(finished)
-        if watch.is_stalled((stages, finished)) and thread.is_alive():
-            raise SparkStalled(_STALLED.format(stall_max_s))
+    seen: list[tuple[frozenset[int], int]] = [(frozenset(), 0)]
+    is_over = Event()
+
+    def follow() -> None:
+        while not is_over.wait(POLL_S):
+            seen[0] = _progress(spark)
+
+    follower = _started(follow)
+    try:
+        while thread.is_alive():
+            thread.join(POLL_S)
+            stop.check()
+            tick(seen[0][1])
+            if watch.is_stalled(seen[0]) and thread.is_alive():
+                raise SparkStalled(_STALLED.format(stall_max_s))
+    finally:
+        is_over.set()
+        follower.join(_ANSWER_S)
 
 
 def renew_workers(spark: SparkSession) -> None:
@@ -160,13 +182,14 @@ _RAISED = re.compile(
 _JAVA = re.compile(r"^(?:Caused by)?: ([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
 """What Java raised, and what caused that: the last one is what went wrong first."""
 _CANCEL_S = 10.0
-"""How long a cancelled job may take to end its thread."""
-
+"""How long a job may take to be cancelled, and then to end its thread, in seconds."""
+_ANSWER_S = 1.0
+"""How long the last question about progress may take, in seconds. It takes a millisecond."""
 
 _STALLED = (
-    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was cancelled: a"
-    " worker or an executor hangs or was stopped; see what its processes do, or raise the limit if"
-    " it works"
+    "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was given up:"
+    " a worker, an executor or Spark's JVM hangs or was stopped; see what its processes do, or"
+    " raise the limit if it works"
 )
 
 

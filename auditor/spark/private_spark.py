@@ -8,6 +8,7 @@ names of Spark.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -60,8 +61,8 @@ def session_of_this_process() -> SparkSession | None:
 
 
 def end_jvm(timeout_s: float = JVM_END_S) -> None:
-    """End the JVM of a session that was stopped, and forget it. Raise TimeoutExpired if it does not
-    end.
+    """End the JVM of a session that was stopped, and forget it. Kill it if it does not end in time:
+    it hangs, or was stopped.
 
     PySpark keeps its gateway for the next session of this process: the JVM would outlive the run,
     and the next session would use a dead one.
@@ -73,6 +74,10 @@ def end_jvm(timeout_s: float = JVM_END_S) -> None:
     process = getattr(gateway, "proc", None)
     if process is not None:
         process.stdin.close()
-        process.wait(timeout=timeout_s)
+        try:
+            process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -37,6 +37,8 @@ T = TypeVar("T")
 Session = SparkSession
 """What `spark_session` yields, for modules that only pass it on."""
 
+STOP_S = 30.0
+"""How long a session may take to stop its jobs and executors, in seconds. It takes one or two."""
 LAST_WORDS_BYTES = 2_000
 """Last part of a JVM's output that is shown if it could not be started."""
 
@@ -77,11 +79,23 @@ def spark_session(
             stop.check()
             yield session
         finally:
-            # A JVM that a signal ended takes no calls any more.
-            with suppress(Exception):
-                session.sparkContext.cancelJobGroup(JOB_GROUP)
-                session.stop()
-            end_jvm(JVM_END_S if archive_to is None else MAKING_TIMEOUT_S)
+            answers = _stop(session)
+            end_s = JVM_END_S if archive_to is None else MAKING_TIMEOUT_S
+            end_jvm(end_s if answers else 0)
+
+
+def _stop(session: SparkSession) -> bool:
+    """Stop a session. Return whether it did within STOP_S: its JVM may hang, or was stopped."""
+
+    def stop() -> None:
+        with suppress(Exception):  # a JVM that a signal ended takes no calls any more
+            session.sparkContext.cancelJobGroup(JOB_GROUP)
+            session.stop()
+
+    thread = threading.Thread(target=stop, daemon=True)
+    thread.start()
+    thread.join(STOP_S)
+    return not thread.is_alive()
 
 
 def _start(

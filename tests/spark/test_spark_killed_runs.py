@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 from faults.ends import jvm_of
 from faults.harm import Fault, Harm
 from faults.playing import IDS, PLAYS_ALL, SEED, written_by
 from faults.processes import spark_worker_of
+from faults.proxy import Connection
 from faults.resuming import ENDS_WITHIN_S, LATEST, nothing_published
 from faults.scene import ALL, BOOKIES, Act, act, owed, settle
 from support.audits import audit
@@ -109,39 +111,64 @@ def kill(played: Act, draw: random.Random, deed: Callable[[], None]) -> None:
     played.by_name[draw.choice(BOOKIES)].faults = [fault]
 
 
-def test_a_worker_that_is_stopped_for_good_ends_the_run_within_its_bound(
-    spark: object, cluster: SandboxCluster, tmp_path: Path
+SHORT = (
+    "--rpc-timeout",
+    "1s",
+    "--bookie-connect-timeout",
+    "1s",
+    "--bookie-deadline",
+    "3s",
+    "--spark-stall-max",
+    "30s",
+)
+
+
+@pytest.mark.parametrize("what", ["worker", "jvm"])
+def test_what_is_stopped_for_good_ends_the_run_within_its_bound(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, what: str
 ):
-    """The job is cancelled, the sentence names the limit, nothing is published, and no process is
-    left.
+    """A Python worker, or Spark's JVM, which is the executor too and answers no question any more.
+    The sentence names the limit, nothing is published, and no process is left.
     """
     draw, home = random.Random(SEED), tmp_path / "home"
-    short = (
-        "--rpc-timeout",
-        "1s",
-        "--bookie-connect-timeout",
-        "1s",
-        "--bookie-deadline",
-        "3s",
-        "--spark-stall-max",
-        "8s",
-    )
-    with act(cluster, SEED) as played, run(played.metadata_service_uri, home, *short) as command:
+    is_stopped = Event()
+    with act(cluster, SEED) as played, run(played.metadata_service_uri, home, *SHORT) as command:
+
+        def stop(connection: Connection) -> None:
+            pid = spark_worker_of(connection.client_port) if what == "worker" else jvm_of(command)
+            os.kill(pid, signal.SIGSTOP)
+            is_stopped.set()
+
         fault = Fault(
-            Harm.CALL,
-            reply=False,
-            operation="list",
-            frame=draw.randrange(FRAMES),
-            call=lambda connection: os.kill(
-                spark_worker_of(connection.client_port), signal.SIGSTOP
-            ),
+            Harm.CALL, reply=False, operation="list", frame=draw.randrange(FRAMES), call=stop
         )
         played.by_name[draw.choice(BOOKIES)].faults = [fault]
         ended = command.ended(ENDS_WITHIN_S)
-        assert [] == played.log.errors, f"FAULT_SEED={SEED}"
+        assert ([], True) == (played.log.errors, is_stopped.is_set()), f"FAULT_SEED={SEED}"
         assert 5 == ended, f"FAULT_SEED={SEED}: {command.said()}"
-        assert "no task of a Spark job finished for 8 s (--spark-stall-max)" in command.said()
+        assert "no task of a Spark job finished for 30 s (--spark-stall-max)" in command.said()
         assert [] == command.survivors(), f"FAULT_SEED={SEED}"
+        nothing_published(command)
+
+
+def test_a_signal_ends_a_run_whose_jvm_is_stopped(
+    spark: object, cluster: SandboxCluster, tmp_path: Path
+):
+    """Long before the job's bound: nobody waits for an answer of the JVM."""
+    draw, home = random.Random(SEED), tmp_path / "home"
+    is_stopped = Event()
+    with act(cluster, SEED) as played, run(played.metadata_service_uri, home) as command:
+
+        def stop(_: Connection) -> None:
+            os.kill(jvm_of(command), signal.SIGSTOP)
+            is_stopped.set()
+
+        fault = Fault(Harm.CALL, reply=False, operation="list", frame=0, call=stop)
+        played.by_name[draw.choice(BOOKIES)].faults = [fault]
+        assert is_stopped.wait(ENDS_WITHIN_S), command.said()
+        os.kill(command.pid, signal.SIGTERM)
+        assert 128 + signal.SIGTERM == command.ended(ENDS_WITHIN_S), command.said()
+        assert [] == command.survivors()
         nothing_published(command)
 
 

@@ -192,7 +192,7 @@ def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
         wire = BookieConnection(2**20)
 
 
-def test_the_rate_names_the_time_until_the_rest_of_the_window_may_go() -> None:
+def test_the_rate_names_the_time_until_the_next_step_may_go() -> None:
     """20 of 25 go in one burst; two thousandths of a second later two more may, and so on."""
     talk, wire = exchange(requests_per_second=1_000, inflight_max=25), BookieConnection(2**20)
     talk.begin(asks(40))

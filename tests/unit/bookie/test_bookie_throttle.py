@@ -77,11 +77,15 @@ def test_the_rate_is_that_of_the_requests_let_out() -> None:
 
 def test_requests_go_out_in_small_steps_while_the_rate_holds_them_back() -> None:
     """Reads of the bookie's clients wait behind one step, not behind a burst. At least one goes."""
-    for rate, step in ((2_000.0, 4), (1_000.0, 2), (700.0, 1), (50.0, 1)):
+    for rate, step in ((2_000.0, 4), (1_000.0, 2), (900.0, 1), (50.0, 1)):
         one = throttle(rate=rate)
         one.take(1_000, 0.0)
         assert one.wait_s(1_000) == one.wait_s(step) == step / rate
-    assert throttle().wait_s(40) == 0.0, "a burst is there after a pause"
+    assert 40 == throttle().take(1_000, 0.0), "after a pause a burst goes out"
+    halved = throttle()
+    halved.halve()
+    halved.take(1_000, 0.0)
+    assert halved.wait_s(1_000) == 2 / 1_000, "a step is of the rate that holds now"
 
 
 def test_without_a_limit_only_the_size_follows_the_bookie() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from threading import Thread
+import signal
+from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
 
-from auditor.errors import SparkJobFailed, SparkUnavailable
+from auditor.errors import SparkJobFailed, SparkStalled, SparkUnavailable
 from auditor.spark import jobs
-from auditor.stop import StopRequest
+from auditor.stop import Interrupted, StopRequest
 
 STALL_MAX_S = 60.0
 OF_JAVA = """An error occurred while calling o145.parquet.
@@ -78,3 +79,38 @@ def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
     spark = SimpleNamespace(sparkContext=Context())
     jobs.run_job(spark, StopRequest(), fail, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
+
+
+class Hung(Context):
+    """A Spark whose JVM answers nothing."""
+
+    def __init__(self) -> None:
+        self.wakes = Event()
+
+    def statusTracker(self) -> SimpleNamespace:
+        self.wakes.wait()
+        return super().statusTracker()
+
+    def cancelJobGroup(self, _: str) -> None:
+        self.wakes.wait()
+
+
+def test_a_jvm_that_answers_nothing_does_not_hold_up_a_signal_or_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only threads that may be left ask it: the job is given up in time."""
+    monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
+    monkeypatch.setattr(jobs, "POLL_S", 0.01)
+    monkeypatch.setattr(jobs, "_CANCEL_S", 0.01)
+    monkeypatch.setattr(jobs, "_ANSWER_S", 0.01)
+    hung = Hung()
+    spark = SimpleNamespace(sparkContext=hung)
+    try:
+        with pytest.raises(SparkStalled):
+            jobs.run_job(spark, StopRequest(), hung.wakes.wait, lambda _: None, 0.05)  # type: ignore[arg-type]
+        stop = StopRequest()
+        stop._remember(signal.SIGTERM, None)
+        with pytest.raises(Interrupted):
+            jobs.run_job(spark, stop, hung.wakes.wait, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
+    finally:
+        hung.wakes.set()
