@@ -63,7 +63,7 @@ def run_job(
     try:
         _watch(thread, spark, stop, tick, stall_max_s)
     except (Interrupted, SparkStalled):
-        _started(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP)).join(_CANCEL_S)
+        _start_thread(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP)).join(_CANCEL_S)
         thread.join(_CANCEL_S)
         raise
     stop.check()  # a signal to the whole group ends the JVM first: the job did not fail
@@ -72,7 +72,7 @@ def run_job(
     return outcome[0]
 
 
-def _started(work: Callable[[], object]) -> Thread:
+def _start_thread(work: Callable[[], object]) -> Thread:
     """Return a thread that talks to the JVM, and is left if that does not answer. An
     InheritableThread would ask the JVM something before it starts.
     """
@@ -97,7 +97,7 @@ def _watch(
         while not is_over.wait(POLL_S):
             seen[0] = _progress(spark)
 
-    follower = _started(follow)
+    follower = _start_thread(follow)
     try:
         while thread.is_alive():
             thread.join(POLL_S)

@@ -56,6 +56,7 @@ HOMES = {
         "auditor/lister/directory_reader.py",
         "auditor/sandbox/zookeeper_server.py",
         "auditor/spark/class_archive.py",
+        "auditor/spark/private_spark.py",
         "auditor/topology/script.py",
     ),
 }
