@@ -15,11 +15,13 @@ from auditor.bookie.kerberos_login import GssapiLogin
 from auditor.bookie.link import Link, Listener, open_link
 from auditor.bookie.login import Login
 from auditor.bookie.replies import Lost, Replies, check_admitted, require_ok
+from auditor.clock import utc_now
 from auditor.config import BookieLimits
 from auditor.config.access import KerberosLogin, SaslLogin, TlsFiles
+from auditor.credentials.certificate_dates import ALWAYS_VALID, read_certificate_dates
 from auditor.credentials.secret_reading import read_secret
 from auditor.credentials.tls_context import shared_context
-from auditor.credentials.tls_failures import explain_tls_failure
+from auditor.credentials.tls_failures import explain_lost_handshake, explain_tls_failure
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.wire.digest_md5 import DigestUser
 from auditor.wire.frames import Status
@@ -39,7 +41,7 @@ WANTS_ROLE = (
     "EUA: the bookie wants more than TLS: a client certificate with one of its authorizedRoles"
     " (--bookie-tls-certificate), or SASL (--bookie-sasl digest-md5 or gssapi)"
 )
-LOST_AFTER_HANDSHAKE = "as one is that refuses a client certificate or its absence"
+LOST_AFTER_HANDSHAKE = "the connection was lost in or after the TLS handshake"
 
 
 class Dialler:
@@ -52,6 +54,7 @@ class Dialler:
         self._host, self._port = address
         self._limits = limits
         self._context: ssl.SSLContext | None = None
+        self._dates = ALWAYS_VALID
         self._login: Login | None = None
         self._failures = 0
         self.awaits_first_ticket = self._has_dialled = False
@@ -108,6 +111,7 @@ class Dialler:
         self, tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None
     ) -> None:
         context = None if tls is None else shared_context(tls)
+        self._dates = read_certificate_dates(tls)
         login: Login | None = None
         if isinstance(sasl, KerberosLogin):
             login = GssapiLogin(sasl, self._host)
@@ -155,10 +159,10 @@ class Dialler:
         tls = self._limits.access.tls
         if tls is None:
             return BookieUnreachable(f"the connection was lost during the login: {error}")
-        why = explain_tls_failure(error, tls.what, has_certificate=tls.certificate is not None)
+        has_certificate = tls.certificate is not None
+        fault = self._dates.fault_at(utc_now())
+        why = explain_tls_failure(error, tls.what, has_certificate=has_certificate, own_fault=fault)
         if why:
             return BookieRefused(f"no TLS with {self._host}:{self._port}: {why}")
-        return BookieUnreachable(
-            f"the connection was lost in or after the TLS handshake ({error}),"
-            f" {LOST_AFTER_HANDSHAKE}"
-        )
+        why = explain_lost_handshake(tls.what, has_certificate=has_certificate, own_fault=fault)
+        return BookieUnreachable(f"{LOST_AFTER_HANDSHAKE} ({error}), {why}")

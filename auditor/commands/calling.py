@@ -69,6 +69,15 @@ def warn_of_open_secrets(command: str, settings: Settings, logger: BoundLogger) 
         logger.warning("secret_open_to_all", file=path, advice=OPEN_TO_ALL_ADVICE)
 
 
+def warn_of_certificates(command: str, settings: Settings, logger: BoundLogger) -> None:
+    """Log each certificate of ours for this command that has expired or is not valid yet."""
+    from auditor.clock import utc_now
+    from auditor.credentials.checking import certificates_out_of_date
+
+    for reason in certificates_out_of_date(*_needed_access(command, settings), utc_now()):
+        logger.warning("certificate_not_valid", reason=reason)
+
+
 def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooKeeperAccess]:
     """Return the credentials for the services that the command contacts."""
     bookie = settings.bookie_limits().access if command in ASK_BOOKIES else BookieAccess()
@@ -91,6 +100,7 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
             log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet
         )
         warn_of_open_secrets(command, settings, logger)
+        warn_of_certificates(command, settings, logger)
         stop = StopRequest()
         stop.install()
         progress = progress_for(quiet=settings.quiet)

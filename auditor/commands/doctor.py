@@ -10,8 +10,9 @@ from pathlib import Path
 
 from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers, strangers_in
-from auditor.clock import now_ms
+from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
+from auditor.credentials.checking import certificates_out_of_date
 from auditor.errors import AuditorError, SparkUnavailable
 from auditor.java import find_java
 from auditor.model.availability import Greeting
@@ -43,7 +44,7 @@ def doctor(context: Context) -> int:
 
     Returns 5 if something that a run needs is missing or does not answer, else 0.
     """
-    lines = [*_machine(), *_cluster(context)]
+    lines = [*_machine(), *_certificates(context), *_cluster(context)]
     for line in lines:
         context.say(line + "\n")
     return EXIT_UNREACHABLE if any(line.startswith(BAD) for line in lines) else EXIT_SOUND
@@ -77,6 +78,14 @@ def _machine() -> Iterator[str]:
         yield f"{GOOD} archive   class-data archive {state}: {archive}"
     except AuditorError as error:
         yield f"{BAD} java      {error}"
+
+
+def _certificates(context: Context) -> Iterator[str]:
+    """Yield a line for each certificate of ours that is not valid now. It may not be asked for."""
+    settings = context.settings
+    bookie, zookeeper = settings.bookie_limits().access, settings.zookeeper_limits(1).access
+    for fault in certificates_out_of_date(bookie, zookeeper, utc_now()):
+        yield printable(f"        tls       {fault}", LINE_CHARS_MAX)
 
 
 def _cluster(context: Context) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 from auditor.config.access import (
@@ -14,6 +15,7 @@ from auditor.config.access import (
     TlsFiles,
     ZooKeeperAccess,
 )
+from auditor.credentials.certificate_dates import read_certificate_dates
 from auditor.credentials.kerberos import check_login
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
@@ -40,6 +42,18 @@ def _check(tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None) -> None
         read_secret(sasl.password)
     elif sasl is not None:
         check_login(sasl)
+
+
+def certificates_out_of_date(
+    bookie: BookieAccess, zookeeper: ZooKeeperAccess, moment: datetime
+) -> list[str]:
+    """Return a sentence for each certificate of ours that is not valid at `moment`, sorted.
+
+    That is not an error: peers that ask for no certificate accept the connection.
+    """
+    dates = map(read_certificate_dates, (bookie.tls, bookie.lister_tls, zookeeper.tls))
+    faults = {one.fault_at(moment) for one in dates}
+    return sorted(faults - {""})
 
 
 def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> list[str]:

@@ -30,11 +30,23 @@ _NOT_TLS: Final = (
 )
 
 
-def explain_tls_failure(error: BaseException, what: str, *, has_certificate: bool) -> str:
+def find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the TLS error behind an error that a library raised because of it, or None."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def explain_tls_failure(
+    error: BaseException, what: str, *, has_certificate: bool, own_fault: str = ""
+) -> str:
     """Return why TLS with a peer failed, as the end of a sentence, with what to do.
 
-    `what` is the prefix of the settings: bookie or zookeeper. Returns "" for an error that is not
-    about certificates, such as a reset: it may pass, and trying again may help.
+    `what` is the prefix of the settings: bookie or zookeeper. `own_fault` says why our certificate
+    is not valid now, if it is not: few peers say so. Returns "" for an error that is not about
+    certificates, such as a reset: it may pass, and trying again may help.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         return _refused_by_us(error, what)
@@ -43,7 +55,22 @@ def explain_tls_failure(error: BaseException, what: str, *, has_certificate: boo
     ):
         return ""  # A restart also looks like the end of a connection without an alert.
     reason = (error.reason or str(error)).upper()
-    return _refused_by_peer(reason, what, has_certificate=has_certificate)
+    return _refused_by_peer(reason, what, has_certificate=has_certificate, own_fault=own_fault)
+
+
+def explain_lost_handshake(what: str, *, has_certificate: bool, own_fault: str = "") -> str:
+    """Return what may have ended a connection in or after the handshake without an alert."""
+    certificate = f"--{what}-tls-certificate"
+    if own_fault:
+        return f"and {own_fault}"
+    if has_certificate:
+        return (
+            f"as with a peer that refused our certificate: {certificate} must be from a CA that it"
+            " trusts"
+        )
+    return (
+        f"as with a peer that wants a client certificate: give {certificate} and --{what}-tls-key"
+    )
 
 
 def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
@@ -68,15 +95,20 @@ def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
     return f"its certificate was not accepted: {error.verify_message or error}"
 
 
-def _refused_by_peer(reason: str, what: str, *, has_certificate: bool) -> str:
+def _refused_by_peer(reason: str, what: str, *, has_certificate: bool, own_fault: str) -> str:
     certificate = f"--{what}-tls-certificate"
     if any(word in reason for word in _NOT_TLS):
         return "it does not speak TLS at this port"
+    is_about_ours = any(
+        word in reason for word in (_CLIENT_EXPIRED, *_CLIENT_MISSING, *_CLIENT_REFUSED)
+    )
+    if own_fault and is_about_ours:
+        return f"it refused us ({reason}), and {own_fault}"
     if _CLIENT_EXPIRED in reason:
         return f"it says that our certificate has expired ({reason}): renew {certificate}"
     if any(word in reason for word in _CLIENT_MISSING) and not has_certificate:
         return f"it wants a client certificate ({reason}): give {certificate} and --{what}-tls-key"
-    if any(word in reason for word in (*_CLIENT_MISSING, *_CLIENT_REFUSED)):
+    if is_about_ours:
         if has_certificate:
             return (
                 f"it refused our certificate ({reason}): {certificate} must be valid and from a CA"

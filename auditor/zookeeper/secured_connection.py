@@ -18,11 +18,13 @@ from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRe
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 
+from auditor.clock import utc_now
 from auditor.config.access import KerberosLogin, SaslLogin, ZooKeeperAccess
+from auditor.credentials.certificate_dates import read_certificate_dates
 from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
 from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls_context import client_context
-from auditor.credentials.tls_failures import explain_tls_failure
+from auditor.credentials.tls_failures import explain_tls_failure, find_tls_error
 from auditor.errors import ConfigError, KdcUnreachable, PeerProtocolError, StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge, is_challenge, proves_password
 from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED
@@ -53,6 +55,7 @@ NOT_TLS = (
     "it closed the connection in the TLS handshake: is this its secureClientPort, and does it"
     " accept our certificate?"
 )
+CLOSED = "it closed the connection in the TLS handshake, and {fault}"
 
 LOST_LOGIN = (
     "it ended the login, or did not answer it in time: it may be restarting, have SASL switched"
@@ -151,6 +154,7 @@ class Credentials:
             raise StoreUnavailable(
                 f"our credentials for ZooKeeper could not be read: {error}"
             ) from None
+        self.dates = read_certificate_dates(access.tls)
         self.has_certificate = access.tls is not None and access.tls.certificate is not None
 
     def apply(self, client: KazooClient, refusals: Refusals) -> None:
@@ -211,14 +215,18 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
 
     def _note(self, server: Server, error: BaseException) -> None:
         """Note why TLS failed, if that is why the connection was dropped."""
-        failure = _tls_failure(error)
+        failure = find_tls_error(error)
         if failure is None:
             return
+        fault = self.credentials.dates.fault_at(utc_now())
         if isinstance(failure, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-            self.refusals.suspect(NOT_TLS)
+            self.refusals.suspect(CLOSED.format(fault=fault) if fault else NOT_TLS)
             return
         why = explain_tls_failure(
-            failure, "zookeeper", has_certificate=self.credentials.has_certificate
+            failure,
+            "zookeeper",
+            has_certificate=self.credentials.has_certificate,
+            own_fault=fault,
         )
         if why:
             self.refusals.note(server, why)
@@ -283,15 +291,6 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             raise ConnectionDropped(f"a reply to request {header.xid} during the login")
         reply, _ = SASL.deserialize(buffer, offset)
         return reply or b""
-
-
-def _tls_failure(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error behind one of kazoo's errors, or None."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
 
 
 def is_refusal(error: Exception) -> bool:

@@ -18,6 +18,8 @@ PASSWORD = "keystore-secret"
 COMMAND_TIMEOUT_S = 30
 LOOPBACK = "IP:127.0.0.1,DNS:localhost"
 DAYS = 30
+EXPIRED = ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
+EARLY = ("-startdate", "20900101000000Z", "-enddate", "20900102000000Z")
 
 _CONFIG = """\
 [ca]
@@ -129,9 +131,10 @@ class Pki:
         san: str = LOOPBACK,
         unit: str = "",
         is_expired: bool = False,
+        is_early: bool = False,
     ) -> Issued:
         """Sign a certificate for these names. `unit` is its organizational unit; bookies read roles
-        from it.
+        from it. One that `is_early` is valid from 2090 on.
         """
         key, request, certificate = (self.folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
         _new_key(key)
@@ -139,11 +142,7 @@ class Pki:
         openssl("req", "-new", "-key", key, "-subj", subject, "-out", request)
         config = self.folder / f"{name}.conf"
         config.write_text(_CONFIG.format(folder=self.folder, ca=by, san=san))
-        life = (
-            ("-startdate", "20200101000000Z", "-enddate", "20200102000000Z")
-            if is_expired
-            else ("-days", DAYS)
-        )
+        life = EXPIRED if is_expired else EARLY if is_early else ("-days", DAYS)
         openssl(
             "ca", "-batch", "-notext", "-config", config, "-in", request, "-out", certificate, *life
         )

@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 import structlog
 from structlog.testing import capture_logs
+from support.pki import Pki
 
 from auditor.cli import cli
-from auditor.commands.calling import check_needed_credentials, warn_of_open_secrets
+from auditor.commands.calling import (
+    check_needed_credentials,
+    warn_of_certificates,
+    warn_of_open_secrets,
+)
 from auditor.commands.demo import without_credentials
 from auditor.config import Layers, Settings, parse
 from auditor.config.access import BookieAccess, ZooKeeperAccess
@@ -88,3 +93,25 @@ def test_a_secret_that_all_may_read_is_a_warning_of_a_command_that_needs_it(tmp_
         str(secret),
     )
     assert "canary" not in str(one)
+
+
+def test_a_certificate_that_has_expired_is_a_warning_of_a_command_that_needs_it(
+    tmp_path: Path,
+) -> None:
+    """Bookies that ask for no certificate are audited all the same."""
+    pki = Pki(tmp_path)
+    old = pki.issue("old", is_expired=True)
+    files = {
+        "bookie_tls": "on",
+        "bookie_tls_ca": str(pki.ca()),
+        "bookie_tls_certificate": str(old.certificate),
+        "bookie_tls_key": str(old.key),
+    }
+    settings = parse(Layers(flags=files))
+    with capture_logs() as logged:
+        warn_of_certificates("run", settings, structlog.get_logger())
+        warn_of_certificates("report", settings, structlog.get_logger())
+    [one] = logged
+    assert (one["event"], one["log_level"]) == ("certificate_not_valid", "warning")
+    assert "our certificate has expired" in one["reason"]
+    assert str(old.certificate) in one["reason"]

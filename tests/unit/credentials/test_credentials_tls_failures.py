@@ -6,7 +6,11 @@ import ssl
 
 import pytest
 
-from auditor.credentials.tls_failures import explain_tls_failure
+from auditor.credentials.tls_failures import (
+    explain_lost_handshake,
+    explain_tls_failure,
+    find_tls_error,
+)
 
 
 def refused_by_us(code: int, message: str) -> ssl.SSLCertVerificationError:
@@ -71,3 +75,54 @@ def test_each_alert_has_its_sentence(reason: str, has_certificate: bool, said: s
 def test_what_may_pass_is_not_explained(error: Exception) -> None:
     """The next try may succeed."""
     assert explain_tls_failure(error, "bookie", has_certificate=True) == ""
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "SSLV3_ALERT_CERTIFICATE_EXPIRED",
+        "SSLV3_ALERT_CERTIFICATE_UNKNOWN",
+        "SSLV3_ALERT_BAD_CERTIFICATE",
+        "TLSV13_ALERT_CERTIFICATE_REQUIRED",
+        "TLSV1_ALERT_UNKNOWN_CA",
+    ],
+)
+def test_a_fault_that_we_see_ourselves_goes_before_the_alert(reason: str) -> None:
+    """The JDK's TLS says CERTIFICATE_UNKNOWN of a certificate that has expired."""
+    said = explain_tls_failure(
+        refused_by_peer(reason), "bookie", has_certificate=True, own_fault="our own is too old"
+    )
+    assert said == f"it refused us ({reason}), and our own is too old"
+
+
+@pytest.mark.parametrize("reason", ["WRONG_VERSION_NUMBER", "NO_PROTOCOLS_AVAILABLE"])
+def test_what_is_not_about_our_certificate_is_not_put_down_to_it(reason: str) -> None:
+    """Nor is a certificate of theirs that we do not accept."""
+    for error in (refused_by_peer(reason), refused_by_us(10, "certificate has expired")):
+        said = explain_tls_failure(error, "bookie", has_certificate=True, own_fault="our own")
+        assert "our own" not in said
+
+
+@pytest.mark.parametrize(
+    ("has_certificate", "own_fault", "said"),
+    [
+        (False, "", "as with a peer that wants a client certificate: give --bookie-tls-certif"),
+        (True, "", "as with a peer that refused our certificate: --bookie-tls-certificate must"),
+        (True, "our own is too old", "and our own is too old"),
+    ],
+)
+def test_a_connection_that_is_lost_in_the_handshake_has_a_likely_reason(
+    has_certificate: bool, own_fault: str, said: str
+) -> None:
+    """The reset of a peer with TLS 1.3 can overtake its alert."""
+    assert explain_lost_handshake(
+        "bookie", has_certificate=has_certificate, own_fault=own_fault
+    ).startswith(said)
+
+
+def test_the_tls_error_behind_others_is_found() -> None:
+    """Libraries raise their own errors because of it, or while they handle it."""
+    alert, caused, in_context = refused_by_peer("UNKNOWN_CA"), OSError(), ValueError()
+    caused.__cause__, in_context.__context__ = alert, caused
+    assert find_tls_error(in_context) is alert
+    assert find_tls_error(OSError()) is None
