@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from support.audits import Outcome, accounted, audit
 from support.command_line import Done, command_here
 from support.guarded_bookie import USER, GuardedBookie
 from support.pki import Pki
 
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import BOOKIES
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire import bookie_registration
 
@@ -23,11 +26,13 @@ pytestmark = pytest.mark.timeout(120)
 CANARY = "canary"
 PASSWORD, KEY_PASSWORD = f"{CANARY}-pässword", f"{CANARY}-key"
 SOUND, LOST = 1, 2
+NEED_B3 = {3: "b1 b3", 4: "b3 b2"}
+"""Two more ledgers, which are on b3 too, and the ensemble of each."""
 
 
 @dataclass
 class World:
-    """Two guarded bookies of one cluster. b2 does not know LOST."""
+    """Two guarded bookies of one cluster. b2 does not know LOST. b3 is not there yet."""
 
     cluster: SandboxCluster
     bookies: dict[str, GuardedBookie]
@@ -75,7 +80,8 @@ class World:
 def world(tmp_path: Path) -> Iterator[World]:
     pki = Pki(tmp_path / "pki")
     with ExitStack() as stack:
-        cluster = stack.enter_context(SandboxCluster(tmp_path / "cluster", 2, named=True))
+        cluster = stack.enter_context(SandboxCluster(tmp_path / "cluster", 3, named=True))
+        cluster.lose_bookie("b3")
         issued = pki.issue("bookie")
         bookies = {
             name: GuardedBookie(tls=issued, ca=pki.ca(), password=PASSWORD) for name in ("b1", "b2")
@@ -144,6 +150,48 @@ def test_one_bookie_that_refuses_is_unknown_and_the_other_is_audited(world: Worl
     assert done.returncode == 3, done.stdout
     assert "bookie_refused" in done.stdout
     assert without_tls.seen_in_clear == [9] * len(without_tls.seen_in_clear)
+
+
+@pytest.mark.parametrize(
+    ("password", "fault"),
+    [(f"{CANARY}-other", "refused the user name or password"), (None, "offers no TLS")],
+)
+def test_a_run_goes_on_without_the_one_bookie_of_three_that_refuses(
+    world: World, tmp_path: Path, password: str | None, fault: str
+) -> None:
+    """Only the ledgers that need it are bookie_refused. The others are judged, and a lost copy is
+    found. Nothing is found on the bookie itself.
+    """
+    for ledger_id, ensemble in NEED_B3.items():
+        text = f"e2 w2 a1 0:[{ensemble}] closed 1"
+        world.cluster.add_ledger(ledger_id, world.cluster.ledger(text))
+    hold(world.bookies["b1"], {SOUND: [0, 1], LOST: [0, 1], 3: [0, 1]})
+    hold(world.bookies["b2"], {SOUND: [0, 1], 4: [0, 1]})
+    issued = None if password is None else world.pki.issue("third")
+    with GuardedBookie(tls=issued, ca=world.pki.ca(), password=password) as third:
+        register(world.cluster, "b3", third)
+        with_loss = accounted(audit(world.cluster, tmp_path / "1", **world.settings()))
+        world.cluster.delete_ledger(LOST)
+        without = accounted(audit(world.cluster, tmp_path / "2", **world.settings()))
+    assert with_loss.standings(SOUND, LOST) == ["sound", "violated"]
+    assert without.standings(SOUND) == ["sound"]
+    assert {found["ledger_id"] for found in with_loss.findings} == {LOST}
+    assert without.findings == []
+    assert (with_loss.exit_code, without.exit_code) == (1, 3)
+    for outcome in (with_loss, without):
+        assert {outcome.standings(one)[0] for one in NEED_B3} == {"indeterminate: bookie_refused"}
+        unknown = outcome.summary["indeterminate"]
+        assert {reason: count for reason, count in unknown.items() if count} == {
+            "bookie_refused": len(NEED_B3)
+        }
+        assert {fault in detail for detail in greetings(outcome, "b3")} == {True}
+        assert set(greetings(outcome, "b1") + greetings(outcome, "b2")) == {""}
+
+
+def greetings(outcome: Outcome, bookie_id: str) -> list[str]:
+    """Return what the evidence of a run says of how a bookie greeted us, look by look."""
+    rows = place(str(outcome.run_dir)).read_table("evidence/bookies", BOOKIES).to_pylist()
+    return [row["greeting_detail"] or "" for row in rows if row["bookie_id"] == bookie_id]
 
 
 @pytest.mark.parametrize("command", ["run", f"ledger {SOUND}", "doctor"])
