@@ -113,14 +113,18 @@ def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
     the fault.
     """
     return {
-        "no certificate": (secured.tls_without_certificate("bookie"), "client certificate"),
+        "no certificate": (secured.tls_without_certificate("bookie"), "wants a client certificate"),
         "of another CA": (
             secured.tls("bookie", secured.pki.issue("stranger", by="other")),
-            "certificate",
+            "refused our certificate",
         ),
         "expired": (
             secured.tls("bookie", secured.pki.issue("expired", is_expired=True)),
-            "certificate",
+            "our certificate has expired",
+        ),
+        "for later": (
+            secured.tls("bookie", secured.pki.issue("early", is_early=True)),
+            "our certificate is not valid yet",
         ),
         "another CA trusted": (
             secured.tls("bookie", ca="other"),
@@ -131,13 +135,16 @@ def wrong_for_tls(secured: Secured) -> dict[str, tuple[Settings, str]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "fault", ["no certificate", "of another CA", "expired", "another CA trusted"]
+    "fault", ["no certificate", "of another CA", "expired", "for later", "another CA trusted"]
 )
 def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     with_tls: Secured, tmp_path: Path, fault: str
 ) -> None:
-    """Exit 5, Spark is not started, nothing is written; `doctor` says the same of each bookie."""
-    settings, word = wrong_for_tls(with_tls)[fault]
+    """Exit 5, Spark is not started, nothing is written; `doctor` says the same of each bookie, and
+    the word of no other fault.
+    """
+    faults = wrong_for_tls(with_tls)
+    settings, word = faults[fault]
     uri = with_tls.cluster.metadata_service_uri
     done = command_here(
         "run",
@@ -154,9 +161,9 @@ def test_certificates_that_no_bookie_accepts_end_a_run_before_the_first_look(
     assert not list(tmp_path.glob("run-*"))
     looked = doctor(with_tls, settings)
     assert looked.returncode == 5
-    assert (
-        sum("MISSING bookie" in line and word in line for line in looked.stdout.splitlines()) == 3
-    ), looked.stdout
+    lines = [line for line in looked.stdout.splitlines() if line.startswith("MISSING bookie")]
+    words = [{known for _, known in faults.values() if known in line} for line in lines]
+    assert words == [{word}] * 3, looked.stdout
 
 
 @pytest.mark.long
