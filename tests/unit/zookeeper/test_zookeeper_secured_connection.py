@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from kazoo.retry import KazooRetry
 from support.pki import Pki
 
 from auditor.config.access import SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
+from auditor.credentials.certificate_dates import CertificateDates
 from auditor.errors import StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge
 from auditor.zookeeper import secured_connection
@@ -305,6 +307,20 @@ def test_a_handshake_that_fails_has_its_reason(login: Login, port: Any) -> None:
     with pytest.raises(ConnectionDropped):
         login.attempt(TWO, ssl.SSLZeroReturnError())
     assert (login.refusals.last, login.refusals.has_all([ONE, TWO])) == (NOT_TLS, False)
+
+
+def test_a_certificate_of_ours_that_has_expired_is_why_a_server_refuses_us(login: Login) -> None:
+    """Whatever alert it sends, or none at all."""
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    login.connection.credentials.dates = CertificateDates("ours.pem", then, then)
+    expired = "our certificate has expired: it was valid until 2020-01-01 00:00:00 UTC"
+    login.connection._note(ONE, alert("CERTIFICATE_UNKNOWN"))
+    assert login.refusals.last.startswith(f"it refused us (CERTIFICATE_UNKNOWN), and {expired}")
+    login.connection._note(TWO, ssl.SSLEOFError())
+    assert login.refusals.last.startswith(
+        f"it closed the connection in the TLS handshake, and {expired}"
+    )
+    assert (login.refusals.has_all([ONE]), login.refusals.has_all([TWO])) == (True, False)
 
 
 def test_a_failure_of_tls_is_found_behind_others(login: Login) -> None:
