@@ -9,6 +9,7 @@ from datetime import datetime
 from auditor import __version__
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
+from auditor.config.units import show_duration
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
 from auditor.evidence.newest_run import RUN_NAME
@@ -19,7 +20,8 @@ from auditor.summary.about import About
 
 
 def resume_about(context: Context, output: Output, run_id: str, now: datetime) -> About:
-    """Return the `About` of the run to resume, with `now` added to its times of resumption.
+    """Return the `About` of the run to resume, with `now` added to its times of resumption. `now`
+    may be to come: when the window of the run opens.
 
     Only reads OUTPUT: no cluster is contacted and nothing is written. Raises ConfigError if the run
     cannot be resumed: it does not exist, wrote nothing, is damaged, finished or too old; a newer
@@ -57,8 +59,10 @@ def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> 
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
         raise ConfigError(
-            f"--resume: run {run_id} began at {about.started_at}, longer ago than --resume-age-max"
-            " allows: start a new run"
+            f"--resume: run {run_id} began at {about.started_at} and would go on at {rfc3339(now)},"
+            " its evidence older than --resume-age-max allows"
+            f" ({show_duration(settings.resume_age_max_ms)}): raise it if ledgers may be reported"
+            " sound by what was seen that long ago, or start a new run"
         )
     if about.auditor_version != __version__:
         raise ConfigError(

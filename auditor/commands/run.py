@@ -82,7 +82,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
             if lock.problem:
                 context.logger.warning("output_not_locked", problem=lock.problem)
             if not settings.dry_run:  # what a run starts from must not be as old as the pause
-                hours_of(context, context.progress).await_open("load")
+                _await_window(context, output)
             now = utc_now()
             begun = begun_run(context, output, settings.resume, now) if settings.resume else None
             run_id, started_at = (
@@ -103,6 +103,16 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
             return _run_and_map_errors(state, uri, ids)
     except OutputError as error:
         raise ConfigError(str(error)) from error
+
+
+def _await_window(context: Context, output: Output) -> None:
+    """Return when the window is open. Raises Interrupted, and ConfigError at once if the run to
+    resume could not be resumed then.
+    """
+    hours = hours_of(context, context.progress)
+    if context.settings.resume:
+        begun_run(context, output, context.settings.resume, hours.next_open())
+    hours.await_open("load")
 
 
 def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:

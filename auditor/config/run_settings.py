@@ -48,7 +48,8 @@ CLUSTER_SETTINGS = (
         "resume_age_max", _WHAT, DURATION, "24h",
         "Maximum age of a run that can be resumed.",
         "A resumed run reports its oldest evidence as the state of the cluster. One day is the "
-        "pace of nightly runs.",
+        "pace of nightly runs. A run that takes several nights (--window) needs a day more "
+        "than it has nights.",
         low=1_000, high=31 * 24 * _HOUR, commands=ONLY_RUN,
     ),
     Setting(
@@ -64,7 +65,8 @@ CLUSTER_SETTINGS = (
         "zone. Outside them it pauses between shards, and continues the next day.",
         "Not set: the limits keep a run light at all hours. A shard that has begun is finished: "
         "--shard-ledgers bounds how long a run works on. The pause keeps OUTPUT locked. A run that "
-        "takes several days can be resumed within --resume-age-max of its start.",
+        "takes several days can be resumed within --resume-age-max of its start: raise that to a "
+        "day more than the nights it needs.",
         commands=ONLY_RUN,
     ),
     Setting(

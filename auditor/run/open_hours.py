@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from structlog.stdlib import BoundLogger
 
@@ -28,6 +28,12 @@ class OpenHours:
     progress: Progress
     logger: BoundLogger
     now: Callable[[], datetime] = utc_now
+
+    def next_open(self) -> datetime:
+        """Return when the window is open next: now, if it is open or there is none."""
+        now = self.now()
+        wait_s = self.window.seconds_until_open(now) if self.window else 0.0
+        return now + timedelta(seconds=wait_s)
 
     def await_open(self, then: str) -> None:
         """Return at once within the window, otherwise when it opens. Raises Interrupted.

@@ -19,6 +19,7 @@ from support.audits import Outcome, Pauses, accounted, audit
 
 from auditor.commands import assembly
 from auditor.daily_window import DailyWindow
+from auditor.errors import ConfigError
 from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
@@ -182,3 +183,18 @@ def test_a_run_that_is_stopped_by_day_is_finished_by_night(
     assert [0] * (PAUSES - stopped_in) == resumed.asked_by_day
     assert (said(undisturbed[0]), undisturbed[1]) == (said(outcome), lists_asked(cluster) - before)
     assert 1 == len(outcome.summary["resumed_at"])
+
+
+def test_a_run_that_is_too_old_when_its_window_opens_is_refused_by_day(
+    cluster: SandboxCluster, by_night: Callable[..., Outcome], tmp_path: Path
+):
+    """It does not wait first. Nobody is asked."""
+    with pytest.raises(Interrupted):
+        by_night(ShortNights(cluster, tmp_path, stopped_in=1))
+    (run,) = (tmp_path / "audits").glob("run-*")
+    late, before = ShortNights(cluster, tmp_path), lists_asked(cluster)
+    late.at = (datetime.now(UTC) + timedelta(days=1)).replace(hour=12)
+    with pytest.raises(ConfigError, match=r"older than --resume-age-max allows \(24h\)"):
+        by_night(late, resume=run.name.removeprefix("run-"))
+    assert ([], []) == (late.naps, late.seconds)
+    assert before == lists_asked(cluster)

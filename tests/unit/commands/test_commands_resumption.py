@@ -85,7 +85,7 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
     "sound_sample, allow_empty": ({"sound_sample": "7%", "allow_empty": "true"}, {}),
     "second_look_delay or lost_bookie_wait_max": ({"second_look_delay": "0s"}, {}),
     "begun by version 0.0.9": ({}, {"auditor_version": "0.0.9"}),
-    "longer ago than --resume-age-max": ({"resume_age_max": "2h"}, {}),
+    r"older than --resume-age-max allows \(2h\)": ({"resume_age_max": "2h"}, {}),
     "neither --ledgers-from nor --dry-run": ({"dry_run": "true"}, {}),
 }
 
@@ -98,6 +98,22 @@ def test_a_run_of_other_terms_does_not_go_on(tmp_path: Path, says: str):
     flags, changes = REFUSED[says]
     with pytest.raises(ConfigError, match=says):
         resume_about(context(**flags), left_behind(tmp_path, **changes), RUN_ID, NOW)
+
+
+def test_the_refusal_of_an_old_run_says_when_and_what_to_do(tmp_path: Path):
+    """By default a run is refused in its second night. It goes on with a longer --resume-age-max,
+    whose price the error names.
+    """
+    output, next_night = left_behind(tmp_path), STARTED + timedelta(hours=25)
+    with pytest.raises(ConfigError) as refused:
+        resume_about(context(window="01:00-05:00"), output, RUN_ID, next_night)
+    assert (
+        f"--resume: run {RUN_ID} began at 2026-03-01T02:00:00.000Z and would go on at"
+        " 2026-03-02T03:00:00.000Z, its evidence older than --resume-age-max allows (24h): raise it"
+        " if ledgers may be reported sound by what was seen that long ago, or start a new run"
+    ) == str(refused.value)
+    longer = context(window="01:00-05:00", resume_age_max="48h")
+    assert RUN_ID == resume_about(longer, output, RUN_ID, next_night).run_id
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,18 @@ def test_outside_the_window_a_run_sleeps_until_it_opens() -> None:
     ] == said
 
 
+@pytest.mark.parametrize(
+    ("window", "hour", "opens_in"), [(None, 12, 0), (NIGHT, 2, 0), (NIGHT, 12, 13)]
+)
+def test_it_is_known_when_the_window_opens(
+    window: DailyWindow | None, hour: int, opens_in: int
+) -> None:
+    """A run that could not be resumed then is refused before it waits."""
+    at = datetime(2026, 11, 24, hour, tzinfo=UTC)
+    one, _ = hours(window, SleepingClock(at))
+    assert at + timedelta(hours=opens_in) == one.next_open()
+
+
 def test_the_clock_of_a_run_is_that_of_the_machine() -> None:
     """The clock is in UTC. The window has a zone of its own."""
     one = OpenHours(None, StopRequest(), Silent(), log.structlog.get_logger())
