@@ -65,6 +65,7 @@ class Throttle:
         self._latencies = {True: Latencies(), False: Latencies()}
         self.size: int
         self.rate: float
+        self._lowest = (self._size_max, self._rate_max)
         self._set(self._size_max, self._rate_max)
 
     def take(self, wanted: int, now: float) -> int:
@@ -101,8 +102,10 @@ class Throttle:
 
     @property
     def pace(self) -> LanePace:
-        """The limits as they are now."""
-        return LanePace(self.size, self.rate, self.is_low)
+        """The limits as they are now, and the lowest that they were."""
+        has_grown = self._lowest < (self.size, self.rate)
+        lowest = LanePace(*self._lowest, is_low=True) if has_grown else None
+        return LanePace(self.size, self.rate, self.is_low, lowest)
 
     @property
     def is_low(self) -> bool:
@@ -111,5 +114,6 @@ class Throttle:
 
     def _set(self, size: int, rate: float) -> None:
         self.size, self.rate = size, max(rate, self._rate_max * SHARE_MIN)
+        self._lowest = min(self._lowest, (self.size, self.rate))
         self._bucket.set_rate(self.rate)
         self._answers = 0

@@ -127,8 +127,12 @@ def greeting_row(
 
 
 def pace_cells(pace: LanePace) -> Row:
-    """Return a pace as the cells of PACE."""
-    return pace.inflight, pace.requests_per_second, pace.is_low
+    """Return a pace, and the lowest of its conversation, as the cells of PACE."""
+    return tuple(
+        cell
+        for one in (pace, pace.lowest)
+        for cell in (one.inflight, one.requests_per_second, one.is_low)
+    )
 
 
 def read_row(read: EntryRead) -> Row:

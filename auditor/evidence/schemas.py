@@ -35,11 +35,18 @@ def with_read_counts(schema: pa.Schema) -> pa.Schema:
 PACE = pa.field(
     "pace",
     pa.struct(
-        [("inflight", pa.int32()), ("requests_per_second", pa.float64()), ("is_low", pa.bool_())]
+        [
+            ("inflight", pa.int32()),
+            ("requests_per_second", pa.float64()),
+            ("is_low", pa.bool_()),
+            ("lowest_inflight", pa.int32()),
+            ("lowest_requests_per_second", pa.float64()),
+            ("was_low", pa.bool_()),
+        ]
     ),
 )
-"""A `LanePace`: an extra column of ANSWERS and READS. It is null except in greetings, and in the
-last of the reads that were asked of a bookie together."""
+"""A `LanePace` and its `lowest`: an extra column of ANSWERS and READS. It is null except in
+greetings, and in the last of the reads that were asked of a bookie together."""
 
 
 def with_pace(schema: pa.Schema) -> pa.Schema:

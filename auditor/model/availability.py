@@ -164,11 +164,19 @@ class EntryRead:
 class LanePace:
     """How fast a bookie was asked when it had answered: requests outstanding at most, and a second
     (0: no limit). `is_low`: less than the limits allow, because the bookie showed strain.
+
+    `earlier_low` is the lowest pace of the same conversation, if it was lower before.
     """
 
     inflight: int
     requests_per_second: float
     is_low: bool
+    earlier_low: LanePace | None = None
+
+    @property
+    def lowest(self) -> LanePace:
+        """The lowest pace of the conversation."""
+        return self.earlier_low or self
 
 
 class Greeting(StrEnum):

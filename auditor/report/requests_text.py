@@ -57,14 +57,14 @@ def _bookies_words(summary: Mapping[str, Any]) -> str:
 
 
 def _paces_words(paces: Mapping[str, Any]) -> str:
-    """Return which bookies were asked less than the limits allow; "" if none. Stored runs may lack
-    the field.
+    """Return which bookies were asked less than the limits allow, and at which pace their lanes
+    ended; "" if none. Stored runs may lack the field, or what lanes settled at.
     """
     if not paces.get("bookies"):
         return ""
     named = [
-        f"{one['bookie_id']} ({one['inflight']} outstanding"
-        + (f", {one['requests_per_second']:g} a second)" if one["requests_per_second"] else ")")
+        f"{one['bookie_id']} ({_pace_words(one)}"
+        + (f"; settled at {_pace_words(one['settled'])})" if "settled" in one else ")")
         for one in paces["slowest"]
     ]
     rest = paces["bookies"] - len(named)
@@ -73,6 +73,11 @@ def _paces_words(paces: Mapping[str, Any]) -> str:
         " allow at some time, having refused requests, closed connections or become slow:"
         f" {', '.join(named)}{f' and {count(rest)} more' if rest else ''}"
     )
+
+
+def _pace_words(pace: Mapping[str, Any]) -> str:
+    rate = pace["requests_per_second"]
+    return f"{count(pace['inflight'])} outstanding" + (f", {rate:g} a second" if rate else "")
 
 
 def _requests_words(requests: Mapping[str, Any]) -> str:

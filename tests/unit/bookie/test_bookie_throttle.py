@@ -49,6 +49,26 @@ def test_the_pace_is_what_the_bookie_is_asked_now() -> None:
     assert one.pace == LanePace(32, 1_000.0, is_low=True)
 
 
+def test_the_lowest_pace_is_kept_when_a_bookie_recovers() -> None:
+    """The pace says how the bookie is asked now, and how little it was asked before. At the lowest
+    pace both are the same.
+    """
+    one = throttle(8, 800.0)
+    assert one.pace.lowest == LanePace(8, 800.0, is_low=False)
+    one.halve()
+    one.halve()
+    assert one.pace.lowest == one.pace == LanePace(2, 200.0, is_low=True)
+    one.answered(2, [], are_lists=True)
+    assert one.pace == LanePace(3, 300.0, True, LanePace(2, 200.0, is_low=True))
+    one.answered(1_000, [], are_lists=True)
+    assert one.pace == LanePace(8, 800.0, False, LanePace(2, 200.0, is_low=True))
+    one.halve()
+    assert one.pace.lowest == LanePace(2, 200.0, is_low=True)
+    unlimited = throttle(1, 0.0)
+    unlimited.halve()
+    assert unlimited.pace == LanePace(1, 0.0, is_low=False), "one request and no rate: no less"
+
+
 def test_what_counts_towards_growth_is_forgotten_when_the_bookie_shows_strain() -> None:
     """It has to answer a whole window again."""
     one = throttle(8, 0.0)

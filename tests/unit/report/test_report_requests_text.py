@@ -9,8 +9,12 @@ import pytest
 from auditor.report.requests_text import _paces_words
 
 
-def slow(bookie: str, rate: float) -> dict[str, Any]:
-    return {"bookie_id": bookie, "inflight": 16, "requests_per_second": rate}
+def slow(bookie: str, rate: float, settled: tuple[int, float] | None = None) -> dict[str, Any]:
+    """Return an entry of `slowest`. Stored runs of earlier versions lack what it settled at."""
+    entry: dict[str, Any] = {"bookie_id": bookie, "inflight": 16, "requests_per_second": rate}
+    if settled:
+        entry["settled"] = {"inflight": settled[0], "requests_per_second": settled[1]}
+    return entry
 
 
 @pytest.mark.parametrize("paces", [{}, {"bookies": 0, "slowest": []}])
@@ -30,6 +34,12 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
             " requests, closed connections or become slow: b1 (16 outstanding, 500 a second)",
         ),
         (
+            {"bookies": 1, "slowest": [slow("b1", 500.0, settled=(2_000, 1_500.5))]},
+            "pace      1 bookie was asked less than the limits allow at some time, having refused"
+            " requests, closed connections or become slow: b1 (16 outstanding, 500 a second;"
+            " settled at 2,000 outstanding, 1500.5 a second)",
+        ),
+        (
             {"bookies": 1_003, "slowest": [slow("b1", 0.0), slow("b2", 250.5)]},
             "pace      1,003 bookies were asked less than the limits allow at some time, having"
             " refused requests, closed connections or become slow: b1 (16 outstanding), b2 (16"
@@ -38,7 +48,7 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     ],
 )
 def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], words: str) -> None:
-    """Without a limit on the rate, only the outstanding requests are given. The other bookies are
-    counted.
+    """Each has its lowest pace and what it settled at. Without a limit on the rate, only the
+    outstanding requests are given. The other bookies are counted.
     """
     assert words == _paces_words(paces)
