@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from auditor.clock import utc_now
 from auditor.commands.context import Context
 from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.output_directory import Output
@@ -43,9 +45,14 @@ class Run:
     def resume_advice(self) -> str:
         """Return advice on how to resume the run, as the end of a sentence.
 
-        Returns "" if nothing is written that could be resumed, or if the cluster will be gone.
+        Returns "" if nothing is written that could be resumed, or if the cluster will be gone. If
+        the run is older than --resume-age-max, as one of several nights may be, it says so.
         """
         written = self.begun is not None or (self.journal is not None and self.journal.has(LISTED))
         if not written or self.is_over or not self.lasting or self.context.settings.dry_run:
             return ""
-        return f"; auditor run --resume {self.run_id} continues where it stopped"
+        age = utc_now() - datetime.fromisoformat(self.started_at)
+        advice = f"; auditor run --resume {self.run_id} continues where it stopped"
+        if age <= timedelta(milliseconds=self.context.settings.resume_age_max_ms):
+            return advice
+        return f"{advice}, if --resume-age-max is raised: the run began at {self.started_at}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import structlog
 
+from auditor.clock import rfc3339, utc_now
 from auditor.commands.context import Context
 from auditor.commands.run_state import Run
 from auditor.config import Layers, parse
@@ -21,7 +23,7 @@ RUN_ID = "20260301T020000Z-1a2b3c"
 
 
 def listed_run(tmp_path: Path, **flags: str) -> Run:
-    """Return a run whose listing of ledgers is written."""
+    """Return a run whose listing of ledgers is written. It began an hour ago."""
     settings = parse(
         Layers(flags={"metadata_service_uri": "zk://h:2181/ledgers", **flags}), command="run"
     )
@@ -29,13 +31,23 @@ def listed_run(tmp_path: Path, **flags: str) -> Run:
     output = Output(place(str(tmp_path)))
     journal = Journal.reopen(output.start(RUN_ID))
     journal.run_once(LISTED, dict)
-    return Run(context, output, RUN_ID, "2026-03-01T02:00:00.000Z", journal=journal)
+    began = rfc3339(utc_now() - timedelta(hours=1))
+    return Run(context, output, RUN_ID, began, journal=journal)
 
 
 def test_a_run_with_a_listing_can_be_resumed(tmp_path: Path) -> None:
     """The advice names the command and the run."""
     advice = listed_run(tmp_path).resume_advice()
     assert f"; auditor run --resume {RUN_ID} continues where it stopped" == advice
+
+
+def test_a_run_of_several_nights_needs_a_longer_age_to_be_resumed(tmp_path: Path) -> None:
+    """--resume would refuse it as it is: the advice says so, and when it began."""
+    run = listed_run(tmp_path, resume_age_max="59m")
+    assert (
+        f"; auditor run --resume {RUN_ID} continues where it stopped, if --resume-age-max is"
+        f" raised: the run began at {run.started_at}"
+    ) == run.resume_advice()
 
 
 def test_a_run_without_a_listing_cannot_be_resumed(tmp_path: Path) -> None:
