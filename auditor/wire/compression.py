@@ -10,8 +10,10 @@ import zlib
 from auditor.errors import MalformedMetadata
 from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader
 
-UNCOMPRESSED_BYTES_MAX = 64 * 2**20
-"""Largest value accepted: 64 times ZooKeeper's default limit for a znode."""
+UNCOMPRESSED_BYTES_MAX = 16 * 2**20
+"""Largest value accepted: 16 times ZooKeeper's default limit for a znode. A parsed message takes up
+to 40 times its bytes: a record of two bytes becomes an object.
+"""
 _LZ4_MATCH_MIN = 4
 _LENGTH_GOES_ON = 255
 

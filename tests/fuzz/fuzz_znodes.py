@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -37,6 +39,10 @@ CUSTOM = (
     ("pulsar/managed-ledger", b"public/default/persistent/t"),
     ("EnsemblePlacementPolicyConfig", POLICY),
 )
+BOMB_BYTES_MAX = 70_000
+"""Longest input that holds a compressed value: LZ4 shrinks UNCOMPRESSED_BYTES_MAX into it."""
+EMPTY_RECORD = b"\x0a\x00"
+"""One more ledger of a topic, without a field."""
 
 
 def _metadata() -> LedgerMetadata:
@@ -129,10 +135,17 @@ def _packed(compression: int, packed: bytes, size: int) -> bytes:
     return b"\x00" + managed_ledger.MAGIC + len(header).to_bytes(4, "big") + header + packed
 
 
+_PACKS: dict[int, Callable[[bytes], bytes]] = {
+    CompressionHeader.NONE: bytes,
+    CompressionHeader.LZ4: lambda data: pa.Codec("lz4_raw").compress(data, asbytes=True),
+    CompressionHeader.ZLIB: zlib.compress,
+    CompressionHeader.ZSTD: lambda data: pa.Codec("zstd").compress(data, asbytes=True),
+    CompressionHeader.SNAPPY: lambda data: pa.Codec("snappy").compress(data, asbytes=True),
+}
+
+
 def _managed_ledgers() -> list[bytes]:
-    """Return each sort of value, each compression, and a bomb in each: 64 MiB of zeros in a few
-    bytes.
-    """
+    """Return each sort of value, and each compression."""
     topic = managed_ledger.encode_managed_ledger(
         ManagedLedger(
             (
@@ -142,24 +155,33 @@ def _managed_ledgers() -> list[bytes]:
             Position(8, 4),
         )
     )
-    cursor = managed_ledger.encode_cursor(
-        Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11)
-    )
     schemas = managed_ledger.encode_schemas(
         (SchemaVersion(0, Position(12, 0)), SchemaVersion(1, Position(13, 1)))
     )
+    cursor = managed_ledger.encode_cursor(
+        Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11)
+    )
     plain = [bytes((number,)) + data for number, data in enumerate((topic, cursor, schemas))]
-    packs = {
-        CompressionHeader.NONE: bytes,
-        CompressionHeader.LZ4: lambda data: pa.Codec("lz4_raw").compress(data, asbytes=True),
-        CompressionHeader.ZLIB: zlib.compress,
-        CompressionHeader.ZSTD: lambda data: pa.Codec("zstd").compress(data, asbytes=True),
-        CompressionHeader.SNAPPY: lambda data: pa.Codec("snappy").compress(data, asbytes=True),
-    }
-    packed = [_packed(compression, pack(topic), len(topic)) for compression, pack in packs.items()]
-    bomb = bytes(2**20)
-    bombs = [_packed(one, pack(bomb), UNCOMPRESSED_BYTES_MAX) for one, pack in packs.items() if one]
-    return plain + packed + bombs
+    return plain + [_packed(one, pack(topic), len(topic)) for one, pack in _PACKS.items()]
+
+
+@functools.cache
+def bombs() -> list[bytes]:
+    """Return values as large as is accepted, and one byte larger: zeros in each compression, and
+    records of two bytes, which become many objects.
+
+    LZ4 and SNAPPY cannot shrink further than by these factors, and must fit into BOMB_BYTES_MAX.
+    """
+    factors = {CompressionHeader.LZ4: 254, CompressionHeader.SNAPPY: 20}
+    made = []
+    for one, pack in _PACKS.items():
+        if one != CompressionHeader.NONE:
+            size = min(UNCOMPRESSED_BYTES_MAX, factors.get(one, 2**20) * (BOMB_BYTES_MAX - 100))
+            made += [_packed(one, pack(bytes(size + more)), size) for more in (0, 1)]
+    records = zlib.compress(EMPTY_RECORD * (UNCOMPRESSED_BYTES_MAX // len(EMPTY_RECORD)))
+    made.append(_packed(CompressionHeader.ZLIB, records, UNCOMPRESSED_BYTES_MAX))
+    assert max(map(len, made)) <= BOMB_BYTES_MAX, [len(one) for one in made]
+    return made
 
 
 _V = [
@@ -218,8 +240,8 @@ TARGETS = (
     Target(
         "managed-ledger",
         read_managed_ledger,
-        _managed_ledgers(),
+        _managed_ledgers() + bombs(),
         (MalformedMetadata,),
-        bytes_max=65_536,
+        bytes_max=BOMB_BYTES_MAX,
     ),
 )

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 
 import pytest
 from fuzz import MODULES
@@ -42,6 +44,29 @@ def _hold(target: Target, data: bytes) -> None:
 def test_a_seed_is_accepted(target: Target):
     """Fuzzing that begins with refused inputs never gets past the first check."""
     assert any(try_input(target, data) for data in target.seeds)
+
+
+def test_compressed_values_stay_within_the_memory_of_their_target():
+    """The largest that are accepted, zeros and records without a field, in a process of their own,
+    with a memory that is measured.
+    """
+    target = next(target for target in TARGETS if target.name == "managed-ledger")
+    code = """
+import contextlib, resource
+from auditor.errors import MalformedMetadata
+from fuzz_znodes import bombs, read_managed_ledger
+for bomb in bombs():
+    with contextlib.suppress(MalformedMetadata):
+        read_managed_ledger(bomb)
+print(len(bombs()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment, capture_output=True, text=True, timeout=300, check=True,
+    )  # fmt: skip
+    count, used_mib = map(int, done.stdout.split())
+    assert (count, target.memory_mib_max > used_mib) == (9, True), used_mib
 
 
 def test_an_error_that_is_not_declared_is_noticed():
