@@ -24,7 +24,9 @@ if __name__ == "__main__":
 
 PROJECT = Path(__file__).resolve().parents[2]
 KEPT = PROJECT / ".cache" / "fuzz"
-MODULES = ("fuzz_znodes", "fuzz_wire", "fuzz_files", "fuzz_runs")
+MODULES = (
+    "fuzz_znodes", "fuzz_wire", "fuzz_logins", "fuzz_files", "fuzz_mutes", "fuzz_runs",
+)  # fmt: skip
 INPUT_TIMEOUT_S = 60
 """How long one input may take, in seconds. The slowest takes a second; a busy machine may take
 twenty times as long.

@@ -9,6 +9,7 @@ from pathlib import Path
 from targets import Target, check_storable
 
 from auditor.bookie.listers import parse_map
+from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.config import parse
 from auditor.config.jaas import parse_jaas
 from auditor.config.properties import parse_properties
@@ -16,6 +17,7 @@ from auditor.config.sources import read_layers
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import configuration_of
 from auditor.lister.cookie import parse_cookie
+from auditor.model.identity import LEDGER_ID_MAX
 from auditor.topology.member import Member
 from auditor.topology.table_file import read_table
 from auditor.wire.service_uri import parse as parse_uri
@@ -104,6 +106,15 @@ def read_service_uri(data: bytes) -> None:
         check_storable(text)
 
 
+def read_ids(path: Path) -> None:
+    """Check that the ids are in the file, each once."""
+    ids = read_ledger_ids(path)
+    assert len(set(ids)) == len(ids)
+    digits = path.read_text(encoding="ascii")
+    for ledger_id in ids:
+        assert 0 <= ledger_id <= LEDGER_ID_MAX and str(ledger_id) in digits, ledger_id
+
+
 _TABLE = (
     b"# racks\nbookie-7.example.com:3181   /r1\n10.0.0.0/24  /region1/r2 # net\n2001:db8::/32"
     b" /region1/r3\n"
@@ -131,6 +142,7 @@ _COOKIE = (
     b'4\nbookieHost: "bk1:3181"\njournalDirs: "/j"\nledgerDirs: "2\\t/a\\t/b"\ninstanceId:'
     b' "inst"\nindexDirs: "2\\t/a\\t/b"\n'
 )
+_IDS = b"7\n# lost\n 0012 # again\r\n7\n\n9223372036854775807\n"
 _URIS = [
     b"zk+hierarchical://zk1:2181;zk2:2181/ledgers",
     b"metadata-store:zk:zk1:2181,[2001:db8::1]:2181/pulsar",
@@ -151,5 +163,6 @@ TARGETS = (
     Target("jaas", read_jaas, [_JAAS], (ConfigError,)),
     Target("jaas-login", _through_file(_read_jaas_login), [_JAAS], (ConfigError,)),
     Target("cookie", read_cookie, [_COOKIE], (ConfigError,)),
+    Target("ledgers-from", _through_file(read_ids), [_IDS], (ConfigError,)),
     Target("service-uri", read_service_uri, _URIS, (ConfigError,)),
 )
