@@ -15,10 +15,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from support.stored_run import FACTS, store_run
+from tampered_tables import (
+    TABLE_BYTES_MAX,
+    Plan,
+    change_column,
+    choose_file,
+    grow,
+)
 from targets import Target
 
 from auditor.commands.context import Context
@@ -28,6 +34,7 @@ from auditor.commands.margin import margin
 from auditor.commands.replay import replay, report
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence import table_scan
 from auditor.evidence.newest_run import newest_run
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
@@ -45,22 +52,6 @@ HOSTILE: tuple[Any, ...] = (
 DEEP = b"[" * 100_000
 FILES = ("summary.json", "findings.jsonl", "run.json")
 STEPS_MAX = 4
-
-
-class Plan:
-    """Reads numbers from the bytes of an input; 0 after their end."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data, self._at = data, 0
-
-    def number(self, below: int) -> int:
-        """Return the next number, from 0 to `below` - 1."""
-        part = self._data[self._at : self._at + 2]
-        self._at += 2
-        return int.from_bytes(part, "little") % below if below else 0
-
-    def is_over(self) -> bool:
-        return self._at >= len(self._data)
 
 
 @functools.cache
@@ -85,15 +76,23 @@ def read_tampered_run(data: bytes) -> None:
                 break
             with contextlib.suppress(OSError):  # an earlier step left no such file
                 STEPS[plan.number(len(STEPS))](plan, run)
-        out = io.StringIO()
-        code = command(_context(plan, out), str(run))
-        assert code in range(5), code
-        hostile = {char for char in out.getvalue() if not (char.isprintable() or char == "\n")}
-        assert not hostile, hostile
+        run_bounded(command, run, ("text", "json")[plan.number(2)])
 
 
-def _context(plan: Plan, out: io.StringIO) -> Context:
-    flags = {"format": ("text", "json")[plan.number(2)]}
+def run_bounded(
+    command: Callable[[Context, str], int], run: Path, output_format: str = "text"
+) -> None:
+    """Run a command on a stored run, with a lower bound on a table, and check what it says."""
+    out = io.StringIO()
+    with patch.object(table_scan, "TABLE_BYTES_MAX", TABLE_BYTES_MAX):
+        code = command(_context(output_format, out), str(run))
+    assert code in range(5), code
+    hostile = {char for char in out.getvalue() if not (char.isprintable() or char == "\n")}
+    assert not hostile, hostile
+
+
+def _context(output_format: str, out: io.StringIO) -> Context:
+    flags = {"format": output_format}
     settings = parse(Layers(flags=flags), command="margin")
     return Context(
         settings, out, log.setup(stream=io.StringIO(), quiet=True), Silent(), StopRequest()
@@ -127,13 +126,13 @@ COMMANDS = (*COMMANDS, _as_previous)
 
 
 def _cut(plan: Plan, run: Path) -> None:
-    path = _file(plan, run)
+    path = choose_file(plan, run)
     content = path.read_bytes()
     path.write_bytes(content[: plan.number(len(content))])
 
 
 def _flip(plan: Plan, run: Path) -> None:
-    path = _file(plan, run)
+    path = choose_file(plan, run)
     content = bytearray(path.read_bytes())
     if content:
         content[plan.number(len(content))] = plan.number(256)
@@ -182,12 +181,12 @@ def _nest(plan: Plan, run: Path) -> None:
 
 
 def _remove(plan: Plan, run: Path) -> None:
-    _file(plan, run).unlink()
+    choose_file(plan, run).unlink()
 
 
 def _link(plan: Plan, run: Path) -> None:
     """Put a link, a pipe or a folder in place of a file."""
-    path = _file(plan, run)
+    path = choose_file(plan, run)
     path.unlink()
     goal = ("..", path.name, "/dev/zero", "/dev/null", "/etc/passwd", "pipe", "folder")[
         plan.number(7)
@@ -200,59 +199,6 @@ def _link(plan: Plan, run: Path) -> None:
         path.symlink_to(goal)
 
 
-def _change_column(plan: Plan, run: Path) -> None:
-    """Give one column of a table other values, another type or another name; or double its rows."""
-    path = _table(plan, run)
-    try:
-        table = pq.read_table(path)
-    except (OSError, pa.ArrowException):
-        return
-    index = plan.number(table.num_columns)
-    name, kind = table.schema.names[index], table.schema.types[index]
-    rows, how = table.num_rows, plan.number(8)
-    columns: dict[int, pa.Array] = {
-        0: pa.nulls(rows, kind),
-        1: pa.array(["\x1b[31m\u202e\n"] * rows, pa.string()),
-        2: pa.array([-1] * rows, pa.int64()),
-        3: pa.array([2**63 - 1] * rows, pa.int64()),
-        4: pa.array([[]] * rows, pa.list_(pa.string())),
-    }
-    if how in columns:
-        table = table.set_column(index, name, columns[how])
-    elif how == 5:
-        table = table.drop_columns([name])
-    elif how == 6:
-        table = pa.concat_tables([table, table])
-    else:
-        table = table.slice(0, plan.number(rows + 1))
-    pq.write_table(table, path)
-
-
-def _files(run: Path) -> list[Path]:
-    return sorted(path for path in run.rglob("*") if path.is_file() and not path.is_symlink())
-
-
-def _file(plan: Plan, run: Path) -> Path:
-    files = _files(run)
-    return files[plan.number(len(files))] if files else _new(run)
-
-
-def _table(plan: Plan, run: Path) -> Path:
-    tables = [path for path in _files(run) if path.suffix == ".parquet"]
-    return tables[plan.number(len(tables))] if tables else _new(run)
-
-
-def _new(run: Path) -> Path:
-    path = run / "summary.json"
-    if not path.is_dir():
-        path.unlink(missing_ok=True)
-        path.write_text("{}")
-        return path
-    path = run / "other"
-    path.write_text("{}")
-    return path
-
-
 STEPS = (
     _cut,
     _flip,
@@ -262,8 +208,9 @@ STEPS = (
     _nest,
     _remove,
     _link,
-    _change_column,
-    _change_column,
+    change_column,
+    change_column,
+    grow,
 )
 
 

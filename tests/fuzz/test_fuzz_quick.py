@@ -6,14 +6,22 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import fuzz_runs
+import pyarrow.parquet as pq
 import pytest
 from fuzz import MODULES
 from hypothesis import HealthCheck, given, settings
 from inputs import SORTS, apply_changes, count_lines, inputs, random_inputs
+from tampered_tables import TABLE_BYTES_MAX, grow_column
 from targets import FOUND, Target, try_input
+
+from auditor.commands.replay import replay
+from auditor.errors import ConfigError
 
 TARGETS = [target for module in MODULES for target in importlib.import_module(module).TARGETS]
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
@@ -67,6 +75,18 @@ print(len(bombs()), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
     )  # fmt: skip
     count, used_mib = map(int, done.stdout.split())
     assert (count, target.memory_mib_max > used_mib) == (9, True), used_mib
+
+
+@pytest.mark.parametrize("is_null", [True, False])
+def test_a_plan_makes_a_table_that_replay_refuses(tmp_path: Path, is_null: bool):
+    """It is small on disk, and larger in memory than the bound that holds while we fuzz."""
+    run = tmp_path / fuzz_runs.template().name
+    shutil.copytree(fuzz_runs.template(), run)
+    path = run / "evidence" / "answers" / "all.parquet"
+    grow_column(pq.read_table(path), "detail", path, is_null=is_null)
+    assert path.stat().st_size < TABLE_BYTES_MAX // 50
+    with pytest.raises(ConfigError, match=f"more than {TABLE_BYTES_MAX} bytes in memory"):
+        fuzz_runs.run_bounded(replay, run)
 
 
 def test_an_error_that_is_not_declared_is_noticed():
