@@ -77,7 +77,7 @@ def command_here(*arguments: str, **environment: str) -> Done:
     """
     out, err = io.StringIO(), io.StringIO()
     with (
-        _as_it_was(),
+        as_it_was(),
         pytest.MonkeyPatch.context() as patch,
         redirect_stdout(out),
         redirect_stderr(err),
@@ -98,7 +98,7 @@ def _without_settings() -> dict[str, str]:
 
 
 @contextmanager
-def _as_it_was() -> Iterator[None]:
+def as_it_was() -> Iterator[None]:
     """Restore the signal handlers and the log that the command line sets up for its process."""
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     loggers = [
