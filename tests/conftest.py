@@ -4,6 +4,7 @@ session of all tests.
 
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,16 @@ def spark() -> Iterator[object]:
     """Yield the one Spark session of the test run: starting one takes as long as a whole audit.
 
     Its JVM compiles quickly rather than well, as in a run. Well-compiled code is hardly used before
-    the tests end, and compiling it took a quarter of the CPU time.
+    the tests end, and compiling it took a quarter of the CPU time. Like that of a run it starts
+    under --output-umask.
     """
+    from support.file_modes import DEFAULT_MASK
+
+    from auditor.commands.file_modes import restrict_new_files
     from auditor.spark.session import spark_session
     from auditor.stop import StopRequest
 
-    with spark_session(6, "local[6,2]", StopRequest()) as session:
+    with ExitStack() as stack:
+        with restrict_new_files(DEFAULT_MASK):
+            session = stack.enter_context(spark_session(6, "local[6,2]", StopRequest()))
         yield session

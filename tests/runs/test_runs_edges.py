@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 from support.audits import Outcome, accounted, audit
+from support.file_modes import wrong_modes
 
 from auditor.evidence.newest_run import LATEST
 from auditor.model.finding import Kind
@@ -82,6 +83,13 @@ def test_a_part_of_the_cluster_does_not_count_as_the_whole(runs: Runs):
     assert ([], True) == (runs.part.kinds, runs.part.summary["partial"])
     assert runs.latest == (runs.home / OUTPUT / LATEST).read_bytes()
     assert runs.metrics == (runs.home / "auditor.prom").read_bytes()
+
+
+def test_others_may_read_no_file_that_a_run_writes(runs: Runs):
+    """Two runs, their pages and tables, and latest.json; by default the group may read them."""
+    found = {path.name for path in (runs.home / OUTPUT).rglob("*")}
+    assert {LATEST, "report.html", "run.json"} < found
+    assert {} == wrong_modes(runs.home / OUTPUT)
 
 
 def test_named_ledgers_that_do_not_exist_leave_the_run_incomplete(runs: Runs):

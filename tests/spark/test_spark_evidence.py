@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit, replay_run
+from support.file_modes import wrong_modes
 
 from auditor.evidence.schemas import (
     ANSWERS,
@@ -154,6 +155,12 @@ def test_the_steps_on_the_way_are_gone(run: Run):
     assert expected == {
         path.name for path in run.directory.iterdir() if not path.name.startswith(".")
     }
+
+
+def test_others_may_read_no_file_of_a_run(run: Run):
+    """Those that Spark wrote included, and what lies beside the run."""
+    assert any((run.directory / "evidence").rglob("part-*.parquet"))
+    assert {} == wrong_modes(run.directory.parent)
 
 
 def forms(secret: bytes) -> list[bytes]:
