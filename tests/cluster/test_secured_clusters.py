@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
 from support.command_line import Done, command, command_here
+from support.leaks import (
+    NOTHING,
+    CommandLines,
+    FilesWhileTheyExist,
+    environments,
+    words_in,
+    write_spark_defaults,
+)
 from support.secured_cluster import (
     CANARY,
     DIGEST_PASSWORD,
@@ -263,15 +269,14 @@ def test_no_secret_is_written_or_shown_anywhere(
     with_logins: Secured, tmp_path: Path, on_spark: str
 ) -> None:
     """A run on Spark in a process of its own, with a canary in each secret; the secrets
-    come from a file, a variable, a command and a client's JAAS file.
+    come from a file, a variable, a command and a client's JAAS file. Spark masks nothing in its
+    event log, which has its whole configuration.
     """
-    spark_conf, events, output = (tmp_path / name for name in ("conf", "events", "out"))
-    spark_conf.mkdir()
-    events.mkdir()
-    plain = {"enabled": "true", "compress": "false", "dir": f"file://{events}"}
-    (spark_conf / "spark-defaults.conf").write_text(
-        "".join(f"spark.eventLog.{key} {value}\n" for key, value in plain.items())
-    )
+    names = ("conf", "events", "out", "local", "temporary")
+    spark_conf, events, output, local, temporary = (tmp_path / name for name in names)
+    for folder in (spark_conf, events, local, temporary):
+        folder.mkdir()
+    write_spark_defaults(spark_conf, events)
     settings = (
         with_logins.tls("bookie")
         | with_logins.tls("zookeeper")
@@ -285,7 +290,7 @@ def test_no_secret_is_written_or_shown_anywhere(
         "zookeeper_sasl_username": USER,
         **with_logins.digest(),
     }
-    with CommandLines() as seen:
+    with CommandLines() as seen, FilesWhileTheyExist(local, temporary) as contents:
         done = command(
             "run",
             *(
@@ -299,51 +304,21 @@ def test_no_secret_is_written_or_shown_anywhere(
             *flags(settings),
             AUDITOR_ZOOKEEPER_SASL_PASSWORD=ZOOKEEPER_PASSWORD,
             SPARK_CONF_DIR=str(spark_conf),
+            SPARK_LOCAL_DIRS=str(local),
+            TMPDIR=str(temporary),
         )
     assert done.returncode == 1, done.stderr
     assert CANARY in KEY_PASSWORD and CANARY in DIGEST_PASSWORD and CANARY in PASSWORD
     written = [path for folder in (output, events) for path in folder.rglob("*") if path.is_file()]
-    assert any(events.rglob("*")), "Spark wrote no event log"
+    (configuration,) = environments(events)
+    assert NOTHING == configuration["Spark Properties"]["spark.redaction.regex"]
+    assert "(redacted)" not in str(configuration)
     assert len(written) > 10
     assert [path for path in written if CANARY in words_in(path)] == []
+    assert any(path.is_relative_to(local) for path in contents)
+    assert [path for path, found in contents.items() if CANARY.encode() in found] == []
     assert any("auditor run" in line for line in seen)
     assert [line for line in seen if CANARY in line] == []
     assert CANARY not in done.stdout + done.stderr
     shown = command("config", *flags(settings), AUDITOR_ZOOKEEPER_SASL_PASSWORD=ZOOKEEPER_PASSWORD)
     assert (shown.returncode, CANARY in shown.stdout) == (0, False)
-
-
-def words_in(path: Path) -> str:
-    """Return what a file says; a table is unpacked."""
-    if path.suffix == ".parquet":
-        return repr(pq.read_table(path).to_pylist())
-    return path.read_bytes().decode(errors="replace")
-
-
-class CommandLines:
-    """Collects the command lines of all processes during the block."""
-
-    def __enter__(self) -> set[str]:
-        self._seen: set[str] = set()
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look)
-        self._thread.start()
-        return self._seen
-
-    def _look(self) -> None:
-        while not self._over.wait(0.1):
-            for entry in Path("/proc").iterdir():
-                if entry.name.isdigit():
-                    try:
-                        self._seen.add(
-                            (entry / "cmdline")
-                            .read_bytes()
-                            .replace(b"\0", b" ")
-                            .decode(errors="replace")
-                        )
-                    except OSError:
-                        continue
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._thread.join()
