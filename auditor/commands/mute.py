@@ -50,8 +50,8 @@ def mute(
     except OutputError as error:
         raise ConfigError(str(error)) from error
     context.say(
-        f"{new.kind.value} on {new.on} ({new.id}) is muted until {day} (UTC) in"
-        f" {directory.address}/{file}\n"
+        f"{new.kind.value} on {printable(new.on)} ({printable(new.id)}) is muted until {day} (UTC)"
+        f" in {directory.address}/{file}\n"
     )
     return EXIT_SOUND
 
@@ -71,7 +71,7 @@ def remove_mute(context: Context, name: str) -> int:
         _write(directory, file, [one for one in mutes if one.id != name])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(f"{name} is not muted any more in {directory.address}/{file}\n")
+    context.say(f"{printable(name)} is not muted any more in {directory.address}/{file}\n")
     return EXIT_SOUND
 
 

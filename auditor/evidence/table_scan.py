@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from auditor.errors import OutputError
 from auditor.model.identity import LedgerId
@@ -57,6 +58,7 @@ class TableScan:
         """
         batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
+            self._check_types(keep)
             for batch in self.rows.to_batches(columns=list(columns), filter=keep):
                 size_bytes += batch.nbytes
                 if size_bytes > TABLE_BYTES_MAX:
@@ -76,6 +78,7 @@ class TableScan:
         FILES_AHEAD files.
         """
         with file_errors(f"read {self.name}"):
+            self._check_types(keep)
             yield from self.rows.to_batches(
                 columns=list(columns),
                 filter=keep,
@@ -97,7 +100,39 @@ class TableScan:
     def count(self, keep: ds.Expression | None = None) -> int:
         """Return how many rows `keep` keeps."""
         with file_errors(f"read {self.name}"):
+            self._check_types(keep)
             return int(self.rows.count_rows(filter=keep))
+
+    def _check_types(self, keep: ds.Expression | None) -> None:
+        """Raise OutputError if rows are to be filtered, and a row group has a column of another
+        type than the schema of its file.
+
+        Arrow 26 looks at the statistics of such a column in a thread, and ends the process. Reads
+        the end of each file, which the scan then does not read again.
+        """
+        if keep is None:
+            return
+        for fragment in self.rows.get_fragments():
+            wrong = _other_types(fragment.metadata) if _is_parquet(fragment) else ""
+            if wrong:
+                raise OutputError(f"cannot read {self.name}: {fragment.path} {wrong}")
+
+
+def _is_parquet(fragment: ds.Fragment) -> TypeGuard[ds.ParquetFileFragment]:
+    """Return whether the rows are in a file; others are in memory."""
+    return isinstance(fragment, ds.ParquetFileFragment)
+
+
+def _other_types(metadata: pq.FileMetaData) -> str:
+    """Return which column has another type in a row group, as the end of a sentence, or ""."""
+    columns = [metadata.schema.column(number) for number in range(metadata.num_columns)]
+    for group in range(metadata.num_row_groups):
+        chunks = metadata.row_group(group)
+        for number, column in enumerate(columns):
+            found = chunks.column(number).physical_type
+            if found != column.physical_type:
+                return f"says {found} and {column.physical_type} of its column {column.path}"
+    return ""
 
 
 def scan_rows(rows: pa.Table) -> TableScan:

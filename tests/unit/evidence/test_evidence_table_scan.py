@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,6 +54,9 @@ def test_few_batches_and_files_are_read_ahead() -> None:
     asked: list[dict[str, object]] = []
 
     class Rows:
+        def get_fragments(self) -> list[ds.Fragment]:
+            return []
+
         def to_batches(self, **options: object) -> list[pa.RecordBatch]:
             asked.append(options)
             return []
@@ -156,3 +161,26 @@ def test_our_own_faults_are_not_taken_for_those_of_a_file_system(kind: type[Exce
     """Subclasses of RuntimeError come from Python."""
     with pytest.raises(kind), table_scan.file_errors("read it"):
         raise kind("ours")
+
+
+TYPE_OF_A_NUMBER, TYPE_OF_A_TRUTH = b"\x15\x04", b"\x15\x00"
+"""How the end of a Parquet file says INT64 and BOOLEAN."""
+
+
+def test_a_row_group_of_another_type_than_its_file_ends_no_process(run: Place) -> None:
+    """Arrow would end it, from a thread, where rows are filtered. The error names both types."""
+    run.write_table("listing", table(LISTING, [(7,)]), "all")
+    [path] = Path(run.path).rglob("*.parquet")
+    content = path.read_bytes()
+    for found in re.finditer(re.escape(TYPE_OF_A_NUMBER), content):
+        path.write_bytes(content[: found.start()] + TYPE_OF_A_TRUTH + content[found.end() :])
+        with contextlib.suppress(OSError):  # some other number was meant
+            metadata = pq.read_metadata(path)
+            if metadata.row_group(0).column(0).physical_type == "BOOLEAN":
+                break
+    scan = run.scan("listing", LISTING)
+    for read in (scan.table, lambda _, keep: list(scan.batches(["ledger_id"], keep))):
+        with pytest.raises(OutputError, match="says BOOLEAN and INT64 of its column ledger_id"):
+            read(["ledger_id"], ODD)
+    with pytest.raises(OutputError, match="says BOOLEAN and INT64"):
+        scan.count(ODD)
