@@ -42,12 +42,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.timeout(900)  # Hypothesis shrinks a failure for up to five minutes
 def test_after_each_action_every_property_holds(cluster: Cluster):
     """There is no false alarm and no miss, untouched verdicts stay, the same evidence gives the
-    same verdict, and all ledgers are counted.
+    same verdict, and all ledgers are counted. What is drawn depends on all that Hypothesis has
+    seen: audits that go on are tried below, in histories that are chosen for them.
     """
     tally = run_machine(cluster, QUICK_HISTORIES, QUICK_SEED)
     assert {"sound", "exempt", "indeterminate", "violated"} <= tally.said.keys()
-    assert "resume" in tally.actions
-    assert len(actions.ACTIONS) - 3 <= len(tally.actions), (
+    assert len(actions.ACTIONS) - 4 <= len(tally.actions), (
         f"hardly anything happened: {tally.actions}"
     )
     assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), (

@@ -95,6 +95,9 @@ class Recorder:
         self.rows, self.filters = ds.dataset(VERDICTS), list[str]()
         self.schema = self.rows.schema
 
+    def get_fragments(self) -> Any:
+        return self.rows.get_fragments()
+
     def to_batches(self, **options: Any) -> Any:
         self.filters.append(str(options["filter"]))
         return self.rows.to_batches(**options)
