@@ -61,7 +61,8 @@ def replay(context: Context, run_dir: str) -> int:
         return EXIT_FAULT
     _compare(context, run, conclusion)
     findings = [json.loads(line) for line in conclusion.findings]
-    show_report(context, conclusion.summary, findings, run, is_replay=True)
+    with refuse_damaged_run(context, run_dir):  # it shows what was not judged again, such as times
+        show_report(context, conclusion.summary, findings, run, is_replay=True)
     return int(conclusion.summary["exit_code"])
 
 
