@@ -63,13 +63,20 @@ def run_job(
     try:
         _watch(thread, spark, stop, tick, stall_max_s)
     except (Interrupted, SparkStalled):
-        _start_thread(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP)).join(_CANCEL_S)
+        jvm_does(lambda: spark.sparkContext.cancelJobGroup(JOB_GROUP), _CANCEL_S)
         thread.join(_CANCEL_S)
         raise
     stop.check()  # a signal to the whole group ends the JVM first: the job did not fail
     if failure:
         raise _ours(failure[0])
     return outcome[0]
+
+
+def jvm_does(work: Callable[[], object], within_s: float) -> bool:
+    """Return whether the JVM did this in time. If not, a thread still waits for its answer."""
+    thread = _start_thread(work)
+    thread.join(within_s)
+    return not thread.is_alive()
 
 
 def _start_thread(work: Callable[[], object]) -> Thread:

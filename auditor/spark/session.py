@@ -21,7 +21,7 @@ from auditor.errors import SparkUnavailable
 from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
-from auditor.spark.jobs import JOB_GROUP
+from auditor.spark.jobs import JOB_GROUP, jvm_does
 from auditor.spark.private_spark import (
     JVM_END_S,
     end_jvm,
@@ -92,10 +92,7 @@ def _stop(session: SparkSession) -> bool:
             session.sparkContext.cancelJobGroup(JOB_GROUP)
             session.stop()
 
-    thread = threading.Thread(target=stop, daemon=True)
-    thread.start()
-    thread.join(STOP_S)
-    return not thread.is_alive()
+    return jvm_does(stop, STOP_S)
 
 
 def _start(

@@ -81,7 +81,7 @@ class ShortNights(Pauses):
         """Return the time. Five o'clock strikes as soon as a shard was read this night."""
         if self._is_night() and self._read() > self._read_at_dusk:
             self.at = self.at.replace(hour=5)
-            self._asked_at_dawn = self._asked()
+            self._asked_at_dawn = self._requests_so_far()
             self.naps.append(0)
         return self.at
 
@@ -96,7 +96,7 @@ class ShortNights(Pauses):
         self.at += timedelta(seconds=seconds)
         if self._is_night():
             self._read_at_dusk = self._read()
-            self.asked_by_day.append(self._asked() - self._asked_at_dawn)
+            self.asked_by_day.append(self._requests_so_far() - self._asked_at_dawn)
 
     def _is_night(self) -> bool:
         return NIGHT.seconds_until_open(self.at) == 0
@@ -105,7 +105,7 @@ class ShortNights(Pauses):
         """Return how many times the metadata of a shard was written."""
         return len(list(self._home.glob("audits/run-*/evidence/ledgers/**/*.parquet")))
 
-    def _asked(self) -> int:
+    def _requests_so_far(self) -> int:
         return sum(self._cluster.bookie(name).operations.total() for name in BOOKIES)
 
 
