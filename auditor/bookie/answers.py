@@ -18,6 +18,9 @@ from auditor.wire.frame_reader import LENGTH_BYTES
 from auditor.wire.frames import Status, status_name
 
 _HELD = AnswerStatus.HELD
+_FAILURES = frozenset({Status.EIO, Status.EUNKNOWNLEDGERSTATE})
+"""Statuses by which a bookie says that it tried and could not. All others are about us, the
+request, or how busy the bookie is."""
 _SAYS = {
     Status.EIO: "the bookie's storage failed",
     Status.EUNKNOWNLEDGERSTATE: "the bookie does not know what it holds after an unclean shutdown",
@@ -79,7 +82,8 @@ class Evidence:
             )
         if event.status == Status.ENOLEDGER:
             return self._answer(ask, AnswerStatus.NO_SUCH_LEDGER)
-        return self._answer(ask, AnswerStatus.REFUSED, _refusal(event.status))
+        failed = AnswerStatus.FAILED if event.status in _FAILURES else AnswerStatus.REFUSED
+        return self._answer(ask, failed, _refusal(event.status))
 
     def without(self, ask: Ask, status: str, detail: str) -> Answer | EntryRead:
         """Return evidence without entries: an EntryRead for a read, else an Answer.
@@ -110,7 +114,8 @@ class Evidence:
         if event.status == Status.ENOLEDGER:
             return self._entry_read(ask, question, ReadStatus.NO_LEDGER, "")
         if event.status != Status.EOK:
-            return self._entry_read(ask, question, ReadStatus.REFUSED, _refusal(event.status))
+            failed = ReadStatus.FAILED if event.status in _FAILURES else ReadStatus.REFUSED
+            return self._entry_read(ask, question, failed, _refusal(event.status))
         check = check_body(
             event.payload,
             question.ledger_id,

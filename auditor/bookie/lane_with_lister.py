@@ -140,7 +140,7 @@ class LaneWithLister(AsyncLane):
         if answer.status is not AnswerStatus.HELD:
             said = (
                 LISTER_IN_DOUBT
-                if answer.status is AnswerStatus.REFUSED
+                if answer.status in (AnswerStatus.REFUSED, AnswerStatus.FAILED)
                 else answer.detail or answer.status.value
             )
             why = f"the bookie cannot list, and its lister at {self._where} did not: {said}"

@@ -77,7 +77,7 @@ class _Log:
 
 
 def _has_failed(read: EntryRead) -> bool:
-    return read.status is ReadStatus.REFUSED and read.detail.split(":")[0] == IO_ERROR
+    return read.status is ReadStatus.FAILED and read.detail.split(":")[0] == IO_ERROR
 
 
 def _is_in(entry: EntryId, log: MissingLog) -> bool:

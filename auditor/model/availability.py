@@ -30,6 +30,10 @@ class AnswerStatus(StrEnum):
     SILENT = "silent"
     TIMED_OUT = "timed_out"
     REFUSED = "refused"
+    """The bookie does not serve us: not authorised (EUA), too busy (ETOOMANYREQUESTS), or it does
+    not know the request."""
+    FAILED = "failed"
+    """The bookie tried and could not, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
     INVALID = "invalid"
     TOO_LARGE = "too_large"
     UNSUPPORTED = "unsupported"
@@ -125,6 +129,10 @@ class ReadStatus(StrEnum):
     SILENT = "silent"
     TIMED_OUT = "timed_out"
     REFUSED = "refused"
+    """The bookie does not serve us: not authorised (EUA), too busy (ETOOMANYREQUESTS), or it does
+    not know the request."""
+    FAILED = "failed"
+    """The bookie tried and could not, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
     INVALID = "invalid"
     CORRUPT = "corrupt"
     """The right entry, but its digest does not match its bytes."""

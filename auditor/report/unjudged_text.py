@@ -146,6 +146,7 @@ def unheard_at(
         for look in looks
         for bookie, status in (look.get("answers") or {}).items()
     }
+    newest = {b: AnswerStatus.REFUSED if s == AnswerStatus.FAILED else s for b, s in newest.items()}
     words = {
         AnswerStatus(greeting.value): greeting
         for greetings in _CAUSES.values()

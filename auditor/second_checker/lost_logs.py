@@ -95,6 +95,6 @@ def _read_ends(one: LeftOut, tried: Iterable[Tried]) -> list[int | str]:
                 continue
             if read.status in ("present", "corrupt", "too_large"):
                 found.append("sent")
-            elif read.status == "refused" and read.detail.partition(":")[0] == FAILURE:
+            elif read.status == "failed" and read.detail.partition(":")[0] == FAILURE:
                 found.append(one.look)
     return found

@@ -33,6 +33,7 @@ _FOUND_BY_ANSWER = {
     AnswerStatus.SILENT: Greeting.SILENT.value,
     AnswerStatus.TIMED_OUT: Greeting.SILENT.value,
     AnswerStatus.REFUSED: Greeting.REFUSED.value,
+    AnswerStatus.FAILED: Greeting.REFUSED.value,
     AnswerStatus.ADDRESS_UNKNOWN: Greeting.ADDRESS_UNKNOWN.value,
 }
 

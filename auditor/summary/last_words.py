@@ -25,6 +25,7 @@ UNHEARD = (
     AnswerStatus.SILENT,
     AnswerStatus.UNREGISTERED,
     AnswerStatus.REFUSED,
+    AnswerStatus.FAILED,
     AnswerStatus.ADDRESS_UNKNOWN,
 )
 """Answers by which the bookie itself keeps a ledger from being judged."""

@@ -232,7 +232,9 @@ def _kinds_in_wrong_order(right: Any) -> Any:
 
 
 def _reads_absent_although_refused(right: Any) -> Any:
-    return frozenset({*right, ReadStatus.REFUSED, ReadStatus.TIMED_OUT, ReadStatus.SILENT})
+    return frozenset(
+        {*right, ReadStatus.REFUSED, ReadStatus.FAILED, ReadStatus.TIMED_OUT, ReadStatus.SILENT}
+    )
 
 
 def _unknown_counts_as_held(right: Any) -> Any:

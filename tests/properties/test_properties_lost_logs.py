@@ -23,7 +23,7 @@ STORIES = 3_000
 FOUND_MIN = 300
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, greeting=Greeting.ANSWERED)
 READS = (
-    (ReadStatus.REFUSED, "EIO: x"), (ReadStatus.REFUSED, "EIO: x"), (ReadStatus.REFUSED, "EIO: x"),
+    (ReadStatus.FAILED, "EIO: x"), (ReadStatus.FAILED, "EIO: x"), (ReadStatus.FAILED, "EIO: x"),
     (ReadStatus.REFUSED, "EUA: x"), (ReadStatus.NO_ENTRY, ""), (ReadStatus.PRESENT, ""),
     (ReadStatus.CORRUPT, ""),
 )  # fmt: skip

@@ -31,6 +31,7 @@ ANSWER_REASON = {
     "unregistered": "bookie_silent",
     "timed_out": "answer_timeout",
     "refused": "bookie_refused",
+    "failed": "bookie_refused",
     "invalid": "answer_invalid",
     "too_large": "answer_too_large",
     "unsupported": "bookie_unsupported",

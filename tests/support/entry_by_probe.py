@@ -22,6 +22,7 @@ READ_REASON = {
     "unregistered": "bookie_silent",
     "timed_out": "answer_timeout",
     "refused": "bookie_refused",
+    "failed": "bookie_refused",
     "invalid": "answer_invalid",
     "corrupt": "answer_invalid",
     "too_large": "answer_too_large",

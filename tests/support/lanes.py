@@ -20,8 +20,9 @@ HELD, NO_SUCH_LEDGER, SILENT, TIMED_OUT = (
     AnswerStatus.SILENT,
     AnswerStatus.TIMED_OUT,
 )
-REFUSED, INVALID, TOO_LARGE, UNSUPPORTED = (
+REFUSED, FAILED, INVALID, TOO_LARGE, UNSUPPORTED = (
     AnswerStatus.REFUSED,
+    AnswerStatus.FAILED,
     AnswerStatus.INVALID,
     AnswerStatus.TOO_LARGE,
     AnswerStatus.UNSUPPORTED,

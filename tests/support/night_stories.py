@@ -238,7 +238,7 @@ class _Teller:
     def _answer(self, name: str) -> AnswerStatus:
         usual = {
             GOOD: AnswerStatus.HELD, SILENT: AnswerStatus.SILENT, GONE: AnswerStatus.UNREGISTERED,
-            LEFT: AnswerStatus.UNREGISTERED, FAILING: AnswerStatus.REFUSED,
+            LEFT: AnswerStatus.UNREGISTERED, FAILING: AnswerStatus.FAILED,
             WIPED: AnswerStatus.NO_SUCH_LEDGER,
             UNABLE: AnswerStatus.UNSUPPORTED,
         }  # fmt: skip
@@ -258,7 +258,7 @@ class _Teller:
             ):
                 usual = {
                     UNABLE: ReadStatus.PRESENT,
-                    FAILING: ReadStatus.REFUSED,
+                    FAILING: ReadStatus.FAILED,
                     WIPED: ReadStatus.NO_LEDGER,
                 }[self.modes[name]]
                 status = self.draw.choice(list(ReadStatus)) if self.draw.random() < 0.02 else usual

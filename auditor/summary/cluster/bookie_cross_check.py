@@ -51,7 +51,8 @@ from auditor.summary.cluster.rename_check import new_name_of
 Row = dict[str, Any]
 
 _ANSWERS, _READS, _LEDGERS = "evidence/answers", "evidence/reads", "evidence/ledgers"
-_REFUSED = pc.field("status") == AnswerStatus.REFUSED.value
+_ERRORS = [AnswerStatus.REFUSED.value, AnswerStatus.FAILED.value]
+_REFUSED = pc.field("status").isin(_ERRORS)
 _OF_LEDGER = pc.is_valid(pc.field("ledger_id"))
 _NO_SEARCH = ~pc.field("is_search").isin([True])
 
@@ -209,9 +210,7 @@ def _refusals(run: Place, bookie: BookieId) -> list[Refusal]:
                 is_list and row["status"] == AnswerStatus.UNSUPPORTED.value
             ):
                 continue
-            if row["status"] != AnswerStatus.REFUSED.value or row["detail"].startswith(
-                NOT_ADMITTED
-            ):
+            if row["status"] not in _ERRORS or row["detail"].startswith(NOT_ADMITTED):
                 return []
             found.append(Refusal(row["ledger_id"], row["look"], row["detail"], is_list))
     return found

@@ -17,8 +17,8 @@ REQUESTED = pa.schema(
     [ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "status", "detail")]
 )
 """The columns of ANSWERS and of READS that say how a request ended."""
-REFUSED = AnswerStatus.REFUSED.value
-"""The status of a list or a read that the bookie refused. ReadStatus has the same word."""
+REFUSED = [AnswerStatus.REFUSED.value, AnswerStatus.FAILED.value]
+"""The statuses of a list or a read that ended in an error status. ReadStatus has the same words."""
 LOOKS_MIN = 2
 """Minimum number of looks at which a ledger was refused."""
 
@@ -39,7 +39,9 @@ def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:
     every = pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)])
     unasked = pc.starts_with(pc.field("detail"), pattern=NOT_ADMITTED)
     other = set(
-        pc.unique(every.filter((pc.field("status") != REFUSED) | unasked)["bookie_id"]).to_pylist()
+        pc.unique(
+            every.filter(~pc.field("status").isin(REFUSED) | unasked)["bookie_id"]
+        ).to_pylist()
     )
     failing = sorted(set(pc.unique(every["bookie_id"]).to_pylist()) - other)
     return {

@@ -21,7 +21,7 @@ def refusals_of(run: Place) -> dict[BookieId, Refusals]:
     Empty if no bookie served any request: then our credentials are at fault. Costs a scan of two
     columns, and the rows of bookies that refused something.
     """
-    refused = pc.field("status") == REFUSED
+    refused = pc.field("status").isin(REFUSED)
     some = {
         bookie
         for name, schema in (("evidence/answers", ANSWERS), ("evidence/reads", READS))

@@ -59,7 +59,7 @@ def the_read(
     ("status", "expected"),
     [
         (Status.ENOLEDGER, the_answer(AnswerStatus.NO_SUCH_LEDGER, "")),
-        (Status.EIO, the_answer(AnswerStatus.REFUSED, "EIO: the bookie's storage failed")),
+        (Status.EIO, the_answer(AnswerStatus.FAILED, "EIO: the bookie's storage failed")),
         (Status.EFENCED, the_answer(AnswerStatus.REFUSED, "EFENCED")),
         (UNKNOWN_STATUS, the_answer(AnswerStatus.REFUSED, "status 999")),
     ],
@@ -86,6 +86,7 @@ def test_a_list_is_held_as_it_was_sent() -> None:
         (Status.ENOENTRY, the_read(ReadStatus.NO_ENTRY, "")),
         (Status.ENOLEDGER, the_read(ReadStatus.NO_LEDGER, "")),
         (Status.EUA, the_read(ReadStatus.REFUSED, "EUA")),
+        (Status.EIO, the_read(ReadStatus.FAILED, "EIO: the bookie's storage failed")),
         (
             Status.EOK,
             the_read(ReadStatus.INVALID, "what was read, 0 bytes, is not this entry: too short"),

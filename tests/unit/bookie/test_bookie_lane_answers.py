@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 from support.lanes import (
+    FAILED,
     HELD,
     INVALID,
     LIMITS,
@@ -242,10 +243,10 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
 @pytest.mark.parametrize(
     ("status", "expected", "says"),
     [
-        (pb.EIO, REFUSED, "EIO: the bookie's storage failed"),
+        (pb.EIO, FAILED, "EIO: the bookie's storage failed"),
         (
             pb.EUNKNOWNLEDGERSTATE,
-            REFUSED,
+            FAILED,
             "EUNKNOWNLEDGERSTATE: the bookie does not know what it holds",
         ),
         (pb.EBADREQ, REFUSED, "EBADREQ"),

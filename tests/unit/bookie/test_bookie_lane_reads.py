@@ -128,8 +128,8 @@ def test_without_a_digest_nothing_can_be_corrupt() -> None:
     [
         (pb.ENOENTRY, ReadStatus.NO_ENTRY),
         (pb.ENOLEDGER, ReadStatus.NO_LEDGER),
-        (pb.EIO, ReadStatus.REFUSED),
-        (pb.EUNKNOWNLEDGERSTATE, ReadStatus.REFUSED),
+        (pb.EIO, ReadStatus.FAILED),
+        (pb.EUNKNOWNLEDGERSTATE, ReadStatus.FAILED),
         (pb.EBADREQ, ReadStatus.REFUSED),
     ],
 )

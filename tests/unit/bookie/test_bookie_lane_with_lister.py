@@ -201,7 +201,7 @@ def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(
         lister.hold(ledger_id, (0, 9))
     lister.bookie.faults[2] = LedgerFault.EIO
     with lane_of(lister) as lane:
-        assert [AnswerStatus.HELD, AnswerStatus.REFUSED] == statuses(ask(lane, 1, 2))
+        assert [AnswerStatus.HELD, AnswerStatus.FAILED] == statuses(ask(lane, 1, 2))
 
 
 @pytest.mark.parametrize("is_unable", [False, True])

@@ -232,6 +232,7 @@ def test_each_list_is_held_against_its_own_reads() -> None:
     ("status", "reason"),
     [
         (AnswerStatus.REFUSED, LISTER_IN_DOUBT),
+        (AnswerStatus.FAILED, LISTER_IN_DOUBT),
         (AnswerStatus.TIMED_OUT, "why"),
         (AnswerStatus.NO_SUCH_LEDGER, "why"),
     ],

@@ -221,9 +221,7 @@ def test_an_error_about_a_list_is_no_error_of_the_greeting() -> None:
 
     lister.act = fail
     with lane_of(lister) as lane:
-        assert [AnswerStatus.REFUSED, AnswerStatus.HELD] == [
-            one.status for one in lists(lane, 9, 1)
-        ]
+        assert [AnswerStatus.FAILED, AnswerStatus.HELD] == [one.status for one in lists(lane, 9, 1)]
 
 
 def test_a_lister_is_connected_once_and_soon() -> None:
@@ -319,7 +317,7 @@ def test_a_list_beside_which_something_else_is_said_is_invalid() -> None:
 def test_what_is_no_list_has_no_logs() -> None:
     """Not an error, an answer that is too large, or an entry, whatever is said beside."""
     error = Answered(1, LIST, pb.EIO, b"", 100, False, b"?")
-    assert AnswerStatus.REFUSED is made(error, ListQuestion(7)).status  # type: ignore[attr-defined]
+    assert AnswerStatus.FAILED is made(error, ListQuestion(7)).status  # type: ignore[attr-defined]
     large = AnswerTooLarge(1, LIST, 5000, False)
     assert AnswerStatus.TOO_LARGE is made(large, ListQuestion(7)).status  # type: ignore[attr-defined]
     entry = Answered(1, READ, pb.ENOENTRY, b"", 100, False, b"?")

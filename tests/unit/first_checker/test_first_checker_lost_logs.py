@@ -28,7 +28,7 @@ LOG = MissingLog("/data/current/1f.log", 40, ((10, 29), (50, 69)))
 HELD = Answer(
     "b1", 7, 1, 0, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:3182", missing_logs=(LOG,)
 )
-EIO = EntryRead("b1", 7, 10, 1, 0, ReadStatus.REFUSED, "EIO: the bookie's storage failed")
+EIO = EntryRead("b1", 7, 10, 1, 0, ReadStatus.FAILED, "EIO: the bookie's storage failed")
 TWICE = (HELD, replace(HELD, look=2))
 FAILED = (EIO, replace(EIO, look=2, entry_id=69))
 

@@ -312,7 +312,7 @@ def lose_log(run: Place) -> list[BookieRecord]:
         Answer("b9", 2, look, 0, AnswerStatus.HELD, detail=where, missing_logs=lost)
         for look in (1, 2)
     ]
-    failed = [EntryRead("b9", 2, 4, look, 0, ReadStatus.REFUSED, "EIO: x") for look in (1, 2)]
+    failed = [EntryRead("b9", 2, 4, look, 0, ReadStatus.FAILED, "EIO: x") for look in (1, 2)]
     run.write_table("evidence/answers", table(ANSWERS, map(answer_row, held)), "listed")
     run.write_table("evidence/reads", table(READS, map(read_row, failed)), "failed")
     up = [

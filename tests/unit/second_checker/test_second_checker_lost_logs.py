@@ -14,7 +14,7 @@ from auditor.second_checker.lost_logs import TOLD_MAX, LeftOut, Tried, entry_log
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, greeting=Greeting.ANSWERED)
 PATH = "/data/current/1f.log"
 LEFT = LeftOut(PATH, 7, 1, 40, [[10, 29], [50, 69]], ())
-FAILED = Tried(7, 1, 10, "refused", "EIO: the bookie's storage failed")
+FAILED = Tried(7, 1, 10, "failed", "EIO: the bookie's storage failed")
 TWICE = (LEFT, LEFT._replace(look=2))
 BOTH = (FAILED, FAILED._replace(look=2, entry_id=69))
 SENT = {"status": "present", "detail": ""}

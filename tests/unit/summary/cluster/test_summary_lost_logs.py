@@ -38,7 +38,7 @@ LOG = MissingLog("/data/1f.log", 4, ((4, 7),))
 LISTED = Answer(
     "b1", 7, 1, 10, AnswerStatus.HELD, detail=f"{LISTED_BY_LISTER}h:1", missing_logs=(LOG,)
 )
-EIO = EntryRead("b1", 7, 4, 1, 10, ReadStatus.REFUSED, "EIO: x")
+EIO = EntryRead("b1", 7, 4, 1, 10, ReadStatus.FAILED, "EIO: x")
 LISTS = [replace(LISTED, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
 READ = [replace(EIO, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]
 FACTS = EntryLogLostFacts(

@@ -17,7 +17,7 @@ EUA = "EUA: the bookie does not let this client ask (not authorised)"
 
 def rows(*cells: tuple[Any, ...]) -> pa.Table:
     """Return rows of requests from (bookie, ledger, look, status[, detail])."""
-    padded = [(*one, EIO if one[3] == "refused" else "")[:5] for one in cells]
+    padded = [(*one, EIO if one[3] in ("refused", "failed") else "")[:5] for one in cells]
     columns = list(zip(*padded, strict=True)) or [()] * 5
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, REQUESTED, strict=True)],
@@ -32,9 +32,11 @@ def lists(
 
 
 def test_every_request_refused_is_counted_by_its_status():
-    """Lists and reads are counted, the most frequent status first. A greeting is not a request."""
-    answers = rows(*lists(), ("b1", 9, 1, "refused", EUA), ("b1", None, 1, "answered"))
-    found = refusals(answers, rows(("b1", 1, 1, "refused"), ("b1", 2, 1, "refused", EUA)))
+    """Lists and reads are counted, the most frequent status first. A greeting is not a request. The
+    bookie's own failures count like its refusals.
+    """
+    answers = rows(*lists("failed"), ("b1", 9, 1, "refused", EUA), ("b1", None, 1, "answered"))
+    found = refusals(answers, rows(("b1", 1, 1, "failed"), ("b1", 2, 1, "refused", EUA)))
     assert {"b1": Refusals(3, (1, 2, 3), 7, 2, (("EIO", 7), ("EUA", 2)))} == found
 
 
