@@ -277,6 +277,8 @@ def texts() -> Iterator[tuple[str, str]]:
             if name not in SKIPPED and (not name.startswith(".") or name == ".github")
         ]
         for name in files:
+            if name == ".git":  # of a worktree: where its repository is
+                continue
             path = Path(folder, name)
             data = path.read_bytes()[:BYTES_READ_MAX]
             if b"\0" not in data:
