@@ -12,6 +12,7 @@ from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers, strangers_in
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
+from auditor.commands.lister_trials import try_listers
 from auditor.credentials.checking import certificates_out_of_date
 from auditor.errors import AuditorError, SparkUnavailable
 from auditor.java import find_java
@@ -21,7 +22,7 @@ from auditor.report.layout import printable
 from auditor.spark.class_archive import archive_path
 from auditor.spark.supported import check_spark_version
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.zookeeper.metadata_store import open_store
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 PACKAGES = (
     "pyspark",
@@ -113,11 +114,23 @@ def _checks_of_cluster(context: Context) -> Iterator[str]:
             listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
             for problem in strangers_in(listers, (one.bookie_id for one in known)):
                 yield f"{BAD} listers   {problem}"
+            if listers is not None:
+                yield from _checks_of_listers(context, store, known, listers)
     except AuditorError as error:
         yield f"{BAD} zookeeper {error}"
         return
     registered = [one for one in known if one.registration is not Registration.NONE]
     yield from _checks_of_bookies(context, registered, listers)
+
+
+def _checks_of_listers(
+    context: Context, store: MetadataStore, known: list[BookieRecord], listers: Listers
+) -> Iterator[str]:
+    registered = [one for one in known if one.registration is not Registration.NONE]
+    limits = context.settings.bookie_limits()
+    for trial in try_listers(store, registered[:BOOKIES_SHOWN_MAX], listers, limits):
+        word = {True: GOOD, False: BAD, None: "       "}[trial.is_good]
+        yield f"{word} lister    {trial.where} of bookie {trial.bookie_id}: {trial.sentence}"
 
 
 def _checks_of_bookies(

@@ -18,6 +18,8 @@ from auditor.credentials.served_tls import RenewedContext
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.lister.bookie_configuration import (
     DEFAULT_BOOKIE_PORT,
+    INDEX_DIRECTORIES,
+    LEDGER_DIRECTORIES,
     BookieConfiguration,
     read_configuration,
     read_properties,
@@ -99,7 +101,10 @@ def configuration(settings: Settings) -> BookieConfiguration:
         raise ConfigError(
             "a lister needs --bookkeeper-conf FILE, or --ledger-dirs DIR[,DIR…] and --bookie-id ID"
         )
-    read = read_configuration(Path(settings.bookkeeper_conf)) if settings.bookkeeper_conf else None
+    named = settings.bookie_directory
+    started_in = Path(named).absolute() if named is not None else None
+    conf, without = settings.bookkeeper_conf, _overridden(settings)
+    read = read_configuration(Path(conf), started_in, without) if conf is not None else None
     ledgers = tuple(map(Path, settings.ledger_dirs or ())) or (
         read.ledger_directories if read else ()
     )
@@ -113,7 +118,15 @@ def configuration(settings: Settings) -> BookieConfiguration:
         read.host if read else None,
         read.port if read else DEFAULT_BOOKIE_PORT,
         settings.bookkeeper_conf or "ledger_dirs",
+        started_in,
     )
+
+
+def _overridden(settings: Settings) -> list[str]:
+    """Return the keys of the bookie's file whose directories flags give instead."""
+    if settings.ledger_dirs is not None:
+        return [LEDGER_DIRECTORIES, INDEX_DIRECTORIES]
+    return [INDEX_DIRECTORIES] if settings.index_dirs is not None else []
 
 
 def _tls(context: Context) -> RenewedContext | None:

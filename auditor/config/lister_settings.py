@@ -88,6 +88,13 @@ LISTER_SETTINGS = (
         commands=_SERVING,
     ),
     Setting(
+        "bookie_directory", _LISTER, FILE, None,
+        "Directory in which the bookie was started. Relative directories, as in Pulsar's own "
+        "configuration, are below it.",
+        "Not set: a relative directory is refused. It means another place here than in the bookie.",
+        commands=_SERVING,
+    ),
+    Setting(
         "bookie_id", _LISTER, TEXT, None,
         "ID of the bookie. The lister does not start if the cookie in the directories names "
         "another.",

@@ -108,6 +108,7 @@ class Settings:
     ledger_dirs: tuple[str, ...] | None
     index_dirs: tuple[str, ...] | None
     bookie_id: str | None
+    bookie_directory: str | None
     bookie_address: str | None
     listen: str | None
     listen_tls: bool | None

@@ -106,19 +106,49 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
             f"the cookie is of bookie {printable(cookie.bookie_id)}, the configured bookiePort is"
             f" {configured.port}"
         )
-    _check_directories("ledger", configured.ledger_directories, cookie.ledger_directories)
+    _check_directories(
+        "ledger", configured.ledger_directories, cookie.ledger_directories, configured
+    )
     if cookie.index_directories is not None:
-        _check_directories("index", configured.index_directories, cookie.index_directories)
+        _check_directories(
+            "index", configured.index_directories, cookie.index_directories, configured
+        )
     return cookie
 
 
-def _check_directories(what: str, configured: Sequence[Path], recorded: Sequence[str]) -> None:
-    if [str(one) for one in configured] != [str(Path(one)) for one in recorded]:
-        said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, configured))
-        raise ConfigError(
-            f"the cookie records the {what} directories {said}; configured are {here}, in this"
-            " order"
-        )
+def _check_directories(
+    what: str, places: Sequence[Path], recorded: Sequence[str], configured: BookieConfiguration
+) -> None:
+    if _are_same(places, [Path(one) for one in recorded], configured.working_directory):
+        return
+    said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, places))
+    raise ConfigError(
+        f"the cookie records the {what} directories {said}; configured are {here}, in this order"
+    )
+
+
+def _are_same(
+    places: Sequence[Path], recorded: Sequence[Path], working_directory: Path | None
+) -> bool:
+    """Return whether a bookie that recorded these directories, in this order, has these places.
+
+    A bookie records a relative directory as it is configured. Without the directory in which the
+    bookie was started, each place must end with what is recorded, below the same directory.
+    """
+    if working_directory is not None:
+        return list(places) == [working_directory / one for one in recorded]
+    if len(places) != len(recorded):
+        return False
+    bases = set[tuple[str, ...]]()
+    for place, one in zip(places, recorded, strict=True):
+        if one.is_absolute():
+            if one != place:
+                return False
+        elif place.parts[-len(one.parts) :] != one.parts:
+            return False
+        else:
+            bases.add(place.parts[: -len(one.parts)])
+    return len(bases) <= 1
 
 
 def _directories(value: str) -> tuple[str, ...]:

@@ -68,6 +68,8 @@ def stamp_of(locations: Path) -> Stamp:
 def check_wal_directory(locations: Path) -> None:
     """Raise IndexInDoubt if the index keeps its write-ahead log elsewhere: its keys would be
     missed.
+
+    A bookie with relative directories names it below the directory in which it was started.
     """
     try:
         options = sorted(locations.glob("OPTIONS-[0-9]*"))
@@ -76,14 +78,16 @@ def check_wal_directory(locations: Path) -> None:
         raise IndexInDoubt(f"the options of {locations} cannot be read: {error}") from None
     match = _WAL_DIRECTORY.search(text)
     log_directory = match[1].strip() if match else ""
-    if (
-        log_directory
-        and Path(log_directory) != locations
-        and Path(log_directory).resolve() != locations.resolve()
-    ):
+    if log_directory and not _is_at(locations, Path(log_directory)):
         raise IndexInDoubt(
             f"the index {locations} has its write-ahead log in {log_directory}: not supported"
         )
+
+
+def _is_at(locations: Path, named: Path) -> bool:
+    if not named.is_absolute():
+        return locations.parts[-len(named.parts) :] == named.parts
+    return named == locations or named.resolve() == locations.resolve()
 
 
 class IndexView:

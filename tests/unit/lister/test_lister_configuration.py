@@ -72,6 +72,52 @@ def test_a_configuration_that_no_lister_can_read_is_refused(
         configuration_of(properties, "conf")
 
 
+RELATIVE = "data/bookkeeper/ledgers"
+
+
+def test_a_relative_directory_is_below_the_directory_in_which_the_bookie_was_started() -> None:
+    """Without that directory it is refused."""
+    properties = {"ledgerDirectories": RELATIVE}
+    found = configuration_of(properties, "conf", Path("/pulsar"))
+    assert (Path("/pulsar") / RELATIVE,) == found.ledger_directories == found.index_directories
+    with pytest.raises(ConfigError, match="--bookie-directory"):
+        configuration_of(properties, "conf")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "started_in", "is_accepted"),
+    [
+        ("data/l", None, True),
+        ("data/l", "", True),
+        ("ata/l", None, False),
+        ("other/l", None, False),
+        ("data/l", "other", False),
+    ],
+)
+def test_a_cookie_with_a_relative_directory_is_that_of_a_place_that_ends_with_it(
+    tmp_path: Path, recorded: str, started_in: str | None, is_accepted: bool
+) -> None:
+    """If it is known where the bookie was started, the place must be below that directory."""
+    place = tmp_path / "data" / "l"
+    write_cookie(place, "b1", [Path(recorded)])
+    base = None if started_in is None else tmp_path / started_in
+    configured = BookieConfiguration((place,), (place,), "b1", working_directory=base)
+    if is_accepted:
+        assert (recorded,) == check_cookie(configured).ledger_directories
+    else:
+        with pytest.raises(ConfigError, match="records the ledger directories"):
+            check_cookie(configured)
+
+
+def test_relative_directories_of_one_bookie_are_below_one_directory(tmp_path: Path) -> None:
+    """Otherwise one of the places belongs to another bookie."""
+    places = tmp_path / "one" / "l1", tmp_path / "two" / "l2"
+    for place in places:
+        write_cookie(place, "b1", [Path("l1"), Path("l2")])
+    with pytest.raises(ConfigError, match="records the ledger directories"):
+        check_cookie(BookieConfiguration(places, places, "b1"))
+
+
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """By its name."""
     with pytest.raises(ConfigError, match=r"nothing\.conf"):

@@ -81,7 +81,13 @@ def test_the_newest_options_say_where_the_log_is(locations: Path, tmp_path: Path
     check_wal_directory(locations)
     options(locations, 9, b"wal_dir=\n")
     check_wal_directory(locations)
-    options(locations, 10, b"  wal_dir=/elsewhere\n")
+    options(locations, 10, f"wal_dir={locations.parent.name}/{locations.name}\n".encode())
+    check_wal_directory(locations)
+    options(locations, 11, b"wal_dir=elsewhere\n")
+    with pytest.raises(IndexInDoubt, match="write-ahead log in elsewhere"):
+        check_wal_directory(locations)
+    (locations / "OPTIONS-000011").unlink()
+    options(locations, 12, b"  wal_dir=/elsewhere\n")
     with pytest.raises(IndexInDoubt, match="write-ahead log in /elsewhere"):
         check_wal_directory(locations)
 
