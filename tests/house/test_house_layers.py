@@ -280,6 +280,8 @@ def texts() -> Iterator[tuple[str, str]]:
             if name == ".git":  # of a worktree: where its repository is
                 continue
             path = Path(folder, name)
+            if path == PROJECT / ".git":  # of a linked worktree: it has the path of the repository
+                continue
             data = path.read_bytes()[:BYTES_READ_MAX]
             if b"\0" not in data:
                 yield str(path.relative_to(PROJECT)), data.decode(errors="replace")
