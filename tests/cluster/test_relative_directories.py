@@ -50,7 +50,9 @@ def conf(cluster: RealCluster) -> str:
     return str(cluster.directory("b1") / "bookie.conf")
 
 
-def test_a_lister_is_told_where_the_bookie_was_started(conf: str, pulsar_home: Path) -> None:
+def test_a_lister_lists_below_the_directory_in_which_the_bookie_was_started(
+    conf: str, pulsar_home: Path
+) -> None:
     """Its directories are below that one, and it lists."""
     with lister_command("--bookkeeper-conf", conf, "--bookie-directory", str(pulsar_home)) as where:
         await_listed(where, LEDGER)
