@@ -21,12 +21,35 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take no example of Hypothesis for slow: a busy machine makes no test fail. Keep how the run
     ends, for a second try.
     """
-    from hypothesis import settings
+    from hypothesis import configuration, settings
     from support.second_try import keep_outcome
+    from support.working_directory import forget_settings
 
+    forget_settings()
     keep_outcome(config)
+    configuration.set_hypothesis_home_dir(config.rootpath / ".hypothesis")
     settings.register_profile("untimed", parent=settings(), deadline=None)
     settings.load_profile("untimed")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Leave the checkout, in each process that imports and runs tests. The one that only starts the
+    others stays, so that they start where it was started.
+    """
+    from support.working_directory import enter_empty_directory
+
+    if not session.config.pluginmanager.hasplugin("dsession"):
+        enter_empty_directory()
+
+
+@pytest.fixture(autouse=True)
+def _empty_working_directory() -> Iterator[None]:
+    """Fail a test that leaves something in the working directory, or leaves it."""
+    from support.working_directory import restore_directory
+
+    yield
+    if changed := restore_directory():
+        pytest.fail(changed, pytrace=False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -54,9 +77,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Report the contract cases that each implementation passed to the process that prints the end
-    of the run.
+    of the run. Remove the working directory.
     """
     from support.bookie_contract import CASES_RUN
+    from support.working_directory import leave_directory
+
+    leave_directory(session.config.invocation_params.dir)
 
     counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
     _contract_cases.update(counts)
@@ -70,14 +96,21 @@ def pytest_testnodedown(node: Any) -> None:
     _contract_cases.update(getattr(node, "workeroutput", {}).get("contract_cases", {}))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print how many contract cases each implementation passed; `test_bookie_contract` fails if
-    they differ.
+    they differ. Print what was not tried, once for each reason.
     """
+    from support.requirements import lines_about_skipped
+
     if _contract_cases:
         terminalreporter.section("bookie contract: cases per implementation")
         for implementation, count in sorted(_contract_cases.items()):
             terminalreporter.line(f"{implementation}: {count}")
+    if lines := lines_about_skipped(terminalreporter.stats.get("skipped", ())):
+        terminalreporter.section("tests not tried, and what this machine lacks for them")
+        for line in lines:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import report_stories
-from support.command_line import PROJECT, TIMEOUT_S, environment_of
+from support.command_line import TIMEOUT_S, environment_of
 
 from auditor.model.finding import Kind
 
@@ -31,9 +31,7 @@ def auditor(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     """Run `python -m auditor` in a process of its own; its output is bytes."""
     line = [sys.executable, "-m", "auditor", *arguments]
     env = environment_of(**environment)
-    return subprocess.run(
-        line, cwd=PROJECT, env=env, capture_output=True, timeout=TIMEOUT_S, check=False
-    )
+    return subprocess.run(line, env=env, capture_output=True, timeout=TIMEOUT_S, check=False)
 
 
 def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +40,6 @@ def in_shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     env = environment_of(**environment)
     return subprocess.run(
         ["bash", "-c", script],
-        cwd=PROJECT,
         env=env,
         capture_output=True,
         text=True,

@@ -4,7 +4,6 @@ auditor exports.
 
 import json
 import math
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import report_stories as stories
+from support.requirements import lack
 
 from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.telemetry import metrics
@@ -34,12 +34,7 @@ def promtool(*arguments: str, cwd: Path = DEPLOY) -> subprocess.CompletedProcess
     """Run promtool. Without promtool the test is skipped, with a message; in CI it fails."""
     found = shutil.which("promtool")
     if found is None:
-        reason = (
-            "promtool is not installed (Debian: apt-get install --no-install-recommends prometheus)"
-        )
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        lack("promtool is not installed (Debian: prometheus)")
     return subprocess.run(
         [found, *arguments], cwd=cwd, capture_output=True, text=True, timeout=WAIT_S, check=False
     )

@@ -1,6 +1,5 @@
 """The metrics, checked by promtool and by a real Pushgateway on loopback."""
 
-import os
 import shutil
 import socket
 import subprocess
@@ -13,21 +12,18 @@ from pathlib import Path
 
 import pytest
 from support import report_stories as stories
+from support.requirements import lack
 
 from auditor.telemetry import metrics, metrics_delivery
 
 WAIT_S = 20
+PACKAGES = {"promtool": "prometheus", "prometheus-pushgateway": "prometheus-pushgateway"}
 
 
 def program(name: str) -> str:
     """Return where `name` is. Without it the test is skipped, with a message; in CI it fails."""
     found = shutil.which(name)
-    if found is None:
-        reason = f"{name} is not installed (Debian: prometheus, prometheus-pushgateway)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+    return found or lack(f"{name} is not installed (Debian: {PACKAGES[name]})")
 
 
 def texts() -> dict[str, str]:

@@ -4,7 +4,6 @@ npm.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from support.requirements import lack
 
 from auditor.page.contents import PageContents
 from auditor.page.rendering import render_page
@@ -26,17 +26,10 @@ ARGUMENTS = [
 ]
 
 
-def missing(reason: str) -> str:
-    """Skip with a message; in CI fail."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Yield a Chromium for this module."""
-    program = shutil.which("chromium") or missing(
+    program = shutil.which("chromium") or lack(
         "chromium is not installed (Debian: apt-get install chromium)"
     )
     with sync_playwright() as playwright:
@@ -49,7 +42,7 @@ def browser() -> Iterator[Browser]:
 def axe() -> str:
     """Return the text of axe-core, in the version that tests/browser/package.json names."""
     if not AXE.is_file():
-        missing("axe-core is not installed (npm install --prefix tests/browser)")
+        lack("axe-core is not installed (npm install --prefix tests/browser)")
     return AXE.read_text(encoding="utf-8")
 
 

@@ -5,7 +5,6 @@ phone; a broken link stops its build.
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,14 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.conftest import Opened, missing
+from browser.conftest import Opened
 from playwright import sync_api
+from support.requirements import lack
 
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "docs/site/build.py"
-MADE = PROJECT / "build/site"
-"""The site that `make docs` builds."""
-SOURCES = ("*.md", "docs/**/*", "deploy/**/*", "benchmarks/*")
 WAIT_S = 280
 SERIOUS = {"serious", "critical"}
 READ = ("index", "docs/how-it-judges", "docs/comparison", "docs/notebooks/reading-a-run")
@@ -38,26 +35,15 @@ sys.exit(small.build(Path({2!r})))
 def built(*words: str) -> subprocess.CompletedProcess[str]:
     """Run Python with Sphinx."""
     if importlib.util.find_spec("furo") is None:
-        missing("the site's generator is not installed (make docs)")
+        lack("the site's generator is not installed (make docs)")
     return subprocess.run(
         [sys.executable, *words], capture_output=True, text=True, timeout=WAIT_S, check=False
     )
 
 
-def is_newest(page: Path) -> bool:
-    """Return whether a page is there and no source of the site is younger."""
-    sources = [path for pattern in SOURCES for path in PROJECT.glob(pattern) if path.is_file()]
-    youngest = max(path.stat().st_mtime for path in sources if "__pycache__" not in path.parts)
-    return page.exists() and page.stat().st_mtime > youngest
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the site of `make docs` if nothing was changed since; build it as that does otherwise.
-    A warning of Sphinx is an error.
-    """
-    if is_newest(MADE / "index.html"):
-        return MADE
+    """Return the site, built as `make docs` does. A warning of Sphinx is an error."""
     output = tmp_path_factory.mktemp("built") / "site"
     done = built(str(BUILD), str(output))
     assert (0, "") == (done.returncode, done.stderr)
@@ -118,16 +104,6 @@ def test_the_site_is_searched_without_a_server(reader: Any):
     found = seen.page.locator("#search-results a")
     sync_api.expect(found.first).to_be_visible(timeout=20_000)
     assert any("entry_corrupt.html" in str(one.get_attribute("href")) for one in found.all())
-
-
-def test_a_site_that_is_older_than_a_document_is_not_read(tmp_path: Path):
-    """What `make docs` built before the last change is built again."""
-    page = tmp_path / "index.html"
-    assert not is_newest(page)
-    page.write_text("")
-    assert is_newest(page)
-    os.utime(page, (1, 1))
-    assert not is_newest(page)
 
 
 def test_what_leads_nowhere_stops_the_build(tmp_path: Path):

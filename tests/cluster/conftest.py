@@ -6,7 +6,6 @@ does (`support.real_cluster`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -18,6 +17,7 @@ from support.bookies_under_test import SandboxBookieUnderTest, sandbox_bookies
 from support.java_auditor import JavaAuditor
 from support.real_cluster import RealCluster
 from support.real_jars import missing_tools
+from support.requirements import lack
 
 REAL_TEST_TIMEOUT_S = 900
 """The first test that needs the jars waits for Maven as well, in seconds."""
@@ -41,11 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Without Java or Maven, fail in CI; elsewhere skip and say what is not tested."""
     problem = missing_tools() if item.get_closest_marker("real") else None
-    if problem is None:
-        return
-    if os.environ.get("CI", "").lower() in ("true", "1"):
-        pytest.fail(f"{problem} (CI must run the tests on real BookKeeper)", pytrace=False)
-    pytest.skip(f"NOT TESTED AGAINST REAL BOOKKEEPER: {problem}")
+    if problem is not None:
+        lack(problem)
 
 
 @pytest.fixture(scope="session")

@@ -264,27 +264,31 @@ def test_no_two_test_modules_share_a_name():
     assert sorted(set(names)) == sorted(names)
 
 
-SKIPPED = {"build", "dist", "audits", "target", "spark-warehouse", "__pycache__", "node_modules"}
+NOT_OURS = {"build", "dist", "audits", "target", "spark-warehouse", "__pycache__", "node_modules"}
 BYTES_READ_MAX = 2**20
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield every text file of the repository, without what git ignores."""
+    """Yield every text file that git has of the project: what else lies in the checkout is its
+    user's. Without git (an unpacked archive) that is every file but those that begin with a dot.
+    """
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=PROJECT, capture_output=True, text=True)
+    paths = listed.stdout.split("\0") if listed.returncode == 0 else _files_without_git()
+    for name in filter(None, paths):
+        path = PROJECT / name
+        data = path.read_bytes()[:BYTES_READ_MAX] if path.is_file() else b"\0"
+        if b"\0" not in data:
+            yield name, data.decode(errors="replace")
+
+
+def _files_without_git() -> Iterator[str]:
     for folder, folders, files in os.walk(PROJECT):
         folders[:] = [
             name
             for name in folders
-            if name not in SKIPPED and (not name.startswith(".") or name == ".github")
+            if name not in NOT_OURS and (not name.startswith(".") or name == ".github")
         ]
-        for name in files:
-            if name == ".git":  # of a worktree: where its repository is
-                continue
-            path = Path(folder, name)
-            if path == PROJECT / ".git":  # of a linked worktree: it has the path of the repository
-                continue
-            data = path.read_bytes()[:BYTES_READ_MAX]
-            if b"\0" not in data:
-                yield str(path.relative_to(PROJECT)), data.decode(errors="replace")
+        yield from (str(Path(folder, name).relative_to(PROJECT)) for name in files)
 
 
 def registry_hosts() -> set[str]:

@@ -230,7 +230,7 @@ def test_replay_needs_no_java(run: Run, tmp_path: Path):
     environment = {"PATH": str(tmp_path), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "auditor", "replay", str(run.directory)],
-        env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True,
+        env=environment, capture_output=True, text=True,
         timeout=REPLAY_TIMEOUT_S, check=False,
     )  # fmt: skip
     assert 1 == done.returncode, done.stderr
@@ -293,7 +293,7 @@ def test_a_run_that_died_while_it_read_the_metadata_says_so(run: Run, tmp_path: 
     rewritten(copy / "evidence" / "ledgers", ledgers)
     done = subprocess.run(
         [sys.executable, "-m", "auditor", "replay", str(copy)],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=REPLAY_TIMEOUT_S,
+        capture_output=True, text=True, timeout=REPLAY_TIMEOUT_S,
         check=False,
         env={key: value for key, value in os.environ.items() if not key.startswith("AUDITOR_")},
     )  # fmt: skip

@@ -61,7 +61,7 @@ def command(*arguments: str, **environment: str) -> Done:
     env = environment_of(**environment)
     line = [sys.executable, "-m", "auditor", *arguments]
     return subprocess.run(
-        line, cwd=PROJECT, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        line, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
     )
 
 

@@ -60,9 +60,7 @@ def interpreter(version: str) -> str:
         found = shutil.which(f"python{version}", path=folder) if folder else None
         if found and _version_of(found) == version:
             return found
-    return pytest.skip(
-        f"NOT TRIED: no python{version} that runs, on PATH or in the folders of PYTHONS"
-    )
+    pytest.skip(f"no python{version} that runs, on PATH or in the folders of PYTHONS")
 
 
 def new_environment(home: Path, python: str, wheel: Path) -> Environment:

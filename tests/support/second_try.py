@@ -44,10 +44,11 @@ class Outcome:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         self._add(report.nodeid, report.failed, report.skipped)
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         self.exit_code = int(exitstatus)
-        KEPT.parent.mkdir(exist_ok=True)
-        KEPT.write_text(json.dumps(asdict(self)))
+        kept = session.config.rootpath / KEPT
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps(asdict(self)))
 
     def _add(self, name: str, failed: bool, skipped: bool) -> None:
         self.skipped += skipped
@@ -58,7 +59,7 @@ class Outcome:
 def keep_outcome(config: pytest.Config) -> None:
     """Keep how this run ends. Nothing is kept by one that keeps nothing (`-p no:cacheprovider`)."""
     if not hasattr(config, "workerinput") and hasattr(config, "cache"):
-        KEPT.unlink(missing_ok=True)
+        (config.rootpath / KEPT).unlink(missing_ok=True)
         config.pluginmanager.register(Outcome())
 
 

@@ -174,7 +174,6 @@ def test_arrow_is_not_loaded_where_the_summary_says_it_all(tmp_path: Path):
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         timeout=60,
