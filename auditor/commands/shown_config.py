@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 
 from auditor.commands.context import EXIT_SOUND, Context
-from auditor.config import Layers, Origin, origins, shown_values
+from auditor.config import Layers, Origin, ignored_variables, origins, shown_values
 from auditor.config.secured_settings import SECRETS
 
 
 def show_config(context: Context, layers: Layers) -> int:
     """Print each setting, its value, and the flag, variable, file key or default it comes from.
 
-    Of secrets in the environment or a JAAS file only the names are printed.
+    Of secrets in the environment or a JAAS file only the names are printed. A note on stderr names
+    each AUDITOR_* variable that is ignored.
     """
+    for variable in ignored_variables(layers.environment):
+        context.note(f"{variable} in the environment resembles no setting, and is ignored")
     values, came_from = shown_values(context.settings), origins(layers)
     for secret in SECRETS:
         if secret.key in context.settings.secrets_in_environment:

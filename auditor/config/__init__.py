@@ -1,7 +1,15 @@
 """Frozen settings. One table gives each its unit, its default and the reason for it."""
 
 from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
-from auditor.config.parse import SETTINGS, Layers, Origin, origins, parse, shown_values
+from auditor.config.parse import (
+    SETTINGS,
+    Layers,
+    Origin,
+    ignored_variables,
+    origins,
+    parse,
+    shown_values,
+)
 from auditor.config.reference import reference_markdown
 from auditor.config.run_settings import CONFIG_FILE
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
@@ -21,6 +29,7 @@ __all__ = [
     "Settings",
     "ZooKeeperLimits",
     "has_credentials",
+    "ignored_variables",
     "origins",
     "parse",
     "read_layers",

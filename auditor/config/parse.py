@@ -4,6 +4,7 @@ environment the file, and the file the default. No I/O."""
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,14 @@ SETTINGS: tuple[Setting, ...] = (
 )  # fmt: skip
 """Every setting, in the order of docs/configuration.md."""
 
+NEAR_RATIO = 0.75
+"""Similarity (difflib, 0 to 1) from which an unknown AUDITOR_ variable is a misspelt setting. All
+others belong to somebody else, and are ignored.
+"""
+_SERVICE_LINK = re.compile(
+    r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$"
+)
+_SERVICE_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 
 
@@ -34,7 +43,9 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 class Layers:
     """Raw settings. `flags` by key (None: not given); `file` as tomllib reads it.
 
-    `environment` by variable: all but AUDITOR_* are ignored. `file_name` is for messages."""
+    `environment` by variable: names without AUDITOR_ and those that no setting resembles are
+    ignored. `file_name` is for messages.
+    """
 
     flags: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -155,14 +166,54 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
         if variable in SECRET_VARIABLES:
             continue  # Read where it is used, and kept nowhere.
         if variable not in known:
-            raise ConfigError(
-                f"{variable} in the environment is not a setting{_nearest(variable, known)}"
-            )
-        if variable != CONFIG_FILE.variable:
+            if meant := _probably_meant(variable, environment[variable]):
+                raise ConfigError(
+                    f"{variable} in the environment is not a setting: did you mean {meant}?"
+                )
+            continue
+        if variable != CONFIG_FILE.variable and not _is_service_link(
+            variable, environment[variable]
+        ):
             found[known[variable].key] = _Raw(
                 Origin("environment", variable), environment[variable]
             )
     return found
+
+
+def ignored_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the AUDITOR_* variables that no setting resembles, or that Kubernetes made, sorted."""
+    known = {*(s.variable for s in (*SETTINGS, CONFIG_FILE)), *SECRET_VARIABLES}
+    return sorted(
+        variable
+        for variable, value in environment.items()
+        if variable.startswith(ENVIRONMENT_PREFIX)
+        and (variable not in known or _is_service_link(variable, value))
+    )
+
+
+def _is_service_link(variable: str, value: str) -> bool:
+    """Return whether Kubernetes makes this variable in each pod, for a Service `auditor-...`.
+
+    A Service `auditor-lister` makes AUDITOR_LISTER_PORT, which is a setting, with a URL in it.
+    """
+    return _SERVICE_LINK.search(variable) is not None or (
+        variable.endswith("_PORT") and _SERVICE_LINK_VALUE.match(value) is not None
+    )
+
+
+def _probably_meant(variable: str, value: str) -> str:
+    """Return the variable of the setting that an unknown variable resembles, "" if none.
+
+    Without AUDITOR_ the names are similar, or one continues the other by whole words.
+    """
+    if _is_service_link(variable, value):
+        return ""
+    name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+    keys = [*(s.key for s in (*SETTINGS, CONFIG_FILE)), *(s.key for s in SECRETS)]
+    close = difflib.get_close_matches(name, keys, n=1, cutoff=NEAR_RATIO) or [
+        key for key in keys if f"{name}_".startswith(f"{key}_") or key.startswith(f"{name}_")
+    ]
+    return f"{ENVIRONMENT_PREFIX}{close[0].upper()}" if close else ""
 
 
 def _from_file(layers: Layers) -> dict[str, _Raw]:

@@ -16,9 +16,11 @@ change it there. -->
 
 Every setting has a flag, an environment variable and a key in a TOML file (`--config FILE` or
 `AUDITOR_CONFIG`; no file is read unless it is named). A flag beats the environment, the environment
-beats the file, the file beats the default. An unknown key or `AUDITOR_` variable, a value out of
-range, or limits that make no sense together end the command with exit code 2 before anything is
-contacted. `auditor config` shows the effective settings and where each came from.
+beats the file, the file beats the default. An unknown key, an `AUDITOR_` variable that resembles a
+setting, a value out of range, or limits that make no sense together end the command with exit code
+2 before anything is contacted. Other `AUDITOR_` variables, such as those that Kubernetes makes for
+a Service named `auditor`, are ignored. `auditor config` shows the effective settings and where each
+came from, and names the variables that it ignores.
 
 - Durations: `500ms`, `30s`, `5m`, `72h`, `7d`, or `0`. A bare number has no unit and is refused.
 - Sizes: `64MiB` (also KiB, GiB, kB, MB, GB), or a number of bytes.

@@ -250,6 +250,13 @@ def test_config_says_where_each_value_came_from(tmp_path: Path):
     )
 
 
+def test_config_names_the_variables_that_are_ignored():
+    """On stderr: stdout is the settings alone."""
+    done = command_here("config", "--format", "json", AUDITOR_SERVICE_HOST="10.0.0.1")
+    assert 0 == done.returncode and "rpc_timeout" in json.loads(done.stdout)
+    assert "AUDITOR_SERVICE_HOST in the environment" in done.stderr
+
+
 def test_secrets_come_from_files_or_the_environment():
     """A password on the command line is refused; from the environment it is masked wherever it is
     shown.

@@ -195,3 +195,9 @@ def test_the_pod_may_do_little():
         "capabilities": {"drop": ["ALL"]},
     }
     assert expected == container["securityContext"]
+
+
+def test_pods_of_the_auditor_get_no_variables_of_services():
+    """A Service named `auditor` would put AUDITOR_PORT and others beside our settings."""
+    driver = load(SPARK)["spec"]["template"]["driver"]["template"]["spec"]
+    assert [False, False] == [one["enableServiceLinks"] for one in (pod(), driver)]

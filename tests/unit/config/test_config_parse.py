@@ -10,6 +10,7 @@ from auditor.config import (
     Layers,
     Origin,
     ZooKeeperLimits,
+    ignored_variables,
     origins,
     parse,
     shown_values,
@@ -18,6 +19,7 @@ from auditor.config.parse import Settings
 from auditor.errors import ConfigError
 from auditor.model.placement import PlacementRule, Policy
 
+KEYS = {setting.key for setting in SETTINGS}
 URI = "zk+hierarchical://zk1:2181/ledgers"
 
 
@@ -74,6 +76,66 @@ def test_an_unknown_name_is_refused_with_the_nearest_right_one(layers, written, 
     """The message names what the user wrote and, in the same form, what was probably meant."""
     message = refusal(layers)
     assert written in message and f"did you mean {right}?" in message
+
+
+@pytest.mark.parametrize(
+    ("written", "right"),
+    [
+        ("AUDITOR_OUTPT", "AUDITOR_OUTPUT"),
+        ("AUDITOR_METADATA_SERVICE_URL", "AUDITOR_METADATA_SERVICE_URI"),
+        ("AUDITOR_CLUSTER_NAME", "AUDITOR_CLUSTER"),
+        ("AUDITOR_CONFIG_FILE", "AUDITOR_CONFIG"),
+        ("AUDITOR_METADATA", "AUDITOR_METADATA_SERVICE_URI"),
+        ("AUDITOR_BOOKIE_SASL_PASWORD", "AUDITOR_BOOKIE_SASL_PASSWORD"),
+        ("AUDITOR_LISTENER_PORT", "AUDITOR_LISTER_PORT"),
+    ],
+)
+def test_a_variable_that_resembles_a_setting_is_a_misspelt_one(written, right):
+    """By a typing error, a word too many or a word too few."""
+    message = refusal(Layers(environment={written: "1"}))
+    assert written in message and f"did you mean {right}?" in message
+
+
+SERVICE_LINKS = {
+    "SERVICE_HOST": "10.0.0.1",
+    "SERVICE_PORT": "8080",
+    "SERVICE_PORT_HTTP_METRICS": "8080",
+    "PORT": "tcp://10.0.0.1:8080",
+    "PORT_8080_TCP": "tcp://10.0.0.1:8080",
+    "PORT_8080_TCP_PROTO": "tcp",
+    "PORT_8080_TCP_PORT": "8080",
+    "PORT_8080_TCP_ADDR": "10.0.0.1",
+    "PORT_53_UDP": "udp://10.0.0.1:53",
+}
+"""What Kubernetes puts into each pod for a Service, behind the Service's name."""
+
+
+@pytest.mark.parametrize("service", ["auditor", "auditor-lister", "auditor-pushgateway"])
+def test_variables_that_kubernetes_makes_for_a_service_are_no_settings(service):
+    """AUDITOR_LISTER_PORT is a setting, and is not one where a Service made it."""
+    prefix = service.upper().replace("-", "_")
+    environment = {f"{prefix}_{name}": value for name, value in SERVICE_LINKS.items()}
+    assert parse() == parse(Layers(environment=environment))
+    assert sorted(environment) == ignored_variables(environment)
+
+
+@pytest.mark.parametrize("name", ["HOME", "VERSION", "IMAGE", "LISTER_VERSION", "PORT", "", "USER"])
+def test_a_variable_that_no_setting_resembles_is_ignored(name):
+    """It belongs to somebody else; `auditor config` names it."""
+    environment = {f"AUDITOR_{name}": "x", "AUDITOR_OUTPUT": "/a"}
+    assert "/a" == parse(Layers(environment=environment)).output
+    assert [f"AUDITOR_{name}"] == ignored_variables(environment)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+def test_every_setting_with_one_letter_less_is_misspelt(setting):
+    """Wherever the letter is missing, the message names a setting."""
+    for at in range(len(setting.key)):
+        key = setting.key[:at] + setting.key[at + 1 :]
+        if key in KEYS:
+            continue
+        variable = f"AUDITOR_{key.upper()}"
+        assert f"{variable} in the environment" in refusal(Layers(environment={variable: "1"}))
 
 
 @pytest.mark.parametrize("key", ["html"])
