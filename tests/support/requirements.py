@@ -43,5 +43,5 @@ def lines_about_skipped(reports: Iterable[pytest.TestReport | pytest.CollectRepo
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
-    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return " ".join(str(told).removeprefix("Skipped: ").split())
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return " ".join(str(reason).removeprefix("Skipped: ").split())
