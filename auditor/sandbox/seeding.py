@@ -65,6 +65,9 @@ NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
 """Kinds that only a lister of a real index can detect. Sandbox bookies have neither an index nor
 entry logs, and the demo works without the extra that reads one.
 """
+ADDED_LATER: tuple[Kind, ...] = ()
+"""Kinds whose stories come after all others, in this order: a new kind goes to its end. The ledgers
+of all other stories then keep their ids, which the pages on findings name."""
 EXEMPT_LEDGER_FIRST = 50
 SOUND_LEDGERS = 200
 
@@ -72,10 +75,12 @@ SOUND_LEDGERS = 200
 def story_kinds() -> list[Kind]:
     """Return the kinds that have a story, in the order of the catalogue.
 
-    Kinds on the cluster come after those on ledgers and bookies.
+    Kinds on the cluster come after those on ledgers and bookies, and those ADDED_LATER last.
     """
     kinds = [kind for kind in CATALOGUE if kind not in TAKES_TWO_RUNS | NEEDS_A_LISTER]
-    return sorted(kinds, key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
+    first = [kind for kind in kinds if kind not in ADDED_LATER]
+    first.sort(key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
+    return [*first, *ADDED_LATER]
 
 
 def seed_stories(cluster: SandboxCluster) -> list[Story]:
