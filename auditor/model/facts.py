@@ -1,7 +1,8 @@
 """The facts of a finding: one frozen dataclass for each kind, or for kinds with the same facts.
 
 A witness is rendered from these values and the looks alone. This makes each sentence testable: the
-second checker derives every fact again, and the model-based tests compare them with what they know.
+second checker derives every fact of a ledger again, and the model-based tests compare them with
+what they know.
 Names that end in `_ms` are times (ms since 1970 UTC) or durations (ms). Sets of bookies are sorted
 tuples.
 """

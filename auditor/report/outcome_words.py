@@ -226,12 +226,9 @@ def _nobody_answered(bookies: Mapping[str, int]) -> str:
 
 def _fault(summary: Mapping[str, Any]) -> str:
     differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
-    subjects = [of(differ, "ledger")] if differ else []
-    if found := summary.get("findings_differ"):
-        subjects.append(f"{of(len(found), 'finding')} on bookies, references or the cluster")
     why = ""
-    if subjects:
-        why = f": its two checkers differ on the same evidence for {' and '.join(subjects)}"
+    if differ:
+        why = f": its two checkers differ on the same evidence for {of(differ, 'ledger')}"
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
         " please report it. Other findings are below."

@@ -32,11 +32,9 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.run.request_counts import count_requests
-from auditor.second_checker.finding_comparison import Agreed
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
 from auditor.summary.causes.grouping import Heard, causes, gather_heard
-from auditor.summary.cluster.bookie_cross_check import bookies_agreed
 from auditor.summary.cluster.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
@@ -92,8 +90,8 @@ def conclude(
     account(listed, verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
-    agreed = bookies_agreed(run, about, bookies, verdicts, _bookie_findings(seen, about))
-    on_others = [*_finding_lines(agreed, seen, about), *clustered.findings]
+    found = _bookie_findings(seen, about)
+    on_others = [*_finding_lines(found, seen, about), *clustered.findings]
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
     missing = _missing_sentences(not_there)
@@ -101,9 +99,8 @@ def conclude(
         finished_at=finished_at,
         duration_s=duration_s,
         not_there=len(not_there),
-        withheld=(*missing, *clustered.withheld, *_withheld_sentences(seen, about)),
+        withheld=(*missing, *clustered.withheld, *_withheld_sentences(seen, about, found)),
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
-        differ=(*agreed.differ, *clustered.differ),
         topics={"references": clustered.referenced.counts, **hits.summary},
         nobody_answered=nobody_answered(seen.looks),
         **clustered.as_run_facts(),
@@ -213,21 +210,22 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
 
 
-def _finding_lines(agreed: Agreed, seen: _Bookies, about: About) -> list[str]:
+def _finding_lines(found: Sequence[Finding], seen: _Bookies, about: About) -> list[str]:
     """Return the findings on bookies as lines."""
+    in_order = sorted(seen.records, key=lambda one: (one.look, one.read_at_ms))
     on_bookies = []
-    for finding in agreed.findings:
-        records = [one for one in seen.records if one.bookie_id == finding.bookie_id]
+    for finding in found:
+        records = [one for one in in_order if one.bookie_id == finding.bookie_id]
         on_bookies.append(finding_line(bookie_testimony(finding, records, about.facts)))
     return on_bookies
 
 
-def _withheld_sentences(seen: _Bookies, about: About) -> list[str]:
+def _withheld_sentences(seen: _Bookies, about: About, found: Sequence[Finding]) -> list[str]:
     """Return what could not be decided about bookies, as sentences."""
     alone: list[str] = []
     if about.partial:
         alone = [*withheld_content(seen.held.contents), *withheld_failing(seen.refused)]
-    away, found = _bookies_in_maintenance(about), _bookie_findings(seen, about)
+    away = _bookies_in_maintenance(about)
     lost = withheld_lost_logs(seen.logs, found, away)
     gone = withheld(seen.looks, seen.missed, about.facts, away)
     return [*not_dialled(seen.looks), *gone, *alone, *lost]

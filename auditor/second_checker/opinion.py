@@ -10,7 +10,7 @@ It does not verify:
 - placement that is too open to try (`second_checker.placement`);
 - more runs above the end of a ledger than it can count (`second_checker.beyond_end`).
 
-Findings on bookies and the cluster are in `second_checker.bookies` and `second_checker.cluster`.
+Findings on bookies, the cluster and references have no second derivation.
 Nothing here is shared with `auditor.first_checker` but the model.
 """
 

@@ -18,7 +18,6 @@ from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
 from auditor.summary.costs import Costs
@@ -70,8 +69,6 @@ class RunFacts:
     """What the next run's number of ledgers is compared with; None for this run's number."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
     """The summary fields on bookies that are not registered (`summary.absences`)."""
-    differ: tuple[Difference, ...] = ()
-    """Findings that are on no verdict and on which the two checkers differ."""
     are_references_known: bool = True
     """Whether it is known of each referenced ledger whether it is lost."""
     topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))
@@ -118,7 +115,7 @@ def summarise(
     counted = [_counted_fields(line) for line in findings]
     complete = not unknowns and not run.nobody_answered and run.are_references_known
     all_judged = complete and _is_whole(run, listed)
-    fault = is_fault(unknowns) or bool(run.differ)
+    fault = is_fault(unknowns)
     around = circumstances.circumstances_json(
         bookies, costs.bookies_named, run.terms, verdicts, counted
     )
@@ -182,8 +179,6 @@ def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: floa
 def _limits(run: RunFacts, verdicts: TableScan) -> Json:
     """Return what limits the run's results: its scope, what could not be judged, and what was
     withheld.
-
-    These include the findings on which the checkers differ.
     """
     aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
     return {
@@ -191,17 +186,7 @@ def _limits(run: RunFacts, verdicts: TableScan) -> Json:
         "replication_disabled": run.facts.replication_disabled,
         "partial": run.partial,
         **poison_json(aside),
-        "findings_differ": [_difference_json(one) for one in run.differ],
-        "withheld": [*(one.sentence for one in run.differ), *run.withheld],
-    }
-
-
-def _difference_json(one: Difference) -> Json:
-    return {
-        "kind": one.kind,
-        "bookie_id": one.bookie_id,
-        "detail": one.detail,
-        "ledger_id": one.ledger_id,
+        "withheld": list(run.withheld),
     }
 
 

@@ -106,9 +106,7 @@ class Scene:
         self.problems = self.looks.look_again(
             DELAY_MS, wait, self.result.get(TOPICS_AT) if topics_at is None else topics_at
         )
-        found = reference_findings(self.run, self.about)
-        assert () == found.differ
-        return found
+        return reference_findings(self.run, self.about)
 
     def close(self) -> None:
         self.topics.__exit__(None, None, None)

@@ -1174,36 +1174,6 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "one look makes a ledger unmarked to the second checker",
-        SECOND,
-        "second_checker/lost_ledgers.py",
-        "elif len(needed_at) > 1 and not any(",
-        "elif not any(",
-        (
-            "tests/unit/second_checker/test_second_checker_lost_ledgers.py::test_a_ledger_counts_by_its_marks",
-        ),
-    ),
-    Mutant(
-        "a bookie is lost while its ledgers become marked",
-        SECOND,
-        "second_checker/bookies.py",
-        "if not ledgers.unmarked or ledgers.marked_since or may_return:",
-        "if not ledgers.unmarked or may_return:",
-        (
-            "tests/unit/second_checker/test_second_checker_bookies.py::test_a_bookie_is_lost_when_the_cluster_cannot_know",
-        ),
-    ),
-    Mutant(
-        "metadata that could not be read is missing",
-        SECOND,
-        "second_checker/cluster.py",
-        "return too_old and one.has_metadata is False",
-        "return too_old and not one.has_metadata",
-        (
-            "tests/unit/second_checker/test_second_checker_cluster.py::test_a_mark_counts_that_was_too_old_at_two_looks_without_metadata",
-        ),
-    ),
-    Mutant(
         "a zone that could be lent a domain is crowded",
         SECOND,
         "second_checker/reasons.py",
@@ -1211,26 +1181,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "if crowded:",
         (
             "tests/unit/second_checker/test_second_checker_reasons.py::test_the_clause_states_what_is_there_and_what_is_needed",
-        ),
-    ),
-    Mutant(
-        "a finding that the first checker overlooked is not reported",
-        SECOND,
-        "second_checker/finding_comparison.py",
-        "agreed.differ.extend(",
-        "list(",
-        (
-            "tests/unit/second_checker/test_second_checker_finding_comparison.py::test_a_finding_that_one_of_them_makes_is_withheld",
-        ),
-    ),
-    Mutant(
-        "a finding on which the checkers differ is no fault",
-        SECOND,
-        "summary/run_summary.py",
-        "fault = is_fault(unknowns) or bool(run.differ)",
-        "fault = is_fault(unknowns)",
-        (
-            "tests/unit/summary/cluster/test_summary_cross_check.py::test_what_the_checkers_differ_on_is_withheld_and_all_else_stands",
         ),
     ),
     Mutant(
@@ -1441,36 +1391,6 @@ MUTANTS: tuple[Mutant, ...] = (
         "return now_ms - created_ms(record) >= orphan_age_ms",
         (
             "tests/unit/summary/references/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
-        ),
-    ),
-    Mutant(
-        "a topic that names a ledger again does not save it",
-        SECOND,
-        "second_checker/orphans.py",
-        "not named and again.czxid",
-        "again.czxid",
-        (
-            "tests/unit/summary/references/test_summary_reference_findings.py::test_a_doubt_counts_against_an_orphan",
-        ),
-    ),
-    Mutant(
-        "a reference at one look is enough",
-        SECOND,
-        "second_checker/references.py",
-        "for key in first.keys() & again.keys()",
-        "for key in again.keys()",
-        (
-            "tests/unit/summary/references/test_summary_reference_findings.py::test_an_absence_that_is_not_a_loss_is_not_a_finding",
-        ),
-    ),
-    Mutant(
-        "the recorded entries of a terminated topic are not counted",
-        SECOND,
-        "second_checker/references.py",
-        "return end[1] + 1 if row.ledger_id == end[0] else 0",
-        "return -1",
-        (
-            "tests/unit/summary/references/test_summary_reference_findings.py::test_the_newest_ledger_of_a_terminated_topic_has_its_end",
         ),
     ),
     Mutant(

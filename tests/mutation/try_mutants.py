@@ -58,7 +58,6 @@ STORIES = (
     "tests/unit/judging/test_judging_newest_state.py",
     "tests/mutation/stories_on_trial.py",
 )
-NIGHTS = "tests/mutation/nights_on_trial.py"
 IN_MEMORY = tuple(
     f"tests/adapters/test_zookeeper_{name}.py"
     for name in (
@@ -73,26 +72,22 @@ IN_MEMORY = tuple(
     )
 )
 """Tests that a ZooKeeper in memory passes like a real one; TOO_SLOW leaves out the real one."""
-REFERENCES = ("tests/properties/test_properties_references.py",)
-"""Tests of both checkers on what topics reference."""
 TESTS = {
     **{
-        f"auditor/{checker}_checker/{name}.py": (
-            f"tests/unit/{checker}_checker/test_{checker}_checker_{name}.py",
+        f"auditor/first_checker/{name}.py": (
+            f"tests/unit/first_checker/test_first_checker_{name}.py",
             *more,
         )
-        for checker in ("first", "second")
-        for name, more in (("references", REFERENCES), ("orphans", ()), ("lost_logs", ()))
+        for name, more in (
+            ("references", ("tests/unit/summary/references/test_summary_reference_losses.py",)),
+            ("orphans", ("tests/unit/summary/references/test_summary_reference_losses.py",)),
+            ("lost_logs", ("tests/unit/summary/cluster/test_summary_lost_logs.py",)),
+        )
     },
     "auditor/first_checker/topic_uses.py": (
         "tests/unit/first_checker/test_first_checker_topic_uses.py",
         "tests/unit/first_checker/test_first_checker_references.py",
-        *REFERENCES,
-    ),
-    "auditor/second_checker/unknown_references.py": (
-        "tests/unit/second_checker/test_second_checker_unknown_references.py",
-        "tests/unit/summary/references/test_summary_unknown_reference_check.py",
-        *REFERENCES,
+        "tests/unit/summary/references/test_summary_reference_losses.py",
     ),
     "auditor/second_checker/fact_comparison.py": (
         "tests/unit/second_checker/test_second_checker_fact_comparison.py",
@@ -106,32 +101,11 @@ TESTS = {
         f"auditor/judging/{name}.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES)
         for name in ("settle", "newest_state")
     },
-    "auditor/summary/cluster/bookie_cross_check.py": (
-        "tests/unit/summary/cluster/test_summary_bookie_cross_check.py",
-        "tests/unit/summary/cluster/test_summary_lost_logs.py",
-        "tests/unit/summary/cluster/test_summary_not_admitted.py",
-        NIGHTS,
-    ),
-    "auditor/summary/cluster/cluster_cross_check.py": (
-        "tests/unit/summary/cluster/test_summary_cluster_cross_check.py",
-        NIGHTS,
-    ),
     "auditor/summary/references/reference_tables.py": (
         "tests/unit/summary/references/test_summary_reference_tables.py",
         "tests/unit/summary/references/test_summary_reference_findings.py",
     ),
-    "auditor/summary/references/reference_check.py": (
-        "tests/unit/summary/references/test_summary_reference_check.py",
-        "tests/unit/summary/references/test_summary_reference_findings.py",
-    ),
-    "auditor/summary/cluster/rename_check.py": (
-        "tests/unit/summary/cluster/test_summary_rename_check.py",
-        NIGHTS,
-    ),
-    "auditor/summary/cluster/renames.py": (
-        "tests/unit/summary/cluster/test_summary_renames.py",
-        NIGHTS,
-    ),
+    "auditor/summary/cluster/renames.py": ("tests/unit/summary/cluster/test_summary_renames.py",),
     **{
         f"auditor/summary/{place}{name}.py": (f"tests/unit/summary/{place}test_summary_{tests}.py",)
         for place, name, tests in (

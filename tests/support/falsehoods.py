@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from auditor.first_checker.renaming import Renamed
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
+from auditor.model.bookie_facts import FailingFacts, LostFacts, SilentFacts
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
@@ -32,7 +32,6 @@ from auditor.model.facts import (
     WriteSetFacts,
 )
 from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
 from auditor.model.verdict import CopyCounts
 
 FIRST: dict[type, tuple[str, ...]] = {
@@ -46,15 +45,6 @@ FIRST: dict[type, tuple[str, ...]] = {
     StuckFacts: ("auditor.first_checker.metadata",),
     PlacementFacts: ("auditor.first_checker.placement",),
     WriteSetFacts: ("auditor.first_checker.placement",),
-    SilentFacts: ("auditor.first_checker.reachability",),
-    LostFacts: ("auditor.first_checker.reachability",),
-    LostContentFacts: ("auditor.first_checker.content",),
-    FailingFacts: ("auditor.first_checker.failing",),
-    MarkWithoutLedgerFacts: ("auditor.first_checker.marks_without_ledger",),
-    PopulationFacts: ("auditor.first_checker.population",),
-    MissingLedgerFacts: ("auditor.first_checker.references",),
-    TruncatedLedgerFacts: ("auditor.first_checker.references",),
-    OrphanedFacts: ("auditor.first_checker.orphans",),
 }
 """Where the first checker states each sort of facts."""
 SECOND: dict[type, tuple[str, ...]] = {
@@ -68,15 +58,6 @@ SECOND: dict[type, tuple[str, ...]] = {
     StuckFacts: ("auditor.second_checker.facts",),
     PlacementFacts: ("auditor.second_checker.placement",),
     WriteSetFacts: ("auditor.second_checker.placement",),
-    SilentFacts: ("auditor.second_checker.bookies",),
-    LostFacts: ("auditor.second_checker.bookies",),
-    LostContentFacts: ("auditor.second_checker.bookies",),
-    FailingFacts: ("auditor.second_checker.bookies",),
-    MarkWithoutLedgerFacts: ("auditor.second_checker.cluster",),
-    PopulationFacts: ("auditor.second_checker.cluster",),
-    MissingLedgerFacts: ("auditor.second_checker.references",),
-    TruncatedLedgerFacts: ("auditor.second_checker.references",),
-    OrphanedFacts: ("auditor.second_checker.orphans",),
 }
 """Where the second checker states them."""
 
@@ -241,125 +222,6 @@ OF_SAMPLES: dict[str, Falsehood] = {
 """Falsehoods that only show where entries are sampled. Elsewhere in the model every entry is read,
 so nothing is assumed.
 """
-
-ON_BOOKIES_AND_CLUSTER: dict[str, Falsehood] = {
-    "every silent bookie is writable": Falsehood(
-        SilentFacts, lambda f: {"registration": "writable"}
-    ),
-    "a silent bookie was looked at once more": Falsehood(
-        SilentFacts, lambda f: {"looks": f.looks + 1}
-    ),
-    "the first try is taken for the last": Falsehood(SilentFacts, lambda f: {"detail": "another"}),
-    "auto-recovery is always on": Falsehood(SilentFacts, lambda f: {"replication_disabled": False}),
-    "a lost bookie has a cookie": Falsehood(LostFacts, lambda f: {"has_cookie": True}),
-    "one ledger more is unmarked": Falsehood(
-        LostFacts, lambda f: {"unmarked_ledgers": f.unmarked_ledgers + 1}
-    ),
-    "other ledgers name a lost bookie": Falsehood(
-        LostFacts, lambda f: {"some_ledgers": f.some_ledgers[1:]}
-    ),
-    "no ledger of a lost bookie is marked": Falsehood(
-        LostFacts, lambda f: {"marked_ledgers_first": 0, "marked_ledgers_last": 0}
-    ),
-    "the looks lie a second further apart": Falsehood(
-        LostFacts, lambda f: {"apart_ms": f.apart_ms + 1_000}
-    ),
-    "no earlier run saw a bookie unregistered": Falsehood(
-        LostFacts, lambda f: {"unregistered_ms": f.apart_ms}
-    ),
-    "no delay is set": Falsehood(LostFacts, lambda f: {"lost_bookie_recovery_delay_s": None}),
-    "a bookie answered for one ledger more": Falsehood(
-        LostContentFacts, lambda f: {"asked": f.asked + 1}
-    ),
-    "a bookie that cannot list has listed": Falsehood(
-        LostContentFacts, lambda f: {"was_probed": False}
-    ),
-    "a bookie lacks one ledger less": Falsehood(
-        LostContentFacts, lambda f: {"lacking_most": f.lacking_most - 1}
-    ),
-    "a bookie lacks all of its entries": Falsehood(
-        LostContentFacts, lambda f: {"absent": f.expected}
-    ),
-    "a bookie should hold an entry more": Falsehood(
-        LostContentFacts, lambda f: {"expected": f.expected + 1}
-    ),
-    "one ledger more was refused": Falsehood(FailingFacts, lambda f: {"ledgers": f.ledgers + 1}),
-    "reads were refused as lists": Falsehood(
-        FailingFacts,
-        lambda f: {"lists_refused": f.lists_refused + f.reads_refused, "reads_refused": 0},
-    ),
-    "the rarest error comes first": Falsehood(
-        FailingFacts, lambda f: {"statuses": f.statuses[::-1]}
-    ),
-    "one mark more has no ledger": Falsehood(
-        MarkWithoutLedgerFacts, lambda f: {"marks": f.marks + 1}
-    ),
-    "the youngest mark is taken for the oldest": Falsehood(
-        MarkWithoutLedgerFacts, lambda f: {"some_ledgers": f.some_ledgers[::-1]}
-    ),
-    "the oldest mark is a second older": Falsehood(
-        MarkWithoutLedgerFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}
-    ),
-    "the oldest mark lies elsewhere": Falsehood(
-        MarkWithoutLedgerFacts, lambda f: {"oldest_path": f.oldest_path + "0"}
-    ),
-    "every mark was looked at": Falsehood(MarkWithoutLedgerFacts, lambda f: {"unchecked": 0}),
-    "marks were looked at at once": Falsehood(MarkWithoutLedgerFacts, lambda f: {"apart_ms": 0}),
-    "the second listing names what the first did": Falsehood(
-        PopulationFacts, lambda f: {"ledgers_again": f.ledgers + 1}
-    ),
-    "one ledger less is listed": Falsehood(PopulationFacts, lambda f: {"ledgers": f.ledgers - 1}),
-    "no ledger is named of those that are gone": Falsehood(
-        PopulationFacts, lambda f: {"some_gone": ()}
-    ),
-    "one topic more needs a missing ledger": Falsehood(
-        MissingLedgerFacts, lambda f: {"topics": f.topics + 1}
-    ),
-    "a missing ledger is used once more": Falsehood(
-        MissingLedgerFacts, lambda f: {"uses": f.uses + 1}
-    ),
-    "no entries were recorded of a missing ledger": Falsehood(
-        MissingLedgerFacts, lambda f: {"entries": None}
-    ),
-    "a missing ledger had another size": Falsehood(
-        MissingLedgerFacts, lambda f: {"size_bytes": (f.size_bytes or 0) + 1}
-    ),
-    "a missing ledger was looked at at once": Falsehood(
-        MissingLedgerFacts, lambda f: {"apart_ms": 0}
-    ),
-    "nobody uses a missing ledger": Falsehood(MissingLedgerFacts, lambda f: {"some_uses": ()}),
-    "a truncated ledger ends one entry later": Falsehood(
-        TruncatedLedgerFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}
-    ),
-    "one entry more was recorded": Falsehood(
-        TruncatedLedgerFacts, lambda f: {"entries": f.entries + 1}
-    ),
-    "the length is the recorded size": Falsehood(
-        TruncatedLedgerFacts, lambda f: {"length_bytes": f.size_bytes or 0}
-    ),
-    "one topic more needs a truncated ledger": Falsehood(
-        TruncatedLedgerFacts, lambda f: {"topics": f.topics + 1}
-    ),
-    "one orphan more": Falsehood(OrphanedFacts, lambda f: {"ledgers": f.ledgers + 1}),
-    "no orphan is named": Falsehood(OrphanedFacts, lambda f: {"some_ledgers": f.some_ledgers[:0]}),
-    "orphans hold a byte more": Falsehood(
-        OrphanedFacts, lambda f: {"length_bytes": f.length_bytes + 1}
-    ),
-    "one orphan more is open": Falsehood(
-        OrphanedFacts, lambda f: {"without_length": f.without_length + 1}
-    ),
-    "the oldest orphan is a second older": Falsehood(
-        OrphanedFacts, lambda f: {"oldest_age_ms": f.oldest_age_ms + 1_000}
-    ),
-    "one ledger more is undecided": Falsehood(
-        OrphanedFacts, lambda f: {"undecided": f.undecided + 1}
-    ),
-    "orphans were looked at at once": Falsehood(OrphanedFacts, lambda f: {"apart_ms": 0}),
-    "it is the first run that lists so few": Falsehood(
-        PopulationFacts, lambda f: {"runs_in_a_row": 1}
-    ),
-}
-"""Falsehoods on bookies and on the cluster, by what is false."""
 
 RUN: dict[type, tuple[str, ...]] = {
     LostFacts: ("auditor.first_checker.reachability",),

@@ -16,9 +16,7 @@ from auditor.first_checker.marks_without_ledger import (
 )
 from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
-from auditor.summary.cluster.cluster_cross_check import marks_agreed
 from auditor.summary.cluster.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.summary.mark_counts import UnlistedMark
 from auditor.wire.znode_paths import mark_path
@@ -30,15 +28,13 @@ class MarkFindings:
     """What the marks of unlisted ledgers show.
 
     `findings` has one line or none. `withheld` says in sentences what could not be judged.
-    `ledger_ids` are those of the finding, ascending. `differ` has the finding if it is withheld
-    because the checkers differ on it.
+    `ledger_ids` are those of the finding, ascending.
     """
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     unlisted: tuple[UnlistedMark, ...] = ()
     ledger_ids: tuple[LedgerId, ...] = ()
-    differ: tuple[Difference, ...] = ()
 
 
 def mark_findings(run: Place, about: About) -> MarkFindings:
@@ -51,17 +47,16 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     seen = seen_marks(run.read_table(WHERE, MARKS))
     now_ms, grace_ms = about.terms.judged_at_ms, about.terms.underreplication_grace_ms
     found = confirmed_marks(seen.marks, now_ms, grace_ms)
-    agreed = marks_agreed(run, about, _mark_finding(seen, about))
+    finding = _mark_finding(seen, about)
     return MarkFindings(
-        findings=tuple(_line(finding, found, about) for finding in agreed.findings),
+        findings=(_line(finding, found, about),) if finding else (),
         withheld=tuple(
             withheld_marks(
                 seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem
             )
         ),
         unlisted=seen.as_unlisted(now_ms),
-        ledger_ids=tuple(sorted(one.ledger_id for one in found)) if agreed.findings else (),
-        differ=tuple(agreed.differ),
+        ledger_ids=tuple(sorted(one.ledger_id for one in found)) if finding else (),
     )
 
 

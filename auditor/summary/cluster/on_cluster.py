@@ -12,7 +12,6 @@ import numpy as np
 
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
 from auditor.summary.cluster.mark_findings import MarkFindings, mark_findings
 from auditor.summary.cluster.population import Population, population
@@ -41,11 +40,6 @@ class OnCluster:
     def withheld(self) -> tuple[str, ...]:
         """What could not be said, in sentences."""
         return (*self.listed.withheld, *self.marked.withheld, *self.referenced.withheld)
-
-    @property
-    def differ(self) -> tuple[Difference, ...]:
-        """The findings that are withheld because the checkers differ on them."""
-        return (*self.listed.differ, *self.marked.differ, *self.referenced.differ)
 
     @property
     def files(self) -> Mapping[str, Ids]:

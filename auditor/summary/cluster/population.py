@@ -14,9 +14,7 @@ from auditor.first_checker.population import (
     kept_baseline,
 )
 from auditor.model.identity import LedgerId
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
-from auditor.summary.cluster.cluster_cross_check import population_agreed
 from auditor.summary.cluster.listings import WHERE, listings_of
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
 
@@ -27,14 +25,12 @@ class Population:
 
     `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
     that exist, or could not be repeated. Such a run is not complete, whether or not it has a
-    finding. `baseline` is what the next run is compared with, or None for this run. `differ` has
-    the finding if it is withheld because the checkers differ on it.
+    finding. `baseline` is what the next run is compared with, or None for this run.
     """
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     baseline: LastPopulation | None = None
-    differ: tuple[Difference, ...] = ()
 
 
 def population(run: Place, about: About) -> Population:
@@ -44,20 +40,14 @@ def population(run: Place, about: About) -> Population:
         return Population()
     listings, gone = _listings(run)
     baseline = kept_baseline(last, listings)
-    agreed = population_agreed(
-        run, about, judge_population(last, listings, gone, about.facts.instance_id)
-    )
-    if agreed.findings or agreed.differ:
+    finding = judge_population(last, listings, gone, about.facts.instance_id)
+    if finding is not None:
         looks = [
             ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings
         ]
-        lines = tuple(
-            finding_line(cluster_testimony(one, looks, about.facts)) for one in agreed.findings
-        )
+        line = finding_line(cluster_testimony(finding, looks, about.facts))
         unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
-        return Population(
-            findings=lines, withheld=unjudged, baseline=baseline, differ=tuple(agreed.differ)
-        )
+        return Population((line,), unjudged, baseline)
     short = bool(listings) and has_dropped(last, listings[0].count)
     return (
         Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population()

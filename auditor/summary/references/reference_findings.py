@@ -5,7 +5,7 @@ references.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +31,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
-from auditor.summary.references.reference_check import orphans_agreed, references_agreed
 from auditor.summary.references.reference_tables import (
     AGAIN,
     AT_FIRST,
@@ -58,7 +56,6 @@ from auditor.summary.references.reference_words import (
     unjudged_sentences,
     withheld_sentences,
 )
-from auditor.summary.references.unknown_reference_check import UnknownReferences, unknowns_differ
 from auditor.witness.finding_lines import (
     ClusterLook,
     cluster_testimony,
@@ -84,12 +81,11 @@ class ReferenceFindings:
     counts: Json | None = None
     is_complete: bool = True
     orphaned: tuple[LedgerId, ...] = ()
-    differ: tuple[Difference, ...] = ()
 
 
 @dataclass(slots=True)
 class _Judgement:
-    """The judged references of a run, before the second checker."""
+    """The judged references of a run."""
 
     findings: list[Finding] = field(default_factory=list)
     seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
@@ -104,49 +100,28 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     if not were_references_read(run):
         return ReferenceFindings()
     judged = _judge_references(run)
-    agreed = references_agreed(run, judged.findings)
     orphans = _judge_orphans(run, about)
-    cluster = orphans_agreed(run, about, orphans.finding)
     lines = [
         _line(one, judged.seen[one.ledger_id], about)
-        for one in agreed.findings
+        for one in judged.findings
         if one.ledger_id is not None
     ]
-    lines += [_cluster_line(run, finding, orphans, about) for finding in cluster.findings]
-    kept = orphans if cluster.findings else orphans._replace(ledger_ids=())
+    if orphans.finding is not None:
+        lines.append(_cluster_line(run, orphans.finding, orphans, about))
     problems = _topics_with_problems(run)
     unreadable: list[str | None] = pc.unique(problems).to_pylist()
-    unknown = _unknown(judged, problems)
     return ReferenceFindings(
         findings=tuple(lines),
         withheld=(
-            *withheld_sentences(judged.unknown, judged.outdated, unreadable, kept.undecided),
+            *withheld_sentences(judged.unknown, judged.outdated, unreadable, orphans.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
             *partition_sentences(
                 lone_partitions(run), sorted(set(partitions_in_doubt(run).to_pylist()))
             ),
         ),
-        counts=_counts(run, agreed.findings, unknown, kept),
+        counts=_counts(run, judged, problems, orphans),
         is_complete=not judged.unknown and not judged.more and not unreadable,
-        orphaned=kept.ledger_ids,
-        differ=(*agreed.differ, *cluster.differ, *_unknowns_differ(run, unknown, agreed.differ)),
-    )
-
-
-def _unknowns_differ(
-    run: Place, unknown: UnknownReferences, withheld: Sequence[Difference]
-) -> Iterator[Difference]:
-    """Yield the differences on what is unknown, but for ledgers whose finding is withheld."""
-    ids = {one.ledger_id for one in withheld}
-    for one in unknowns_differ(run, unknown, SUSPECTS_MAX):
-        if one.ledger_id is None or one.ledger_id not in ids:
-            yield one
-
-
-def _unknown(judged: _Judgement, problems: pa.ChunkedArray) -> UnknownReferences:
-    topics = len(pc.unique(problems.drop_null()))
-    return UnknownReferences(
-        judged.unknown, judged.outdated, judged.more, topics, problems.null_count
+        orphaned=orphans.ledger_ids,
     )
 
 
@@ -248,12 +223,7 @@ def _topics_with_problems(run: Place) -> pa.ChunkedArray:
     ]
 
 
-def _counts(
-    run: Place,
-    findings: Sequence[Finding],
-    unknown: UnknownReferences,
-    orphans: Orphans,
-) -> Json:
+def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
     schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
@@ -262,13 +232,13 @@ def _counts(
         "cursors": rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
         "schemas": len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
         "ledgers_referenced": len(referenced_ids(run)),
-        "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in findings),
-        "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in findings),
+        "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in judged.findings),
+        "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
         "orphaned": len(orphans.ledger_ids),
-        "unreadable": unknown.unreadable,
-        "not_listed": unknown.not_listed,
-        "unknown": len(unknown.unknown) + unknown.more,
-        "outdated": len(unknown.outdated),
+        "unreadable": len(pc.unique(problems.drop_null())),
+        "not_listed": problems.null_count,
+        "unknown": len(judged.unknown) + judged.more,
+        "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,
         "partitions_without_znode": len(lone_partitions(run)),
     }

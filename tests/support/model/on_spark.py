@@ -106,8 +106,5 @@ def wrong_run(truth: Truth, run: SparkRun) -> Iterator[str]:
     yield from wrong_bookies(truth, found)
     yield from wrong_facts_of_run(truth, findings)
     if run.outcome.summary:  # a substitute for a run has none
-        yield from (
-            f"the checkers differ: {one}" for one in run.outcome.summary.get("findings_differ", ())
-        )
         yield from wrong_marks(truth, findings, run.outcome.summary["marks"])
         yield from wrong_summary(truth, run.outcome.summary)

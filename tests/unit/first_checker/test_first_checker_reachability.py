@@ -174,9 +174,12 @@ def test_while_it_has_a_cookie_the_looks_must_lie_apart(
 
 
 def test_without_a_cookie_there_is_nothing_to_wait_for() -> None:
-    """A decommissioned bookie does not restart."""
+    """A decommissioned bookie does not restart. The finding says that it has no cookie."""
     facts = replace(FACTS, lost_bookie_recovery_delay_s=86_400)
     assert [LOST_FOUND] == kinds([look(WELL, LOST), look(WELL, LOST)], facts)
+    (found,) = judge_bookies([look(WELL, LOST), look(WELL, LOST)], MISSED, facts)
+    assert isinstance(found.facts, LostFacts)
+    assert not found.facts.has_cookie
 
 
 def test_the_finding_names_some_ledgers_and_counts_all() -> None:

@@ -17,7 +17,6 @@ from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.first_checker import lost_logs
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     NOT_DIALLED,
@@ -188,7 +187,7 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
 
 
 def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
-    """Both checkers report a registered bookie to which no connection could be made. A bookie that
+    """A registered bookie to which no connection could be made has a finding. A bookie that
     was not dialled gets a sentence under what is withheld.
     """
     for detail, kinds, said in (
@@ -204,7 +203,6 @@ def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
         records = [one for one in bookies() if one.bookie_id == "b1"] + silent
         done = concluded(run, BOTH, bookies=records)
         assert [json.loads(line)["kind"] for line in done.findings] == kinds
-        assert not done.summary["findings_differ"]
         undialled = [one for one in done.summary["withheld"] if "asked nothing at the last" in one]
         assert len(undialled) == said
 
@@ -352,19 +350,6 @@ def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
     )
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary["findings"]["ENTRY_LOG_LOST"]
     assert [] == [one for one in done.summary["withheld"] if "ENTRY_LOG_LOST" in one]
-
-
-def test_a_lost_entry_log_on_which_the_checkers_differ_is_withheld(
-    run: Place, monkeypatch: pytest.MonkeyPatch
-):
-    """The exit code is 4, and the summary names the finding on which they differ."""
-    records = lose_log(run)
-    monkeypatch.setattr(lost_logs, "LOOKS_MIN", 3)
-    done = concluded(run, BOTH, bookies=records)
-    assert ([], 4) == (done.findings, done.summary["exit_code"])
-    assert [("ENTRY_LOG_LOST", "b9")] == [
-        (one["kind"], one["bookie_id"]) for one in done.summary["findings_differ"]
-    ]
 
 
 def test_a_bookie_is_accused_of_refusing_only_if_another_bookie_served_a_request(tmp_path: Path):

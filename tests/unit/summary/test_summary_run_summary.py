@@ -19,7 +19,6 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.finding import Kind, Severity
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.summary.run_summary import (
     Costs,
@@ -379,21 +378,6 @@ def test_a_summary_counts_over_all_parts_of_the_verdicts():
 def test_bookies_that_were_asked_less_are_reported():
     """They are those of the costs."""
     assert COSTS.paces == summary(*MIXED)["paces"]
-
-
-def test_a_finding_on_which_the_checkers_differ_is_reported_with_its_subject():
-    """Each of its fields has the name that docs/names.md gives it."""
-    differ = Difference(Kind.BOOKIE_LOST_UNNOTICED, "b1", "looks: 2 and 3", 7)
-    said = summary(verdict(1), differ=(differ,))
-    assert said["findings_differ"] == [
-        {
-            "kind": Kind.BOOKIE_LOST_UNNOTICED,
-            "bookie_id": "b1",
-            "detail": "looks: 2 and 3",
-            "ledger_id": 7,
-        }
-    ]
-    assert [differ.sentence] == said["withheld"]
 
 
 @pytest.mark.parametrize("partial", [False, True])

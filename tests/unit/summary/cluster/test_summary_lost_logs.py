@@ -1,4 +1,4 @@
-"""Lost entry logs as both checkers read them from the evidence of a run."""
+"""Lost entry logs as they are read from the evidence of a run."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from dataclasses import replace
 from random import Random
 from typing import cast
 
-import pyarrow as pa
 import pytest
-from support.night_stories import night
 from support.tables_in_memory import Tables
 
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
-from auditor.evidence.table_scan import scan_rows
+from auditor.evidence.schemas import ANSWERS, READS
 from auditor.first_checker.lost_logs import judge_lost_logs
 from auditor.model.availability import (
     LISTED_BY_LISTER,
@@ -26,10 +23,8 @@ from auditor.model.availability import (
     ReadStatus,
 )
 from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
-from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Finding, Kind
-from auditor.second_checker.finding_comparison import Agreed
-from auditor.summary.cluster.bookie_cross_check import bookies_agreed
 from auditor.summary.cluster.lost_logs import lost_logs
 
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
@@ -64,34 +59,25 @@ def evidence(answers: list[Answer], reads: list[EntryRead]) -> Tables:
     return run
 
 
-def judge_agreed(
+def judge(
     answers: list[Answer],
     reads: list[EntryRead],
     records: list[BookieRecord] = RECORDS,
     away: frozenset[str] = frozenset(),
 ) -> list[Finding]:
-    """Return the findings of the first checker, after the second checker has confirmed them."""
+    """Return the findings on lost entry logs."""
     run = cast(Place, evidence(answers, reads))
     looks = [{one.bookie_id: one for one in records if one.look == look} for look in (1, 2)]
-    findings = judge_lost_logs(looks, lost_logs(run), away)
-    one = night(0).about
-    about = replace(
-        one, partial=True, terms=replace(one.terms, around=Surroundings(maintenance=away))
-    )
-    none = scan_rows(pa.Table.from_pylist([], schema=VERDICTS))
-    assert Agreed(findings, []) == bookies_agreed(run, about, records, none, findings)
-    return findings
+    return judge_lost_logs(looks, lost_logs(run), away)
 
 
 def test_each_bookie_that_lost_a_log_is_found() -> None:
     """A bookie's own lists and reads count. A doubt about one bookie does not affect another."""
     both = [Finding(Kind.ENTRY_LOG_LOST, FACTS, bookie_id=bookie) for bookie in ("b1", "b2")]
-    assert both == judge_agreed(LISTS, READ)
-    assert both[1:] == judge_agreed(
-        LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)]
-    )
-    assert both[1:] == judge_agreed([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
-    assert both[:1] == judge_agreed(
+    assert both == judge(LISTS, READ)
+    assert both[1:] == judge(LISTS, [*READ, replace(EIO, entry_id=5, status=ReadStatus.PRESENT)])
+    assert both[1:] == judge([replace(LISTS[0], read_unlisted=(4,)), *LISTS[1:]], READ)
+    assert both[:1] == judge(
         LISTS,
         READ,
         [*RECORDS[:2], *(replace(one, registration=Registration.NONE) for one in RECORDS[2:])],
@@ -101,8 +87,8 @@ def test_each_bookie_that_lost_a_log_is_found() -> None:
 def test_a_read_of_a_search_does_not_count_for_a_log() -> None:
     """It was not made because a list lacks the entry."""
     brought = replace(EIO, entry_id=5, status=ReadStatus.PRESENT, is_search=True)
-    assert FACTS == judge_agreed(LISTS[:2], [*READ, brought])[0].facts
-    assert [] == judge_agreed(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
+    assert FACTS == judge(LISTS[:2], [*READ, brought])[0].facts
+    assert [] == judge(LISTS[:2], [READ[0], replace(READ[1], is_search=True)])
 
 
 def test_the_lister_is_that_of_the_newest_list() -> None:
@@ -113,7 +99,7 @@ def test_the_lister_is_that_of_the_newest_list() -> None:
         replace(LISTED, ledger_id=9, look=2, asked_at_ms=19, detail=f"{LISTED_BY_LISTER}h:5"),
         replace(LISTED, ledger_id=2, look=2, asked_at_ms=20, detail=f"{LISTED_BY_LISTER}h:6"),
     ]
-    (found,) = judge_agreed([late, *others, *LISTS[:2]], READ)
+    (found,) = judge([late, *others, *LISTS[:2]], READ)
     assert replace(FACTS, lister="h:3") == found.facts
 
 
@@ -121,7 +107,7 @@ def test_each_log_of_a_list_counts() -> None:
     """One answer may name several missing logs."""
     other = MissingLog("/data/20.log", 3, ((9, 9), (11, 12)))
     lists = [replace(one, missing_logs=(other, LOG)) for one in LISTS[:2]]
-    (found,) = judge_agreed(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
+    (found,) = judge(lists, [*READ, *(replace(one, entry_id=12) for one in READ)])
     assert isinstance(found.facts, EntryLogLostFacts)
     assert (*FACTS.some_logs, LostLog(other.path, 1, 3, ((7, 9, 9),), 2)) == found.facts.some_logs
 
@@ -138,22 +124,7 @@ def test_nothing_is_found_in_maintenance_or_where_nobody_serves(
     records: list[BookieRecord], away: frozenset[str]
 ) -> None:
     """A bookie that no look saw has no finding either."""
-    assert [] == judge_agreed(LISTS, READ, records, away)
-
-
-def test_a_stronger_finding_on_the_bookie_stands_alone() -> None:
-    """The bookie was silent at both looks: it has this finding and not one on a lost log."""
-    records = [
-        replace(one, greeting=Greeting.SILENT) if one.bookie_id == "b1" else one for one in RECORDS
-    ]
-    run = cast(Place, evidence(LISTS, READ))
-    about = replace(night(0).about, partial=True)
-    none = scan_rows(pa.Table.from_pylist([], schema=VERDICTS))
-    agreed = bookies_agreed(run, about, records, none, [])
-    said = [(one.kind, one.bookie_id) for one in agreed.differ]
-    assert [(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1"), (Kind.ENTRY_LOG_LOST, "b2")] == sorted(
-        said, key=lambda one: str(one[1])
-    )
+    assert [] == judge(LISTS, READ, records, away)
 
 
 def test_a_run_without_missing_logs_does_not_scan_the_reads() -> None:

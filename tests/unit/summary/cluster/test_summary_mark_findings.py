@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.falsehoods import FIRST, ON_BOOKIES_AND_CLUSTER
 
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place, place
@@ -84,7 +83,7 @@ def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:
         "apart_ms": 30_000, "replication_disabled": True,
     }  # fmt: skip
     assert facts == {name: finding["facts"][name] for name in facts}
-    assert ((7, 9), (), ()) == (found.ledger_ids, found.withheld, found.differ)
+    assert ((7, 9), ()) == (found.ledger_ids, found.withheld)
 
 
 def test_the_looks_of_the_finding_are_the_times_that_all_its_marks_were_seen_at(run: Place) -> None:
@@ -135,19 +134,3 @@ def test_a_partial_run_does_not_judge_marks(run: Place) -> None:
     """It did not list the ledgers, and cannot know which marks have one."""
     write_marks(run, *mark_at_two_looks(1, 5, 6))
     assert MarkFindings() == mark_findings(run, replace(ABOUT, partial=True))
-
-
-def test_a_finding_on_which_the_checkers_differ_is_withheld(
-    run: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The ids of its ledgers are withheld too. The marks are counted nevertheless."""
-    write_marks(run, *mark_at_two_looks(1, 5, 6))
-    ON_BOOKIES_AND_CLUSTER["one mark more has no ledger"].plant(monkeypatch, FIRST)
-    found = mark_findings(run, ABOUT)
-    assert ((), (), (UnlistedMark(NOW_MS - 1_000, False),)) == (
-        found.findings,
-        found.ledger_ids,
-        found.unlisted,
-    )
-    (difference,) = found.differ
-    assert "MARK_WITHOUT_LEDGER on the cluster is withheld" in difference.sentence

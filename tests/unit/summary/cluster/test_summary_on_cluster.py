@@ -16,10 +16,8 @@ from auditor.evidence.schemas import LEDGERS, LISTING, LISTINGS, MARKS, REFERENC
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
-from auditor.second_checker.finding_comparison import Difference
 from auditor.summary.about import About
 from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
 from auditor.summary.cluster.mark_findings import MarkFindings
@@ -31,25 +29,18 @@ from auditor.summary.references.reference_findings import ReferenceFindings
 from auditor.wire.topic_paths import parse_topic
 
 LAST = LastPopulation("20251231T030000Z-000001", "2025-12-31T03:01:00Z", 200, 50)
-DIFFERENCES = tuple(
-    Difference(kind, None, "seen once")
-    for kind in (Kind.LEDGER_POPULATION_DROPPED, Kind.MARK_WITHOUT_LEDGER, Kind.LEDGER_ORPHANED)
-)
 ALL = OnCluster(
-    Population(("listing",), ("listing withheld",), LAST, DIFFERENCES[:1]),
-    MarkFindings(("mark",), ("mark withheld",), (UnlistedMark(5, True),), (3, 4), DIFFERENCES[1:2]),
-    ReferenceFindings(("reference",), ("reference withheld",), {}, False, (7, 8), DIFFERENCES[2:]),
+    Population(("listing",), ("listing withheld",), LAST),
+    MarkFindings(("mark",), ("mark withheld",), (UnlistedMark(5, True),), (3, 4)),
+    ReferenceFindings(("reference",), ("reference withheld",), {}, False, (7, 8)),
 )
 NOTHING = OnCluster(Population(), MarkFindings(), ReferenceFindings())
 
 
 def test_listings_come_first_then_marks_then_references() -> None:
-    """This is the order of findings, of sentences on what is withheld, and of differences of the
-    checkers.
-    """
+    """This is the order of findings, and of sentences on what is withheld."""
     assert ("listing", "mark", "reference") == ALL.findings
     assert ("listing withheld", "mark withheld", "reference withheld") == ALL.withheld
-    assert DIFFERENCES == ALL.differ
 
 
 def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
@@ -133,4 +124,3 @@ def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
         "MARK_WITHOUT_LEDGER",
         "REFERENCED_LEDGER_MISSING",
     ] == kinds
-    assert () == found.differ
