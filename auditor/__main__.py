@@ -10,6 +10,9 @@ from auditor import python_problem
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command ended by Ctrl-C, as shells define it; 1 would mean findings."""
 
+LIMITED = 5
+"""Exit code where this host lets the command not even begin (EXIT_UNREACHABLE)."""
+
 
 def main() -> None:
     """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command.
@@ -19,6 +22,8 @@ def main() -> None:
     if problem := python_problem(sys.version_info):
         sys.stderr.write(f"auditor: {problem}\n")
         sys.exit(2)
+    from auditor.local_faults import local_fault  # before memory is short
+
     try:
         from auditor.cli import run_command_line
         from auditor.commands.completion import is_completing
@@ -29,6 +34,12 @@ def main() -> None:
         sys.exit(run_command_line())
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except Exception as error:
+        fault = local_fault(error)
+        if fault is None:
+            raise
+        sys.stderr.write(f"auditor: {fault}\n")
+        sys.exit(LIMITED)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,12 @@ class MetadataStoreError(AuditorError):
     """The metadata service failed a request."""
 
 
+class LocalFault(AuditorError):
+    """The auditor's own host kept us from looking: no descriptor, memory, thread or disk is left,
+    or its clock is wrong. It says nothing about the cluster. Exit 5.
+    """
+
+
 class StoreUnavailable(MetadataStoreError):
     """ZooKeeper or the cluster's layout could not be reached, read or understood. Exit 5."""
 
@@ -109,3 +115,14 @@ class OutputError(AuditorError):
 
 class AccountingError(AuditorError):
     """Ledgers are not all accounted for exactly once: our fault. Exit 4, no counts published."""
+
+
+def text_of(error: BaseException) -> str:
+    """Return what an exception says, or its type where it cannot say anything any more.
+
+    What Spark raised asks the JVM for its text, and raises again once the JVM has ended.
+    """
+    try:
+        return str(error)
+    except Exception:
+        return f"{type(error).__name__}, whose text cannot be had any more"

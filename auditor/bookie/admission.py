@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from auditor.bookie.client import AsyncLane
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, KdcUnreachable
+from auditor.host_limits import sockets_affordable
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord
 
 GREETED_AT_ONCE = 16
-"""Bookies asked at a time. Hundreds that refuse then take seconds instead of minutes, and one file
-descriptor each is affordable.
-"""
+"""Bookies asked at a time. Hundreds that refuse then take seconds instead of minutes."""
 
 
 async def refusal_of_all(
@@ -25,12 +24,14 @@ async def refusal_of_all(
 
     Asks one bookie, and GREETED_AT_ONCE at a time after it, until one can be asked. Costs one
     connection if all is well. Ends with the first such group by whose end a bookie lacked a
-    KDC: each bookie of the next one would wait for it again, 25 s if it is silent.
+    KDC: each bookie of the next one would wait for it again, 25 s if it is silent. Raises
+    LocalFault where this host gives no socket.
     """
+    at_once = sockets_affordable(GREETED_AT_ONCE)
     known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
     refused: list[str] = []
     undialled: list[str] = []
-    later = [known[at : at + GREETED_AT_ONCE] for at in range(1, len(known), GREETED_AT_ONCE)]
+    later = [known[at : at + at_once] for at in range(1, len(known), at_once)]
     for number, group in enumerate((known[:1], *later)):
         greeted = await asyncio.gather(*(_greet(bookie, limits, now_ms) for bookie in group))
         for bookie, (greeting, detail) in zip(group, greeted, strict=True):

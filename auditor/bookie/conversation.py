@@ -21,7 +21,7 @@ from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
-from auditor.errors import BookieRefused, BookieUnreachable
+from auditor.errors import BookieRefused, BookieUnreachable, LocalFault
 from auditor.model.availability import Greeting, LanePace
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
@@ -67,7 +67,10 @@ class Conversation:
         self.cannot_list, self.probes = "", 0
 
     async def ask(self, asks: Sequence[Ask]) -> None:
-        """Set the outcome of each ask, all lists or all reads. No bookie can make this raise."""
+        """Set the outcome of each ask, all lists or all reads. No bookie can make this raise.
+
+        Raises LocalFault if this host has no descriptor or memory left for a connection.
+        """
         lists = self._asks_lists = bool(asks) and asks[0].is_list
         self._exchange.proof.asked += len(asks) if lists else 0
         if asks and self.end is None and not (lists and self.cannot_list):
@@ -90,7 +93,7 @@ class Conversation:
         return self.end.status, self.end.detail
 
     async def greet(self) -> None:
-        """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
+        """Connect and get a reply to GET_BOOKIE_INFO, or set `end`. Raises LocalFault."""
         await self._within_deadline(self._connect)
 
     def greeting(self) -> tuple[Greeting, str]:
@@ -157,6 +160,10 @@ class Conversation:
                 self._finish(End.not_admitted(error))
             except BookieUnreachable as error:
                 self._trouble = str(error)
+                self._exchange.setback(self._loop.time())
+            except LocalFault:  # it may pass while others end their conversations
+                if self._attempts >= self._limits.connect_attempts_max:
+                    raise
                 self._exchange.setback(self._loop.time())
             else:
                 self.probes += link.probes

@@ -22,7 +22,14 @@ from auditor.credentials.certificate_dates import ALWAYS_VALID, read_certificate
 from auditor.credentials.secret_reading import read_secret
 from auditor.credentials.tls_context import shared_context
 from auditor.credentials.tls_failures import explain_lost_handshake, explain_tls_failure
-from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
+from auditor.errors import (
+    AuditorError,
+    BookieRefused,
+    BookieUnreachable,
+    ConfigError,
+    PeerProtocolError,
+)
+from auditor.local_faults import exhaustion, local_fault
 from auditor.wire.digest_md5 import DigestUser
 from auditor.wire.frames import Status
 
@@ -62,7 +69,8 @@ class Dialler:
     async def open(self, listener: Listener) -> Link:
         """Return a link on which `listener` may ask.
 
-        Raises BookieUnreachable if it is worth trying again, and BookieRefused if it is not.
+        Raises BookieUnreachable if it is worth trying again, BookieRefused if it is not, and
+        LocalFault if this host is at fault.
         """
         access, timeout_s = self._limits.access, self._limits.connect_timeout_ms / 1000
         if not access.is_secured:
@@ -74,6 +82,8 @@ class Dialler:
                 # In a thread: a command may take COMMAND_TIMEOUT_S.
                 await asyncio.to_thread(self._read_credentials, access.tls, access.sasl)
         except ConfigError as error:
+            if (fault := local_fault(error)) is not None:
+                raise fault from None
             raise BookieRefused(f"we could not read our own credentials: {error}") from None
         if self._login is not None:
             self.awaits_first_ticket = not self._has_dialled
@@ -154,8 +164,10 @@ class Dialler:
         except OSError as error:
             raise self._after_loss(error) from None
 
-    def _after_loss(self, error: Exception) -> BookieRefused | BookieUnreachable:
+    def _after_loss(self, error: Exception) -> AuditorError:
         """Return what to raise after `error` ended a connection that was being secured."""
+        if (own_fault := exhaustion(error)) is not None:
+            return own_fault
         tls = self._limits.access.tls
         if tls is None:
             return BookieUnreachable(f"the connection was lost during the login: {error}")

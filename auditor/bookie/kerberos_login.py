@@ -24,6 +24,7 @@ from auditor.bookie.replies import (
 from auditor.config.access import KerberosLogin
 from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, KdcUnreachable
+from auditor.local_faults import local_fault, local_fault_in
 from auditor.model.availability import NOT_DIALLED
 from auditor.wire.digest_md5 import is_challenge
 from auditor.wire.frames import Operation, Status
@@ -63,7 +64,7 @@ class GssapiLogin:
     async def prepare(self) -> None:
         """Make the first token, in a thread: it may ask the KDC.
 
-        Raises BookieRefused, and BookieUnreachable with NOT_DIALLED if no KDC answered.
+        Raises BookieRefused, BookieUnreachable with NOT_DIALLED if no KDC answered, and LocalFault.
         """
         self._exchange = KerberosExchange(self._login, self._host)
         try:
@@ -73,12 +74,19 @@ class GssapiLogin:
             raise self._not_dialled(
                 f"the KDC of the realm did not answer within {TICKET_TIMEOUT_S:g} s"
             ) from None
-        except KdcUnreachable as error:
-            raise self._not_dialled(str(error)) from None
-        except KerberosFailed as error:
-            raise BookieRefused(f"no Kerberos ticket for this bookie: {error}") from None
-        except ConfigError as error:
-            raise BookieRefused(str(error)) from None
+        except (KdcUnreachable, KerberosFailed, ConfigError) as error:
+            fault = local_fault(error) or local_fault_in(str(error))
+            if fault is not None:
+                raise fault from None
+            raise self._without_ticket(error) from None
+
+    def _without_ticket(self, error: Exception) -> BookieRefused | BookieUnreachable:
+        """Return what to raise for an error that left us without a ticket."""
+        if isinstance(error, KdcUnreachable):
+            return self._not_dialled(str(error))
+        if isinstance(error, KerberosFailed):
+            return BookieRefused(f"no Kerberos ticket for this bookie: {error}")
+        return BookieRefused(str(error))
 
     def _not_dialled(self, why: str) -> BookieUnreachable:
         return BookieUnreachable(

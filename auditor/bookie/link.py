@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from auditor.errors import BookieUnreachable, PeerProtocolError
+from auditor.local_faults import exhaustion
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 
 BUSY_BYTES = 64 * 2**10
@@ -95,6 +96,11 @@ class Link(asyncio.Protocol):
         self.listener.make_out()
 
     def connection_lost(self, error: Exception | None) -> None:
+        fault = None if error is None else exhaustion(error)
+        if fault is not None and not self._ended:
+            self.abort()
+            self.listener.on_failed(fault)
+            return
         self.error = error
         why = f"the connection was lost ({error})" if error else "the bookie closed the connection"
         self._end(why, breach=False)
@@ -146,7 +152,10 @@ class Link(asyncio.Protocol):
 async def open_link(
     listener: Listener, host: str, port: int, frame_bytes_max: int, timeout_s: float
 ) -> Link:
-    """Return a new connection without TLS. Raises BookieUnreachable with the reason."""
+    """Return a new connection without TLS.
+
+    Raises BookieUnreachable with the reason, and LocalFault if this host can make no connection.
+    """
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_s):
@@ -155,6 +164,10 @@ async def open_link(
             )
     except TimeoutError:
         raise BookieUnreachable(f"no connection to {host}:{port} within {timeout_s:g} s") from None
-    except (OSError, ValueError, OverflowError) as error:  # UnicodeError (bad host name) too.
+    except (OSError, ValueError, OverflowError, RuntimeError) as error:  # UnicodeError too.
+        if (fault := exhaustion(error)) is not None:
+            raise fault from error
+        if isinstance(error, RuntimeError):
+            raise
         raise BookieUnreachable(f"no connection to {host}:{port}: {error}") from error
     return link

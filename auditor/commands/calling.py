@@ -7,7 +7,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -16,7 +16,8 @@ from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
 from auditor.console import without_controls
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, LocalFault, text_of
+from auditor.local_faults import exhaustion, local_fault
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
@@ -113,6 +114,8 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         finally:
             progress.close()
     except ConfigError as error:
+        if (fault := exhaustion(error)) is not None:
+            _end_for_local_fault(fault)
         _print_error(f"auditor: {error}")
         sys.exit(2)
     except Interrupted as interrupted:
@@ -120,10 +123,21 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
         _print_error(f"auditor: stopped by {interrupted}; earlier results are as they were{advice}")
         sys.exit(SIGNAL_EXIT_BASE + interrupted.signal_number)
     except Exception as error:  # our own fault: its exit code must not mean a finding
+        if (fault := local_fault(error)) is not None:
+            _end_for_local_fault(fault)
         _print_error(traceback.format_exc().rstrip())
-        _print_error(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {error}")
+        said = text_of(error)
+        _print_error(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {said}")
         sys.exit(EXIT_FAULT)
     sys.exit(code)
+
+
+def _end_for_local_fault(fault: LocalFault) -> NoReturn:
+    """Print what this host lacks, and exit with 5: neither the cluster nor the auditor is wrong."""
+    from auditor.commands.context import EXIT_UNREACHABLE
+
+    _print_error(f"auditor: {fault}")
+    sys.exit(EXIT_UNREACHABLE)
 
 
 def _print_error(text: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from auditor.bookie.lane_gate import LaneGate
 from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers, strangers_in
 from auditor.clock import now_ms, utc_now
@@ -157,11 +158,13 @@ def _recovery(disabled: bool) -> str:
 async def _greet_all(
     context: Context, bookies: list[BookieRecord], listers: Listers | None
 ) -> list[tuple[Greeting, str]]:
-    return list(await asyncio.gather(*(_greet(context, bookie, listers) for bookie in bookies)))
+    gate = LaneGate(len(bookies), has_listers=listers is not None)
+    greeted = (_greet(context, bookie, listers, gate) for bookie in bookies)
+    return list(await asyncio.gather(*greeted))
 
 
 async def _greet(
-    context: Context, bookie: BookieRecord, listers: Listers | None
+    context: Context, bookie: BookieRecord, listers: Listers | None, gate: LaneGate
 ) -> tuple[Greeting, str]:
     if bookie.host is None or bookie.port is None:
         return Greeting.ADDRESS_UNKNOWN, bookie.problem
@@ -169,7 +172,8 @@ async def _greet(
     lane = open_lane(
         bookie.bookie_id, address, context.settings.bookie_limits(), 1, now_ms, listers
     )
-    try:
-        return await lane.greet()
-    finally:
-        await lane.close()
+    async with gate.hold(lane):
+        try:
+            return await lane.greet()
+        finally:
+            await lane.close()

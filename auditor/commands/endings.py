@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
-from auditor.errors import BookieRefused, KdcUnreachable, StoreUnavailable
+from auditor.errors import BookieRefused, KdcUnreachable, LocalFault, StoreUnavailable
 from auditor.report import text
 
-UNREACHABLE = (StoreUnavailable, BookieRefused, KdcUnreachable)
-"""What ends a command without a verdict because ZooKeeper, every bookie or the KDC does not let us
-ask."""
+UNREACHABLE = (StoreUnavailable, BookieRefused, KdcUnreachable, LocalFault)
+"""What ends a command without a verdict because ZooKeeper, every bookie, the KDC or our own host
+does not let us ask."""
 
 SENTENCE_LINES_MAX = 15
 """Lines of the reason on a first screen, which has 25. --full shows all of it."""
@@ -21,8 +21,9 @@ def end_without_verdict(
 ) -> int:
     """Print the outcome and its reason, and return the exit code: 5 UNREACHABLE, 4 AUDITOR_FAULT.
 
-    UNREACHABLE means that something the audit needs does not answer. AUDITOR_FAULT means that the
-    auditor is wrong; `run_dir` then holds the evidence, if the command wrote any.
+    UNREACHABLE means that something the audit needs does not answer, or that this host lacks it.
+    AUDITOR_FAULT means that the auditor is wrong; `run_dir` then holds the evidence, if the command
+    wrote any.
     """
     width, color = context.width, context.color
     lines_max = None if context.settings.full else SENTENCE_LINES_MAX

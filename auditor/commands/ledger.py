@@ -14,6 +14,7 @@ from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.judged_ledgers import LedgersReport, report_on
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.evidence.newest_run import NewestRun, newest_run
+from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
 from auditor.report.ledgers_text import render_ledgers
@@ -50,6 +51,7 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
     Raises ConfigError, StoreUnavailable, BookieRefused, KdcUnreachable or TooManyPoisoned.
     """
     settings = context.settings
+    require_host_limits(None)
     uri, sources = parse_uri(settings.metadata_service_uri or ""), sources_of(settings)
     with open_store(uri, settings.zookeeper_limits(1)) as store:
         bookies = store.bookies(0, now_ms)

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyarrow.fs import LocalFileSystem
+
 from auditor import __version__
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.admission import check_admission
@@ -30,12 +32,15 @@ from auditor.errors import (
     OutputError,
     SparkJobFailed,
     SparkUnavailable,
+    text_of,
 )
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.shards import EVERYTHING
 from auditor.evidence.table_scan import TableScan
+from auditor.host_limits import require_host_limits
+from auditor.local_faults import local_fault
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_text
@@ -43,6 +48,7 @@ from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import write_read_counts
+from auditor.spark.jobs import JVM_GONE, has_jvm_ended
 from auditor.spark.on_demand import SparkOnDemand, spark_on_demand
 from auditor.spark.shared_output import require_shared_output
 from auditor.stop import Interrupted
@@ -134,10 +140,15 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
             state, "AUDITOR_FAULT", f"a Spark job failed: {error}{state.resume_advice()}"
         )
     except AuditorError as error:
+        if (fault := local_fault(error)) is not None:
+            return _end_without_verdict(state, "UNREACHABLE", f"{fault}{state.resume_advice()}")
         return _end_without_verdict(
             state, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}"
         )
-    except Exception as error:  # any other error is our own fault
+    except Exception as error:  # any other error is our own fault, or that of this host
+        why = JVM_GONE if has_jvm_ended(error) else local_fault(error)
+        if why is not None:
+            return _end_without_verdict(state, "UNREACHABLE", f"{why}{state.resume_advice()}")
         state.context.logger.exception("unforeseen error", error=type(error).__name__)
         sentence = f"unforeseen {_first_line(error)}{state.resume_advice()}"
         return _end_without_verdict(state, "AUDITOR_FAULT", sentence)
@@ -159,6 +170,9 @@ def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     context, settings = state.context, state.context.settings
     watch = Watch(context.progress)
     watch.stage("load")
+    root = state.output.root
+    is_local = isinstance(root.files, LocalFileSystem)
+    require_host_limits(Path(root.path) if is_local else None)
     with ExitStack() as stack:
         spark = stack.enter_context(_spark_on_demand(state))
         store = stack.enter_context(open_store(uri, settings.zookeeper_limits(1)))
@@ -264,7 +278,7 @@ def _publish(state: Run, directory: Place, conclusion: Conclusion) -> int:
 
 def _first_line(error: Exception) -> str:
     """Return the type of an error, and the first line of what it says if it says anything."""
-    return ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
+    return ": ".join([type(error).__name__, *text_of(error).splitlines()[:1]])
 
 
 def _end_without_verdict(state: Run, outcome: str, sentence: str) -> int:

@@ -15,6 +15,7 @@ from auditor.commands.ledger import asker_for
 from auditor.commands.pulsar import open_pulsar
 from auditor.commands.surroundings import cluster_and_terms
 from auditor.evidence.newest_run import newest_run
+from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
@@ -41,6 +42,7 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
     run_id = new_run_id(utc_now())
     log.bind_run(run_id)
     try:
+        require_host_limits(None)
         with ExitStack() as stack:
             store = stack.enter_context(open_store(uri, settings.zookeeper_limits(2)))
             topics = stack.enter_context(open_pulsar(context, store))

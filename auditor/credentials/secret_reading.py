@@ -19,6 +19,7 @@ from auditor.config.access import SecretSource
 from auditor.config.jaas_login import read_password
 from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
+from auditor.local_faults import start_fault
 
 SECRET_BYTES_MAX = 4_096
 """Longest secret read, in bytes."""
@@ -118,6 +119,9 @@ def _output_of(command: str) -> bytes:
             start_new_session=True,
         )
     except (OSError, ValueError, IndexError) as error:
+        fault = start_fault(error) if isinstance(error, OSError) else None
+        if fault is not None:
+            raise fault from error
         raise _CommandFailed(f"cannot be run: {error}") from None
     with process:
         try:

@@ -20,6 +20,7 @@ from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
 
 from auditor.config import JudgingLimits
+from auditor.local_faults import local_fault
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -138,7 +139,7 @@ class Guard:
         """Return the result of `work` on the ledger, or why there is none.
 
         Only here an exception of judging becomes a value. Raises AssertionError, which is our own
-        fault and says nothing about the ledger.
+        fault and says nothing about the ledger, and LocalFault, which is that of this host.
         """
         try:
             self._arm()
@@ -149,13 +150,19 @@ class Guard:
         except _TimeUp:
             self._disarm()
             return Stopped(too_long(self._limits))
-        except MemoryError:
+        except MemoryError as error:
+            if (
+                self._memory is None
+            ):  # this host's limit is the tighter one, or there is none of ours
+                raise local_fault(error) or error from None
             return Stopped(
                 f"it took more memory than {self._limits.ledger_memory_max // 2**20} MiB"
             )
         except AssertionError:
             raise
         except (Exception, SystemExit) as error:  # a ledger may cause anything
+            if (fault := local_fault(error)) is not None:
+                raise fault from error
             return Raised(f"{type(error).__name__}: {error}")
 
     def _arm(self) -> None:

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from auditor.config import JudgingLimits
+from auditor.errors import LocalFault
 from auditor.judging.guard import Guard, Raised, Stopped, too_long
+from auditor.local_faults import local_fault, start_fault
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -39,9 +41,12 @@ _LENGTH = struct.Struct(">Q")
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What a child raised. It is our own fault, not a property of a ledger."""
+    """What a child raised, which is not a property of a ledger: our own fault, or, if `is_local`,
+    that of this host.
+    """
 
     words: str
+    is_local: bool = False
 
 
 def judge_in_child(
@@ -49,7 +54,8 @@ def judge_in_child(
 ) -> Iterator[T | Stopped | Raised]:
     """Yield `judge` of each ledger, in order: results are plain, picklable values.
 
-    Raises AssertionError for a failed assertion of `judge`.
+    Raises AssertionError for a failed assertion of `judge`, and LocalFault where this host gives
+    no process or no memory.
     """
     done = 0
     while done < len(ledgers):
@@ -67,7 +73,12 @@ def _child_on(
     No child is left behind, and none that has ended gets a signal.
     """
     reading, writing = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError as error:
+        os.close(reading)
+        os.close(writing)
+        raise start_fault(error) or error from error
     if child == 0:
         _serve(writing, ledgers, judge, limits)
     os.close(writing)
@@ -78,7 +89,7 @@ def _child_on(
                 break
             result = pickle.loads(message)  # noqa: S301 - our own child wrote it, to a pipe that nobody else holds
             if isinstance(result, _Failed):
-                raise AssertionError(result.words)
+                raise (LocalFault if result.is_local else AssertionError)(result.words)
             yield result
         status = _end(child)
     except BaseException:
@@ -103,7 +114,9 @@ def _serve(
                 sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
                 _send(writing, sent if isinstance(sent, bytes) else pickle.dumps(sent))
     except BaseException as error:  # sent to the parent, which raises it
-        _send(writing, pickle.dumps(_Failed(f"{type(error).__name__}: {error}")))
+        fault = local_fault(error)
+        words = f"{type(error).__name__}: {error}" if fault is None else str(fault)
+        _send(writing, pickle.dumps(_Failed(words, is_local=fault is not None)))
     finally:
         os._exit(0)  # also if nothing can be sent
 

@@ -21,6 +21,7 @@ from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import RENAMES
 from auditor.first_checker.renaming import RenameCase, reads_due
+from auditor.host_limits import sockets_affordable
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
@@ -88,7 +89,7 @@ class RenameSearch:
         passwords = self.store.passwords(
             [i for i, one in ledgers.items() if one.digest_type is DigestType.HMAC]
         )
-        gate = asyncio.Semaphore(BOOKIES_AT_ONCE_MAX)
+        gate = asyncio.Semaphore(sockets_affordable(BOOKIES_AT_ONCE_MAX))
 
         async def ask(bookie: BookieId, address: tuple[str, int]) -> list[Row]:
             mine = [case for case in cases if not case.is_named(bookie)]

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from auditor.bookie.address_table import AddressTable
-from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane_gate import LaneGate
 from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.bookie.questions import ListQuestion, ReadQuestion
@@ -29,8 +30,10 @@ class SingleLook:
         self._state, self._asker, self._look = state, state.asker, look
         self._looks, self._steps = state.looks, state.steps
         self._lanes: dict[BookieId, AsyncLane] = {}
-        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
         self._known = AddressTable.from_records(self._asker.store.bookies(look, self._asker.now_ms))
+        self._gate = LaneGate(
+            len(self._known.addresses), has_listers=self._asker.listers is not None
+        )
 
     async def ask(self, ids: Iterable[LedgerId]) -> None:
         """Ask for the lists that are due, then read entries until no ledger needs another read.
@@ -82,8 +85,8 @@ class SingleLook:
                 Answer(bookie, q.ledger_id, self._look, self._asker.now_ms(), status)
                 for q in questions
             ]
-        async with self._gate:
-            answers = await self._lane(bookie).lists(questions)
+        async with self._gate.hold(self._lane(bookie)) as lane:
+            answers = await lane.lists(questions)
         self._remember_ability(bookie, answers)
         return answers
 
@@ -153,8 +156,8 @@ class SingleLook:
         ]
         if not asked:
             return not_asked
-        async with self._gate:
-            return [*await self._lane(bookie).reads(asked), *not_asked]
+        async with self._gate.hold(self._lane(bookie)) as lane:
+            return [*await lane.reads(asked), *not_asked]
 
     def _expected_list(self, ledger_id: LedgerId, bookie: BookieId) -> bytes | None:
         metadata = self._looks[ledger_id].records[-1].metadata
@@ -179,5 +182,7 @@ class SingleLook:
             )
         return self._lanes[bookie]
 
-    def _patience(self, bookie: BookieId) -> ListPatience:
+    def _patience(self, bookie: BookieId) -> ListPatience | None:
+        if self._gate.must_hang_up:  # an overdue list would come over a closed connection
+            return None
         return KNOWN_UNABLE if bookie in self._asker.known_unable else UNTRIED

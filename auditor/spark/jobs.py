@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from auditor.errors import (
     AuditorError,
+    LocalFault,
     OutputError,
     SparkJobFailed,
     SparkStalled,
@@ -23,6 +24,7 @@ from auditor.errors import (
     StoreUnavailable,
     WorkerDied,
 )
+from auditor.local_faults import local_fault_in
 from auditor.spark.stall_watch import StallWatch
 from auditor.stop import Interrupted, StopRequest
 
@@ -127,16 +129,37 @@ _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
 """Names the generation of workers that a process belongs to."""
 
 
+JVM_GONE = (
+    "Spark's JVM does not answer any more: it was killed, or it ran out of memory. See the log of"
+    " the kernel, and leave it more memory if that was the cause"
+)
+
+
+def has_jvm_ended(failure: BaseException) -> bool:
+    """Return whether an exception of Spark or py4j says that the JVM has ended.
+
+    An exception that Spark captured asks the JVM for its text, and raises once that has ended.
+    """
+    if isinstance(failure, Py4JNetworkError) or type(failure) is Py4JError:
+        return True
+    try:
+        str(failure)
+    except Exception:
+        return True
+    return False
+
+
 def _ours(failure: BaseException) -> AuditorError:
     """Return an operating error with the failure as text.
 
     Spark's own exceptions cannot be read once the session has ended.
     """
+    if isinstance(failure, OSError) or has_jvm_ended(failure):
+        return SparkUnavailable(JVM_GONE)
     text = str(failure)
-    if isinstance(failure, (Py4JNetworkError, OSError)) or type(failure) is Py4JError:
-        return SparkJobFailed(
-            "Spark's JVM does not answer any more: it was killed, or it ran out of memory", text
-        )
+    limited = _LOCAL_FAULT.search(text)
+    if limited:
+        return LocalFault(f"in a task of Spark: {limited.group(1)}")
     found = _STORE_UNAVAILABLE.search(text)
     if found:
         return StoreUnavailable(found.group(1))
@@ -146,6 +169,9 @@ def _ours(failure: BaseException) -> AuditorError:
     unfit = _WORKERS_UNFIT.search(text)
     if unfit:
         return SparkUnavailable(_UNFIT.format(unfit.group()))
+    fault = local_fault_in(text)
+    if fault is not None:
+        return LocalFault(f"in a task of Spark: {fault}")
     died = _DIED.search(text)
     if died:
         return WorkerDied(died.group(), text)
@@ -162,6 +188,7 @@ def _ours(failure: BaseException) -> AuditorError:
 _STORE_UNAVAILABLE = re.compile(
     rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)"
 )
+_LOCAL_FAULT = re.compile(rf"{LocalFault.__module__}\.{LocalFault.__name__}: (.+)")
 _NOT_WRITTEN = re.compile(
     r"Exception: ((?:No space left on device|Disk quota exceeded|File too large"
     r"|Read-only file system)\b[^\n]*)"

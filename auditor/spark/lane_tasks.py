@@ -15,7 +15,8 @@ from itertools import chain
 import pyarrow as pa
 
 from auditor.bookie.address_table import AddressTable
-from auditor.bookie.client import LANES_AT_ONCE_MAX, AsyncLane
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane_gate import LaneGate
 from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE, LaneWithLister, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import SearchBudget, unread
@@ -153,7 +154,7 @@ def _hold_conversation(
 
 
 class _Switchboard:
-    """The conversations of one task or process, one a bookie, at most LANES_AT_ONCE_MAX at a time.
+    """The conversations of one task or process, one a bookie, as many at a time as `LaneGate` lets.
 
     For a bookie that cannot be dialled, its answers say why.
     """
@@ -162,8 +163,12 @@ class _Switchboard:
         self._directory, self._limits, self._look = directory, limits, look
         self._addresses = AddressTable(directory.addresses, directory.cookies)
         self._searches = SearchBudget(directory.searches_left)
-        self._gate = asyncio.Semaphore(LANES_AT_ONCE_MAX)
+        self._gate = LaneGate(
+            sum(at is not None for at in directory.addresses.values()),
+            has_listers=directory.listers is not None,
+        )
         self._open: dict[BookieId, AsyncLane] = {}
+        self._greeted: set[BookieId] = set()
 
     async def close(self) -> None:
         """End every conversation."""
@@ -175,8 +180,8 @@ class _Switchboard:
         undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
         if undialled is not None:
             return undialled
-        async with self._gate:
-            lane = await self._lane(bookie)
+        async with self._gate.hold(self._lane(bookie)) as lane:
+            await self._greet_first(bookie, lane)
             if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
                 return await lane.lists(questions)
         status = AnswerStatus.UNSUPPORTED
@@ -193,8 +198,9 @@ class _Switchboard:
         asked, refused = self._searches.split(bookie, questions)
         reads = [unread(bookie, q, self._look, now_ms(), ReadStatus.NOT_ASKED) for q in refused]
         if asked:
-            async with self._gate:
-                reads += await (await self._lane(bookie)).reads(asked)
+            async with self._gate.hold(self._lane(bookie)) as lane:
+                await self._greet_first(bookie, lane)
+                reads += await lane.reads(asked)
         return reads
 
     def unless_contradicted(self, answer: Answer) -> Answer:
@@ -223,10 +229,10 @@ class _Switchboard:
             lane = self._open.get(str(row[0])) if last[row[0]] == number else None
             yield (*row, None if lane is None else pace_cells(lane.pace))
 
-    async def _lane(self, bookie: BookieId) -> AsyncLane:
-        """Return the only conversation with this bookie. It begins with a greeting."""
+    def _lane(self, bookie: BookieId) -> AsyncLane:
+        """Return the only conversation with this bookie."""
         if bookie not in self._open:
-            lane = self._open[bookie] = open_lane(
+            self._open[bookie] = open_lane(
                 bookie,
                 self._addresses.address_of(bookie),
                 self._limits,
@@ -236,5 +242,10 @@ class _Switchboard:
                 has_listed=bookie in self._directory.listed,
                 is_unable=bookie in self._directory.unsupported,
             )
-            await lane.greet()
         return self._open[bookie]
+
+    async def _greet_first(self, bookie: BookieId, lane: AsyncLane) -> None:
+        """Greet the bookie, once a conversation."""
+        if bookie not in self._greeted:
+            self._greeted.add(bookie)
+            await lane.greet()

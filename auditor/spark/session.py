@@ -17,7 +17,7 @@ from pyspark import __version__ as installed_version
 from pyspark.sql import SparkSession
 
 from auditor.bookie.client import LANES_AT_ONCE_MAX
-from auditor.errors import SparkUnavailable
+from auditor.errors import SparkUnavailable, text_of
 from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
@@ -124,7 +124,8 @@ def _start(
         end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(
-            f"Spark could not be started ({error}){said}; `auditor doctor` says what is missing"
+            f"Spark could not be started ({text_of(error)}){said};"
+            " `auditor doctor` says what is missing"
         ) from error
 
 

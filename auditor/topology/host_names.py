@@ -8,6 +8,8 @@ import time
 from collections.abc import Iterable, Mapping
 from queue import Empty, SimpleQueue
 
+from auditor.errors import LocalFault
+from auditor.local_faults import bar, exhaustion
 from auditor.model.address import Address, address_of
 
 RESOLVERS = 8
@@ -23,9 +25,10 @@ ADDRESSES_MAX = 16
 def addresses_of(
     names: Iterable[str], within_s: float = RESOLVE_WITHIN_S
 ) -> Mapping[str, tuple[Address, ...]]:
-    """Return the addresses of each name in the resolver's order. Never raises.
+    """Return the addresses of each name in the resolver's order. Raises LocalFault.
 
-    Names not resolved in time are left out; a name that cannot be resolved has no addresses. The
+    Names not resolved in time are left out, and those at which this host's resolver failed; a name
+    that does not exist has no addresses. The
     threads cannot be interrupted (getaddrinfo has no time-out): they end with the process.
     """
     left: SimpleQueue[str] = SimpleQueue()
@@ -33,13 +36,17 @@ def addresses_of(
     for name in wanted:
         left.put(name)
     found: dict[str, tuple[Address, ...]] = {}
+    faults: list[LocalFault] = []
     threads = [
-        threading.Thread(target=_work, args=(left, found), name=f"resolve-{n}", daemon=True)
+        threading.Thread(target=_work, args=(left, found, faults), name=f"resolve-{n}", daemon=True)
         for n in range(min(RESOLVERS, len(wanted)))
     ]
     deadline = time.monotonic() + within_s
     for thread in threads:
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise exhaustion(error) or error from error
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
     while not left.empty():  # threads that are still busy find no further name to resolve
@@ -47,22 +54,29 @@ def addresses_of(
             left.get_nowait()
         except Empty:
             break
+    if faults:
+        raise faults[0]
     return found.copy()
 
 
-def _work(left: SimpleQueue[str], found: dict[str, tuple[Address, ...]]) -> None:
+def _work(
+    left: SimpleQueue[str], found: dict[str, tuple[Address, ...]], faults: list[LocalFault]
+) -> None:
     while True:
         try:
             name = left.get_nowait()
         except Empty:
             return
-        found[name] = _addresses(name)
+        try:
+            found[name] = _addresses(name)
+        except (OSError, UnicodeError, MemoryError) as error:
+            if (fault := exhaustion(error)) is not None:
+                faults.append(fault)
+            elif bar(error) is None:
+                found[name] = ()
 
 
 def _addresses(name: str) -> tuple[Address, ...]:
-    try:
-        infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return ()
+    infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     found = (address_of(str(info[4][0])) for info in infos)
     return tuple(dict.fromkeys(address for address in found if address is not None))[:ADDRESSES_MAX]

@@ -19,6 +19,7 @@ from typing import IO
 
 from auditor.config import ENVIRONMENT_PREFIX
 from auditor.errors import ConfigError
+from auditor.local_faults import start_fault
 
 OUTPUT_BYTES_MAX = 2**20
 """Most bytes read from one call: a thousand locations of the greatest length fill a quarter."""
@@ -89,6 +90,8 @@ class Script:
                 start_new_session=True,
             )
         except OSError as error:
+            if (fault := start_fault(error)) is not None:
+                raise fault from error
             raise CannotStart(f"cannot be started: {error.strerror or error}") from None
         with process:
             try:

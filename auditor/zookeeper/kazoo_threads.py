@@ -10,6 +10,9 @@ from typing import Any, Final
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
+from auditor.errors import LocalFault
+from auditor.local_faults import exhaustion
+
 PROBLEM_CHARS_MAX: Final = 300
 """Maximum length of kazoo's error text in a line of the log, in characters."""
 
@@ -36,17 +39,22 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
 
     Python would print a traceback. Replies out of order are such a case. The thread's connection is
     lost, and those who wait for it notice by themselves. With `context` connections have TLS;
-    kazoo's own would trust the system's CAs too, and needs passwords of keys in its options."""
+    kazoo's own would trust the system's CAs too, and needs passwords of keys in its options.
+
+    kazoo takes a lack of descriptors for a server that does not answer, and tries for ever:
+    `local_fault` is the fault of this host by which the last connection attempt failed, or None."""
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self._context = context
+        self.local_fault: LocalFault | None = None
 
     def spawn(self, func: Callable[..., object], *args: Any, **kwargs: Any) -> threading.Thread:
         def log_failure() -> None:
             try:
                 func(*args, **kwargs)
             except Exception as error:  # kazoo raises anything when a server breaks the protocol.
+                self.local_fault = exhaustion(error) or self.local_fault
                 what = " ".join(f"{type(error).__name__}: {error}".split())[:PROBLEM_CHARS_MAX]
                 _LOG.warning("the connection to ZooKeeper broke down (%s)", what)
 
@@ -54,7 +62,12 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
 
     def create_connection(self, *args: Any, **options: Any) -> Any:
         """Return a connected socket, with TLS if there is a context. Raises OSError."""
-        plain = super().create_connection(*args, **options)
+        try:
+            plain = super().create_connection(*args, **options)
+        except Exception as error:  # kazoo raises anything
+            self.local_fault = exhaustion(error)
+            raise
+        self.local_fault = None
         if self._context is None:
             return plain
         plain.settimeout(options.get("timeout"))

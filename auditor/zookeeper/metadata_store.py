@@ -57,8 +57,8 @@ class MetadataStore:
     """One session with the metadata service of one cluster, and a context manager that closes it.
 
     Nothing here writes. Methods about the cluster as a whole raise StoreUnavailable; methods that
-    read ledgers never do. Not thread-safe. `problems` are sentences on problems that did not stop
-    a read.
+    read ledgers never do. All raise LocalFault where this host lets us make no connection. Not
+    thread-safe. `problems` are sentences on problems that did not stop a read.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class MetadataStore:
     def read_ledgers(
         self, ids: Iterable[LedgerId], look: int, now_ms: Callable[[], int], with_marks: bool
     ) -> Iterator[LedgerRecord]:
-        """Yield one record for each of `ids`, in order. Never raises, even if ZooKeeper stays gone.
+        """Yield one record for each of `ids`, in order, even if ZooKeeper stays gone.
 
         `with_marks`: each record has its mark and the mark's lock, read just before the metadata.
         """

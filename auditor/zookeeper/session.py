@@ -16,7 +16,8 @@ from kazoo.protocol.serialization import Sync
 from kazoo.protocol.states import KazooState, KeeperState
 
 from auditor.config import ZooKeeperLimits
-from auditor.errors import StoreUnavailable
+from auditor.errors import AuditorError, LocalFault, StoreUnavailable
+from auditor.local_faults import exhaustion
 from auditor.pace import Pace
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.kazoo_requests import LOSSES, Repeats, Request, count_znodes
@@ -107,7 +108,7 @@ class Session:
 
     def open(self) -> None:
         """Connect. Raises StoreUnavailable after `connect_timeout_ms`, at once if all servers
-        refuse us.
+        refuse us, and LocalFault if this host lets us make no connection.
 
         Ending a connection attempt that hangs takes up to one session time-out more."""
         self._live = self._client.start_async()
@@ -165,13 +166,16 @@ class Session:
             self.refusals.note_error(error)
             raise
         except Exception as error:  # Replies out of order or cut short make kazoo raise anything.
+            if (fault := exhaustion(error)) is not None:
+                raise fault from error
             raise ConnectionLoss from error
 
     def may_repeat(self, repeats: Repeats) -> bool:
         """Wait until a lost read may be repeated, and return whether it may.
 
         Returns False and gives the session up when the `retries_max` repeats are used. Each repeat
-        waits `retry_wait_ms`, then at most one session time-out for the connection.
+        waits `retry_wait_ms`, then at most one session time-out for the connection. Raises
+        LocalFault where the connections fail because this host has used something up.
         """
         if self._credentials is not None and self.refusals.has_all(self._client.hosts):
             self.given_up = True
@@ -182,6 +186,8 @@ class Session:
             if self.await_connected():
                 return True
         self.given_up = True
+        if (fault := self._client.handler.local_fault) is not None:
+            raise LocalFault(f"no connection to ZooKeeper can be made: {fault}")
         return False
 
     def await_connected(self) -> bool:
@@ -220,8 +226,10 @@ class Session:
         self.ask(Sync(path))
         self._synced_path = path
 
-    def unavailable(self, did: str, within_ms: int) -> StoreUnavailable:
+    def unavailable(self, did: str, within_ms: int) -> AuditorError:
         """Return the error that says who did not answer, what was seen last, and what to do."""
+        if (fault := self._client.handler.local_fault) is not None:
+            return LocalFault(f"no connection to ZooKeeper can be made: {fault}")
         if self.refusals.last:
             return self._refusal_error(self.refusals.last)
         seen = f" (last seen: {self._log.last_problem})" if self._log.last_problem else ""

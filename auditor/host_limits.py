@@ -1,0 +1,156 @@
+"""Compare the limits of this host with what an audit needs, before anybody is asked.
+
+Descriptors: the soft limit is raised as far as the hard limit allows. Memory: a limit on the
+address space is compared with what Python and its libraries map. Disk: the free space of OUTPUT.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from auditor.errors import LocalFault
+
+DESCRIPTORS_AT_START = 16
+"""Descriptors that are open when a command begins, where they cannot be counted."""
+RESERVED_DESCRIPTORS = 32
+"""Descriptors that a command needs beside its conversations with bookies: ZooKeeper, event loops,
+tables, children, and those of the libraries. A run of 70 bookies had at most 24."""
+ADDRESS_SPACE_MIN = 3 * 2**29
+"""Address space that a command needs without Spark, in bytes. A run of 1,000 ledgers mapped 1.1
+GiB, with the stacks of its threads and the memory pools of Arrow."""
+JVM_ADDRESS_SPACE_MIN = 6 * 2**30
+"""Address space that Spark's JVM needs, in bytes: its heap, its classes and its threads' stacks are
+reserved when it starts."""
+OUTPUT_FREE_MIN = 2**20
+"""Free space of OUTPUT below which no run begins, in bytes: a run of a few ledgers writes that
+much."""
+
+
+class HostLimit(NamedTuple):
+    """One limit of this host, compared with the need. `sentence` says both, and what to do."""
+
+    name: str
+    is_enough: bool
+    sentence: str
+
+
+def host_limits(output: Path | None, *, bookies: int = 0) -> list[HostLimit]:
+    """Return the limits of this host that an audit of so many bookies depends on.
+
+    Raises the soft limit on descriptors where that helps. `output` is None where nothing is
+    written, or not to a local directory.
+    """
+    limits = [_descriptors(bookies), _address_space()]
+    return limits if output is None else [*limits, _free_space(output)]
+
+
+def require_host_limits(output: Path | None) -> None:
+    """Raise LocalFault if this host does not give what the smallest audit needs."""
+    for limit in host_limits(output):
+        if not limit.is_enough:
+            raise LocalFault(limit.sentence)
+
+
+def sockets_affordable(wanted: int) -> int:
+    """Return how many sockets this process may open for its conversations: `wanted`, or fewer.
+
+    Raises the soft limit on descriptors where that helps, and LocalFault if not one is left.
+    """
+    limit = _raise_descriptor_limit(_open_descriptors() + RESERVED_DESCRIPTORS + wanted)
+    left = limit - _open_descriptors() - RESERVED_DESCRIPTORS
+    if left < 1:
+        raise LocalFault(_too_few(limit))
+    return min(wanted, left)
+
+
+def _descriptors(bookies: int) -> HostLimit:
+    needed = _open_descriptors() + RESERVED_DESCRIPTORS + max(1, bookies)
+    limit = _raise_descriptor_limit(needed)
+    if limit >= needed:
+        return HostLimit("descriptors", True, f"{limit:,} file descriptors")
+    if bookies > 1 and limit > _open_descriptors() + RESERVED_DESCRIPTORS:
+        return HostLimit(
+            "descriptors",
+            True,
+            f"{limit:,} file descriptors: too few for {bookies:,} bookies at once, fewer are asked"
+            " at a time (`ulimit -n`)",
+        )
+    return HostLimit("descriptors", False, _too_few(limit))
+
+
+def _too_few(limit: int) -> str:
+    return (
+        f"this process may open {limit:,} files, and an audit needs at least"
+        f" {_open_descriptors() + RESERVED_DESCRIPTORS + 1:,}: raise the hard limit (`ulimit -Hn`,"
+        " or LimitNOFILE of the service)"
+    )
+
+
+def _address_space() -> HostLimit:
+    limit = _raise_soft(resource.RLIMIT_AS, ADDRESS_SPACE_MIN)
+    if limit is None:
+        return HostLimit("memory", True, "no limit on the address space")
+    says = f"the address space of this process is limited to {limit // 2**20:,} MiB"
+    if limit >= ADDRESS_SPACE_MIN:
+        return HostLimit("memory", True, says)
+    return HostLimit(
+        "memory",
+        False,
+        f"{says}, and an audit needs {ADDRESS_SPACE_MIN // 2**20:,} MiB, with Spark"
+        f" {JVM_ADDRESS_SPACE_MIN // 2**20:,} MiB: raise the limit (`ulimit -v`)",
+    )
+
+
+def _free_space(output: Path) -> HostLimit:
+    try:
+        existing = next(one for one in (output, *output.absolute().parents) if one.exists())
+        free = shutil.disk_usage(existing).free
+    except (OSError, StopIteration):
+        return HostLimit("disk", True, f"the free space of {output} is not known")
+    says = f"{free // 2**20:,} MiB are free for {output}"
+    if free >= OUTPUT_FREE_MIN:
+        return HostLimit("disk", True, says)
+    return HostLimit(
+        "disk",
+        False,
+        f"{says}, and a run needs at least {OUTPUT_FREE_MIN // 2**20:,} MiB: free space there, or"
+        " give another --output",
+    )
+
+
+def _open_descriptors() -> int:
+    """Return how many descriptors this process has open; all that it may have if none is left to
+    list them, and DESCRIPTORS_AT_START where the system has no such list.
+    """
+    try:
+        return len(list(Path("/proc/self/fd").iterdir())) - 1  # without the one that lists
+    except FileNotFoundError:
+        return DESCRIPTORS_AT_START
+    except OSError:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def _raise_descriptor_limit(needed: int) -> int:
+    """Raise the soft limit to `needed` as far as the hard limit allows. Return the soft limit."""
+    limit = _raise_soft(resource.RLIMIT_NOFILE, needed)
+    return needed if limit is None else limit
+
+
+def _raise_soft(which: int, needed: int) -> int | None:
+    """Raise a soft limit to `needed` as far as the hard limit allows. Return the soft limit, None
+    if there is none.
+    """
+    soft, hard = resource.getrlimit(which)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return None if soft == resource.RLIM_INFINITY else soft
+    wanted = needed if hard == resource.RLIM_INFINITY else min(hard, needed)
+    if wanted <= soft:
+        return soft
+    try:
+        resource.setrlimit(which, (wanted, hard))
+    except (OSError, ValueError):
+        return soft
+    return wanted
