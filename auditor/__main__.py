@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -22,9 +23,12 @@ def main() -> None:
     if problem := python_problem(sys.version_info):
         sys.stderr.write(f"auditor: {problem}\n")
         sys.exit(2)
-    from auditor.local_faults import local_fault  # before memory is short
+    from auditor.host_limits import require_room_for_libraries
+    from auditor.local_faults import local_fault
 
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads would take memory for nothing
     try:
+        require_room_for_libraries()
         from auditor.cli import run_command_line
         from auditor.commands.completion import is_completing
         from auditor.console import secure_standard_streams

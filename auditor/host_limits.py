@@ -18,12 +18,12 @@ DESCRIPTORS_AT_START = 16
 RESERVED_DESCRIPTORS = 32
 """Descriptors that a command needs beside its conversations with bookies: ZooKeeper, event loops,
 tables, children, and those of the libraries. A run of 70 bookies had at most 24."""
-ADDRESS_SPACE_MIN = 3 * 2**29
-"""Address space that a command needs without Spark, in bytes. A run of 1,000 ledgers mapped 1.1
-GiB, with the stacks of its threads and the memory pools of Arrow."""
-JVM_ADDRESS_SPACE_MIN = 6 * 2**30
-"""Address space that Spark's JVM needs, in bytes: its heap, its classes and its threads' stacks are
-reserved when it starts."""
+ADDRESS_SPACE_MIN = 2 * 2**30
+"""Address space that a command needs without Spark, in bytes. A run of 70 ledgers fails now and
+then below 1.7 GiB: Arrow and each thread map far more than they use."""
+LIBRARIES_ADDRESS_SPACE_MIN = 2**29
+"""Address space that importing Arrow and NumPy needs, in bytes. Below it OpenBLAS ends the process
+with exit code 1, which would mean findings."""
 OUTPUT_FREE_MIN = 2**20
 """Free space of OUTPUT below which no run begins, in bytes: a run of a few ledgers writes that
 much."""
@@ -45,6 +45,13 @@ def host_limits(output: Path | None, *, bookies: int = 0) -> list[HostLimit]:
     """
     limits = [_descriptors(bookies), _address_space()]
     return limits if output is None else [*limits, _free_space(output)]
+
+
+def require_room_for_libraries() -> None:
+    """Raise LocalFault if this host does not let the auditor's libraries be imported."""
+    limit = _raise_soft(resource.RLIMIT_AS, ADDRESS_SPACE_MIN)
+    if limit is not None and limit < LIBRARIES_ADDRESS_SPACE_MIN:
+        raise LocalFault(_address_space().sentence)
 
 
 def require_host_limits(output: Path | None) -> None:
@@ -99,8 +106,8 @@ def _address_space() -> HostLimit:
     return HostLimit(
         "memory",
         False,
-        f"{says}, and an audit needs {ADDRESS_SPACE_MIN // 2**20:,} MiB, with Spark"
-        f" {JVM_ADDRESS_SPACE_MIN // 2**20:,} MiB: raise the limit (`ulimit -v`)",
+        f"{says}, and an audit needs {ADDRESS_SPACE_MIN // 2**20:,} MiB, and more with"
+        " Spark: raise the limit (`ulimit -v`)",
     )
 
 

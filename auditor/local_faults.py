@@ -67,7 +67,12 @@ RESOLVER = frozenset({socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, sock
 _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"can't start new thread|unable to create (?:new )?native thread"), _THREADS),
     (re.compile(r"Too many open files\b"), _DESCRIPTORS),
-    (re.compile(r"\bCannot allocate memory|OutOfMemoryError|\bMemoryError\b"), _MEMORY),
+    (
+        re.compile(
+            r"\b[Cc]annot allocate memory|failed to map segment|OutOfMemoryError|\bMemoryError\b"
+        ),
+        _MEMORY,
+    ),
     (re.compile(r"No space left on device"), _FULL),
     (re.compile(r"Disk quota exceeded"), FILES[errno.EDQUOT]),
 )

@@ -75,7 +75,7 @@ def next_run_owes_all(cluster: SandboxCluster, home: Path) -> None:
 
 KILLED: Mapping[str, tuple[Callable[[Started], int], int]] = {
     "SIGKILL of the driver": (lambda command: command.pid, -signal.SIGKILL),
-    "SIGKILL of the JVM": (jvm_of, 4),
+    "SIGKILL of the JVM": (jvm_of, 5),
 }
 """Which process is killed, and the exit code of the command."""
 

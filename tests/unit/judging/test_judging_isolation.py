@@ -5,6 +5,7 @@ ledger that caused it.
 from __future__ import annotations
 
 import ctypes
+import errno
 import hashlib
 import os
 import signal
@@ -17,7 +18,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging import isolation
+from auditor.errors import LocalFault
+from auditor.judging import guard, isolation
 from auditor.judging.guard import Guard, Stopped
 from auditor.judging.isolation import judge_in_child
 from auditor.judging.judge import POISON_MAX, Judge, TooManyPoisoned
@@ -272,3 +274,41 @@ def test_as_many_stopped_ledgers_as_a_task_may_have_are_set_aside_and_no_more() 
     ] == judge.judge_all(batch)
     with pytest.raises(TooManyPoisoned, match=f"more than {POISON_MAX} ledgers"):
         judge.judge_all(batch[:1])
+
+
+def test_where_no_child_can_be_started_no_ledger_is_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit on processes is this host's; nothing is left open."""
+
+    def fork() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(os, "fork", fork)
+    with pytest.raises(LocalFault, match="no more threads or processes"):
+        list(judge_in_child([1, 2], judged, LONG))
+    assert before == len(os.listdir("/proc/self/fd"))
+
+
+def test_a_lack_of_memory_under_a_limit_that_is_not_ours_blames_no_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the shell's limit is the tighter one, none of ours is set."""
+    monkeypatch.setattr(guard, "_limit_memory", lambda _: None)
+
+    def lacks(_: int) -> str:
+        raise MemoryError
+
+    with pytest.raises(LocalFault, match="no more memory"):
+        list(judge_in_child([1], lacks, LONG))
+
+
+def test_a_child_without_descriptors_blames_no_ledger() -> None:
+    """It is neither poison nor our own fault."""
+
+    def lacks(_: int) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(LocalFault, match="no file descriptor left"):
+        list(judge_in_child([1], lacks, LONG))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
 import ssl
@@ -187,3 +188,26 @@ def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None
         assert handler.select([client], [], [], 0.0) == ([], [], [])
         over.set()
     thread.join()
+
+
+def test_the_fault_of_this_host_by_which_a_connection_failed_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """kazoo takes it for a server that is away. It is forgotten once a connection stands."""
+    threads = KazooThreads()
+    faults = [OSError(errno.EMFILE, "Too many open files"), ConnectionRefusedError(), None]
+
+    def connect(*_: Any, **__: Any) -> str:
+        fault = faults.pop(0)
+        if fault is not None:
+            raise fault
+        return "a socket"
+
+    monkeypatch.setattr(SequentialThreadingHandler, "create_connection", connect)
+    with pytest.raises(OSError, match="Too many"):
+        threads.create_connection(("h", 1))
+    assert "no file descriptor left" in str(threads.local_fault)
+    with pytest.raises(ConnectionRefusedError):
+        threads.create_connection(("h", 1))
+    assert threads.local_fault is None
+    assert "a socket" == threads.create_connection(("h", 1))

@@ -17,7 +17,7 @@ from kazoo.protocol.states import KazooState, KeeperState
 from support.zookeeper_in_memory import MemoryZooKeeper, Silence
 from support.zookeeper_znodes import QUICK, uri
 
-from auditor.errors import StoreUnavailable
+from auditor.errors import LocalFault, StoreUnavailable
 from auditor.zookeeper.kazoo_requests import Repeats
 from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooThreads
 from auditor.zookeeper.multi_read import GET_DATA, MultiRead
@@ -381,3 +381,18 @@ def test_a_sync_repeated_over_a_new_connection_is_one_request(server: MemoryZooK
         server.before_answer = losing(server, 1)
         session.sync("/")
         assert ["Sync /", "Sync /"] == opcodes(server)
+
+
+def test_a_lack_of_descriptors_is_not_an_absent_zookeeper(server: MemoryZooKeeper) -> None:
+    """Whoever cannot connect for a fault of this host hears of the fault, and no ledger is said to
+    be unreadable.
+    """
+    server.stop()
+    session = Session([server.hosts], replace(QUICK, connect_timeout_ms=200))
+    session._client.handler.local_fault = LocalFault("no descriptor")
+    with pytest.raises(LocalFault, match="no connection to ZooKeeper can be made: no descriptor"):
+        session.open()
+    session._client.handler.local_fault = LocalFault("no descriptor")
+    session._live = threading.Event()
+    with pytest.raises(LocalFault, match="no descriptor"):
+        session.may_repeat(Repeats(QUICK.retries_max))

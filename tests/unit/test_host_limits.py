@@ -1,0 +1,69 @@
+"""What this host gives is compared with what an audit needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from auditor import host_limits as limits
+from auditor.errors import LocalFault
+
+
+def under(limit: str, expression: str) -> str:
+    """Return what an expression gives in a process under a limit of the shell."""
+    code = f"from auditor import host_limits as limits; print({expression})"
+    done = subprocess.run(
+        ["/bin/bash", "-c", f'ulimit {limit} && exec "$0" -c "$1"', sys.executable, code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return (done.stdout + done.stderr).strip()
+
+
+def test_the_soft_limit_is_raised_as_far_as_it_is_needed() -> None:
+    """The hard limit stays, and more than the need is not taken."""
+    assert "500" == under("-Sn 40", "limits.sockets_affordable(500)")
+
+
+def test_a_hard_limit_leaves_fewer_sockets() -> None:
+    """Those that the rest of the command needs are not given away."""
+    few = int(under("-n 60", "limits.sockets_affordable(500)"))
+    assert 10 < few <= 60 - limits.RESERVED_DESCRIPTORS
+
+
+def test_without_one_socket_nothing_is_asked() -> None:
+    """The sentence says what there is, what is needed, and what to do."""
+    said = under("-n 20", "limits.sockets_affordable(500)")
+    assert "LocalFault: this process may open 20 files, and an audit needs at least" in said
+    assert "ulimit -Hn" in said
+
+
+@pytest.mark.parametrize(("limit", "name"), [("-n 20", "descriptors"), ("-v 1000000", "memory")])
+def test_a_limit_below_the_need_is_named(limit: str, name: str) -> None:
+    """The others are enough."""
+    short = "[one.name for one in limits.host_limits(None) if not one.is_enough]"
+    assert f"['{name}']" == under(limit, short)
+
+
+def test_a_full_output_is_refused_before_anybody_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory need not exist yet."""
+    limits.require_host_limits(tmp_path / "not" / "yet")
+    monkeypatch.setattr(limits, "OUTPUT_FREE_MIN", 2**60)
+    with pytest.raises(LocalFault, match=r"MiB are free for .*/yet, and a run needs at least"):
+        limits.require_host_limits(tmp_path / "not" / "yet")
+
+
+def test_what_is_enough_is_said_too() -> None:
+    """For `auditor doctor`, which prints each."""
+    assert ["descriptors", "memory"] == [one.name for one in limits.host_limits(None, bookies=3)]
+    assert all(one.is_enough and one.sentence for one in limits.host_limits(None, bookies=3))
+    fewer = under("-n 80", "limits.host_limits(None, bookies=500)[0]")
+    assert "is_enough=True" in fewer
+    assert "too few for 500 bookies at once" in fewer
