@@ -30,9 +30,10 @@ HOMES = {
         "auditor/evidence/hdfs_lock.py",
         "auditor/evidence/s3_lease.py",
         "auditor/lister/server.py",
+        "auditor/local_faults.py",
         "auditor/sandbox/",
         "auditor/topology/host_names.py",
-    ),  # the two locks name the host that holds them
+    ),  # the two locks name the host that holds them; the faults are those of its resolver
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/lister/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),

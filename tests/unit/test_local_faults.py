@@ -86,7 +86,7 @@ def test_the_way_to_one_peer_may_be_barred_on_this_host(number: int) -> None:
     ("code", "is_ours"),
     [*((code, True) for code in RESOLVER), (socket.EAI_NONAME, False)],
 )
-def test_a_resolver_that_fails_is_told_from_a_name_that_does_not_exist(
+def test_a_resolver_that_fails_is_distinguished_from_a_name_that_does_not_exist(
     code: int, is_ours: bool
 ) -> None:
     """EAI_NONAME is an answer about the name."""
@@ -160,7 +160,7 @@ def test_a_fault_of_our_logic_is_not_blamed_on_the_host(error: Exception) -> Non
     assert local_fault(error) is None
 
 
-def test_errors_of_several_addresses_in_one_text_are_told_apart() -> None:
+def test_errors_of_several_addresses_in_one_text_are_distinguished() -> None:
     """asyncio joins them where they differ, without an errno."""
     refused, full = "[Errno 111] Connection refused", "[Errno 24] Too many open files"
     assert exhaustion(OSError(f"Multiple exceptions: {refused}, {full}")) is not None
