@@ -5,21 +5,32 @@ from __future__ import annotations
 import io
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
+EXIT_UNPRINTED = 5
+"""Exit code of a command whose answer is what it prints, and which could not print it."""
+_OF_ANSWERS = frozenset({0, 1, 3})
+"""Exit codes that stand for an answer. All others say why there is none, and stay."""
+STDERR_DESCRIPTOR = 2
+
 
 class ConsoleStream(io.TextIOBase):
-    """Write text to `stream` and never fail because of its encoding or its reader.
+    """Write text to `stream`, and never raise: not for its encoding, its reader or a full disk.
 
     Characters outside the encoding become backslash escapes (`\\u65e5`). After the reader has
-    closed the pipe (`| head`), all output is discarded. The stream has no `buffer`, because click
-    would write UTF-8 to it whatever the encoding is.
+    closed the pipe (`| head`), or a write has failed, all output is discarded. The stream has no
+    `buffer`, because click would write UTF-8 to it whatever the encoding is.
     """
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
         stream.reconfigure(errors="backslashreplace")
         self._stream = stream
+        self.failure: OSError | None = None
+        """Why text was lost; None if none was, or if the reader closed the pipe."""
+        self.is_answer = True
+        """Whether the text is the command's only result."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -35,16 +46,16 @@ class ConsoleStream(io.TextIOBase):
         """Write `text`; return its length."""
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            self._discard()
+        except OSError as error:
+            self._discard(error)
             return len(text)
 
     def flush(self) -> None:
         """Flush the stream."""
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._discard()
+        except OSError as error:
+            self._discard(error)
 
     def writable(self) -> bool:
         """Return True."""
@@ -58,11 +69,14 @@ class ConsoleStream(io.TextIOBase):
         """Return the file descriptor."""
         return self._stream.fileno()
 
-    def _discard(self) -> None:
+    def _discard(self, error: OSError) -> None:
         """Send buffered and later output to the null device."""
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, self._stream.fileno())
-        os.close(null)
+        if self.failure is None and not isinstance(error, BrokenPipeError):
+            self.failure = error
+        with suppress(OSError):  # without a free descriptor, each later write fails and is ignored
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, self._stream.fileno())
+            os.close(null)
 
 
 def without_controls(text: str) -> str:
@@ -81,7 +95,39 @@ def secure_standard_streams() -> None:
 
     A stream that is None becomes the null device. One that is not a TextIOWrapper stays.
     """
+    _occupy_standard_descriptors()
     sys.stdout, sys.stderr = _secure(sys.stdout), _secure(sys.stderr)
+
+
+def _occupy_standard_descriptors() -> None:
+    """Open the null device in the place of each standard stream that is closed.
+
+    Otherwise the next file or connection gets its descriptor, and what a library or a child writes
+    to its standard error ends up there.
+    """
+    with suppress(OSError):
+        while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR_DESCRIPTOR:
+            os.set_inheritable(descriptor, True)
+        os.close(descriptor)
+
+
+def code_after_printing(code: int) -> int:
+    """Return the exit code of a command that would exit with `code`, when its text is printed.
+
+    If stdout lost text, a sentence on stderr says so. The code is then EXIT_UNPRINTED where the
+    text was the answer, and `code` where the answer is stored elsewhere, or there is none.
+    """
+    out = sys.stdout
+    out.flush()
+    failure = out.failure if isinstance(out, ConsoleStream) else None
+    if failure is None or not isinstance(out, ConsoleStream):
+        return code
+    is_lost = out.is_answer and code in _OF_ANSWERS
+    end = "the answer is lost: run the command again" if is_lost else "the exit code is unchanged"
+    sys.stderr.write(
+        f"auditor: stdout could not be written ({failure.strerror or failure}); {end}\n"
+    )
+    return EXIT_UNPRINTED if is_lost else code
 
 
 def _secure(stream: TextIO | None) -> TextIO:

@@ -21,7 +21,7 @@ def run(**flags: Any) -> None:
 
         return command(context)
 
-    call("run", flags, work)
+    call("run", flags, work, is_answer_printed=lambda settings: settings.dry_run)
 
 
 @click.command(cls=GroupedCommand)
@@ -93,4 +93,4 @@ def demo(**flags: Any) -> None:
 
         return command(context)
 
-    call("demo", flags, work)
+    call("demo", flags, work, is_answer_printed=lambda _: False)

@@ -61,4 +61,4 @@ def lister(**flags: Any) -> None:
 
         return command(context)
 
-    call("lister", flags, work)
+    call("lister", flags, work, is_answer_printed=lambda _: False)

@@ -149,7 +149,7 @@ def mute(
             else command.mute(context, name or "", until, why, run_dir)
         )
 
-    call("mute", flags, work)
+    call("mute", flags, work, is_answer_printed=lambda _: is_list)
 
 
 @click.command(cls=GroupedCommand)
@@ -166,4 +166,4 @@ def bundle(run_dir: str, names: Sequence[str], file: str | None, plain: bool, **
 
         return command(context, run_dir, names, file, plain=plain)
 
-    call("bundle", flags, work)
+    call("bundle", flags, work, is_answer_printed=lambda _: False)

@@ -15,7 +15,7 @@ from auditor.commands.completion import CompletedText
 from auditor.config import CONFIG_FILE, SETTINGS, Setting, Settings, parse, read_layers
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
-from auditor.console import without_controls
+from auditor.console import ConsoleStream, without_controls
 from auditor.errors import ConfigError, LocalFault, text_of
 from auditor.local_faults import exhaustion, local_fault
 
@@ -87,8 +87,18 @@ def _needed_access(command: str, settings: Settings) -> tuple[BookieAccess, ZooK
     )
 
 
-def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> None:
-    """Parse the settings, run the command and exit with its code. Every command ends here."""
+def call(
+    command: str,
+    flags: dict[str, Any],
+    work: Callable[[Any], int],
+    *,
+    is_answer_printed: Callable[[Settings], bool] = lambda _: True,
+) -> None:
+    """Parse the settings, run the command and exit with its code. Every command ends here.
+
+    `is_answer_printed`: whether what the command prints is its only result. If it is and cannot be
+    printed, the process exits with another code (`auditor.console.code_after_printing`).
+    """
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
@@ -96,6 +106,8 @@ def call(command: str, flags: dict[str, Any], work: Callable[[Any], int]) -> Non
 
     try:
         settings = parse(read_layers(flags, os.environ, command), command=command)
+        if isinstance(sys.stdout, ConsoleStream):
+            sys.stdout.is_answer = is_answer_printed(settings)
         check_needed_credentials(command, settings)
         logger = log.setup(
             log_format=settings.log_format, verbose=settings.verbose, quiet=settings.quiet

@@ -24,7 +24,9 @@ def demo(context: Context) -> int:
     The code is 1 under the default --fail-on, because the seeded ledgers have findings.
     """
     try:
-        with tempfile.TemporaryDirectory(prefix="auditor-demo-") as workdir:
+        with tempfile.TemporaryDirectory(
+            prefix="auditor-demo-", ignore_cleanup_errors=True
+        ) as workdir:
             return _audit_cluster(context, Path(workdir))
     except Exception:
         # A signal to the process group also ends ZooKeeper: what fails then is a consequence.

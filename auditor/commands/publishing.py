@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,17 +74,54 @@ def publish(
     context: Context,
     output: Output,
     results: Results,
-    cluster: str,
     lock: HeldLock | None = None,
 ) -> None:
-    """Make latest.json name the run, then send its metrics. Metrics that cannot be sent are logged.
+    """Make latest.json name the run.
 
-    The order matters: if the metrics of a run that latest.json never names were sent, the counters
-    would decrease with the next run. A partial run is not published: its numbers would resolve
-    alerts on ledgers that it did not look at.
+    A partial run is not published: its numbers would resolve alerts on ledgers that it did not look
+    at. Raises OutputError, unless latest.json names the run by then.
+    """
+    if results.summary["partial"]:
+        return
+    try:
+        output.publish(results.directory, lock)
+    except OutputError as error:
+        if not _is_latest(output, results.directory):
+            raise
+        context.logger.warning("published_in_doubt", problem=str(error))
+
+
+def _is_latest(output: Output, directory: Place) -> bool:
+    try:
+        latest = output.latest()
+    except OutputError:
+        return False
+    return latest is not None and latest.path == directory.path
+
+
+@contextmanager
+def keep_outcome(context: Context, step: str) -> Iterator[None]:
+    """Log what `step` raises, and go on. For the steps after a run is published: none of them
+    changes its outcome.
+    """
+    try:
+        yield
+    except Exception as error:  # whatever it is, the run is published
+        context.logger.exception(
+            "step_failed_after_publishing",
+            step=step,
+            error=type(error).__name__,
+            effect="the results and the exit code of the run are unchanged",
+        )
+
+
+def send_metrics(context: Context, results: Results, cluster: str) -> None:
+    """Send the metrics of a published run. Metrics that cannot be sent are logged.
+
+    If the metrics of a run that latest.json never names were sent, the counters would decrease with
+    the next run. Those of a partial run are not sent.
     """
     if not results.summary["partial"]:
-        output.publish(results.directory, lock)
         _send(context, results.metrics, cluster)
 
 

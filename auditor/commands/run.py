@@ -19,7 +19,14 @@ from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.mutes_file import read_mutes
 from auditor.commands.page import publish_page
-from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
+from auditor.commands.publishing import (
+    clear_up,
+    keep_outcome,
+    publish,
+    publish_failure,
+    send_metrics,
+    write_results,
+)
 from auditor.commands.pulsar import pulsar_of_run
 from auditor.commands.resumption import resume_about as begun_run
 from auditor.commands.run_opening import Opening, open_directory, prepare_run
@@ -74,6 +81,8 @@ class Audited:
 def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
     """Audit the cluster, publish, print the report, and return the exit code (contract section 2).
 
+    After the run is published nothing changes its outcome, its exit code or its metrics.
+
     `lasting`: the cluster outlives the run; otherwise no message advises to resume. `lines_max`
     limits the first screen. Raises Interrupted, and ConfigError for unusable settings. This happens
     before anything is contacted, except when --resume finds another cluster.
@@ -82,6 +91,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
     sources = sources_of(settings)
+    published: int | None = None
     try:
         output = Output(place(settings.output))
         with restrict_new_files(settings.output_umask), output.hold_lock(stop.check) as lock:
@@ -106,9 +116,13 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
                 lines_max=lines_max,
             )
             log.bind_run(state.run_id)
-            return _run_and_map_errors(state, uri, ids)
+            code = _run_and_map_errors(state, uri, ids)
+            published = code if state.is_over else None
     except OutputError as error:
-        raise ConfigError(str(error)) from error
+        if published is None:
+            raise ConfigError(str(error)) from error
+        context.logger.warning("lock_not_released", problem=str(error))
+    return code
 
 
 def _await_window(context: Context, output: Output) -> None:
@@ -268,11 +282,17 @@ def _publish(state: Run, directory: Place, conclusion: Conclusion) -> int:
     results = write_results(
         context, state.output, directory, conclusion, state.cluster, state.spark_version
     )
-    publish(context, state.output, results, state.cluster, state.lock)
+    publish(context, state.output, results, state.lock)
     state.is_over = True
+    with keep_outcome(context, "send the metrics"):
+        send_metrics(context, results, state.cluster)
     publish_page(context, directory, results.summary, results.findings, results.report)
-    clear_up(context, state.output, directory)
-    show_report(context, results.summary, results.findings, directory, lines_max=state.lines_max)
+    with keep_outcome(context, "remove old files"):
+        clear_up(context, state.output, directory)
+    with keep_outcome(context, "print the report"):
+        show_report(
+            context, results.summary, results.findings, directory, lines_max=state.lines_max
+        )
     return int(results.summary["exit_code"])
 
 

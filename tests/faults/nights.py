@@ -33,7 +33,13 @@ from auditor import __version__
 from auditor.clock import rfc3339
 from auditor.commands.context import Context, terms_of
 from auditor.commands.page import publish_page
-from auditor.commands.publishing import clear_up, publish, publish_failure, write_results
+from auditor.commands.publishing import (
+    clear_up,
+    publish,
+    publish_failure,
+    send_metrics,
+    write_results,
+)
 from auditor.commands.resumption import resume_about
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
@@ -229,7 +235,8 @@ class Nights:
             duration_s={"ask": 1.0},
         )
         results = write_results(context, self.output, directory, done, CLUSTER, "")
-        publish(context, self.output, results, CLUSTER, lock=None)
+        publish(context, self.output, results)
+        send_metrics(context, results, CLUSTER)
         publish_page(context, directory, results.summary, results.findings, results.report)
         clear_up(context, self.output, directory)
 

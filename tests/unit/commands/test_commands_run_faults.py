@@ -1,10 +1,21 @@
-"""What `auditor run` says of an unforeseen error."""
+"""What `auditor run` says of an unforeseen error, and what no error changes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
+import structlog
 
 from auditor.commands import run as run_command
+from auditor.commands.publishing import Results, publish
+from auditor.commands.run_state import Run
+from auditor.errors import OutputError
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place
 
 
 @pytest.mark.parametrize(
@@ -17,3 +28,53 @@ from auditor.commands import run as run_command
 def test_an_unforeseen_error_is_named_with_its_first_line(error: Exception, expected: str) -> None:
     """An error without words is shown by its type alone: no brackets, no quotes."""
     assert expected == run_command._first_line(error)
+
+
+def quiet_context() -> Any:
+    return SimpleNamespace(logger=structlog.stdlib.get_logger("test"), settings=None)
+
+
+@pytest.mark.parametrize("step", ["send_metrics", "clear_up", "show_report"])
+@pytest.mark.parametrize("error", [OSError(28, "full"), KeyError("x"), MemoryError()], ids=repr)
+def test_no_step_after_publishing_changes_the_code(
+    step: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is logged, and all others are done."""
+    run, done = place(str(tmp_path)), []
+    results = Results(run, {"exit_code": 1, "partial": False}, [], "", "")
+    monkeypatch.setattr(run_command, "write_results", lambda *_: results)
+    for name in ("publish", "send_metrics", "publish_page", "clear_up", "show_report"):
+        monkeypatch.setattr(run_command, name, lambda *_, name=name, **__: done.append(name))
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_command, step, fail)
+    state = Run(quiet_context(), Output(run), "r", "2026-01-01T03:00:00Z")
+    assert 1 == run_command._publish(state, run, cast(Any, None))
+    assert 4 == len(done)
+
+
+def test_a_run_that_latest_json_names_is_published_whatever_failed_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory could not be synchronised after the new latest.json was there."""
+    output = Output(place(str(tmp_path)))
+    run = output.start("20260101T030000Z-000001")
+    results = Results(run, {"partial": False}, [], "", "")
+    monkeypatch.setattr(Place, "_synchronise", refuse_directories)
+    publish(quiet_context(), output, results)
+    assert output.latest() == run
+    monkeypatch.setattr(Place, "write_text", refuse)
+    other = replace(run, path=f"{tmp_path}/run-20260102T030000Z-000002")
+    with pytest.raises(OutputError, match="full"):
+        publish(quiet_context(), output, replace(results, directory=other))
+
+
+def refuse_directories(_: Place, path: str) -> None:
+    if not path.endswith(".tmp"):
+        raise OSError(5, "Input/output error")
+
+
+def refuse(*_: object) -> None:
+    raise OutputError("the disk is full")
