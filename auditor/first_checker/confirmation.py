@@ -158,6 +158,7 @@ def _candidates(
         for entry in _within(extent.extent, found.read_absent):
             probed = [b.bookie_id for b in extent.shares if _is_open_to_probes(b, entry)]
             yield _Candidate(entry, probed)
+    yield from _of_failing(found, write_quorum)
 
 
 def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
@@ -170,6 +171,27 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
         for entry in _within(extent.extent, corrupt):
             askable = _askable(extent.shares, entry)
             yield _Candidate(entry, askable, is_worst=entry == corrupt[0])
+
+
+def _of_failing(found: Coverage, write_quorum: int) -> Iterator[_Candidate]:
+    """Yield entries that may be read nowhere, each with the bookies to read it on.
+
+    These are entries that some bookie failed to read, and the ends of those without a confirmed
+    copy of which a bookie failed to list any: it is read instead.
+    """
+    for extent in found.extents:
+        for entry in _within(extent.extent, found.read_failed):
+            yield _Candidate(entry, _askable(extent.shares, entry))
+        unable = [b for b in extent.shares if b.bookie_id in found.cannot_list_it]
+        if not unable:
+            continue
+        unconfirmed = levels([*extent.surplus, *(b.absent | b.unknown for b in extent.shares)])
+        if len(unconfirmed) < write_quorum:
+            continue
+        bare = unconfirmed[write_quorum - 1]
+        for entry in dict.fromkeys((bare.first(), bare.last())):
+            on = [b.bookie_id for b in unable if entry in b.expected]
+            yield _Candidate(entry, [*on, *_askable(extent.shares, entry)])
 
 
 def _askable(shares: Sequence[BookieShare], entry: EntryId) -> list[BookieId]:

@@ -96,6 +96,11 @@ class Coverage:
     """Copies that should be there and whose read found a wrong digest, ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a read found absent on a bookie that should hold them, ascending."""
+    read_failed: tuple[EntryId, ...]
+    """Entries whose read a bookie that should hold them answered with an error of its own,
+    ascending."""
+    cannot_list_it: frozenset[BookieId]
+    """Bookies that answered the request for their list with an error of their own."""
     gone: frozenset[BookieId]
     """Bookies with neither a registration nor a cookie: their copies are absent."""
     reads: Reads
@@ -135,6 +140,8 @@ class Coverage:
             elif share.bookie_id in self.held:
                 listed += (share.expected - share.lacking - share.unknown).count()
                 read += (share.lacking - share.absent - share.unknown).count()
+            else:
+                read += (share.expected - share.absent - share.unknown).count()
         return CopyCounts(self.promised, listed, read, assumed)
 
     @property
@@ -194,6 +201,12 @@ def coverage(
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
         corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, of_copies)),
         read_absent=tuple(sorted({e for _, e in _copies_with_status(ABSENT_READS, of_copies)})),
+        read_failed=tuple(
+            sorted({e for _, e in _copies_with_status({ReadStatus.FAILED}, of_copies)})
+        ),
+        cannot_list_it=frozenset(
+            b for b in wants if b in answers and answers[b].status is AnswerStatus.FAILED
+        ),
         gone=frozenset(gone),
         reads=of_copies,
         promised=promised_copies(metadata),

@@ -8,6 +8,7 @@ from auditor.first_checker.coverage import Coverage, ExtentCoverage
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.schedule import Extent
 from auditor.first_checker.shares import BookieShare
+from auditor.first_checker.unavailable import Unavailable, Unserved
 from auditor.first_checker.worst import Worst, levels, worst_entry
 from auditor.model.facts import (
     CorruptFacts,
@@ -15,6 +16,7 @@ from auditor.model.facts import (
     Facts,
     MarkFacts,
     Search,
+    UnavailableFacts,
     UnrecoverableFacts,
 )
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind, Ranges
@@ -52,12 +54,18 @@ def _lost_entries(one: ExtentCoverage) -> list[EntrySet]:
 
 
 def entry_findings(
-    ledger_id: LedgerId, losses: Losses, search: Search | None, *, excused: bool
+    ledger_id: LedgerId,
+    losses: Losses,
+    search: Search | None,
+    unserved: Unserved,
+    *,
+    excused: bool,
 ) -> list[Finding]:
     """Return at most one finding: the strongest kind that is true of any entry.
 
     `search` is the result of searching other bookies for entries without a copy. A mark within
-    grace (`excused`) excuses entries with too few copies, but neither lost nor corrupt entries.
+    grace (`excused`) excuses entries with too few copies, but no entry that is lost, corrupt or
+    `unserved` by its whole write set.
     """
     metadata = losses.metadata
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
@@ -66,6 +74,9 @@ def entry_findings(
         is_stranded = search is not None and search.entries_unnamed == search.entries
         kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_stranded else Kind.ENTRY_WITHOUT_REPLICA
         return [_entry_finding(kind, ledger_id, losses, hit, _entry_facts(losses, search))]
+    unavailable = Unavailable.of(losses.seen, unserved, write)
+    if unavailable is not None:
+        return [_unavailable_finding(ledger_id, losses, unavailable, unserved)]
     hit = losses.beyond(write - ack + 1)
     if any(hit) and not excused:
         return [
@@ -81,6 +92,38 @@ def entry_findings(
     return [
         _entry_finding(Kind.ENTRY_BELOW_WRITE_QUORUM, ledger_id, losses, hit, _entry_facts(losses))
     ]
+
+
+def _unavailable_finding(
+    ledger_id: LedgerId, losses: Losses, unavailable: Unavailable, unserved: Unserved
+) -> Finding:
+    metadata, seen = losses.metadata, losses.seen
+    worst, extent, entries = (
+        unavailable.worst,
+        unavailable.extent,
+        EntrySet.join(unavailable.entries),
+    )
+    write_set = _write_set(metadata, extent, worst)
+    mine = next(one for one in seen.extents if one.extent == extent)
+    absent = {share.bookie_id for share in mine.shares if worst in share.absent}
+    may_hold = [bookie for bookie in write_set if bookie not in absent]
+    facts = UnavailableFacts(
+        worst_entry=worst,
+        write_set=write_set,
+        unregistered=tuple(sorted(b for b in may_hold if b in unserved.bookies)),
+        failed=tuple(sorted(b for b in may_hold if b not in unserved.bookies)),
+        gone=tuple(sorted(seen.gone.intersection(write_set))),
+    )
+    return Finding(
+        Kind.ENTRY_UNAVAILABLE,
+        facts,
+        ledger_id=ledger_id,
+        segment=FindingSegment.of(extent.segment, extent.last_entry_id),
+        entries=entries.ranges(RANGES_MAX),
+        entries_total=entries.count(),
+        missing_on=_missing_on(seen),
+        copies=Copies(metadata.write_quorum, metadata.ack_quorum, 0, unavailable.possible),
+    )
 
 
 def unrecoverable_finding(

@@ -24,6 +24,7 @@ from auditor.first_checker.probing import ProbePlan
 from auditor.first_checker.reasons import in_order
 from auditor.first_checker.schedule import extents, positions, promised_copies
 from auditor.first_checker.stranded import Outside, ensemble_bookies
+from auditor.first_checker.unavailable import Unserved
 from auditor.first_checker.underreplication import is_beyond_grace, is_stale, mark_facts
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import Surroundings
@@ -35,6 +36,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Reco
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown, Verdict
 
 _UNJUDGED = Placement()
+NOTHING_UNSERVED = Unserved()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,13 @@ def judge(
     terms: Terms,
     *,
     doubted: Collection[Copy] = frozenset(),
+    unserved: Unserved = NOTHING_UNSERVED,
 ) -> Verdict:
     """Return the verdict on one ledger, with every reason and finding it has.
 
     A copy read with a wrong digest is unknown. It is also a finding unless it is among the
-    `doubted`. Costs groups and missing runs.
+    `doubted`. `unserved`: bookies and copies that could not be served at any look. Costs groups and
+    missing runs.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
@@ -74,6 +78,7 @@ def judge(
         exempt is None
         and metadata
         and not is_corrupt
+        and not unserved.copies
         and is_healthy(metadata, answers)
         and not contradictions(metadata)
     ):
@@ -85,7 +90,7 @@ def judge(
         marked, undecodable = _mark_findings(record, terms, None), undecodable_findings(record)
         parts = _Parts([], [], marked, undecodable, unread)
     else:
-        parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted)
+        parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted, unserved)
     return _verdict(record, exempt, parts, terms)
 
 
@@ -97,6 +102,7 @@ def _judge_metadata(
     terms: Terms,
     placed: Placement,
     doubted: Collection[Copy],
+    unserved: Unserved,
 ) -> _Parts:
     """Judge a ledger whose metadata could be read."""
     described = metadata_findings(record, metadata, terms)
@@ -117,7 +123,9 @@ def _judge_metadata(
         marked = mark_facts(record, seen, terms, has_loss=True)
         loss = unrecoverable_finding(record.ledger_id, losses, search, marked)
         return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
-    entries = entry_findings(record.ledger_id, losses, search, excused=_is_excused(record, terms))
+    entries = entry_findings(
+        record.ledger_id, losses, search, unserved, excused=_is_excused(record, terms)
+    )
     unknowns = in_order((*unheard, *placing))
     return _Parts(
         entries,

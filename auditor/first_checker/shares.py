@@ -65,6 +65,33 @@ class Unanswered:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadOnly:
+    """A bookie that failed to list the ledger: known of it is what was read, entry by entry."""
+
+    bookie_id: BookieId
+    present: EntrySet
+    absent: EntrySet
+    reasons: tuple[Unknown, ...]
+
+    @classmethod
+    def of(cls, bookie: BookieId, reads: Mapping[EntryId, EntryRead], reason: Unknown) -> ReadOnly:
+        """Return what the reads show. `reason`: why every other entry is unknown."""
+        present = [e for e, read in reads.items() if read.status is ReadStatus.PRESENT]
+        absent = [e for e, read in reads.items() if read.status in ABSENT_READS]
+        reasons = {REASON_OF_READ[r.status] for r in reads.values() if r.status in REASON_OF_READ}
+        return cls(
+            bookie,
+            EntrySet.of_entries(sorted(present)),
+            EntrySet.of_entries(sorted(absent)),
+            tuple({reason, *reasons}),
+        )
+
+    def share(self, wants: EntrySet) -> BookieShare:
+        absent = wants & self.absent
+        return BookieShare(self.bookie_id, wants, EMPTY, absent, wants - self.present - absent)
+
+
+@dataclass(frozen=True, slots=True)
 class Probed:
     """A bookie that cannot list, judged by probes."""
 

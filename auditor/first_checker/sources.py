@@ -12,7 +12,7 @@ from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import ProbedBookie, ProbePlan, plan_probes
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.schedule import GROUP_BYTES, foreign_runs
-from auditor.first_checker.shares import Probed, Sifter, Source, Unanswered
+from auditor.first_checker.shares import Probed, ReadOnly, Sifter, Source, Unanswered
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
@@ -51,6 +51,8 @@ def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None
     if probing is not None and cannot_list and any(wants):
         plan = plan_probes(probing, bookie, wants)
         return Probed(bookie, ProbedBookie.of(plan, wants, seen.reads))
+    if answer is not None and answer.status is AnswerStatus.FAILED and seen.reads:
+        return ReadOnly.of(bookie, seen.reads, _reason(answer))
     return Unanswered(bookie, reasons=(_reason(answer),))
 
 

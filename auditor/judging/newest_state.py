@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from auditor.first_checker.coverage import Answers, Copy, Reads
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.recheck import newest_state_start, same_state
+from auditor.first_checker.unavailable import Unserved
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
 from auditor.model.identity import BookieId
@@ -29,7 +30,8 @@ class NewestState:
 
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
     among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies that too
-    few of these looks read with a wrong digest.
+    few of these looks read with a wrong digest. `unserved` has what bookies could not serve at any
+    of them.
     """
 
     looks: Sequence[Look]
@@ -37,12 +39,14 @@ class NewestState:
     answers: Answers
     reads: Reads
     doubted: frozenset[Copy]
+    unserved: Unserved
 
     @classmethod
     def of(cls, looks: Sequence[Look], terms: Terms) -> NewestState:
         chain = looks[newest_state_start(looks) :]
         answers, reads = _merge_looks(chain, terms)
-        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads))
+        unserved = Unserved.of(chain, terms.around.maintenance)
+        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads), unserved)
 
     @property
     def newest(self) -> Look:

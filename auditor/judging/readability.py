@@ -37,6 +37,7 @@ LOST_KINDS = frozenset(
     {
         Kind.ENTRY_WITHOUT_REPLICA,
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        Kind.ENTRY_UNAVAILABLE,
         Kind.UNDERREPLICATED_UNRECOVERABLE,
     }
 )
@@ -172,7 +173,15 @@ def _judged_condition(
     if truncated:
         condition = Condition.TRUNCATED
     elif lost:
-        condition = Condition.ENTRIES_LOST
+        condition = (
+            Condition.ENTRIES_UNAVAILABLE
+            if all(
+                one.kind is Kind.ENTRY_UNAVAILABLE
+                for one in verdict.findings
+                if one.kind in LOST_KINDS
+            )
+            else Condition.ENTRIES_LOST
+        )
     elif why:
         condition = Condition.UNKNOWN
     elif record.metadata is not None and record.metadata.state is not LedgerState.CLOSED:

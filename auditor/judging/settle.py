@@ -167,7 +167,10 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:
     """Return whether the bookie answered at this look: otherwise a read would teach nothing."""
-    return bookie in look.answers and look.answers[bookie].status in READABLE_ANSWERS
+    answer = look.answers.get(bookie)
+    return answer is not None and (
+        answer.status in READABLE_ANSWERS or answer.status is AnswerStatus.FAILED
+    )
 
 
 def _commit(state: NewestState, verdict: Verdict) -> Verdict:
@@ -198,7 +201,14 @@ def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
 def _judge_state(state: NewestState) -> Verdict:
     """Judge the newest state of the metadata by all looks that saw it."""
     record = state.newest.record
-    return judge(record, state.answers, state.reads, state.terms, doubted=state.doubted)
+    return judge(
+        record,
+        state.answers,
+        state.reads,
+        state.terms,
+        doubted=state.doubted,
+        unserved=state.unserved,
+    )
 
 
 def _suspicion(verdict: Verdict) -> Suspicion:

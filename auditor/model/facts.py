@@ -97,6 +97,24 @@ class EntryFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class UnavailableFacts:
+    """ENTRY_UNAVAILABLE: why no bookie of the worst entry's write set can serve it.
+
+    The bookies of `write_set` that are neither in `unregistered` nor in `failed` lack the entry.
+    """
+
+    worst_entry: EntryId
+    write_set: tuple[BookieId, ...]
+    """The distinct bookies of its write set, in that order."""
+    unregistered: tuple[BookieId, ...]
+    """Those of them that were not registered at any look, and may have a copy."""
+    failed: tuple[BookieId, ...]
+    """Those of them that answered the read with an error of their own, and may have a copy."""
+    gone: tuple[BookieId, ...] = ()
+    """Those of them that have neither registration nor cookie."""
+
+
+@dataclass(frozen=True, slots=True)
 class CorruptFacts:
     """ENTRY_CORRUPT.
 
@@ -266,6 +284,7 @@ class BeyondEndFacts:
 
 Facts: TypeAlias = (
     EntryFacts
+    | UnavailableFacts
     | CorruptFacts
     | MarkFacts
     | UnrecoverableFacts

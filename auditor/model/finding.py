@@ -50,6 +50,7 @@ class Kind(StrEnum):
 
     ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
     ENTRY_ONLY_OUTSIDE_ENSEMBLE = "ENTRY_ONLY_OUTSIDE_ENSEMBLE"
+    ENTRY_UNAVAILABLE = "ENTRY_UNAVAILABLE"
     ENTRY_BELOW_ACK_QUORUM = "ENTRY_BELOW_ACK_QUORUM"
     ENTRY_CORRUPT = "ENTRY_CORRUPT"
     ENTRY_BELOW_WRITE_QUORUM = "ENTRY_BELOW_WRITE_QUORUM"
@@ -97,6 +98,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "an entry has no copy where metadata says, and is alive on a bookie that metadata does not"
         " name: it will be collected",
+    ),
+    Kind.ENTRY_UNAVAILABLE: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "an entry cannot be read now: each bookie of its write set is not registered, lacks it or"
+        " fails to read it, at two looks",
     ),
     Kind.ENTRY_BELOW_ACK_QUORUM: KindFacts(
         Severity.CRITICAL,

@@ -17,12 +17,21 @@ class Condition(StrEnum):
     OPEN = "open"
     OFFLOADED = "offloaded"
     UNKNOWN = "unknown"
+    ENTRIES_UNAVAILABLE = "entries_unavailable"
     ENTRIES_LOST = "entries_lost"
     TRUNCATED = "truncated"
     MISSING = "missing"
 
 
-LOSSES = frozenset({Condition.ENTRIES_LOST, Condition.TRUNCATED, Condition.MISSING})
+LOSSES = frozenset(
+    {
+        Condition.ENTRIES_UNAVAILABLE,
+        Condition.ENTRIES_LOST,
+        Condition.TRUNCATED,
+        Condition.MISSING,
+    }
+)
+"""Conditions in which a reader stops: entries cannot be read now, or never again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,10 @@
-"""The demo's stories about entries: lost, with too few copies, stranded, corrupt."""
+"""The demo's stories about entries: lost, with too few copies, stranded, unavailable, corrupt."""
 
 from __future__ import annotations
 
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
+from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.story import UNLISTABLE, Story, story_of, twins
 
@@ -50,6 +51,19 @@ def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
         f" {n + 1} it is where it belongs.",
     )
     cluster.hold("b4", n, "42")
+    return story
+
+
+@story_of(Kind.ENTRY_UNAVAILABLE)
+def _unavailable(cluster: SandboxCluster, n: LedgerId) -> Story:
+    text = "e2 w2 a2 0:[b1 b2] closed 49"
+    fact = (
+        f"Bookies b1 and b2 answer each request about ledger {n} with EIO; they serve ledger"
+        f" {n + 1}."
+    )
+    story = twins(cluster, Kind.ENTRY_UNAVAILABLE, n, text, {}, fact)
+    for bookie in ("b1", "b2"):
+        cluster.fault(bookie, n, LedgerFault.EIO)
     return story
 
 

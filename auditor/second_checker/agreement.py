@@ -14,7 +14,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.facts import CorruptFacts, EntryFacts, UnrecoverableFacts
+from auditor.model.facts import CorruptFacts, EntryFacts, UnavailableFacts, UnrecoverableFacts
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.verdict import Standing, Unknown, Verdict
@@ -277,4 +277,8 @@ def worst_entry_of(one: Finding | CrossCheckFinding) -> EntryId | None:
     Return None if the finding is not about entries.
     """
     facts = one.facts.entries if isinstance(one.facts, UnrecoverableFacts) else one.facts
-    return facts.worst_entry if isinstance(facts, EntryFacts | CorruptFacts) else None
+    return (
+        facts.worst_entry
+        if isinstance(facts, EntryFacts | UnavailableFacts | CorruptFacts)
+        else None
+    )

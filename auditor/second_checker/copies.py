@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from auditor.second_checker.blocks import Block
 from auditor.second_checker.entry_bits import (
     BitCounts,
     Bits,
+    bits_at,
     block_bits,
     count_repeated,
     lowest_of,
@@ -31,7 +32,8 @@ class Counted(NamedTuple):
     """The copies of each entry of one block.
 
     `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
-    `in_reach`: possible copies on bookies that are not away. By bookie, `written` has the entries
+    `in_reach`: possible copies on bookies that are not away. `servable`: possible copies that some
+    look did not find out of service. By bookie, `written` has the entries
     written to it and `absent` those of them that it lacks.
     """
 
@@ -39,6 +41,7 @@ class Counted(NamedTuple):
     confirmed: BitCounts
     possible: BitCounts
     in_reach: BitCounts
+    servable: BitCounts
     written: Mapping[BookieId, Written]
     absent: Mapping[BookieId, Bits]
 
@@ -99,6 +102,25 @@ class Tally:
         lows = [one.block.low for one in self.counted]
         return _entries(zip(lows, few, strict=True), self.ranges_max)
 
+    def unserved(self) -> Entries:
+        """Return the entries of which no possible copy was served at any look."""
+        sets = ((one.block.low, one.servable.at_most(0)) for one in self.counted)
+        return _entries(sets, self.ranges_max)
+
+    def worst_unserved(self) -> Worst:
+        """Return that one of these entries with the fewest possible copies, then the lowest.
+
+        There must be one.
+        """
+        found = []
+        for one in self.counted:
+            if entries := one.servable.at_most(0):
+                fewest, entries = one.possible.lowest_among(entries)
+                found.append(
+                    Worst(fewest, 0, one.block.low + lowest_of(entries), one.block.stretch)
+                )
+        return min(found)
+
     def block_of(self, entry: EntryId) -> Counted | None:
         """Return the block with the entry, by binary search; None if the entry was not examined."""
         at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
@@ -139,6 +161,7 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     written = written_to(block)
     absent: dict[BookieId, Bits] = {}
     confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
+    servable, some_unserved = list[Bits](), False
     some_unknown = some_away = False
     for bookie, mine in written.items():
         testimony = testimonies[bookie]
@@ -154,6 +177,9 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
         can_be_there = held | unknown if unknown else held
         confirmed.append(held)
         possible.append(can_be_there)
+        unserved = unknown if testimony.is_out else _failed_bits(testimony, block)
+        servable.append(can_be_there ^ (can_be_there & unserved))
+        some_unserved |= bool(can_be_there & unserved)
         if testimony.is_away:
             some_away = True
         else:
@@ -162,7 +188,15 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     sure = BitCounts.of(everything, confirmed)
     can_exist = BitCounts.of(everything, possible) if some_unknown else sure
     reachable = BitCounts.of(everything, in_reach) if some_away else can_exist
-    return Counted(block, sure, can_exist, reachable, written, absent)
+    served = BitCounts.of(everything, servable) if some_unserved else can_exist
+    return Counted(block, sure, can_exist, reachable, served, written, absent)
+
+
+def _failed_bits(testimony: Testimony, block: Block) -> Bits:
+    """Return the entries of the block that the bookie failed to read."""
+    failed = testimony.failed
+    mine = failed[bisect_left(failed, block.low) : bisect_right(failed, block.high)]
+    return bits_at([entry - block.low for entry in mine], block.high - block.low + 1)
 
 
 class Written(NamedTuple):

@@ -12,6 +12,7 @@ from auditor.model.facts import (
     CorruptFacts,
     DuplicateFacts,
     Facts,
+    UnavailableFacts,
     UndecodableFacts,
     UnrecoverableFacts,
 )
@@ -173,6 +174,9 @@ def entry_findings(
     worst = tally.worst()
     if worst.possible == 0:
         return [_lost_finding(heard, metadata, count, terms, worst)]
+    unserved = tally.unserved()
+    if unserved.total:
+        return [_unavailable_finding(heard, metadata, count, unserved)]
     if worst.possible < ack and not excused:
         kind, few = Kind.ENTRY_BELOW_ACK_QUORUM, tally.with_at_most(ack - 1)
     elif count.corrupt:
@@ -200,6 +204,26 @@ def _lost_finding(
     is_elsewhere = search is not None and search.entries == search.entries_unnamed
     kind = Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE if is_elsewhere else Kind.ENTRY_WITHOUT_REPLICA
     return _entry_finding(kind, facts, metadata, tally, lost, worst)
+
+
+def _unavailable_finding(
+    heard: Words, metadata: LedgerMetadata, count: LedgerCount, unserved: Entries
+) -> CrossCheckFinding:
+    """Return the finding on entries that no bookie of their write set served at any look."""
+    worst = count.tally.worst_unserved()
+    write_set = worst.stretch.bookies_of(worst.entry)
+    among = count.tally.block_of(worst.entry)
+    assert among is not None, worst
+    at = worst.entry - among.block.low
+    may_hold = sorted(b for b in write_set if not among.absent.get(b, 0) >> at & 1)
+    facts = UnavailableFacts(
+        worst.entry,
+        write_set,
+        tuple(bookie for bookie in may_hold if bookie in heard.out),
+        tuple(bookie for bookie in may_hold if bookie not in heard.out),
+        tuple(sorted(b for b in write_set if b in heard.answers and heard.answers[b].is_gone)),
+    )
+    return _entry_finding(Kind.ENTRY_UNAVAILABLE, facts, metadata, count.tally, unserved, worst)
 
 
 def _corrupt(heard: Words, metadata: LedgerMetadata, count: LedgerCount) -> CrossCheckFinding:

@@ -74,6 +74,10 @@ class Testimony:
     """Of a bookie that cannot list: the entries whose read was conclusive."""
     is_away: bool = False
     """The bookie is silent or not registered."""
+    is_out: bool = False
+    """The bookie was not registered at any look, and is not in maintenance."""
+    failed: tuple[EntryId, ...] = ()
+    """The entries that it failed to read at each look, ascending, unless it is in maintenance."""
     entries_in_order: tuple[EntryId, ...] = field(init=False)
     """The entries of `by_entry`, ascending: a sweep reads thousands, around which as many blocks
     lie.
@@ -118,6 +122,17 @@ def unheard_testimony(answer: Answer | None) -> Testimony:
         else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
     )
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
+
+
+def failed_list_testimony(reads: Mapping[EntryId, EntryRead]) -> Testimony:
+    """Return the testimony of a bookie that failed to list: what each read showed, else unknown."""
+    by_entry, why = dict[EntryId, int](), {Unknown.BOOKIE_REFUSED}
+    for entry, read in reads.items():
+        if read.status is ReadStatus.PRESENT or read.status in NOT_THERE:
+            by_entry[entry] = HELD if read.status is ReadStatus.PRESENT else ABSENT
+        else:
+            why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
+    return Testimony(UNKNOWN, (), by_entry, frozenset(why))
 
 
 def list_testimony(

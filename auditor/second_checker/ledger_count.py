@@ -16,6 +16,7 @@ from auditor.second_checker.blocks import Block, blocks
 from auditor.second_checker.copies import Tally, Worst, tally
 from auditor.second_checker.holdings import (
     Testimony,
+    failed_list_testimony,
     gone_testimony,
     list_testimony,
     reads_testimony,
@@ -96,6 +97,10 @@ def count_entries(
             testimonies[bookie] = reads_testimony(reads, all_due_were_made=due.was_read(reads))
         else:
             testimonies[bookie] = _testimony(heard, bookie, lists, its_parts, reads)
+        testimonies[bookie].is_out = bookie in heard.out
+        testimonies[bookie].failed = tuple(
+            sorted(e for where, e in heard.failed if where == bookie and e in reads)
+        )
     counted = tally(chosen, testimonies, is_whole=is_whole)
     return LedgerCount(
         counted, chosen, is_whole, testimonies, dues, _corrupt_entries(heard, counted), lists
@@ -131,6 +136,8 @@ def _testimony(
     if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
         highest = _highest_of(parts, bookie) if reads else -1
         return list_testimony(lists.get(bookie), has_ledger, highest, reads)
+    if answer.status is AnswerStatus.FAILED:
+        return failed_list_testimony(reads)
     return unheard_testimony(answer)
 
 

@@ -26,7 +26,9 @@ class Words:
     conclusive. A list that a bookie gave before it was gone is ignored.
 
     `corrupt`: copies read with a wrong digest at LOOKS_OF_CORRUPTION looks, and not conclusively in
-    any other way since the first of these.
+    any other way since the first of these. `out`: bookies not in maintenance that every look that
+    asked found unregistered. `failed`: copies on the others that some look failed to read and no
+    look read: at each the bookie failed, lacked the entry or was not registered.
     """
 
     record: LedgerRecord
@@ -34,6 +36,8 @@ class Words:
     answers: Mapping[BookieId, Answer]
     reads: Mapping[tuple[BookieId, EntryId], EntryRead]
     corrupt: frozenset[tuple[BookieId, EntryId]]
+    out: frozenset[BookieId] = frozenset()
+    failed: frozenset[tuple[BookieId, EntryId]] = frozenset()
 
 
 def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
@@ -77,4 +81,40 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
             elif read.status in _READ:
                 otherwise.add(key)
     corrupt = frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
-    return Words(newest, tuple(reversed(chain)), answers, reads, corrupt)
+    away = terms.around.maintenance
+    out, failed = _out_of_service([look for look in chain if look.answers])
+    return Words(
+        newest,
+        tuple(reversed(chain)),
+        answers,
+        reads,
+        corrupt,
+        frozenset(out - away),
+        frozenset(copy for copy in failed if copy[0] not in away),
+    )
+
+
+def _out_of_service(
+    asked: Sequence[Look],
+) -> tuple[set[BookieId], set[tuple[BookieId, EntryId]]]:
+    """Return the bookies that no look found registered, and the copies that none could read.
+
+    A look that did not read a copy on a registered bookie leaves it open.
+    """
+    unseen: dict[BookieId, int] = {}
+    unread: dict[tuple[BookieId, EntryId], int] = {}
+    tried = {key for look in asked for key, read in look.reads.items() if read.status == "failed"}
+    for look in asked:
+        missing = {b for b, one in look.answers.items() if one.status is AnswerStatus.UNREGISTERED}
+        for bookie in missing:
+            unseen[bookie] = unseen.get(bookie, 0) + 1
+        for bookie, entry in tried:
+            read = look.reads.get((bookie, entry))
+            is_bad = read is not None and read.status in ("failed", "no_entry", "no_ledger")
+            if is_bad or bookie in missing:
+                unread[bookie, entry] = unread.get((bookie, entry), 0) + 1
+    looks = len(asked)
+    return (
+        {bookie for bookie, times in unseen.items() if times == looks},
+        {key for key, times in unread.items() if times == looks},
+    )

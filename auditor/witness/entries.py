@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.model.evidence import Look
-from auditor.model.facts import CorruptFacts, EntryFacts, Search
+from auditor.model.facts import CorruptFacts, EntryFacts, Search, UnavailableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.witness.entry_answers import (
@@ -141,6 +141,22 @@ def _found_words(search: Search, looks: Sequence[Look]) -> str:
     return f"{join_names(search.found_on)} {together}{verb} {count} of {of_what}"
 
 
+def _unavailable_sentences(finding: Finding, facts: UnavailableFacts, looks: Sequence[Look]) -> str:
+    """Return the witness: the entry, what each bookie said, and which bookies may have a copy."""
+    may_hold = (*facts.unregistered, *facts.failed)
+    lines = [
+        _place_sentence(finding, facts.worst_entry, facts.write_set),
+        *answer_sentences(facts.worst_entry, facts.write_set, facts.gone, looks),
+        _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
+        f"Nobody can read entry {facts.worst_entry} now. It is not proven lost:"
+        f" {join_names(may_hold)} may have a copy.",
+    ]
+    if finding.entries_total > 1:
+        hit = runs(finding.entries, finding.entries_total)
+        lines.append(f"{finding.entries_total} entries are hit: {hit}.")
+    return " ".join(lines)
+
+
 def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Look]) -> str:
     copies = [
         f"{bookie}, {'entry' if len(entries) == 1 else 'entries'}"
@@ -164,6 +180,7 @@ def _corrupt_sentences(finding: Finding, facts: CorruptFacts, looks: Sequence[Lo
 TELL: dict[Kind, TellLedger] = {
     Kind.ENTRY_WITHOUT_REPLICA: entry_sentences,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_sentences,
+    Kind.ENTRY_UNAVAILABLE: _unavailable_sentences,
     Kind.ENTRY_BELOW_ACK_QUORUM: entry_sentences,
     Kind.ENTRY_CORRUPT: _corrupt_sentences,
     Kind.ENTRY_BELOW_WRITE_QUORUM: entry_sentences,

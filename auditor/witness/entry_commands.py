@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from auditor.model.facts import BeyondEndFacts, CorruptFacts, EntryFacts, UnrecoverableFacts
+from auditor.model.facts import (
+    BeyondEndFacts,
+    CorruptFacts,
+    EntryFacts,
+    UnavailableFacts,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, EntryId
 from auditor.witness import pulsar_commands
@@ -115,6 +121,15 @@ def outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Step
         for b in list(holders)[:_HOLDERS_MAX]
     ]
     return Steps(look, pause)
+
+
+def unavailable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+    """Return what to run for entries that no bookie can serve now: see which bookies are there."""
+    facts = finding.facts
+    assert isinstance(facts, UnavailableFacts), finding
+    read = read_commands(finding, facts.failed[:_BOOKIES_MAX], facts.worst_entry)
+    look = [metadata_command(finding), shell("listbookies -a -h"), *read, *topic_commands(topic)]
+    return Steps(look, [])
 
 
 def below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:

@@ -121,6 +121,7 @@ def _stuck_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
 _NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
     Kind.ENTRY_WITHOUT_REPLICA: entry_commands.without_replica_steps,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_commands.outside_ensemble_steps,
+    Kind.ENTRY_UNAVAILABLE: entry_commands.unavailable_steps,
     Kind.ENTRY_BELOW_ACK_QUORUM: entry_commands.below_quorum_steps,
     Kind.ENTRY_CORRUPT: entry_commands.corrupt_steps,
     Kind.ENTRY_BELOW_WRITE_QUORUM: entry_commands.below_quorum_steps,

@@ -5,7 +5,14 @@ from dataclasses import replace
 from support.findings_by_kind import EXAMPLES, facts_types, finding_of
 from support.findings_by_kind import MARK as MARKED
 
-from auditor.model.facts import CorruptFacts, EntryFacts, MarkFacts, Search, UnrecoverableFacts
+from auditor.model.facts import (
+    CorruptFacts,
+    EntryFacts,
+    MarkFacts,
+    Search,
+    UnavailableFacts,
+    UnrecoverableFacts,
+)
 from auditor.witness.next_commands import next_commands
 
 COMMANDS_MAX = 10
@@ -54,6 +61,9 @@ def finding(kind, bookies=3, **changes):
         ),
         EntryFacts: ENTRY,
         MarkFacts: MARK,
+        UnavailableFacts: UnavailableFacts(
+            42, ("b1", "b2"), (), tuple(f"b{n}" for n in range(bookies))
+        ),
         UnrecoverableFacts: UnrecoverableFacts(ENTRY, MARK),
     }
     facts_type = facts_types(kind)[-1]

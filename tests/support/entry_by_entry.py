@@ -17,7 +17,7 @@ from itertools import pairwise
 from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Family, Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.model.verdict import Unknown, Verdict
@@ -25,6 +25,9 @@ from auditor.second_checker.agreement import worst_entry_of
 
 Say = Callable[[str, int], str]
 """(bookie, entry) -> HELD, ABSENT or UNKNOWN."""
+
+Served = Callable[[str, int], bool]
+"""(bookie, entry) -> whether some look leaves it open that the bookie serves the entry."""
 
 ANSWER_REASON = {
     "silent": "bookie_silent",
@@ -128,13 +131,15 @@ class Heard:
     first.
 
     `corrupt` has the (bookie, entry) pairs that the newest two or more conclusive looks read with a
-    wrong digest.
+    wrong digest. `served` says whether some look that asked bookies leaves it open that this bookie
+    serves this entry.
     """
 
     record: LedgerRecord
     answers: dict[str, Answer]
     reads: dict[tuple[str, int], EntryRead]
     corrupt: set[tuple[str, int]]
+    served: Served
 
 
 def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
@@ -145,9 +150,11 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
     answers: dict[str, Answer] = {}
     reads: dict[tuple[str, int], EntryRead] = {}
     gone_since: set[object] = set()
+    asked: list[Look] = []
     for look in reversed(evidence.looks):
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
+        asked += [look] if look.answers else []
         for key, read in look.reads.items():
             words.setdefault(key, []).extend(
                 [read.status.value] if read.status.value in _CONCLUSIVE else []
@@ -163,7 +170,20 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
         answers,
         reads,
         {key for key, said in words.items() if said[:2] == ["corrupt", "corrupt"]},
+        lambda bookie, entry: (
+            not asked
+            or bookie in terms.around.maintenance
+            or any(_leaves_open(look, bookie, entry) for look in asked)
+        ),
     )
+
+
+def _leaves_open(look: Look, bookie: str, entry: int) -> bool:
+    """Return whether the look leaves it open that the bookie serves the entry."""
+    answer, read = look.answers.get(bookie), look.reads.get((bookie, entry))
+    if answer is not None and answer.status is AnswerStatus.UNREGISTERED:
+        return False
+    return read is None or read.status.value not in ("failed", "no_entry", "no_ledger")
 
 
 def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) -> Judged:
@@ -192,6 +212,7 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
         asked=bool(said.answers),
         corrupt=corrupt,
         lists=lists,
+        served=said.served,
     )
 
 
@@ -240,6 +261,12 @@ def _by_word(
             ):
                 why[bookie] = set()  # a mark means that this is being repaired
             lacks[bookie] = dict.fromkeys(wanted, UNKNOWN)
+            if answer is not None and answer.status is AnswerStatus.FAILED:
+                mine = {e: r for (b, e), r in said.reads.items() if b == bookie and e in wanted}
+                by_word = {"present": HELD, "no_entry": ABSENT, "no_ledger": ABSENT}
+                lacks[bookie] |= {e: by_word.get(r.status.value, UNKNOWN) for e, r in mine.items()}
+                words = {r.status.value for r in mine.values()} - by_word.keys()
+                why[bookie] |= {READ_REASON[word] for word in words}
             continue
         missing = {e for e in wanted if not in_groups(answer.groups, e)}
         read = {e: said.reads[b, e].status for b, e in said.reads if b == bookie and e in missing}
@@ -280,9 +307,10 @@ def judged(
     asked: bool,
     corrupt: Iterable[tuple[str, int]] = (),
     lists: Mapping[str, set[int]] = EMPTY_LISTS,
+    served: Served = lambda bookie, entry: True,
 ) -> Judged:
     """Return a ledger's verdict; `say` maps a bookie and an entry to what is known of the copy,
-    `lists` has what lists name.
+    `lists` has what lists name, `served` whether the bookie may serve the entry at some look.
     """
     if record.status is RecordStatus.GONE:
         return Judged("exempt", exempt="deleted")
@@ -310,7 +338,7 @@ def judged(
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
             unknowns = _judge_entries(
-                out, metadata, say, reasons, base, {e for _, e in corrupt}, excused=excused
+                out, metadata, say, reasons, base, {e for _, e in corrupt}, served, excused=excused
             )
             out.unknowns |= unknowns
             out.false_negatives = false_negatives
@@ -369,6 +397,7 @@ def _judge_entries(
     reasons: Callable[[str], set[str]],
     base: int,
     corrupt: set[int],
+    served: Served,
     *,
     excused: bool,
 ) -> set[str]:
@@ -379,6 +408,7 @@ def _judge_entries(
     order: list[tuple[int, int, int]] = []
     unknown_on: set[str] = set()
     missing: dict[str, list[int]] = {}
+    unserved: list[tuple[int, int, int]] = []
     for entry, segment in entries_of(metadata, base):
         distinct = list(dict.fromkeys(write_set(metadata, segment, entry)))
         words = {bookie: say(bookie, entry) for bookie in distinct}
@@ -391,6 +421,13 @@ def _judge_entries(
         order.append(
             (confirmed + sum(word == UNKNOWN for word in words.values()), confirmed, entry)
         )
+        if not any(word != ABSENT and served(b, entry) for b, word in words.items()):
+            unserved.append((order[-1][0], 0, entry))
+    if unserved and min(order)[0] > 0:
+        possible, confirmed, worst = min(unserved)
+        out.kind, out.entries = "ENTRY_UNAVAILABLE", [entry for _, _, entry in unserved]
+        out.missing_on, out.worst, out.copies = missing, worst, (write, ack, confirmed, possible)
+        return {reason for bookie in unknown_on for reason in reasons(bookie)}
     for kind, too_few in (
         ("ENTRY_WITHOUT_REPLICA", 0),
         ("ENTRY_BELOW_ACK_QUORUM", ack - 1),

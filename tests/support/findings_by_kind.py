@@ -30,6 +30,7 @@ from auditor.model.facts import (
     MarkFacts,
     PlacementFacts,
     StuckFacts,
+    UnavailableFacts,
     UndecodableFacts,
     UnrecoverableFacts,
     WriteSetFacts,
@@ -77,6 +78,7 @@ MARK = MarkFacts(
 USE = UseFacts("persistent://public/default/t", Role.DATA, "", Position(7, 0))
 _FACTS: tuple[Facts, ...] = (
     ENTRY,
+    UnavailableFacts(42, ("b1", "b2"), ("b1",), ("b2",)),
     CorruptFacts(42, ("b1", "b2"), (("b1", (42,)),)),
     MARK,
     UnrecoverableFacts(ENTRY, MARK),

@@ -39,7 +39,7 @@ from auditor.model.availability import (
     SequenceGroup,
 )
 from auditor.model.evidence import LedgerEvidence, Look, Sweep, Terms
-from auditor.model.facts import CorruptFacts, EntryFacts
+from auditor.model.facts import CorruptFacts, EntryFacts, UnavailableFacts
 from auditor.model.finding import Family, Finding
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import (
@@ -344,11 +344,14 @@ def judged_from_truth(driven: Driven) -> Judged:
     metadata = state.metadata
     assert metadata is not None
 
+    read = {copy for look in evidence.looks for copy in look.reads}
+
     def say(bookie: str, entry: int) -> str:
         truth = state.bookies[bookie]
         if truth.is_forgotten:
             return ABSENT
-        if truth.answer is not None and not is_probed(bookie):
+        is_read = truth.answer is AnswerStatus.FAILED and (bookie, entry) in read
+        if truth.answer is not None and not is_probed(bookie) and not is_read:
             return UNKNOWN
         return HELD if entry in truth.holds else ABSENT
 
@@ -374,7 +377,21 @@ def judged_from_truth(driven: Driven) -> Judged:
         if one.answer is None and one.knows_ledger and wants.get(name)
     }
     record = evidence.looks[-1].record
-    return judged(record, say, reasons, left_out, story.terms, story.base, asked=asked, lists=lists)
+
+    def served(bookie: str, entry: int) -> bool:
+        return state.bookies[bookie].answer is not AnswerStatus.UNREGISTERED
+
+    return judged(
+        record,
+        say,
+        reasons,
+        left_out,
+        story.terms,
+        story.base,
+        asked=asked,
+        lists=lists,
+        served=served,
+    )
 
 
 def falsely_accused(driven: Driven) -> list[str]:
@@ -429,7 +446,7 @@ def unconfirmed(driven: Driven) -> list[str]:
 
 def _worst_entry(finding: Finding) -> int:
     facts = finding.facts
-    assert isinstance(facts, EntryFacts | CorruptFacts), finding
+    assert isinstance(facts, EntryFacts | UnavailableFacts | CorruptFacts), finding
     return facts.worst_entry
 
 

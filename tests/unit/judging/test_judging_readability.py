@@ -450,7 +450,7 @@ def test_an_unknown_location_does_not_hide_that_only_unregistered_bookies_may_ha
     assert (Unknown.BOOKIE_SILENT, Unknown.TOPOLOGY_UNKNOWN) == doubted.unknowns
     seen = driven.evidence.looks[-1].record, doubted
     found = judge_topic(topic(closed(LEDGER)), {LEDGER: seen}).data[0][1]
-    assert (Condition.UNKNOWN, True, "bookie_silent") == (
+    assert (Condition.ENTRIES_UNAVAILABLE, True, "bookie_silent") == (
         found.condition,
         found.is_unknown,
         found.detail,

@@ -235,7 +235,7 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
 
     def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
         sure, counts = counts_of(confirmed), counts_of(possible)
-        return Counted(Block(PAIR, low, low + 1), sure, counts, counts, {}, {})
+        return Counted(Block(PAIR, low, low + 1), sure, counts, counts, counts, {}, {})
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
     assert Worst(1, 0, 21, PAIR) == Tally(blocks).worst()

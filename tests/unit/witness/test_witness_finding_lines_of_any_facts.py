@@ -34,6 +34,7 @@ from auditor.model.facts import (
     Search,
     SilentFacts,
     StuckFacts,
+    UnavailableFacts,
     UndecodableFacts,
     UnrecoverableFacts,
     WhyMarked,
@@ -176,6 +177,9 @@ USES = st.lists(
 ).map(tuple)
 OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
     EntryFacts: entry_facts,
+    UnavailableFacts: st.builds(
+        UnavailableFacts, st.integers(0, 99), names(1), names(1), names(), names()
+    ),
     CorruptFacts: st.builds(
         CorruptFacts,
         st.integers(0, 99),
