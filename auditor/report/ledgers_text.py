@@ -113,7 +113,9 @@ def _ledger(
 def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Iterator[str]:
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
-        yield from wrap(f"exempt ({reason.value}): {EXEMPT_WORDS[reason]}", width, "  ")
+        is_exempt = ledger["standing"] == Standing.EXEMPT.word
+        head = f"exempt ({reason.value}): " if is_exempt else ""
+        yield from wrap(f"{head}{EXEMPT_WORDS[reason]}", width, "  ")
     unheard = unheard_at(ledger.get("looks") or [], ledger.get("gone") or ())
     extent = " in full" if ledger["standing"] == Standing.VIOLATED.word else ""
     for unknown in map(Unknown, ledger.get("unknowns") or []):

@@ -36,7 +36,7 @@ _CONDITIONS: Final = {
     Condition.OPEN: "still written to or in recovery: not judged",
     Condition.OFFLOADED: "a whole copy is in long-term storage, which is not audited",
     Condition.UNKNOWN: "unknown",
-    Condition.ENTRIES_UNAVAILABLE: "entries cannot be read now: no bookie that may have them serves",
+    Condition.ENTRIES_UNAVAILABLE: "entries cannot be read now: no bookie serves them",
     Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
     Condition.TRUNCATED: "its metadata ends before the entries that the topic recorded",
     Condition.MISSING: "no metadata: BookKeeper does not know the ledger",

@@ -141,7 +141,7 @@ def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> s
     if row.unknowns:
         return f"the earlier run could not judge it ({', '.join(row.unknowns)})"
     if row.exempt:
-        return f"the earlier run exempted it ({row.exempt})"
+        return f"it was {row.exempt} in the earlier run"
     return "the earlier run only read a sample of its entries" if _is_sampled(kind, row) else ""
 
 

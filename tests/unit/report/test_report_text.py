@@ -540,6 +540,18 @@ def test_a_single_ledger_is_reported_in_full():
     )
 
 
+@pytest.mark.parametrize("standing", ["exempt", "indeterminate", "violated"])
+@pytest.mark.parametrize("reason", list(Exempt))
+def test_a_reason_to_exempt_is_called_so_only_where_it_decided(standing: str, reason: Exempt):
+    """A ledger that is violated or indeterminate is not exempt: what else is known of it is told as
+    a fact.
+    """
+    one = ledger(8, standing, exempt=reason.value)
+    text = render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0)
+    assert (standing == "exempt") == (f"exempt ({reason.value})" in text)
+    assert EXEMPT_WORDS[reason] in text
+
+
 def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
     """What it should hold counts as absent. Only the silent bookie leaves copies unknown."""
     answers = {"b6": "silent", "b7": "unregistered"}
