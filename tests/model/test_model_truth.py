@@ -84,6 +84,7 @@ SAID = {
     *(
         "ENTRY_WITHOUT_REPLICA",
         "ENTRY_ONLY_OUTSIDE_ENSEMBLE",
+        "ENTRY_UNAVAILABLE",
         "ENTRY_BELOW_ACK_QUORUM",
         "ENTRY_BELOW_WRITE_QUORUM",
     ),
@@ -121,6 +122,10 @@ LOST_4 = (("b2", (4,)), ("b3", (4,)))
         (
             FindingRow("ENTRY_BELOW_ACK_QUORUM", 0, (1, 2, 4), (("b3", (1, 2, 4)),), 1, 0),
             f"{WRITTEN}; crash b3 gone",
+        ),
+        (
+            FindingRow("ENTRY_UNAVAILABLE", 0, (4,), (("b3", (4,)),), 0, 1),
+            f"{WRITTEN}; lose 1 4 b3; crash b2 lost; mark 1",
         ),
         (FindingRow("ENTRY_WITHOUT_REPLICA", 0, (4,), LOST_4, 0, 0), f"{WRITTEN}; lose 1 4 b2 b3"),
         (

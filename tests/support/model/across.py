@@ -34,7 +34,7 @@ from typing import Any
 
 from support.model import truth_of_facts as facts_of
 from support.model.rows import CopyFacts, FindingRow, Row, flat
-from support.model.state import GRACE_MINUTES, OPEN, REMARKS, Bookie, Ledger
+from support.model.state import GRACE_MINUTES, OPEN, REMARKS, UNREGISTERED, Bookie, Ledger
 from support.model.truth import Truth
 from support.model.truth_of_bookies import lacks_most, owed_on_bookies, true_of_bookies
 
@@ -83,6 +83,10 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
     before = [parts[at] for at in chain if at < heard.asked]
     # Another look at the same metadata may have read entries elsewhere in an earlier part.
     read = dict.fromkeys((frozenset[int](), *(one.read_elsewhere(number) for one in before)))
+    there = {
+        name for name in names for at in chain if parts[at].bookies[name].registered != UNREGISTERED
+    }
+    served = dict.fromkeys((frozenset[str](), frozenset(there)))
     clusters = (
         replace(
             truth,
@@ -91,10 +95,12 @@ def rows_across(parts: Sequence[Truth], number: int, heard: Heard) -> list[Row]:
             around=part,
             unable=part.known_unable(),
             read_before=entries,
+            perhaps_served=bookies,
         )
         for some in product(*states)
         for part in parts
         for entries in read
+        for bookies in served
     )
     last = parts[heard.read - 1].ledgers.get(number) if heard.looks_before >= DELAYS_MAX else None
     if last is None or _is_same_metadata(last, ledger):

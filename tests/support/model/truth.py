@@ -84,6 +84,8 @@ class Truth:
     """The cluster whose switches and registered bookies an audit read; None: this one."""
     unable: frozenset[str] | None = None
     """The bookies that ledgers show to be unable to list; None: those of this cluster."""
+    perhaps_served: frozenset[str] = frozenset()
+    """Bookies that were registered at some look of an audit, though they are not in this state."""
     read_before: frozenset[int] = frozenset()
     """Entries that an audit read on other bookies before the cluster reached this state."""
 
@@ -195,6 +197,10 @@ class Truth:
         below_ack = [one for one in copies if one.possible < ledger.ack_quorum]
         below_write = [one for one in copies if one.possible < ledger.write_quorum]
         wrong = [one for one in copies if WRONG_DIGEST in one.words.values()]
+        unserved = [one for one in copies if self._is_unserved(one)]
+        if unserved and not gone:
+            yield _unavailable(ledger, copies, unserved)
+            return
         if gone:
             alive = all(self._is_elsewhere(number, ledger, one.entry) for one in gone)
             kind, hit = "ENTRY_ONLY_OUTSIDE_ENSEMBLE" if alive else "ENTRY_WITHOUT_REPLICA", gone
@@ -208,6 +214,13 @@ class Truth:
         else:
             return
         yield _finding_row(kind, ledger, copies, hit, facts_of.entries(self, number, copies))
+
+    def _is_unserved(self, copies: Copies) -> bool:
+        """Return whether each bookie of the write set lacks the entry or is not registered."""
+        return all(
+            word in (GONE, LACKS) or (word == AWAY and bookie not in self.perhaps_served)
+            for bookie, word in copies.words.items()
+        )
 
     def _is_elsewhere(self, number: int, ledger: Ledger, entry: int) -> bool:
         """Return whether it is alive on a bookie that can be asked and that the ledger's metadata
@@ -323,6 +336,27 @@ def _finding_row(
         _missing(copies),
         worst.confirmed,
         worst.unknown,
+        flat(facts),
+    )
+
+
+def _unavailable(ledger: Ledger, copies: list[Copies], unserved: list[Copies]) -> FindingRow:
+    """Return ENTRY_UNAVAILABLE, shown by the entry with the fewest possible copies."""
+    worst = min(unserved, key=lambda one: (one.possible, one.entry))
+    facts: dict[str, object] = {
+        "worst_entry": worst.entry,
+        "write_set": worst.bookies,
+        "unregistered": sorted(b for b, word in worst.words.items() if word == AWAY),
+        "failed": [],
+        "gone": sorted(b for b, word in worst.words.items() if word == GONE),
+    }
+    return FindingRow(
+        "ENTRY_UNAVAILABLE",
+        ledger.segment_of(worst.entry).first,
+        tuple(one.entry for one in unserved),
+        _missing(copies),
+        0,
+        worst.possible,
         flat(facts),
     )
 
