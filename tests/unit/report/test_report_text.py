@@ -543,8 +543,8 @@ def test_a_single_ledger_is_reported_in_full():
 @pytest.mark.parametrize("standing", ["exempt", "indeterminate", "violated"])
 @pytest.mark.parametrize("reason", list(Exempt))
 def test_a_reason_to_exempt_is_called_so_only_where_it_decided(standing: str, reason: Exempt):
-    """A ledger that is violated or indeterminate is not exempt: what else is known of it is told as
-    a fact.
+    """A ledger that is violated or indeterminate is not exempt: what else is known of it is a
+    fact.
     """
     one = ledger(8, standing, exempt=reason.value)
     text = render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0)
