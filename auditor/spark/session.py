@@ -107,7 +107,8 @@ def _start(
     try:
         gateway = start_jvm(conf, spoken, () if lock is None else (lock,))
         theirs = SparkConf(_jvm=gateway.jvm)  # with spark-defaults.conf and --conf
-        conf.setAll([(key, v) for key, v in _s3_settings().items() if not theirs.contains(key)])
+        added = {**_s3_settings(), **_authentication(conf.get(_MASTER, theirs.get(_MASTER)))}
+        conf.setAll([(key, v) for key, v in added.items() if not theirs.contains(key)])
         context = _with_our_signals(lambda: SparkContext(gateway=gateway, conf=conf))
         silence_accumulators(context)
         session = SparkSession(context)
@@ -141,13 +142,24 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master or not is_submitted():
         lanes = max(2, min(bookie_count, LANES_AT_ONCE_MAX))
-        settings["spark.master"] = master or f"local[{lanes},2]"
+        settings[_MASTER] = master or f"local[{lanes},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_submitted():
         settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
     return SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
+
+
+def _authentication(master: str | None) -> dict[str, str]:
+    """Return the setting without which Spark's ports serve whoever connects to them: shuffled rows
+    to any user of the machine, and any bytes to Java's deserialization.
+
+    In the local mode Spark makes the secret itself and keeps it in memory: no argument, variable,
+    file or setting has it. On a cluster the operator decides, whose masters and workers must know
+    the same secret.
+    """
+    return {"spark.authenticate": "true"} if (master or "").startswith("local") else {}
 
 
 def _s3_settings() -> dict[str, str]:
@@ -187,6 +199,7 @@ def _last_words(spoken: IO[bytes] | None) -> str:
     return f"; the JVM said: {spoken.read().decode(errors='replace').strip()}"
 
 
+_MASTER = "spark.master"
 _S3A = "spark.hadoop.fs.s3a"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _SETTINGS = {
