@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -10,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.audits import audit
 from support.command_line import PROJECT, TIMEOUT_S, at, environment_of
 
+from auditor.commands import run as run_command
 from auditor.sandbox.cluster import SandboxCluster
 
 BOOKIES = 70
@@ -97,3 +100,45 @@ def test_too_little_memory_for_the_libraries_ends_in_a_sentence(mebibytes: int) 
     assert 5 == done.returncode, done
     assert f"limited to {mebibytes} MiB" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+class Captured(Exception):
+    """What Spark captured of Java, after the JVM has ended."""
+
+    def __str__(self) -> str:
+        raise AssertionError("the JVM has ended")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Captured(), "Spark's JVM does not answer any more"),
+        (
+            RuntimeError("can't start new thread"),
+            "this host lets the auditor start no more threads",
+        ),
+        (MemoryError(), "this host gives the auditor no more memory"),
+        (OSError(errno.EMFILE, "Too many open files"), "this process has no file descriptor left"),
+        (OSError(errno.EROFS, "Read-only file system"), "a file system of this host is read-only"),
+    ],
+)
+def test_what_ends_a_run_on_this_host_leaves_advice_and_a_metric(
+    cluster: SandboxCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    said: str,
+) -> None:
+    """Whatever raises it, and even if it cannot say anything any more."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run_command, "_conclude", fail)
+    metrics = tmp_path / "auditor.prom"
+    outcome = audit(cluster, tmp_path, metrics_textfile=str(metrics))
+    assert 5 == outcome.exit_code, outcome.stdout
+    words = " ".join(outcome.stdout.split())
+    assert said in words
+    assert "auditor run --resume" in words
+    assert 'outcome="UNREACHABLE"} 1' in metrics.read_text()

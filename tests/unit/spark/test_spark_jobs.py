@@ -7,8 +7,9 @@ from threading import Event, Thread
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
-from auditor.errors import SparkJobFailed, SparkStalled, SparkUnavailable
+from auditor.errors import LocalFault, SparkJobFailed, SparkStalled, SparkUnavailable
 from auditor.spark import jobs
 from auditor.stop import Interrupted, StopRequest
 
@@ -72,10 +73,15 @@ def test_workers_with_an_unfit_python_end_the_run_with_what_to_set(
 
 def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a job that raises an error with this text."""
+    raise_in_a_job(ValueError(text), monkeypatch)
+
+
+def raise_in_a_job(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a job that raises this error."""
     monkeypatch.setattr(jobs, "InheritableThread", lambda target, session: Thread(target=target))
 
     def fail() -> None:
-        raise ValueError(text)
+        raise error
 
     spark = SimpleNamespace(sparkContext=Context())
     jobs.run_job(spark, StopRequest(), fail, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
@@ -114,3 +120,56 @@ def test_a_jvm_that_answers_nothing_does_not_hold_up_a_signal_or_the_bound(
             jobs.run_job(spark, stop, hung.wakes.wait, lambda _: None, STALL_MAX_S)  # type: ignore[arg-type]
     finally:
         hung.wakes.set()
+
+
+class Captured(Exception):
+    """What Spark captured of Java: it asks the JVM for its text."""
+
+    def __str__(self) -> str:
+        raise AssertionError("the JVM has ended")
+
+
+def test_an_exception_that_outlives_the_jvm_says_that_the_jvm_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Asking for its text raises: nothing that renders it may raise too."""
+    with pytest.raises(SparkUnavailable, match="JVM does not answer any more"):
+        raise_in_a_job(Captured(), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JNetworkError("gone"), ConnectionResetError("gone"), Py4JError("gone")]
+)
+def test_a_jvm_that_is_killed_is_no_fault_of_the_auditor(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed or ran out of memory, on this host: the run can be resumed."""
+    with pytest.raises(SparkUnavailable, match="it was killed, or it ran out of memory"):
+        raise_in_a_job(error, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "Traceback\nauditor.errors.LocalFault: this process has no file descriptor left\n\tat",
+            "in a task of Spark: this process has no file descriptor left",
+        ),
+        ("x\nOSError: [Errno 24] Too many open files\n\tat a", "in a task of Spark: this process"),
+        (
+            "x\n: java.lang.OutOfMemoryError: unable to create native thread\n\tat a",
+            "in a task of Spark: this host lets the auditor start no more threads",
+        ),
+        (
+            "x\nMemoryError\n\tat a",
+            "in a task of Spark: this host gives the auditor no more memory",
+        ),
+    ],
+)
+def test_what_a_task_lacked_of_its_host_is_a_local_fault(
+    text: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One cause has one exit code, with and without Spark."""
+    with pytest.raises(LocalFault) as raised:
+        fail_with(text, monkeypatch)
+    assert str(raised.value).startswith(said)
