@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from auditor.model.finding import CATALOGUE, Kind
@@ -18,7 +18,7 @@ from auditor.report.changes_text import muted_words, seen_words
 from auditor.report.finding_text import WITNESS_CHARS_MAX
 from auditor.report.findings_text import COMMAND_CHARS_MAX, FindingRow, one_line, owner_text
 from auditor.report.layout import printable
-from auditor.witness.next_commands import CHANGES
+from auditor.witness.next_commands import sort_steps
 
 FULL_BYTES_MAX = 16 * 2**20
 """Bytes of all findings in full together: what a browser reads in a moment."""
@@ -104,7 +104,7 @@ def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
 
 def finding_in_full(finding: FindingRow) -> Json:
     """Return everything that the page shows of one finding when it is opened."""
-    look, change = _commands(finding)
+    steps = sort_steps(map(str, list(finding.get("next") or ())[:COMMANDS_MAX]))
     return {
         "line": one_line(finding),
         "muted": muted_words(finding),
@@ -112,26 +112,20 @@ def finding_in_full(finding: FindingRow) -> Json:
         "witness": printable(finding.get("witness") or "", WITNESS_CHARS_MAX),
         "time_line": time_line(finding),
         "answers": who_says_what(finding),
-        "look": look,
-        "change": change,
+        "notes": [printable(note, COMMAND_CHARS_MAX) for note in steps.notes],
+        "save": [_command(one) for one in steps.save],
+        "look": [_command(one) for one in steps.look],
+        "change": [_command(one) for one in steps.change],
         "page": printable(finding.get("runbook") or ""),
         "more": _entries_beyond(finding),
     }
 
 
-def _commands(finding: Mapping[str, Any]) -> tuple[list[Json], list[Json]]:
-    """Return the commands that look and those that change the cluster.
-
-    Each has `text`, and `copy`: whether it is shown as it is. Others get no copy button: a control
-    character in a name must not reach a terminal.
-    """
-    commands = [str(command) for command in finding.get("next") or ()][:COMMANDS_MAX]
-    looks = [command for command in commands if not command.startswith(CHANGES)]
-    changes = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
-    return [_command(one) for one in looks], [_command(one) for one in changes]
-
-
 def _command(command: str) -> Json:
+    """Return a command as `text`, and `copy`: whether it is shown as it is.
+
+    Others get no copy button: a control character in a name must not reach a terminal.
+    """
     shown = printable(command, COMMAND_CHARS_MAX)
     return {"text": shown, "copy": shown == command}
 

@@ -39,8 +39,8 @@ def _lines(finding: FindingRow, width: int, color: bool) -> Iterator[str]:
     yield from matrix(finding, LOOKS_INDENT)
     yield ""
     if finding.get("next"):
-        yield "  Look first"
-        yield from commands_of(finding)
+        yield "  What to do: save, then look"
+        yield from commands_of(finding, width)
         yield ""
     yield from table([["page", printable(finding.get("runbook") or "none")]], "  ")
 

@@ -14,7 +14,7 @@ from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.report.layout import moment, of, paint, printable, ranges, table, wrap
 from auditor.report.outcome_words import hits
 from auditor.witness.finding_lines import gist
-from auditor.witness.next_commands import CHANGES
+from auditor.witness.next_commands import sort_steps
 
 FindingRow: TypeAlias = Mapping[str, Any]
 """A finding as contract section 4 writes it."""
@@ -209,8 +209,8 @@ def _clock(look: Mapping[str, Any]) -> str:
 def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
     """Yield commands for the worst finding of each of the worst kinds.
 
-    For each finding, commands that only look come before those that change the cluster. The latter
-    are left out unless all of the former are shown.
+    For each finding, what has to be saved comes first, then commands that only look, then those
+    that change the cluster. The latter are left out unless all of the former are shown.
     """
     with_commands = [
         finding
@@ -219,10 +219,10 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
     ]
     if not with_commands:
         return
-    yield paint("Next: look first", "bold", color)
+    yield paint("Next: save, then look", "bold", color)
     for finding in with_commands[:NEXT_FINDINGS_MAX]:
         yield f"  for {subject_words(finding)} ({finding['kind']})"
-        yield from commands_of(finding)
+        yield from commands_of(finding, width)
     if rest := [str(finding["kind"]) for finding in with_commands[NEXT_FINDINGS_MAX:]]:
         yield from wrap(
             f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  "
@@ -230,27 +230,36 @@ def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Ite
     yield ""
 
 
-def commands_of(finding: FindingRow) -> Iterator[str]:
-    """Yield the commands of a finding: those that only look, then those that change the cluster."""
-    yield from _commands(subject_words(finding), [str(command) for command in finding["next"]])
+def commands_of(finding: FindingRow, width: int) -> Iterator[str]:
+    """Yield what to do about a finding: what to save, what looks, what changes the cluster."""
+    yield from command_lines(
+        subject_words(finding), [str(command) for command in finding["next"]], width
+    )
 
 
-def _commands(subject: str, commands: Sequence[str]) -> Iterator[str]:
-    look = [command for command in commands if not command.startswith(CHANGES)]
-    change = [command.removeprefix(CHANGES) for command in commands if command.startswith(CHANGES)]
-    shown = [command for command in look if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
-    yield from (f"    {command}" for command in shown)
-    if len(shown) < len(look):
-        yield (
-            f"    ... and {len(look) - len(shown)} more in its field `next`, before anything is"
-            " changed"
-        )
-    elif change:
-        yield f"  then for {subject}, and this CHANGES THE CLUSTER"
-        shown = [command for command in change if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
+def command_lines(subject: str, lines: Sequence[str], width: int) -> Iterator[str]:
+    """Yield the lines of a field `next`, each group below a heading that says what it does."""
+    steps = sort_steps(lines)
+    for note in steps.notes:
+        yield from wrap(printable(note, COMMAND_CHARS_MAX), width, "    ", hang="    ")
+    left = 0
+    for heading, commands in (
+        ("save this first; these commands only read" if steps.save else "", steps.save),
+        ("then look; these commands change nothing" if steps.save else "", steps.look),
+    ):
+        if commands and heading:
+            yield f"  {heading}"
+        shown = [command for command in commands if _is_exact(command)][:COMMANDS_OF_A_FINDING_MAX]
         yield from (f"    {command}" for command in shown)
-        if len(shown) < len(change):
-            yield f"    ... and {len(change) - len(shown)} more in its field `next`"
+        left += len(commands) - len(shown)
+    if left:
+        yield f"    ... and {left} more in its field `next`, before anything is changed"
+    elif steps.change:
+        yield f"  then for {subject}, and this CHANGES THE CLUSTER"
+        shown = [command for command in steps.change if _is_exact(command)]
+        yield from (f"    {command}" for command in shown[:COMMANDS_OF_A_FINDING_MAX])
+        if left := len(steps.change) - len(shown[:COMMANDS_OF_A_FINDING_MAX]):
+            yield f"    ... and {left} more in its field `next`"
 
 
 def _is_exact(command: str) -> bool:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from auditor.model.readability import Answer, Condition
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.copies_words import sampled_words
-from auditor.report.findings_text import FindingRow, next_section, one_line
+from auditor.report.findings_text import FindingRow, command_lines, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
 from auditor.report.outcome_words import machine_line
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
+from auditor.wire.topic_paths import parse_topic
+from auditor.witness.bookie_commands import SAVE_ZOOKEEPER
+from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
+from auditor.witness.owner import owner_by_use
+from auditor.witness.pulsar_commands import pulsar_ledger, save_commands
 
 LEDGERS_SHOWN_MAX = 20
 """Ledgers shown of one topic. All are in the JSON form."""
@@ -72,7 +76,7 @@ def render_topics(
         *(_topic(topic, width, color) for topic in topics),
         _findings(findings, width, color),
         next_section(findings, width, color),
-        _next(topics, color),
+        _next(topics, width, color),
         wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
         [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
     )
@@ -263,22 +267,25 @@ def _findings(findings: Sequence[FindingRow], width: int, color: bool) -> Iterat
     yield ""
 
 
-def _next(topics: Sequence[Mapping[str, Any]], color: bool) -> Iterator[str]:
-    """Yield the commands that show a topic whose ledgers are missing or truncated. All of them only
-    look.
-    """
+def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Iterator[str]:
+    """Yield what to save of a topic whose ledgers are missing or truncated, and what looks."""
     broken = {Condition.MISSING.value, Condition.TRUNCATED.value}
     hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
     if not hit:
         return
-    yield paint("Next, for ledgers that are missing or truncated: look first", "bold", color)
+    yield paint("Next, for ledgers that are missing or truncated: save, then look", "bold", color)
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
-        worst = next(one["ledger_id"] for one in topic["ledgers"] if one["condition"] in broken)
-        yield f"    bookkeeper shell ledgermetadata -l {worst}"
-        if (name := printable(topic["topic"], 1_000)) == topic[
-            "topic"
-        ]:  # an escaped name would be the name of another topic
-            yield f"    pulsar-admin topics stats-internal {shlex.quote(name)}"
+        worst = next(one for one in topic["ledgers"] if one["condition"] in broken)
+        owner = owner_by_use(parse_topic(topic["topic"]), Role(worst["role"]), worst["name"])
+        pulsar = pulsar_ledger(owner)
+        lines = [
+            NOTE + NO_LOADING,
+            SAVES + SAVE_ZOOKEEPER,
+            *(SAVES + command for command in (save_commands(pulsar) if pulsar else [])),
+            f"bookkeeper shell ledgermetadata -l {worst['ledger_id']}",
+        ]
+        yield f"  for {printable(topic['topic'], 300)}"
+        yield from command_lines("the topic", lines, width)
     yield ""
 
 

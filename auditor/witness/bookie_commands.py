@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts
 from auditor.model.finding import Finding
+from auditor.model.identity import LedgerId
 from auditor.witness.command_words import quote_word
-from auditor.witness.pulsar_commands import PulsarLedger
 
 GC_PAUSE_MS = 604_800_000
 """The gcWaitTime proposed for a bookie that must not collect garbage: a week, in milliseconds."""
@@ -19,13 +19,14 @@ Commands = list[str]
 
 
 class Steps(NamedTuple):
-    """Commands that only inspect, and commands that change something.
+    """Commands that only look, commands that change something, and what to save before these.
 
-    `next_commands` puts `CHANGES` before the latter.
+    The commands of `save` only look too. `next_commands` puts `SAVES` and `CHANGES` before them.
     """
 
     look: Commands
     change: Commands
+    save: Commands = []
 
 
 def shell(command: str) -> str:
@@ -33,7 +34,29 @@ def shell(command: str) -> str:
     return f"bookkeeper shell {command}"
 
 
-def silent_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+CLUSTER_INFO = shell("clusterinfo")
+"""Shows whether auto-recovery is on and who is its auditor.
+
+Where no auto-recovery ever ran, it makes the znodes that auto-recovery needs: `next_commands` then
+lists these znodes instead."""
+
+SAVE_ZOOKEEPER = "cp -a ZOOKEEPER_DATA/version-2 SAVED_ZOOKEEPER"
+"""Copies all metadata on a ZooKeeper server: snapshots, and the log of what came after them.
+
+ZOOKEEPER_DATA stands for its dataDir, and for its dataLogDir where it has one."""
+
+
+def dump_command(ledger_id: LedgerId | None) -> str:
+    """Return the command that saves a ledger's metadata to a file, which holds its password."""
+    return shell(f"ledgermetadata -l {ledger_id} -dumptofile ledger-{ledger_id}.metadata")
+
+
+def zookeeper_get(path: str, *, base64: bool = False) -> str:
+    """Return the command of ZooKeeper's own shell that prints a znode. ZOOKEEPER is its address."""
+    return f"zkCli.sh -server ZOOKEEPER get {'-b ' if base64 else ''}{quote_word(path)}"
+
+
+def silent_bookie_steps(finding: Finding) -> Steps:
     bookie = quote_word(str(finding.bookie_id))
     look = [
         "listbookies -a -h",
@@ -44,13 +67,13 @@ def silent_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Ste
     return Steps([shell(command) for command in look], [])
 
 
-def lost_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def lost_bookie_steps(finding: Finding) -> Steps:
     bookie = quote_word(str(finding.bookie_id))
     assert isinstance(finding.facts, LostFacts), finding
     look = [
         "listbookies -a -h",
         f"listledgers -bookieid {bookie}",
-        "clusterinfo",
+        CLUSTER_INFO.removeprefix(shell("")),
         "lostbookierecoverydelay -g",
     ]
     if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
@@ -62,18 +85,26 @@ def lost_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps
             [],
         )
     change = ["triggeraudit", f"recover {bookie}"]
-    return Steps([shell(command) for command in look], [shell(command) for command in change])
+    return Steps(
+        [shell(command) for command in look],
+        [shell(command) for command in change],
+        [SAVE_ZOOKEEPER],
+    )
 
 
-def lost_content_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def lost_content_steps(finding: Finding) -> Steps:
     bookie = quote_word(str(finding.bookie_id))
     look = [f"endpointinfo -b {bookie}", "bookieinfo", f"listledgers -bookieid {bookie}"]
     assert isinstance(finding.facts, LostContentFacts), finding
     again = [f"auditor ledger {ledger}" for ledger in finding.facts.some_ledgers[:LEDGERS_MAX]]
-    return Steps([*(shell(command) for command in look), *again], [shell(f"recover {bookie}")])
+    return Steps(
+        [*(shell(command) for command in look), *again],
+        [shell(f"recover {bookie}")],
+        [SAVE_ZOOKEEPER],
+    )
 
 
-def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def failing_bookie_steps(finding: Finding) -> Steps:
     """Return commands that show whether the bookie fails others too.
 
     None changes anything: the bookie's own log says what to do.
@@ -89,7 +120,7 @@ def failing_bookie_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
     return Steps([*(shell(command) for command in look), *again], [])
 
 
-def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def entry_log_lost_steps(finding: Finding) -> Steps:
     """Return commands that show the missing file and whether the other copies can be read.
 
     The first change is to put the file back, which the bookie notices without a restart. Copying
@@ -109,12 +140,18 @@ def entry_log_lost_steps(finding: Finding, _topic_of: PulsarLedger | None) -> St
         *(f"auditor ledger {one}" for one in ledgers),
     ]
     copies = [shell(f"recover -l {one} {bookie}") for one in ledgers]
-    return Steps(look, [f"put the file back: {quote_word(log.path)}", *copies])
+    return Steps(
+        look,
+        [f"put the file back: {quote_word(log.path)}", *copies],
+        [dump_command(one) for one in ledgers],
+    )
 
 
-def population_steps(_finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def population_steps(_finding: Finding) -> Steps:
     look = [shell("whatisinstanceid"), shell("listbookies -a -h"), shell("listledgers")]
     no_compaction = "minorCompactionInterval=-1 and majorCompactionInterval=-1"
     return Steps(
-        look, [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"]
+        look,
+        [f"restart every bookie with gcWaitTime={GC_PAUSE_MS}, {no_compaction}, or stop it"],
+        [SAVE_ZOOKEEPER],
     )

@@ -13,16 +13,13 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, EntryId
-from auditor.witness import pulsar_commands
-from auditor.witness.bookie_commands import Commands, Steps, shell
+from auditor.witness.bookie_commands import CLUSTER_INFO, Commands, Steps, shell
 from auditor.witness.command_words import quote_word
 from auditor.witness.ledger_commands import (
     metadata_command,
     read_commands,
     recover_command,
-    topic_commands,
 )
-from auditor.witness.pulsar_commands import PulsarLedger
 
 _BOOKIES_MAX = 3
 """Bookies that lack something and get a command of their own."""
@@ -88,94 +85,81 @@ def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId
     return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
 
-def without_replica_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def without_replica_steps(finding: Finding) -> Steps:
     """Return what to run for entries without a copy where the metadata says."""
     entry = _entry_facts(finding).worst_entry
-    through_broker = (
-        pulsar_commands.read_commands(topic, finding.ledger_id, str(entry)) if topic else []
-    )
     look = [
-        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
         metadata_command(finding),
         *read_commands(finding, _lacking_bookies(finding, entry), entry),
         shell("listbookies -a -h"),
-        *topic_commands(topic),
-        *through_broker,
     ]
-    return Steps(look, [])
+    return Steps(look, [], _save_on(finding, _holders(finding), _HOLDERS_MAX))
 
 
-def outside_ensemble_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def outside_ensemble_steps(finding: Finding) -> Steps:
     """Return what to run for entries that only bookies outside their write set hold."""
     entry, search = _entry_facts(finding).worst_entry, _entry_facts(finding).search
     unnamed = search.found_unnamed if search else ()
     holders = {bookie: held for bookie, held in _holders(finding).items() if bookie in unnamed}
     look = [
-        *_save_on(finding, holders, _BOOKIES_MAX),
         metadata_command(finding),
         *read_commands(finding, _lacking_bookies(finding, entry)[:_HOLDERS_MAX], entry),
-        *topic_commands(topic),
     ]
     pause = [
         f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0"
         for b in list(holders)[:_HOLDERS_MAX]
     ]
-    return Steps(look, pause)
+    return Steps(look, pause, _save_on(finding, holders, _BOOKIES_MAX))
 
 
-def unavailable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def unavailable_steps(finding: Finding) -> Steps:
     """Return what to run for entries that no bookie can serve now: see which bookies are there."""
     facts = finding.facts
     assert isinstance(facts, UnavailableFacts), finding
     read = read_commands(finding, facts.failed[:_BOOKIES_MAX], facts.worst_entry)
-    look = [metadata_command(finding), shell("listbookies -a -h"), *read, *topic_commands(topic)]
-    return Steps(look, [])
+    return Steps([metadata_command(finding), shell("listbookies -a -h"), *read], [])
 
 
-def below_quorum_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def below_quorum_steps(finding: Finding) -> Steps:
     """Return what to run for entries with too few copies."""
     entry = _entry_facts(finding).worst_entry
     recovered = _bookies_to_recover(finding, entry)
     lacking = _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)]
     read = read_commands(finding, lacking, entry)
     plan = [recover_command(finding, bookie, plan=True) for bookie in recovered[:1]]
-    look = [metadata_command(finding), *read, shell("clusterinfo"), *plan, *topic_commands(topic)]
+    look = [metadata_command(finding), *read, CLUSTER_INFO, *plan]
     return Steps(look, [recover_command(finding, bookie) for bookie in recovered])
 
 
-def corrupt_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def corrupt_steps(finding: Finding) -> Steps:
     """Return what to run for copies with a wrong digest."""
     facts = finding.facts
     assert isinstance(facts, CorruptFacts), finding
     entry, corrupt = facts.worst_entry, {bookie: entries[0] for bookie, entries in facts.copies}
     look = [
         metadata_command(finding),
-        *_save_on(finding, corrupt, _BOOKIES_MAX),
         shell(f"readledger -l {finding.ledger_id} -fe {entry} -le {entry}"),
         *(recover_command(finding, bookie, plan=True) for bookie in list(corrupt)[:1]),
-        *topic_commands(topic),
     ]
-    return Steps(look, [recover_command(finding, bookie) for bookie in list(corrupt)[:1]])
+    change = [recover_command(finding, bookie) for bookie in list(corrupt)[:1]]
+    return Steps(look, change, _save_on(finding, corrupt, _BOOKIES_MAX))
 
 
-def unrecoverable_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def unrecoverable_steps(finding: Finding) -> Steps:
     """Return what to run for entries of a marked ledger that no copy can be made from."""
     entry = _entry_facts(finding).worst_entry
     look = [
-        *_save_on(finding, _holders(finding), _HOLDERS_MAX),
-        shell("listunderreplicated -pmr -prw"),
         metadata_command(finding),
         *read_commands(finding, _lacking_bookies(finding, entry), entry),
-        shell("clusterinfo"),
-        *topic_commands(topic),
+        CLUSTER_INFO,
     ]
-    return Steps(look, [])
+    return Steps(look, [], _save_on(finding, _holders(finding), _HOLDERS_MAX))
 
 
-def beyond_end_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def beyond_end_steps(finding: Finding) -> Steps:
     """Return what to run for entries beyond the end of a closed ledger."""
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
     entry = finding.entries[0][0]
     read = read_commands(finding, facts.listed_by[:_BOOKIES_MAX], entry)
-    return Steps([metadata_command(finding), *read, *topic_commands(topic)], [])
+    return Steps([metadata_command(finding), *read], [])

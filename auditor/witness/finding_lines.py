@@ -162,7 +162,10 @@ def _outside(
         "witness": witness,
         "looks": looks,
         "next": next_commands(
-            finding, replication_disabled=facts.replication_disabled, owner=owner
+            finding,
+            replication_disabled=facts.replication_disabled,
+            owner=owner,
+            root=facts.root,
         ),
         "runbook": runbook(finding.kind),
         "assurance": rests_on,

@@ -1,20 +1,34 @@
-"""Commands on one ledger: show it and its topic, read an entry, recover a bookie's share."""
+"""Commands on one ledger: show metadata and mark, read an entry, recover a bookie's share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from auditor.model.facts import MarkFacts, UnrecoverableFacts
 from auditor.model.finding import Finding
 from auditor.model.identity import EntryId
-from auditor.witness import pulsar_commands
-from auditor.witness.bookie_commands import Commands, shell
+from auditor.wire import znode_paths
+from auditor.witness.bookie_commands import Commands, shell, zookeeper_get
 from auditor.witness.command_words import quote_word
-from auditor.witness.pulsar_commands import PulsarLedger
 
 
 def metadata_command(finding: Finding) -> str:
     """Return the command that shows the metadata of the finding's ledger."""
     return shell(f"ledgermetadata -l {finding.ledger_id}")
+
+
+def mark_commands(finding: Finding, root: str) -> Commands:
+    """Return the commands that show a ledger's mark and the lock of the worker that repairs it.
+
+    ROOT is the parent of all ledgers. BookKeeper's `listunderreplicated` reads all marks, and fails
+    at the first znode that is not one. Findings on something else have no such commands.
+    """
+    facts = finding.facts.mark if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    if not isinstance(facts, MarkFacts) or finding.ledger_id is None:
+        return []
+    locks = [] if facts.lock_since_ms is None else [znode_paths.lock_path(finding.ledger_id)]
+    paths = (znode_paths.mark_path(finding.ledger_id), *locks)
+    return [zookeeper_get(root + path) for path in paths]
 
 
 def read_commands(
@@ -36,8 +50,3 @@ def recover_command(finding: Finding, bookie: str, *, plan: bool = False) -> str
     `-f`.
     """
     return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {quote_word(bookie)}")
-
-
-def topic_commands(topic: PulsarLedger | None) -> Commands:
-    """Return the commands that look at the ledger's topic; none if Pulsar does not own it."""
-    return pulsar_commands.look_commands(topic) if topic else []

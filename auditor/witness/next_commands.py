@@ -1,50 +1,180 @@
-"""What to run next for each kind: commands that only look, then commands that change something.
+"""What to run next for each kind: what to save first, commands that look, commands that change.
 
-The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`) and of `pulsar-admin`.
-docs/findings/ says what each command shows. Bookie ids and topic names are quoted, because anybody
-may have written the metadata that they come from.
+The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`), of ZooKeeper's
+`zkCli.sh` and of `pulsar-admin`. docs/findings/ says what each command shows. Bookie ids and topic
+names are quoted, because anybody may have written the metadata that they come from. The commands
+that save and look change nothing, neither in ZooKeeper nor on a bookie; a request that makes a
+broker load a topic is none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     MarkFacts,
     WhyMarked,
 )
-from auditor.model.finding import CATALOGUE, Finding, Kind
+from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.ledger import LedgerState
-from auditor.witness import bookie_commands, entry_commands, pulsar_commands, reference_commands
-from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
+from auditor.wire.service_uri import DEFAULT_ROOT
+from auditor.wire.znode_paths import UNDERREPLICATION
+from auditor.witness import bookie_commands, entry_commands, reference_commands
+from auditor.witness.bookie_commands import (
+    CLUSTER_INFO,
+    LEDGERS_MAX,
+    SAVE_ZOOKEEPER,
+    Commands,
+    Steps,
+    dump_command,
+    shell,
+    zookeeper_get,
+)
 from auditor.witness.command_words import can_be_pasted, quote_word
-from auditor.witness.ledger_commands import metadata_command, recover_command, topic_commands
-from auditor.witness.pulsar_commands import Owner, PulsarLedger, pulsar_ledger
+from auditor.witness.ledger_commands import mark_commands, metadata_command, recover_command
+from auditor.witness.pulsar_commands import (
+    Owner,
+    PulsarLedger,
+    look_commands,
+    pulsar_ledger,
+    save_commands,
+    unload_commands,
+)
 
+SAVES = "SAVE FIRST: "
+"""Prefix of every command whose output has to be kept before anything is changed."""
 CHANGES = "CHANGES THE CLUSTER: "
-"""Prefix of every command that changes something."""
+"""Prefix of every command that changes something, also where it does so beside its purpose."""
+NOTE = "# "
+"""Prefix of every line that is a sentence, not a command. A shell takes it for a comment."""
+
+NO_LOADING = (
+    "Until this is saved, let no broker load the topic: it rewrites cursors, deletes schemas"
+    " and drops ledgers that it cannot read. A client, a restart of a broker and every request of"
+    " pulsar-admin on the topic may load it."
+)
+
+
+class NextSteps(NamedTuple):
+    """The lines of a finding's `next`, without their prefixes: sentences, and three groups of
+    commands.
+    """
+
+    notes: list[str]
+    save: list[str]
+    look: list[str]
+    change: list[str]
+
+
+def sort_steps(lines: Iterable[str]) -> NextSteps:
+    """Return the lines of a finding's field `next` by what they are."""
+    steps = NextSteps([], [], [], [])
+    for line in lines:
+        if line.startswith(SAVES):
+            steps.save.append(line.removeprefix(SAVES))
+        elif line.startswith(CHANGES):
+            steps.change.append(line.removeprefix(CHANGES))
+        elif line.startswith(NOTE):
+            steps.notes.append(line.removeprefix(NOTE))
+        else:
+            steps.look.append(line)
+    return steps
 
 
 def next_commands(
-    finding: Finding, *, replication_disabled: bool, owner: Owner | None = None
+    finding: Finding,
+    *,
+    replication_disabled: bool,
+    owner: Owner | None = None,
+    root: str = DEFAULT_ROOT,
 ) -> Commands:
-    """Return commands for a person: first those that look, then those that change something.
+    """Return what a person does next: first what to save, then what looks, then what changes.
 
-    There are at most ten, however many entries are hit. Auto-recovery is enabled only if
+    There are at most twenty lines, however many entries are hit. Auto-recovery is enabled only if
     `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
-    outside form; if Pulsar owns the ledger, the topic is looked at too. A command with a name that
-    must not be pasted is left out (`command_words`), and without one that looks nothing is changed.
+    outside form; if Pulsar owns the ledger, `with_topic` adds the topic. `root` is the parent of
+    all ledgers. A command with a name that must not be pasted is left out (`command_words`), and a
+    line says so; without one that looks nothing is changed.
     """
-    look, change = _NEXT[finding.kind](finding, pulsar_ledger(owner))
+    look, change, save = _NEXT[finding.kind](finding)
+    marks = mark_commands(finding, root)
+    look = [*look[:1], *marks, *look[1:]]
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
-        status = shell("clusterinfo")
-        look = look if status in look else [*look, status]
+        look = look if CLUSTER_INFO in look else [*look, CLUSTER_INFO]
         change = [shell("autorecovery -e"), *change]
-    shown = list(filter(can_be_pasted, look))
-    change = list(filter(can_be_pasted, change)) if len(shown) == len(look) else []
-    return [*shown, *(CHANGES + command for command in change)]
+    if not (marks or replication_disabled or finding.kind is Kind.MARK_WITHOUT_LEDGER):
+        state = f"zkCli.sh -server ZOOKEEPER ls {quote_word(root + UNDERREPLICATION)}"
+        look = [state if command == CLUSTER_INFO else command for command in look]
+    if finding.ledger_id is not None and change and finding.kind not in _WITHOUT_METADATA:
+        save = [*save, dump_command(finding.ledger_id)]
+    notes = [NO_LOADING] if finding.kind in _OF_REFERENCES else []
+    lines = _lines(NextSteps(notes, list(save), look, change))
+    return with_topic(lines, finding.kind, pulsar_ledger(owner))
 
+
+def with_topic(lines: Sequence[str], kind: Kind, topic: PulsarLedger | None) -> Commands:
+    """Return the lines of `next` with what Pulsar's topic adds to them; unchanged without a topic.
+
+    A ledger that a topic owns is closed by a broker, not by recovery that would fence its writer.
+    """
+    if topic is None:
+        return list(lines)
+    notes, save, look, change = sort_steps(lines)
+    if kind in _HARMED_BY_LOADING:
+        notes = _unique([NO_LOADING, *notes])
+        save = [*save, *save_commands(topic)]
+    if kind is Kind.LEDGER_STUCK:
+        change = unload_commands(topic)
+    look = [*look, *look_commands(topic)]
+    return _lines(NextSteps(notes, _unique(save), _unique(look), change))
+
+
+def _unique(commands: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(commands))
+
+
+def _lines(steps: NextSteps) -> Commands:
+    """Return the lines of `next`, without the commands that must not be pasted."""
+    save, look, change = (list(filter(can_be_pasted, group)) for group in steps[1:])
+    seen_left_out = len(steps.save) + len(steps.look) - len(save) - len(look)
+    if seen_left_out:
+        change = []
+    left_out = seen_left_out + len(steps.change) - len(change)
+    are = "is" if left_out == 1 else "are"
+    without = [f"{NOTE}{left_out} of the commands {are} {_LEFT_OUT}"] if left_out else []
+    return [
+        *(NOTE + note for note in steps.notes),
+        *without,
+        *(SAVES + command for command in save),
+        *look,
+        *(CHANGES + command for command in change),
+    ]
+
+
+_LEFT_OUT = (
+    "left out: a name in them would be misread by a shell or a terminal. The facts of the finding"
+    " have the name, its page in docs/findings the commands."
+)
+
+_OF_REFERENCES = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED})
+
+_WITHOUT_METADATA = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.METADATA_MALFORMED})
+"""Kinds on ledgers whose metadata BookKeeper's shell cannot save."""
+
+_HARMED_BY_LOADING = frozenset(
+    {
+        *(
+            kind
+            for kind, facts in CATALOGUE.items()
+            if facts.subject is Subject.LEDGER and facts.severity is Severity.CRITICAL
+        ),
+        Kind.METADATA_MALFORMED,
+        Kind.LEDGER_STUCK,
+    }
+)
+"""Kinds on ledgers that a broker may not be able to read: it then repairs the topic by its loss."""
 
 _HEALED_BY_AUTORECOVERY = frozenset(
     {
@@ -58,21 +188,19 @@ _HEALED_BY_AUTORECOVERY = frozenset(
 """Kinds for which auto-recovery makes copies, or removes marks, once it is enabled."""
 
 
-def _duplicate_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _duplicate_steps(finding: Finding) -> Steps:
     """Suggest no `recover`: in 4.17.2 it puts the same new bookie into both places."""
-    look = [metadata_command(finding), shell("listbookies -rw -h"), *topic_commands(topic)]
-    return Steps(look, [])
+    return Steps([metadata_command(finding), shell("listbookies -rw -h")], [])
 
 
-def _placement_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    look = [metadata_command(finding), shell("listbookies -a -h"), *topic_commands(topic)]
-    return Steps(["auditor topology", *look], [])
+def _placement_steps(finding: Finding) -> Steps:
+    return Steps(["auditor topology", metadata_command(finding), shell("listbookies -a -h")], [])
 
 
 _LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
 
 
-def _mark_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
+def _mark_steps(finding: Finding) -> Steps:
     """Suggest `recover` only for a closed ledger that may lack something.
 
     On a ledger that is not closed, `recover` fences it under its writer.
@@ -82,43 +210,37 @@ def _mark_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
     may_lack = facts.state is LedgerState.CLOSED and _LACKS_NOTHING.isdisjoint(facts.why)
     named = facts.missing_replicas[:1] if may_lack else ()
     look = [
-        shell("listunderreplicated -pmr -prw"),
         metadata_command(finding),
-        shell("clusterinfo"),
+        CLUSTER_INFO,
         shell("queryautorecoverystatus"),
         *(recover_command(finding, bookie, plan=True) for bookie in named),
-        *topic_commands(topic),
     ]
     return Steps(look, [recover_command(finding, bookie) for bookie in named])
 
 
-def _mark_without_ledger_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
-    """Suggest ZooKeeper's shell for removing the mark: BookKeeper's cannot."""
+def _mark_without_ledger_steps(finding: Finding) -> Steps:
+    """Suggest ZooKeeper's shell for removing the mark: BookKeeper's cannot.
+
+    The mark is saved first: where the metadata was lost, it names a ledger that once was.
+    """
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
     again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
-    look = [
-        shell("listunderreplicated -pmr -prw"),
-        *again,
-        shell("queryautorecoverystatus"),
-        shell("clusterinfo"),
-    ]
-    return Steps(look, [f"zkCli.sh -server ZOOKEEPER delete {quote_word(facts.oldest_path)}"])
+    look = [*again, shell("queryautorecoverystatus"), CLUSTER_INFO]
+    remove = f"zkCli.sh -server ZOOKEEPER delete {quote_word(facts.oldest_path)}"
+    return Steps(look, [remove], [zookeeper_get(facts.oldest_path)])
 
 
-def _malformed_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    look = [metadata_command(finding), shell("listbookies -a -h"), *topic_commands(topic)]
-    return Steps(look, [])
+def _malformed_steps(finding: Finding) -> Steps:
+    return Steps([metadata_command(finding), shell("listbookies -a -h")], [], [SAVE_ZOOKEEPER])
 
 
-def _stuck_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    look = [metadata_command(finding), shell("listbookies -a -h"), *topic_commands(topic)]
-    unload = pulsar_commands.unload_commands(topic) if topic else []
-    fence = [] if topic else [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
-    return Steps(look, [*unload, *fence])
+def _stuck_steps(finding: Finding) -> Steps:
+    fence = [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
+    return Steps([metadata_command(finding), shell("listbookies -a -h")], fence)
 
 
-_NEXT: dict[Kind, Callable[[Finding, PulsarLedger | None], Steps]] = {
+_NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.ENTRY_WITHOUT_REPLICA: entry_commands.without_replica_steps,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_commands.outside_ensemble_steps,
     Kind.ENTRY_UNAVAILABLE: entry_commands.unavailable_steps,

@@ -13,7 +13,9 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote_plus
 
+from auditor.wire.topic_paths import MANAGED_LEDGERS, PERSISTENT, SCHEMAS, encode_name
 from auditor.witness.command_words import quote_word
+from auditor.witness.owner import TEXT_CHARS_MAX
 
 Owner: TypeAlias = Mapping[str, str | None]
 """`{application, component, name}` as `auditor.witness.owner.owner_of` gives it."""
@@ -21,6 +23,8 @@ Owner: TypeAlias = Mapping[str, str | None]
 _PREFIX = "persistent://"
 _CURSOR = " cursor "
 """What separates a managed ledger and its cursor in an owner's name."""
+_COMPACTION = "__compaction"
+"""The subscription whose cursor names the ledger of compacted messages."""
 
 
 class Use(StrEnum):
@@ -35,32 +39,45 @@ class Use(StrEnum):
 class PulsarLedger(NamedTuple):
     """The topic of a ledger, decoded, and what Pulsar uses the ledger for.
 
-    A topic is written `persistent://tenant/namespace/topic`.
+    A topic is written `persistent://tenant/namespace/topic`. `znodes` are the paths of what Pulsar
+    keeps of this use in its metadata store.
     """
 
     topic: str
     use: Use
+    znodes: tuple[str, ...]
 
 
 def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
     """Return the topic that an owner names, and what it uses the ledger for.
 
-    Return None if there is no topic, or if its name must not stand on a command line.
+    Return None if there is no topic, or if its name may have been cut.
     """
     name = None if owner is None or owner.get("application") != "pulsar" else owner.get("name")
-    if owner is None or not name:
+    if owner is None or not name or len(name) >= TEXT_CHARS_MAX:
         return None
     component = owner.get("component")
     if component == "managed-ledger":
         base, _, cursor = name.partition(_CURSOR)
-        found = PulsarLedger(_of_managed_ledger(base), Use.CURSOR if cursor else Use.MESSAGES)
+        topic_znode = f"{MANAGED_LEDGERS}/{base}"
+        cursors = (f"{topic_znode}/{encode_name(cursor)}",) if cursor else ()
+        use = Use.CURSOR if cursor else Use.MESSAGES
+        found = PulsarLedger(_of_managed_ledger(base), use, (topic_znode, *cursors))
     elif component == "schema":
-        found = PulsarLedger(_of_parts(name.split("/"), range(3, 4)), Use.SCHEMA)
-    elif component == "compacted-ledger":
-        found = PulsarLedger(name if name.startswith(_PREFIX) else "", Use.COMPACTED)
+        topic = _of_parts(name.split("/"), range(3, 4))
+        found = PulsarLedger(topic, Use.SCHEMA, (f"{SCHEMAS}/{name}",))
+    elif component == "compacted-ledger" and name.startswith(_PREFIX):
+        found = PulsarLedger(name, Use.COMPACTED, _compaction_znodes(name))
     else:
         return None
-    return found if found.topic and found.topic.isprintable() else None
+    return found if found.topic else None
+
+
+def _compaction_znodes(topic: str) -> tuple[str, ...]:
+    """Return the znodes of a topic and of the cursor of its compaction."""
+    *namespace, local_name = topic.removeprefix(_PREFIX).split("/")
+    path = "/".join((MANAGED_LEDGERS, *namespace, PERSISTENT, encode_name(local_name)))
+    return (path, f"{path}/{_COMPACTION}")
 
 
 def _of_managed_ledger(name: str) -> str:
@@ -81,26 +98,21 @@ def _of_parts(parts: list[str], wanted: range) -> str:
 
 
 def look_commands(ledger: PulsarLedger) -> list[str]:
-    """Return commands that show the topic's ledgers and cursors, or schemas, in the broker."""
-    topic = quote_word(ledger.topic)
-    stats = f"pulsar-admin topics stats-internal {topic}"
-    if ledger.use is Use.SCHEMA:
-        return [f"pulsar-admin schemas get --all-version {topic}"]
-    if ledger.use is Use.COMPACTED:
-        return [stats, f"pulsar-admin topics compaction-status {topic}"]
-    return [stats]
+    """Return the command that shows the topic as its metadata has it.
 
-
-def read_commands(ledger: PulsarLedger, ledger_id: int | None, entry_id: str) -> list[str]:
-    """Return the command that makes the broker read one entry.
-
-    Return no command unless the ledger holds messages.
+    It asks no broker. Each request of `pulsar-admin` on a topic, also one that reads, may make a
+    broker load it.
     """
-    if ledger.use is not Use.MESSAGES:
-        return []
+    return [f"auditor topic {quote_word(ledger.topic)}"]
+
+
+def save_commands(ledger: PulsarLedger) -> list[str]:
+    """Return the commands that print the znodes of this use in base64, for their bytes are no text.
+
+    PULSAR_ZOOKEEPER stands for the address and chroot of Pulsar's metadata store.
+    """
     return [
-        f"pulsar-admin topics get-message-by-id -l {ledger_id} -e {entry_id}"
-        f" {quote_word(ledger.topic)}"
+        f"zkCli.sh -server PULSAR_ZOOKEEPER get -b {quote_word(path)}" for path in ledger.znodes
     ]
 
 

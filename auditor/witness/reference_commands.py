@@ -1,33 +1,43 @@
-"""What to run next for findings on what Pulsar's topics reference. All commands only look."""
+"""What to run next for findings on what Pulsar's topics reference: save all, then look.
+
+A broker that loads a topic repairs it: it rewrites cursors and deletes schemas that it cannot read.
+"""
 
 from __future__ import annotations
 
 from auditor.model.finding import Finding
-from auditor.model.reference_facts import OrphanedFacts, TruncatedLedgerFacts
-from auditor.witness import pulsar_commands
-from auditor.witness.bookie_commands import LEDGERS_MAX, Commands, Steps, shell
-from auditor.witness.pulsar_commands import PulsarLedger
+from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
+from auditor.wire.topic_paths import parse_topic
+from auditor.witness.bookie_commands import (
+    LEDGERS_MAX,
+    SAVE_ZOOKEEPER,
+    Commands,
+    Steps,
+    dump_command,
+    shell,
+)
+from auditor.witness.owner import owner_by_use
+from auditor.witness.pulsar_commands import look_commands, pulsar_ledger, save_commands
+
+TOPICS_MAX = 2
+"""Topics of a ledger that get commands of their own."""
 
 
-def missing_ledger_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """Suggest no change: only a copy of the metadata, from a backup, brings such a ledger back."""
-    return Steps([_metadata(finding), shell("listbookies -a -h"), *_topic(topic)], [])
+def missing_ledger_steps(finding: Finding) -> Steps:
+    """Suggest to put back the metadata from a backup: nothing else brings such a ledger back."""
+    look, save = _topic_steps(finding)
+    back = shell(f"ledgermetadata -l {finding.ledger_id} -restorefromfile BACKUP_OF_ITS_METADATA")
+    return Steps([_metadata(finding), *look], [back], [SAVE_ZOOKEEPER, *save])
 
 
-def truncated_ledger_steps(finding: Finding, topic: PulsarLedger | None) -> Steps:
-    """Suggest to read the first entry that is cut off."""
-    facts = finding.facts
-    assert isinstance(facts, TruncatedLedgerFacts), finding
-    first_lost = str(facts.last_entry_id + 1)
-    through_broker = (
-        pulsar_commands.read_commands(topic, finding.ledger_id, first_lost) if topic else []
-    )
-    return Steps(
-        [_metadata(finding), shell("listbookies -a -h"), *_topic(topic), *through_broker], []
-    )
+def truncated_ledger_steps(finding: Finding) -> Steps:
+    """Suggest no change: metadata with the right end has to be made by hand."""
+    look, save = _topic_steps(finding)
+    save = [SAVE_ZOOKEEPER, dump_command(finding.ledger_id), *save]
+    return Steps([_metadata(finding), shell("listbookies -a -h"), *look], [], save)
 
 
-def orphan_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
+def orphan_steps(finding: Finding) -> Steps:
     """Suggest no deletion: it is not known who else uses the bookies."""
     facts = finding.facts
     assert isinstance(facts, OrphanedFacts), finding
@@ -36,9 +46,21 @@ def orphan_steps(finding: Finding, _topic_of: PulsarLedger | None) -> Steps:
     )
 
 
+def _topic_steps(finding: Finding) -> tuple[Commands, Commands]:
+    """Return commands that look at the topics of the finding, and those that save their znodes."""
+    facts = finding.facts
+    assert isinstance(facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    topics = sorted({use.topic for use in facts.some_uses})[:TOPICS_MAX]
+    owners = [
+        owner_by_use(parse_topic(use.topic), use.role, use.name)
+        for use in facts.some_uses
+        if use.topic in topics
+    ]
+    ledgers = [ledger for owner in owners if (ledger := pulsar_ledger(owner))]
+    look = dict.fromkeys(command for ledger in ledgers for command in look_commands(ledger))
+    save = dict.fromkeys(command for ledger in ledgers for command in save_commands(ledger))
+    return list(look), list(save)[: 2 * TOPICS_MAX]
+
+
 def _metadata(finding: Finding) -> str:
     return shell(f"ledgermetadata -l {finding.ledger_id}")
-
-
-def _topic(topic: PulsarLedger | None) -> Commands:
-    return pulsar_commands.look_commands(topic) if topic else []

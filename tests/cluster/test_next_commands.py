@@ -17,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from support import real_bookkeeper
 from support.findings_by_kind import EXAMPLES, MARK, facts_types
+from support.printed_commands import harmless, read_tree, run_printed, state_of
 from support.quick_forms import few_or_all
 from support.raw_bookie import read_request, status_name
 from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
-from support.real_processes import java_command
+from support.real_processes import free_port, java_command
 
 from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts
@@ -38,8 +40,9 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 from auditor.model.identity import LedgerId
-from auditor.witness.bookie_commands import GC_PAUSE_MS
-from auditor.witness.next_commands import CHANGES, next_commands
+from auditor.wire.znode_paths import UNDERREPLICATION, mark_path
+from auditor.witness.bookie_commands import GC_PAUSE_MS, SAVE_ZOOKEEPER
+from auditor.witness.next_commands import next_commands, sort_steps
 
 pytestmark = pytest.mark.real
 
@@ -64,6 +67,7 @@ SETTINGS: dict[str, dict[str, int]] = {
     KEEPS_ALL: NO_COLLECTION,
 }
 SHELL_TRIES_MAX = 5
+ZOOKEEPER_TIMEOUT_S = 60.0
 POLL_S = 0.2
 COLLECTED_TIMEOUT_S = 120.0
 """How long the eager bookie may take to collect, in seconds: three rounds of a second or two, on a
@@ -119,7 +123,8 @@ def offered(kind: Kind) -> list[str]:
 
 def of_shell(commands: list[str]) -> list[list[str]]:
     """Return the arguments of those commands that are for BookKeeper's shell."""
-    plain = [command.removeprefix(CHANGES) for command in commands]
+    steps = sort_steps(commands)
+    plain = [*steps.save, *steps.look, *steps.change]
     return [shlex.split(command)[2:] for command in plain if command.startswith(SHELL)]
 
 
@@ -285,27 +290,106 @@ def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
 
 
 @pytest.mark.parametrize("of_each", few_or_all(1, len(Kind)))
-def test_looks_are_answered_and_change_nothing(cluster: RealCluster, of_each: int) -> None:
-    """Every such command ends, needs no confirmation, and leaves the metadata unchanged. A few:
-    each command of the shell once.
+def test_what_saves_and_looks_is_answered_and_changes_nothing(
+    cluster: RealCluster, of_each: int, tmp_path: Path
+) -> None:
+    """Every such command ends and needs no confirmation. Every znode is the same after it, and so
+    is what each bookie that collects no garbage has. A few: each command of the shell once.
     """
-    before = cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
     looks = {
         tuple(words)
         for kind in Kind
-        for words in of_shell(
-            [
-                c
-                for c in next_commands(finding(kind), replication_disabled=False)
-                if not c.startswith(CHANGES)
-            ]
-        )
+        for words in of_shell(harmless(next_commands(finding(kind), replication_disabled=False)))
     }
     assert len(looks) > 10
     same_command = [list(group) for _, group in groupby(sorted(looks), key=itemgetter(0))]
+    before = kept(cluster)
     for words in chain.from_iterable(group[:of_each] for group in same_command):
-        assert "Unable to find command" not in said_by(cluster, words), words
-    assert before == cluster.zk.get(cluster.ledger_path(LEDGER))[1].version
+        if words[0] == "ledgermetadata" and words[2] in GONE:
+            said_by(cluster, words)
+        else:
+            said = run_printed(cluster, SHELL + shlex.join(words), tmp_path)
+            assert "Unable to find command" not in said.text, words
+    assert before == kept(cluster)
+
+
+def kept(cluster: RealCluster) -> dict[object, object]:
+    """Return the state of the cluster without the bookies that collect garbage eagerly."""
+    eager = (COLLECTS, KEEPS_STRANDED)
+    return {
+        key: value
+        for key, value in state_of(cluster).items()
+        if not (isinstance(key, tuple) and key[0] in eager)
+    }
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Yield a cluster on which no auto-recovery ever ran; ledger 8 is still open."""
+    with RealCluster(tmp_path_factory.mktemp("untouched"), bookies=3) as made:
+        made.place(LEDGER, made.ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), {"b2": str(WORST)})
+        made.place(8, made.ledger("e3 w2 a2 0:[b1 b2 b3] open"), written=9)
+        yield made
+
+
+def test_reading_and_planning_leave_an_open_ledger_open(untouched: RealCluster) -> None:
+    """None of them opens it with recovery: a writer can go on after them."""
+    before = state_of(untouched)
+    for words in (
+        ("readledger", "-l", "8", "-fe", "0", "-le", "1"),
+        ("readledger", "-l", "8", "-fe", "0", "-le", "1", "-b", "b1"),
+        ("recover", "-dr", "-f", "-l", "8", "b2"),
+    ):
+        untouched.shell(*words)
+    assert before == state_of(untouched)
+    untouched.hold("b1", 8, "10")
+
+
+def test_a_copy_of_zookeepers_files_has_every_znode(untouched: RealCluster, tmp_path: Path) -> None:
+    """It is made while the server runs. A server that is started on the copy reads it."""
+    before = state_of(untouched)
+    assert 0 == run_printed(untouched, SAVE_ZOOKEEPER, tmp_path).code
+    data = tmp_path / "zookeeper" / real_bookkeeper.DATA
+    data.mkdir(parents=True)
+    (tmp_path / "SAVED_ZOOKEEPER").rename(data / "version-2")
+    port = free_port()
+    server = real_bookkeeper.start_zookeeper(untouched.jars, tmp_path / "zookeeper", port)
+    client = KazooClient(f"127.0.0.1:{port}")
+    try:
+        client.start(ZOOKEEPER_TIMEOUT_S)
+        assert read_tree(untouched.zk) == read_tree(client)
+    finally:
+        client.stop()
+        client.close()
+        server.kill()
+    assert before == state_of(untouched)
+
+
+def test_clusterinfo_makes_znodes_where_auto_recovery_never_ran(
+    untouched: RealCluster, tmp_path: Path
+) -> None:
+    """Therefore the children of that znode are listed instead, with ZooKeeper's own shell."""
+    where = untouched.root + UNDERREPLICATION
+    assert untouched.zk.exists(where) is None
+    before = state_of(untouched)
+    said = run_printed(untouched, f"zkCli.sh -server ZOOKEEPER ls {where}", tmp_path)
+    assert "Node does not exist" in said.text and before == state_of(untouched)
+    untouched.shell("clusterinfo")
+    assert {"LAYOUT", "locks"} <= set(untouched.zk.get_children(where))
+
+
+def test_listunderreplicated_fails_at_a_znode_that_is_no_mark(
+    untouched: RealCluster, tmp_path: Path
+) -> None:
+    """Therefore a mark is read by itself. Both show what it names."""
+    untouched.mark(LEDGER, ["b2"])
+    assert "b2" in untouched.shell("listunderreplicated", "-pmr", "-prw")
+    mark = untouched.root + mark_path(LEDGER)
+    untouched.set_raw(f"{mark.rpartition('/')[0]}/urL-1907126707656498384", b"")
+    with pytest.raises(RuntimeError, match="ListUnderReplicated"):
+        untouched.shell("listunderreplicated", "-pmr", "-prw")
+    said = run_printed(untouched, f"zkCli.sh -server ZOOKEEPER get {mark}", tmp_path)
+    assert 'replica: "b2"' in said.text
 
 
 def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None:

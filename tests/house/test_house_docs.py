@@ -595,7 +595,8 @@ CHANGING = re.compile(
     r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?!"
     r" -(dr|q) )|.*-restorefromfile)"
     r"|bookkeeper shell readledger .* -r$"
-    r"|pulsar-admin topics unload|curl -X PUT|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="
+    r"|pulsar-admin (topics|schemas) |curl -X PUT|zkCli.sh .* (delete|deleteall|set|create) "
+    r"|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="
 )
 """Lines of a page that change something."""
 
@@ -610,6 +611,21 @@ def block(path: Path, heading: str) -> list[Line]:
         elif inside:
             found.append(line)
     return found
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+def test_mitigation_begins_with_what_must_not_be_done_before(kind: Kind):
+    """A person at night reads the first line: what would destroy that which is left."""
+    first = next(line.text for line in block(PROJECT / runbook(kind), "Mitigation") if line.text)
+    assert first.startswith("**Do not** ")
+
+
+@pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
+def test_a_page_whose_commands_change_something_says_what_to_save(kind: Kind):
+    """It names the command that saves, or the place that has it."""
+    page = "\n".join(line.text for line in lines(PROJECT / runbook(kind)))
+    saves = ("-dumptofile", "#what-to-save-first", "version-2", "zkCli.sh get", "zkCli.sh -server")
+    assert CHANGE not in page or any(word in page for word in saves)
 
 
 def test_every_kind_has_its_page_and_no_page_is_without_a_kind():

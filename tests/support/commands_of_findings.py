@@ -15,7 +15,7 @@ from auditor.model.facts import (
 )
 from auditor.witness.next_commands import next_commands
 
-COMMANDS_MAX = 10
+COMMANDS_MAX = 16
 
 
 TOPIC = "persistent://public/default/orders"

@@ -15,7 +15,7 @@ NEEDS_A_CLUSTER = frozenset({"run", "ledger", "topic", "topology", "lister"})
 """Our commands that ask ZooKeeper or bookies, whatever their flags are."""
 TO_A_CLUSTER = ("--metadata-service-uri", "--config")
 """Flags that name a cluster: `doctor` with one of them asks it."""
-ON_A_CLUSTER = frozenset({"bookkeeper", "pulsar-admin", "curl", "zkCli.sh", "kubectl", "ls"})
+ON_A_CLUSTER = frozenset({"bookkeeper", "pulsar-admin", "curl", "zkCli.sh", "kubectl", "ls", "cp"})
 """Other programs that need a cluster or a bookie's disk. tests/cluster/test_next_commands.py runs
 those that findings name on real BookKeeper."""
 ON_A_HOST = frozenset(

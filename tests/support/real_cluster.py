@@ -48,7 +48,7 @@ from types import TracebackType
 from kazoo.client import KazooClient
 from support.raw_bookie import info_request
 from support.real_archive import make_archive
-from support.real_bookkeeper import RealBookie, run_client, run_shell, start_zookeeper
+from support.real_bookkeeper import DATA, RealBookie, run_client, run_shell, start_zookeeper
 from support.real_jars import NEWEST, bookkeeper_jars
 from support.real_ledgers import RealLedgers
 from support.real_new_cluster import copy_new_cluster, renew_instance_id
@@ -100,9 +100,10 @@ class RealCluster(RealLedgers):
                 (f"b{number}", kind) for number, kind in enumerate(storages, start=1)
             )
         }
-        copy_new_cluster(self._jars, workdir / "zookeeper")
+        self._zookeeper_directory = workdir / "zookeeper"
+        copy_new_cluster(self._jars, self._zookeeper_directory)
         self._zookeeper = start_zookeeper(
-            self._jars, workdir / "zookeeper", port, zookeeper, zookeeper_flag
+            self._jars, self._zookeeper_directory, port, zookeeper, zookeeper_flag
         )
         ports = {name: bookie.port for name, bookie in self._bookies.items()}
         super().__init__(KazooClient(self.zookeeper_hosts, timeout=ZOOKEEPER_SESSION_S), ports)
@@ -139,6 +140,16 @@ class RealCluster(RealLedgers):
         assert not alive, f"still running after SIGKILL: {alive}"
 
     # State of the cluster
+
+    @property
+    def jars(self) -> Path:
+        """Return the folder of its jars: BookKeeper's and ZooKeeper's."""
+        return self._jars
+
+    @property
+    def zookeeper_data(self) -> Path:
+        """Return the dataDir of its ZooKeeper."""
+        return self._zookeeper_directory / DATA
 
     def storage(self, bookie_id: BookieId) -> str:
         """Return the storage class of one bookie, by its short name."""

@@ -114,7 +114,34 @@ class RealPulsar:
         self._broker.end()
         self._broker.start(self._jars, settings)
 
+    def kill_broker(self) -> None:
+        """End the broker as if its host had failed, and wait until ZooKeeper has dropped its
+        sessions: 10-60 s.
+        """
+        self._broker.kill()
+        deadline = time.monotonic() + WAIT_S
+        while self.cluster.zk.exists("/loadbalance/leader") is not None:
+            assert time.monotonic() < deadline, "the session of the killed broker lives on"
+            time.sleep(POLL_S)
+
+    def start_broker(self) -> None:
+        """Start the broker that was killed. 5-10 s."""
+        self._broker.start(self._jars, {})
+
     # Actions of operators
+
+    def load(self, topic: str) -> None:
+        """Make the broker load a topic, by a request that only reads."""
+        self._admin("GET", f"{_path(topic)}/internalStats")
+
+    def backlog(self, topic: str, subscription: str) -> int:
+        """Return the messages that a subscription has yet to acknowledge, as the broker counts."""
+        said = self._admin("GET", f"{_path(topic)}/stats?getPreciseBacklog=true")
+        return int(said["subscriptions"][subscription]["msgBacklog"])
+
+    def read_schemas(self, topic: str) -> None:
+        """Ask the broker for all versions of a topic's schema."""
+        self._admin("GET", f"schemas/{topic.removeprefix('persistent://')}/schemas")
 
     def create_namespace(self, namespace: str, retention: Retention = FOREVER) -> None:
         """Create TENANT/NAMESPACE, and its tenant if necessary; one bundle."""

@@ -108,7 +108,10 @@
     parts.push(make("p", { class: "witness" }, full.witness));
     if (full.time_line.length) parts.push(make("h3", {}, "Looks, UTC"), drawLooks(full.time_line));
     if (full.answers.rows.length) parts.push(make("h3", {}, "Who says what"), ...drawAnswers(full));
-    if (full.look.length) parts.push(make("h3", {}, "Look first"), drawCommands(full.look));
+    for (const note of full.notes) parts.push(make("p", {}, note));
+    if (full.save.length) parts.push(make("h3", {}, "Save this first: these commands only read"), drawCommands(full.save));
+    const looking = full.save.length ? "Then look: these commands change nothing" : "Look first";
+    if (full.look.length) parts.push(make("h3", {}, looking), drawCommands(full.look));
     if (full.change.length) {
       const warning = make("h3", {}, "Then, and this CHANGES THE CLUSTER");
       parts.push(make("div", { class: "changes" }, warning, drawCommands(full.change)));

@@ -27,9 +27,9 @@ from auditor.summary.references.reference_tables import (
     topics_naming,
     were_references_read,
 )
-from auditor.witness.next_commands import CHANGES
+from auditor.witness.next_commands import with_topic
 from auditor.witness.owner import owner_by_use
-from auditor.witness.pulsar_commands import look_commands, pulsar_ledger
+from auditor.witness.pulsar_commands import pulsar_ledger
 
 TOPICS_IN_SUMMARY = 10
 """Topics, and namespaces, that the summary counts one by one; topics.jsonl has all topics."""
@@ -226,15 +226,6 @@ def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
     owner = owners.get(found["ledger_id"])
     if owner is None or found["owner"] is not None:
         return line
-    topic = pulsar_ledger(owner)
-    at = next(
-        (n for n, command in enumerate(found["next"]) if command.startswith(CHANGES)),
-        len(found["next"]),
-    )
-    looks = [
-        command
-        for command in (look_commands(topic) if topic else [])
-        if command not in found["next"]
-    ]
-    parsed = {**found, "owner": owner, "next": [*found["next"][:at], *looks, *found["next"][at:]]}
+    steps = with_topic(found["next"], Kind(found["kind"]), pulsar_ledger(owner))
+    parsed = {**found, "owner": owner, "next": steps}
     return json.dumps(parsed, separators=(",", ":"))

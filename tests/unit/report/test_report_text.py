@@ -385,7 +385,7 @@ def test_commands_are_reported_finding_by_finding():
     """What to run for the lost bookie is not mixed with what to run for a ledger."""
     text = render(*stories.wiped_bookie(2))
     expected = (
-        "Next: look first\n"
+        "Next: save, then look\n"
         "  for bookie bookie-9:3181 (BOOKIE_LOST_UNNOTICED)\n"
         "    bookkeeper shell listbookies -rw\n"
         "  then for bookie bookie-9:3181, and this CHANGES THE CLUSTER\n"

@@ -159,7 +159,8 @@ def test_names_cannot_forge_a_line():
         )
     )
     assert 1 == sum(line.startswith("auditor: ") for line in said.splitlines())
-    assert "pulsar-admin topics stats-internal 'persistent://t/n/a; rm -rf b'" in said
+    assert "get -b '/managed-ledgers/t/n/persistent/a%3B+rm+-rf+b'" not in said
+    assert "get -b /managed-ledgers/t/n/persistent/a%3B+rm+-rf+b\n" in said
 
 
 def test_copies_that_are_assumed_are_said():

@@ -12,7 +12,7 @@ from support.hostile_names import HOSTILE, SHELL, unprintable
 from auditor.model.bookie_facts import EntryLogLostFacts
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.witness.command_words import can_be_pasted, quote_word
-from auditor.witness.next_commands import next_commands
+from auditor.witness.next_commands import next_commands, sort_steps
 
 
 @pytest.mark.parametrize("name", ["b1:3181", SHELL, "a b", "", "größe", "x;y", "[::1]:3181"])
@@ -29,6 +29,22 @@ def test_a_command_is_left_out_if_its_name_is_dangerous(name: str):
     order of letters.
     """
     assert not can_be_pasted(f"bookkeeper shell recover {quote_word(name)}")
+
+
+def test_what_is_left_out_is_said_and_nothing_is_changed_without_it():
+    """A person who cannot look at everything gets no command that changes something."""
+    lost = replace(finding_of(Kind.BOOKIE_LOST_CONTENT), bookie_id="-d")
+    steps = sort_steps(next_commands(lost, replication_disabled=False))
+    assert [] == steps.change and steps.save
+    (said,) = steps.notes
+    assert said.startswith("3 of the commands are left out: a name in them would be misread by a")
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_nothing_is_said_to_be_left_out_where_all_is_shown(kind: Kind):
+    """Names that a shell reads as they are cost nothing."""
+    notes = sort_steps(next_commands(finding_of(kind), replication_disabled=True)).notes
+    assert [] == [note for note in notes if "left out" in note]
 
 
 BOOKIE_KINDS = [kind for kind in Kind if CATALOGUE[kind].subject is Subject.BOOKIE]

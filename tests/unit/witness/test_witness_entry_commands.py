@@ -7,7 +7,7 @@ from support.commands_of_findings import COMMANDS_MAX, ENTRY, SEARCH, commands_o
 from support.findings_by_kind import finding_of
 
 from auditor.model.finding import Kind
-from auditor.witness.next_commands import CHANGES, next_commands
+from auditor.witness.next_commands import CHANGES, SAVES, next_commands, sort_steps
 
 
 def test_the_worst_entry_is_read_on_each_bookie_that_lacks_it():
@@ -24,7 +24,7 @@ def test_bookies_that_lack_the_worst_entry_come_first():
     others = tuple((f"o{n}", ((1, 2),)) for n in range(5))
     lacking = finding_of(Kind.ENTRY_BELOW_ACK_QUORUM, missing_on=(*others, ("b9", ((40, 50),))))
     commands = next_commands(lacking, replication_disabled=False)
-    assert commands.index("bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b9") == 1
+    assert commands.index("bookkeeper shell readledger -l 7 -fe 42 -le 43 -b b9") == 2
     assert f"{CHANGES}bookkeeper shell recover -l 7 b9" == commands[-1]
 
 
@@ -40,7 +40,8 @@ def test_a_stranded_entry_is_saved_before_anything_else():
     garbage collection is held off.
     """
     commands = commands_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
-    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b h1" == commands[0]
+    saved = "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b h1"
+    assert SAVES + saved == commands[0]
     assert f"{CHANGES}restart bookie h1 with gcOverreplicatedLedgerWaitTime=0" in commands
 
 
@@ -48,10 +49,14 @@ def test_a_corrupt_copy_is_read_where_it_is_corrupt():
     """The first corrupt entry of each bookie is read there. Then the entry is read as by a client,
     from any bookie.
     """
-    commands = commands_of(Kind.ENTRY_CORRUPT, bookies=2)
-    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 40 -le 41 -b c0" == commands[1]
-    assert "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 41 -le 42 -b c1" == commands[2]
-    assert "bookkeeper shell readledger -l 7 -fe 40 -le 40" == commands[3]
+    steps = sort_steps(commands_of(Kind.ENTRY_CORRUPT, bookies=2))
+    assert (
+        "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 40 -le 41 -b c0" == steps.save[0]
+    )
+    assert (
+        "bookkeeper shell -entryformat hex readledger -m -l 7 -fe 41 -le 42 -b c1" == steps.save[1]
+    )
+    assert "bookkeeper shell readledger -l 7 -fe 40 -le 40" == steps.look[1]
 
 
 @pytest.mark.parametrize("kind", [Kind.ENTRY_WITHOUT_REPLICA, Kind.UNDERREPLICATED_UNRECOVERABLE])
@@ -64,7 +69,7 @@ def test_a_copy_that_was_found_elsewhere_is_saved_first(kind):
         else {"listed_outside": ("l1",)}
     )
     saved = [
-        f"bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b {holder}"
+        f"{SAVES}bookkeeper shell -entryformat hex readledger -m -l 7 -fe 42 -le 43 -b {holder}"
         for holder in ("l1", "h1")
     ]
     assert saved == commands_of(kind, **whole)[:2]
@@ -91,7 +96,7 @@ def test_a_holder_is_read_for_an_entry_that_it_holds(kind):
     )
     is_marked = kind is Kind.UNDERREPLICATED_UNRECOVERABLE
     commands = commands_of(kind, **({"entries": found} if is_marked else {"search": found.search}))
-    read = "bookkeeper shell -entryformat hex readledger -m -l 7 -fe"
+    read = f"{SAVES}bookkeeper shell -entryformat hex readledger -m -l 7 -fe"
     assert [f"{read} 44 -le 45 -b h1", f"{read} 43 -le 44 -b h2"] == commands[:2]
 
 

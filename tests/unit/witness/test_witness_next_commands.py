@@ -15,9 +15,16 @@ from auditor.model.facts import (
     UnrecoverableFacts,
     WhyMarked,
 )
-from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
 from auditor.model.ledger import LedgerState
-from auditor.witness.next_commands import CHANGES, next_commands
+from auditor.witness.next_commands import (
+    CHANGES,
+    NO_LOADING,
+    NOTE,
+    SAVES,
+    next_commands,
+    sort_steps,
+)
 
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
 STATUS = "bookkeeper shell clusterinfo"
@@ -27,10 +34,13 @@ STATUS = "bookkeeper shell clusterinfo"
 @pytest.mark.parametrize("disabled", [False, True])
 @pytest.mark.parametrize("kind", Kind)
 def test_looks_come_before_changes_and_are_bounded(kind, disabled, owner):
-    """At most ten for each kind and owner, each one once, however many bookies lack something."""
+    """What has to be saved comes first. Each line comes once, and there are at most sixteen."""
     commands = commands_of(kind, owner, disabled, bookies=200)
-    changes = [command.startswith(CHANGES) for command in commands]
-    assert sorted(changes) == changes and not changes[0]
+    prefixes = (NOTE, SAVES, "", CHANGES)
+    order = [
+        next(n for n in (0, 1, 3, 2) if command.startswith(prefixes[n])) for command in commands
+    ]
+    assert sorted(order) == order and 2 in order
     assert len(set(commands)) == len(commands) <= COMMANDS_MAX
 
 
@@ -129,8 +139,72 @@ def test_a_stuck_ledger_is_closed_by_its_topic_else_by_recovery():
 )
 def test_every_ledger_of_pulsars_has_its_topic_looked_at(kind):
     """This holds for every kind on a ledger. A ledger without an owner has no such command."""
-    assert f"pulsar-admin topics stats-internal {TOPIC}" in commands_of(kind, "messages")
-    assert not [command for command in commands_of(kind) if "pulsar-admin" in command]
+    assert f"auditor topic {TOPIC}" in commands_of(kind, "messages")
+    if CATALOGUE[kind].family is not Family.REFERENCE:  # the references name the topic
+        assert not [command for command in commands_of(kind) if "auditor topic" in command]
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("kind", Kind)
+def test_nothing_that_looks_asks_a_broker_or_runs_recovery(kind, owner):
+    """A broker that loads a topic rewrites what it cannot read; recovery closes a ledger.
+
+    `listunderreplicated` fails at the first znode that is no mark.
+    """
+    steps = sort_steps(commands_of(kind, owner, disabled=True))
+    for command in (*steps.save, *steps.look):
+        assert "pulsar-admin" not in command and not command.endswith(" -r")
+        assert "listunderreplicated" not in command
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_whatever_changes_something_stands_behind_what_is_saved(kind):
+    """Each kind with a command that changes something has one that saves."""
+    steps = sort_steps(commands_of(kind, disabled=True))
+    assert steps.save or not steps.change
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in Kind if CATALOGUE[kind].subject is Subject.LEDGER]
+)
+@pytest.mark.parametrize("owner", ["messages", "cursor", "schema", "compacted"])
+def test_a_topic_that_a_broker_may_not_read_is_saved_before_it_is_loaded(kind, owner):
+    """This holds for each critical kind on a ledger, for malformed metadata and for a ledger that
+    only its broker closes.
+    """
+    steps = sort_steps(commands_of(kind, owner))
+    critical = CATALOGUE[kind].severity is Severity.CRITICAL
+    harmed = critical or kind in (Kind.METADATA_MALFORMED, Kind.LEDGER_STUCK)
+    assert harmed == (NO_LOADING in steps.notes)
+    assert harmed == any("PULSAR_ZOOKEEPER get -b" in command for command in steps.save)
+
+
+def test_where_auto_recovery_may_never_have_run_its_znodes_are_listed():
+    """`clusterinfo` makes these znodes where they are missing; a mark or a switch shows that they
+    are there.
+    """
+    listed = "zkCli.sh -server ZOOKEEPER ls /ledgers/underreplication"
+    assert listed in commands_of(Kind.ENTRY_BELOW_ACK_QUORUM)
+    assert STATUS not in commands_of(Kind.ENTRY_BELOW_ACK_QUORUM)
+    for commands in (
+        commands_of(Kind.ENTRY_BELOW_ACK_QUORUM, disabled=True),
+        commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE),
+        commands_of(Kind.MARK_WITHOUT_LEDGER),
+    ):
+        assert STATUS in commands and listed not in commands
+
+
+def test_a_mark_is_read_at_its_own_znode():
+    """So is the lock of the worker that repairs the ledger, where there is one."""
+    of_ledger_7 = "/underreplication/ledgers/0000/0000/0000/0007/urL0000000007"
+    marked = next_commands(
+        finding(Kind.UNDERREPLICATED_BEYOND_GRACE), replication_disabled=False, root="/bk"
+    )
+    assert f"zkCli.sh -server ZOOKEEPER get /bk{of_ledger_7}" in marked
+    lock = "zkCli.sh -server ZOOKEEPER get /ledgers/underreplication/locks/urL0000000007"
+    for since in (None, 1):
+        commands = commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE, lock_since_ms=since)
+        assert (since is not None) == (lock in commands)
 
 
 @pytest.mark.parametrize("kind", Kind)

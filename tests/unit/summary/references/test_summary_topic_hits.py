@@ -30,9 +30,13 @@ from auditor.model.topic import (
 )
 from auditor.summary.references.topic_hits import TopicHits, topic_hits
 from auditor.wire.topic_paths import parse_topic
+from auditor.witness.next_commands import NO_LOADING
 
 LOST, COPY = "ENTRY_WITHOUT_REPLICA", "ENTRY_BELOW_WRITE_QUORUM"
-STATS = "pulsar-admin topics stats-internal persistent://public/default/"
+TOPIC = "auditor topic persistent://public/default/"
+WARNING = f"# {NO_LOADING}"
+GET = "zkCli.sh -server PULSAR_ZOOKEEPER get -b"
+SAVE = f"SAVE FIRST: {GET} /managed-ledgers/public/default/persistent/"
 
 
 def topic(
@@ -389,7 +393,7 @@ def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> No
     assert (
         '{"kind":"ENTRY_WITHOUT_REPLICA","ledger_id":7,"entries":[],"entries_total":0,"owner":{"application":"pulsar",'
         '"component":"managed-ledger","name":"public/default/persistent/a"},'
-        f'"next":["look","{STATS}a"]}}' == hits.findings[0]
+        f'"next":["{WARNING}","{SAVE}a","look","{TOPIC}a"]}}' == hits.findings[0]
     )
     assert "public/default/persistent/a cursor v" == json.loads(hits.findings[1])["owner"]["name"]
     assert json.dumps(finding_line(9)) == hits.findings[2]
@@ -399,30 +403,42 @@ def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> No
     ("commands", "expected"),
     [
         (
-            ["look", "CHANGES THE CLUSTER: a", "b"],
-            ["look", f"{STATS}t", "CHANGES THE CLUSTER: a", "b"],
+            ["look", "CHANGES THE CLUSTER: a"],
+            [f"{SAVE}t", "look", f"{TOPIC}t", "CHANGES THE CLUSTER: a"],
         ),
-        (["CHANGES THE CLUSTER: a"], [f"{STATS}t", "CHANGES THE CLUSTER: a"]),
-        (["look", "again"], ["look", "again", f"{STATS}t"]),
-        ([f"{STATS}t", "look"], [f"{STATS}t", "look"]),
+        (["CHANGES THE CLUSTER: a"], [f"{SAVE}t", f"{TOPIC}t", "CHANGES THE CLUSTER: a"]),
+        (["SAVE FIRST: s", "look"], ["SAVE FIRST: s", f"{SAVE}t", "look", f"{TOPIC}t"]),
+        ([f"{TOPIC}t", "look"], [f"{SAVE}t", f"{TOPIC}t", "look"]),
     ],
 )
-def test_the_topic_is_looked_at_before_anything_is_changed(
+def test_the_topic_is_saved_and_looked_at_before_anything_is_changed(
     run: Place, commands: list[str], expected: list[str]
 ) -> None:
-    """Its command comes after the other commands that only look, and comes once."""
+    """Its commands come after the others of their group, and come once."""
     (line,) = hits_of(run, [topic("t", 7)], finding_line(7, next=commands)).findings
-    assert expected == json.loads(line)["next"]
+    assert [WARNING, *expected] == json.loads(line)["next"]
+
+
+def test_a_stuck_ledger_that_a_topic_references_is_not_fenced(run: Place) -> None:
+    """Its own metadata names no owner: what was said before the topic was known is taken back."""
+    fence = "CHANGES THE CLUSTER: bookkeeper shell readledger -l 7 -fe 0 -le 0 -r"
+    stuck = finding_line(7, kind="LEDGER_STUCK", next=["look", fence])
+    (line,) = hits_of(run, [topic("t", 7)], stuck).findings
+    steps = json.loads(line)["next"]
+    assert fence not in steps
+    assert (
+        "CHANGES THE CLUSTER: pulsar-admin topics unload persistent://public/default/t" == steps[-1]
+    )
 
 
 def test_a_topic_that_must_not_stand_on_a_command_line_is_an_owner_all_the_same(run: Place) -> None:
-    """Only the command for it is left out."""
+    """Only the command for it is left out, and a line says so."""
     name = TopicName("public", "", "default", "t\x07")
     (line,) = hits_of(run, [replace(topic("t", 7), topic=name)], finding_line(7)).findings
     finding = json.loads(line)
-    assert ("public/default/persistent/t%07", ["look"]) == (
+    assert ("public/default/persistent/t%07", [f"{SAVE}t%07", "look"]) == (
         finding["owner"]["name"],
-        finding["next"],
+        finding["next"][2:],
     )
 
 
