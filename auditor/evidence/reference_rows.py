@@ -20,8 +20,10 @@ from auditor.model.topic import (
     TopicName,
     TopicRecord,
     TopicStatus,
+    Unread,
     references,
 )
+from auditor.wire.topic_paths import topic_at, topic_path
 
 _PREFIX = "persistent://"
 
@@ -33,7 +35,10 @@ class RowOf(StrEnum):
     DATA = "data"
     CURSOR = "cursor"
     COMPACTED = "compacted"
+    DELAYED = "delayed"
     SCHEMA = "schema"
+    UNREAD = "unread"
+    """How much of one kind, which `name` says, is not read of a topic: `entries`."""
     PROBLEM = "problem"
     PARTITION = "partition"
     """A partition that Pulsar names and that has no znode: nothing of it was read. Without a topic:
@@ -86,7 +91,8 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
         *head,
         RowOf.TOPIC.value,
         record.status.value,
-        *(None,) * 7,
+        None if managed.shadow_source is None else topic_path(managed.shadow_source),
+        *(None,) * 6,
         managed.terminated,
         None,
         None,
@@ -108,6 +114,8 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
             None,
             None,
         )
+    for unread, count in record.unread:
+        yield (*head, RowOf.UNREAD.value, None, unread.value, None, count, *(None,) * 7)
     for problem in record.problems:
         yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
@@ -171,6 +179,8 @@ def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
             cursor.compacted_ledger_id,
             *(None,) * 8,
         )
+    for ledger_id in cursor.delayed_ledger_ids:
+        yield (*head, RowOf.DELAYED.value, None, one.name, ledger_id, *(None,) * 8)
 
 
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
@@ -189,9 +199,14 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     (topic,) = of[RowOf.TOPIC]
     status = TopicStatus(topic["status"])
     ledgers = (_data_ledger(row) for row in of[RowOf.DATA])
+    source = topic_at(topic["name"]) if topic["name"] is not None else None
     managed = ManagedLedger(
-        tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"])
+        tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]), source
     )
+    delayed: dict[str, list[int]] = {}
+    for row in of[RowOf.DELAYED]:
+        delayed.setdefault(row["name"], []).append(row["ledger_id"])
+    unread = {Unread(row["name"]): row["entries"] for row in of[RowOf.UNREAD]}
     compacted = {row["name"]: row["ledger_id"] for row in of[RowOf.COMPACTED]}
     cursors = sorted(of[RowOf.CURSOR], key=lambda row: str(row["name"]))
     schemas = (SchemaVersion(row["entries"], _at(row["position"])) for row in of[RowOf.SCHEMA])
@@ -200,9 +215,10 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
         read_at_ms=topic["read_at_ms"],
         status=status,
         managed_ledger=managed if status is TopicStatus.FOUND else None,
-        subscriptions=tuple(_subscription(row, compacted) for row in cursors),
+        subscriptions=tuple(_subscription(row, compacted, delayed) for row in cursors),
         schemas=tuple(sorted(schemas, key=lambda one: one.version)),
         problems=tuple(row["problem"] for row in of[RowOf.PROBLEM]),
+        unread=tuple((one, unread[one]) for one in Unread if one in unread),
     )
 
 
@@ -217,14 +233,20 @@ def _data_ledger(row: Mapping[str, Any]) -> DataLedger:
     )
 
 
-def _subscription(row: Mapping[str, Any], compacted: Mapping[str, int]) -> Subscription:
+def _subscription(
+    row: Mapping[str, Any], compacted: Mapping[str, int], delayed: Mapping[str, list[int]]
+) -> Subscription:
     if row["problem"] is not None:
         return Subscription(row["name"], None, row["problem"])
     acknowledged = tuple(
         (_at(one["lower"]), _at(one["upper"])) for one in row["acknowledged"] or ()
     )
     cursor = Cursor(
-        row["ledger_id"], _position(row["position"]), acknowledged, compacted.get(row["name"])
+        row["ledger_id"],
+        _position(row["position"]),
+        acknowledged,
+        compacted.get(row["name"]),
+        tuple(sorted(delayed.get(row["name"], ()))),
     )
     return Subscription(row["name"], cursor)
 

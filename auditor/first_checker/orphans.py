@@ -154,7 +154,11 @@ def _references(topic: TopicRecord, ledger_id: LedgerId) -> bool:
         {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
     )
     cursors = [one.cursor for one in topic.subscriptions if one.cursor is not None]
-    others = {found for one in cursors for found in (one.ledger_id, one.compacted_ledger_id)}
+    others = {
+        found
+        for one in cursors
+        for found in (one.ledger_id, one.compacted_ledger_id, *one.delayed_ledger_ids)
+    }
     return ledger_id in data | others or any(
         ledger_id == one.position.ledger_id for one in topic.schemas
     )

@@ -94,6 +94,9 @@ def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
             is_unsure = cursor.ledger_id is not None
             use = Use(topic, Role.COMPACTED, subscription.name, None, None, cursor.mark_delete)
             yield cursor.compacted_ledger_id, use._replace(is_unsure=is_unsure)
+        if cursor is not None:
+            use = Use(topic, Role.DELAYED, subscription.name, None, None, cursor.mark_delete)
+            yield from ((ledger_id, use) for ledger_id in cursor.delayed_ledger_ids)
     for ledger_id, schema in schema_ledgers(record).items():
         assert schema.entries is not None
         last = Position(ledger_id, schema.entries - 1)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from auditor.model.identity import EntryId, LedgerId
+
+COMPACTION_CURSOR = "__compaction"
+"""The subscription of the compactor. Only on it does a broker look for a compacted ledger."""
 
 
 class Position(NamedTuple):
@@ -49,10 +52,14 @@ class DataLedger:
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedger:
-    """The data ledgers of a topic, in the order of their ids."""
+    """The data ledgers of a topic, in the order of their ids.
+
+    A shadow topic has those of its `shadow_source`, whose list a broker reads instead of its own.
+    """
 
     ledgers: tuple[DataLedger, ...] = ()
     terminated: Position | None = None
+    shadow_source: TopicName | None = None
 
     @property
     def ledgers_with_ends(self) -> tuple[DataLedger, ...]:
@@ -80,13 +87,16 @@ class Cursor:
 
     `mark_delete`: everything up to it is acknowledged. `acknowledged` are ranges beyond it, the
     lower end exclusive. With a `ledger_id` the newest position is in that ledger, and this one is
-    what the broker falls back to without it. `compacted_ledger_id` holds the compacted topic.
+    what the broker falls back to without it. `compacted_ledger_id` holds the compacted topic: only
+    COMPACTION_CURSOR has it. `delayed_ledger_ids` hold which messages are delivered later, and
+    when; ascending.
     """
 
     ledger_id: LedgerId | None
     mark_delete: Position | None
     acknowledged: tuple[tuple[Position, Position], ...] = ()
     compacted_ledger_id: LedgerId | None = None
+    delayed_ledger_ids: tuple[LedgerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,29 @@ class Subscription:
     name: str
     cursor: Cursor | None
     problem: str = ""
+
+
+class Unread(StrEnum):
+    """What Pulsar stores of a topic and an audit does not read, although it can hold a ledger or a
+    position.
+    """
+
+    NEWEST_POSITION = "newest_position"
+    """The newest position of a subscription, in the ledger of its cursor."""
+    BATCH_ACKNOWLEDGEMENT = "batch_acknowledgement"
+    """An entry of which a subscription acknowledged a part of the messages."""
+    SCHEMA_INDEX = "schema_index"
+    """The positions of older versions, in the ledger of a schema."""
+    OFFLOADED_COPY = "offloaded_copy"
+    """The place of a ledger's copy in long-term storage."""
+    PROPERTY = "property"
+    """A property of a topic, a ledger or a subscription that no broker reads a ledger from."""
+    UNKNOWN_FIELD = "unknown_field"
+    """A field that no Pulsar up to 4.0 writes."""
+
+
+UnreadCounts: TypeAlias = tuple[tuple[Unread, int], ...]
+"""How many there are of each, in the order of Unread; none that is 0."""
 
 
 class TopicStatus(StrEnum):
@@ -130,6 +163,7 @@ class TopicRecord:
     subscriptions: tuple[Subscription, ...] = ()
     schemas: tuple[SchemaVersion, ...] = ()
     problems: tuple[str, ...] = ()
+    unread: UnreadCounts = ()
 
 
 class Role(StrEnum):
@@ -139,10 +173,13 @@ class Role(StrEnum):
     CURSOR = "cursor"
     SCHEMA = "schema"
     COMPACTED = "compacted"
+    DELAYED = "delayed"
 
 
 class Reference(NamedTuple):
-    """A ledger that a topic needs. `name` is the subscription of a cursor; empty for others."""
+    """A ledger that a topic needs. `name` is the subscription of a cursor, of compaction and of
+    delayed delivery; empty for others.
+    """
 
     ledger_id: LedgerId
     role: Role
@@ -150,7 +187,8 @@ class Reference(NamedTuple):
 
 
 def references(record: TopicRecord) -> tuple[Reference, ...]:
-    """Return the ledgers that a topic references, each use once: data, cursors, compacted, schemas.
+    """Return the ledgers that a topic references, each use once: data, those of subscriptions,
+    schemas.
 
     Ledgers whose BookKeeper copy was deleted on purpose are not among them.
     """
@@ -164,6 +202,8 @@ def references(record: TopicRecord) -> tuple[Reference, ...]:
             found[Reference(cursor.ledger_id, Role.CURSOR, subscription.name)] = None
         if cursor is not None and cursor.compacted_ledger_id is not None:
             found[Reference(cursor.compacted_ledger_id, Role.COMPACTED, subscription.name)] = None
+        for ledger_id in cursor.delayed_ledger_ids if cursor is not None else ():
+            found[Reference(ledger_id, Role.DELAYED, subscription.name)] = None
     for schema in record.schemas:
         found[Reference(schema.position.ledger_id, Role.SCHEMA)] = None
     return tuple(found)

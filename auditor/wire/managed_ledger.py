@@ -5,14 +5,25 @@ Sources: MetaStoreImpl, MLDataFormats.proto, SchemaStorageFormat.proto (Pulsar 4
 
 from __future__ import annotations
 
+import re
 import struct
+from collections import Counter
 from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from auditor.errors import MalformedMetadata
+from auditor.errors import ConfigError, MalformedMetadata
 from auditor.model.identity import LEDGER_ID_MAX
-from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
+from auditor.model.topic import (
+    COMPACTION_CURSOR,
+    Cursor,
+    DataLedger,
+    ManagedLedger,
+    Position,
+    SchemaVersion,
+    TopicName,
+    Unread,
+)
 from auditor.wire.compression import decompress
 from auditor.wire.generated.managed_ledger_pb2 import (
     CompressionHeader,
@@ -21,18 +32,28 @@ from auditor.wire.generated.managed_ledger_pb2 import (
     NestedPositionInfo,
     SchemaLocator,
 )
+from auditor.wire.topic_paths import parse_topic
+from auditor.wire.unknown_fields import count_unknown_fields
 
 MAGIC = b"\x47\x78"
 """What a compressed value begins with. No message can begin so: the wire type would be 7."""
 _LENGTH = struct.Struct("!i")
 COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
+SHADOW_SOURCE_PROPERTY = "PULSAR.SHADOW_SOURCE"
 NO_LEDGER = -1
+_DELAYED_LEDGER_PROPERTY = re.compile(r"#pulsar\.internal\.delayed\.bucket_[0-9]+_[0-9]+")
+"""The name of a cursor's property whose value is the ledger of a bucket of delayed messages."""
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 _Message = TypeVar("_Message", bound=Message)
 
 
-def decode_managed_ledger(data: bytes) -> ManagedLedger:
-    """Return a topic's data ledgers, sorted by id. Raises MalformedMetadata."""
+def decode_managed_ledger(data: bytes, unread: Counter[Unread] | None = None) -> ManagedLedger:
+    """Return a topic's data ledgers, sorted by id. Raises MalformedMetadata.
+
+    What is not read of it is added to `unread`. The ledgers of a shadow topic are its own record,
+    which no broker reads.
+    """
     info = _parse(ManagedLedgerInfo(), decompress_value(data))
     ledgers: dict[int, DataLedger] = {}
     for one in info.ledgerInfo:
@@ -51,14 +72,38 @@ def decode_managed_ledger(data: bytes) -> ManagedLedger:
             bookkeeper_deleted=one.offloadContext.complete and one.offloadContext.bookkeeperDeleted,
         )
     terminated = _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
-    return ManagedLedger(tuple(ledgers[ledger_id] for ledger_id in sorted(ledgers)), terminated)
+    sources = [one.value for one in info.properties if one.key == SHADOW_SOURCE_PROPERTY]
+    if unread is not None:
+        unread[Unread.OFFLOADED_COPY] += sum(one.offloaded for one in ledgers.values())
+        unread[Unread.PROPERTY] += len(info.properties) - len(sources)
+        unread[Unread.PROPERTY] += sum(len(one.properties) for one in info.ledgerInfo)
+        unread[Unread.UNKNOWN_FIELD] += count_unknown_fields(info)
+    return ManagedLedger(
+        tuple(ledgers[ledger_id] for ledger_id in sorted(ledgers)),
+        terminated,
+        _shadow_source(sources[-1]) if sources and sources[-1] else None,
+    )
 
 
-def decode_cursor(data: bytes) -> Cursor:
-    """Return a subscription's position. Raises MalformedMetadata."""
+def decode_cursor(data: bytes, name: str, unread: Counter[Unread] | None = None) -> Cursor:
+    """Return the position of the subscription with this name. Raises MalformedMetadata.
+
+    What is not read of it is added to `unread`.
+    """
     info = _parse(ManagedCursorInfo(), decompress_value(data))
     has_position = info.HasField("markDeleteLedgerId") and info.HasField("markDeleteEntryId")
-    compacted = [one.value for one in info.properties if one.name == COMPACTED_LEDGER_PROPERTY]
+    compacted = [
+        one.value
+        for one in info.properties
+        if one.name == COMPACTED_LEDGER_PROPERTY and name == COMPACTION_CURSOR
+    ]
+    delayed = _delayed_ledgers(info)
+    if unread is not None:
+        unread[Unread.NEWEST_POSITION] += info.cursorsLedgerId != NO_LEDGER
+        unread[Unread.BATCH_ACKNOWLEDGEMENT] += len(info.batchedEntryDeletionIndexInfo)
+        unread[Unread.PROPERTY] += len(info.properties) - len(compacted)
+        unread[Unread.PROPERTY] += len(info.cursorProperties) - len(delayed)
+        unread[Unread.UNKNOWN_FIELD] += count_unknown_fields(info)
     return Cursor(
         ledger_id=None if info.cursorsLedgerId == NO_LEDGER else _ledger_id(info.cursorsLedgerId),
         mark_delete=(
@@ -71,12 +116,15 @@ def decode_cursor(data: bytes) -> Cursor:
         compacted_ledger_id=(
             compacted[-1] if compacted and 0 <= compacted[-1] <= LEDGER_ID_MAX else None
         ),
+        delayed_ledger_ids=tuple(sorted(set(delayed))),
     )
 
 
-def decode_schemas(data: bytes) -> tuple[SchemaVersion, ...]:
+def decode_schemas(data: bytes, unread: Counter[Unread] | None = None) -> tuple[SchemaVersion, ...]:
     """Return where a topic's schema versions are, each once, oldest first. Raises
     MalformedMetadata.
+
+    What is not read of it, or of the ledgers that it names, is added to `unread`.
     """
     locator = _parse(SchemaLocator(), data)
     entries = (*locator.index, locator.info)
@@ -84,7 +132,28 @@ def decode_schemas(data: bytes) -> tuple[SchemaVersion, ...]:
         one.version: Position(_ledger_id(one.position.ledgerId), one.position.entryId)
         for one in entries
     }
+    if unread is not None:
+        unread[Unread.SCHEMA_INDEX] += len(set(found.values()))
+        unread[Unread.UNKNOWN_FIELD] += count_unknown_fields(locator)
     return tuple(SchemaVersion(version, found[version]) for version in sorted(found))
+
+
+def _shadow_source(text: str) -> TopicName:
+    try:
+        return parse_topic(text)
+    except ConfigError as error:
+        raise MalformedMetadata(f"its {SHADOW_SOURCE_PROPERTY} is not a topic: {error}") from None
+
+
+def _delayed_ledgers(info: ManagedCursorInfo) -> list[int]:
+    """Return the ledgers of delayed messages that the properties of a cursor name."""
+    return [
+        int(one.value)
+        for one in info.cursorProperties
+        if _DELAYED_LEDGER_PROPERTY.fullmatch(one.name)
+        and _NUMBER.fullmatch(one.value)
+        and int(one.value) <= LEDGER_ID_MAX
+    ]
 
 
 def decompress_value(data: bytes) -> bytes:
@@ -117,6 +186,8 @@ def encode_managed_ledger(managed: ManagedLedger) -> bytes:
             added.offloadContext.bookkeeperDeleted = one.bookkeeper_deleted
     if managed.terminated is not None:
         info.terminatedPosition.CopyFrom(_nested_position(managed.terminated))
+    if managed.shadow_source is not None:
+        info.properties.add(key=SHADOW_SOURCE_PROPERTY, value=str(managed.shadow_source))
     return info.SerializeToString()
 
 
@@ -133,6 +204,9 @@ def encode_cursor(cursor: Cursor) -> bytes:
         )
     if cursor.compacted_ledger_id is not None:
         info.properties.add(name=COMPACTED_LEDGER_PROPERTY, value=cursor.compacted_ledger_id)
+    for number, ledger_id in enumerate(cursor.delayed_ledger_ids):
+        name = f"#pulsar.internal.delayed.bucket_{number}_{number}"
+        info.cursorProperties.add(name=name, value=str(ledger_id))
     return info.SerializeToString()
 
 

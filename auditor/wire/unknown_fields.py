@@ -18,3 +18,13 @@ def unknown_bytes(message: Message, number: int) -> bytes:
         if field.field_number == number and isinstance(field.data, bytes):
             return field.data
     return b""
+
+
+def count_unknown_fields(message: Message) -> int:
+    """Return how many fields of a message, and of the messages in it, its schema does not know."""
+    found = len(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            inner = (value,) if isinstance(value, Message) else value
+            found += sum(map(count_unknown_fields, inner))
+    return found

@@ -13,7 +13,12 @@ from auditor.wire.topic_paths import encode_name
 TEXT_CHARS_MAX = 512
 """Longest value that is shown. Anybody may write anything there."""
 
-_NAMES = ("pulsar/managed-ledger", "pulsar/compactedTopic", "pulsar/schemaId")
+_NAMES = (
+    "pulsar/managed-ledger",
+    "pulsar/compactedTopic",
+    "pulsar/schemaId",
+    "pulsar/delayedIndexTopic",
+)
 
 
 def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
@@ -42,6 +47,7 @@ _COMPONENTS = {
     Role.CURSOR: "managed-ledger",
     Role.SCHEMA: "schema",
     Role.COMPACTED: "compacted-ledger",
+    Role.DELAYED: "delayed-index-bucket",
 }
 
 
@@ -51,7 +57,7 @@ def owner_by_use(topic: TopicName, role: Role, name: str) -> dict[str, str | Non
     `name` is the subscription of a cursor.
     """
     local, namespace = encode_name(topic.local_name), [part for part in topic[:-1] if part]
-    if role is Role.COMPACTED:
+    if role in (Role.COMPACTED, Role.DELAYED):
         said = str(topic)
     elif role is Role.SCHEMA:
         said = "/".join((*namespace, local))

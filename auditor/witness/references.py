@@ -23,11 +23,12 @@ _ROLES = {
     ),
     Role.CURSOR: "for the cursor of subscription",
     Role.COMPACTED: "for its compacted messages, by subscription",
+    Role.DELAYED: "for the times of delayed messages, by subscription",
 }
 
 
 def _use_words(use: UseFacts) -> str:
-    name = f" {_name_of(use)}" if use.role in (Role.CURSOR, Role.COMPACTED) else ""
+    name = f" {_name_of(use)}" if use.role in (Role.CURSOR, Role.COMPACTED, Role.DELAYED) else ""
     return f"{use.topic} {_ROLES[use.role]}{name}"
 
 

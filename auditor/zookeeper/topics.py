@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from auditor.model.topic import (
     TopicName,
     TopicRecord,
     TopicStatus,
+    Unread,
 )
 from auditor.wire import topic_paths
 from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
@@ -146,8 +148,8 @@ class TopicStore:
         """Yield the references of each topic, in order. Never raises for a topic.
 
         What could not be read or decoded is in the record's `problems`. Costs one list and two
-        reads a topic, and one read a subscription. The topic is read after its subscriptions and
-        schemas, because a subscription is deleted before its topic.
+        reads a topic, one more read a shadow topic, and one read a subscription. The topic is read
+        after its subscriptions and schemas, because a subscription is deleted before its topic.
         """
         batch: list[TopicName] = []
         for topic in topics:
@@ -171,10 +173,22 @@ class TopicStore:
             )
         )
         found = read_many(self._session, paths)
-        for topic, children, own, schema, znode in zip(
-            topics, listed, by_topic, schemas, found, strict=True
-        ):
-            yield _record(topic, now_ms(), znode, children, own, schema)
+        records = [
+            _record(topic, now_ms(), znode, children, own, schema)
+            for topic, children, own, schema, znode in zip(
+                topics, listed, by_topic, schemas, found, strict=True
+            )
+        ]
+        yield from self._with_sources(records)
+
+    def _with_sources(self, records: list[TopicRecord]) -> Iterator[TopicRecord]:
+        """Yield the topics, a shadow topic with the ledgers that its source has now."""
+        sources = {record.topic: source for record in records if (source := _source_of(record))}
+        paths = [self.prefix + topic_paths.topic_path(source) for source in sources.values()]
+        znodes = dict(zip(sources, read_many(self._session, paths), strict=True))
+        for record in records:
+            znode = znodes.get(record.topic)
+            yield record if znode is None else _with_source(record, znode)
 
 
 def open_topics(
@@ -244,13 +258,45 @@ def _record(
     schema: Znode,
 ) -> TopicRecord:
     problems: list[str] = []
-    managed = _decode_znode(znode, decode_managed_ledger, problems)
+    unread = Counter[Unread]()
+    managed = _decode_znode(znode, lambda data: decode_managed_ledger(data, unread), problems)
     if children.error not in (OK, NO_NODE):
         problems.append(refusal_sentence(children.path, children.error))
-    subscriptions = tuple(filter(None, (_subscription(one, problems) for one in cursors)))
-    schemas: tuple[SchemaVersion, ...] = _decode_znode(schema, decode_schemas, problems) or ()
+    subscriptions = tuple(filter(None, (_subscription(one, problems, unread) for one in cursors)))
+    schemas: tuple[SchemaVersion, ...] = (
+        _decode_znode(schema, lambda data: decode_schemas(data, unread), problems) or ()
+    )
     return TopicRecord(
-        topic, read_at_ms, _status(znode, managed), managed, subscriptions, schemas, tuple(problems)
+        topic,
+        read_at_ms,
+        _status(znode, managed),
+        managed,
+        subscriptions,
+        schemas,
+        tuple(problems),
+        tuple((one, unread[one]) for one in Unread if unread[one]),
+    )
+
+
+def _source_of(record: TopicRecord) -> TopicName | None:
+    return None if record.managed_ledger is None else record.managed_ledger.shadow_source
+
+
+def _with_source(record: TopicRecord, znode: Znode) -> TopicRecord:
+    """Return a shadow topic with the ledgers of its source, whose znode this is.
+
+    A broker reads the list of the source whenever it loads the shadow topic, and its own never.
+    """
+    source = _source_of(record)
+    problems: list[str] = []
+    managed = _decode_znode(znode, decode_managed_ledger, problems)
+    if managed is None and not problems:
+        problems.append(f"its source {source} does not exist: no broker can load the shadow topic")
+    found = managed or ManagedLedger()
+    return replace(
+        record,
+        managed_ledger=replace(found, shadow_source=source),
+        problems=(*record.problems, *problems),
     )
 
 
@@ -260,13 +306,15 @@ def _status(znode: Znode, managed: ManagedLedger | None) -> TopicStatus:
     return TopicStatus.MISSING if znode.error == NO_NODE else TopicStatus.UNREADABLE
 
 
-def _subscription(znode: Znode, problems: list[str]) -> Subscription | None:
+def _subscription(
+    znode: Znode, problems: list[str], unread: Counter[Unread]
+) -> Subscription | None:
     """Return a subscription, or None if it was deleted meanwhile."""
     if znode.error == NO_NODE:
         return None
     name = topic_paths.decode_name(znode.path.rpartition("/")[2])
     before = len(problems)
-    cursor = _decode_znode(znode, decode_cursor, problems)
+    cursor = _decode_znode(znode, lambda data: decode_cursor(data, name, unread), problems)
     return Subscription(name, cursor, "" if cursor is not None else problems[before])
 
 

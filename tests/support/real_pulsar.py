@@ -229,15 +229,39 @@ class RealPulsar:
             self._admin("POST", f"{_path(topic)}/trim")
             time.sleep(POLL_S)
 
+    def compact(self, topic: str) -> None:
+        """Compact a topic, and wait until that has ended."""
+        self._admin("PUT", f"{_path(topic)}/compaction")
+        deadline = time.monotonic() + WAIT_S
+        while (said := self._admin("GET", f"{_path(topic)}/compaction"))["status"] != "SUCCESS":
+            assert time.monotonic() < deadline and said["status"] != "ERROR", said
+            time.sleep(POLL_S)
+
+    def create_shadow(self, topic: str, source: str, partitions: int | None = None) -> None:
+        """Create a shadow topic, perhaps with as many partitions as its source."""
+        properties = {"PULSAR.SHADOW_SOURCE": source}
+        if partitions is None:
+            self._admin("PUT", _path(topic), properties)
+        else:
+            body = {"partitions": partitions, "properties": properties}
+            kind = "application/vnd.partitioned-topic-metadata+json"
+            self._admin("PUT", f"{_path(topic)}/partitions", body, kind)
+
     def unload(self, topic: str) -> None:
         """Make the broker unload a topic: it closes its ledgers. The next use loads it again."""
         self._admin("PUT", f"{_path(topic)}/unload")
 
     # Actions of clients
 
-    def produce(self, topic: str, count: int, size_bytes: int = 100) -> None:
-        """Write messages, one entry each."""
-        self._ask(f"produce {topic} {count} {size_bytes}")
+    def produce(
+        self, topic: str, count: int, size_bytes: int = 100, **options: str | int
+    ) -> None:
+        """Write messages, one entry each.
+
+        Options: `name` of the producer, `keys` used in turn, `delay` of the delivery in ms.
+        """
+        words = "".join(f" {key}={value}" for key, value in options.items())
+        self._ask(f"produce {topic} {count} {size_bytes}{words}")
 
     def acknowledge(self, topic: str, subscription: str, *numbers: int) -> None:
         """Acknowledge these messages one by one, counted from the subscription's position."""
@@ -249,6 +273,16 @@ class RealPulsar:
         """
         count, how = self._ask(f"read {topic} {patience_ms}").split()
         return int(count), how == "end"
+
+    def read_compacted(self, topic: str, patience_ms: int = 3_000) -> int:
+        """Read the compacted topic from the first message on; return how many messages arrived."""
+        return int(self._ask(f"read {topic} {patience_ms} compacted").split()[0])
+
+    def receive(self, topic: str, subscription: str, patience_ms: int = 3_000) -> int:
+        """Receive from a shared subscription until nothing arrives for a time, and acknowledge
+        nothing. Return how many messages arrived.
+        """
+        return int(self._ask(f"receive {topic} {subscription} {patience_ms}"))
 
     # Ledgers that brokers write
 
@@ -281,7 +315,7 @@ class RealPulsar:
         data, _ = self.cluster.zk.get(
             f"{topic_path(parse_topic(topic))}/{encode_name(subscription)}"
         )
-        return decode_cursor(data)
+        return decode_cursor(data, subscription)
 
     def schemas(self, topic: str) -> tuple[SchemaVersion, ...]:
         """Return the versions of a topic's schema."""
@@ -329,9 +363,11 @@ class RealPulsar:
         assert word == "ok", f"{command}: {said}; {self._driver.log_tail()}"
         return said
 
-    def _admin(self, method: str, path: str, body: object = None) -> Any:
+    def _admin(
+        self, method: str, path: str, body: object = None, kind: str = "application/json"
+    ) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": kind}
         request = urllib.request.Request(
             f"{self._broker.admin_url}/{path}", data, headers, method=method
         )

@@ -24,33 +24,43 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+auditor/wire/generated/managed_ledger.proto\x12\x0c\x61uditor.wire\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"P\n\x0eOffloadContext\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\"\x9a\x02\n\x11ManagedLedgerInfo\x12>\n\nledgerInfo\x18\x01 \x03(\x0b\x32*.auditor.wire.ManagedLedgerInfo.LedgerInfo\x12<\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32 .auditor.wire.NestedPositionInfo\x1a\x86\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12\x34\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32\x1c.auditor.wire.OffloadContext\"\x80\x01\n\x0cMessageRange\x12\x37\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\x12\x37\n\rupperEndpoint\x18\x02 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"\xd2\x01\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12=\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32\x1a.auditor.wire.MessageRange\x12.\n\nproperties\x18\x05 \x03(\x0b\x32\x1a.auditor.wire.LongProperty\"W\n\x10SchemaIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12\x32\n\x08position\x18\x02 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\"l\n\rSchemaLocator\x12,\n\x04info\x18\x01 \x02(\x0b\x32\x1e.auditor.wire.SchemaIndexEntry\x12-\n\x05index\x18\x02 \x03(\x0b\x32\x1e.auditor.wire.SchemaIndexEntry\"\xbd\x01\n\x11\x43ompressionHeader\x12H\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32/.auditor.wire.CompressionHeader.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n+auditor/wire/generated/managed_ledger.proto\x12\x0c\x61uditor.wire\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"7\n\x12NestedPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"Q\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12*\n\nproperties\x18\x02 \x03(\x0b\x32\x16.auditor.wire.KeyValue\"\xca\x01\n\x0eOffloadSegment\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x61ssignedTimestamp\x18\x04 \x01(\x03\x12\x1a\n\x12offloadedTimestamp\x18\x05 \x01(\x03\x12\x12\n\nendEntryId\x18\x06 \x01(\x03\x12;\n\x0e\x64riverMetadata\x18\x07 \x01(\x0b\x32#.auditor.wire.OffloadDriverMetadata\"\xe3\x01\n\x0eOffloadContext\x12\x0e\n\x06uidMsb\x18\x01 \x01(\x03\x12\x0e\n\x06uidLsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x19\n\x11\x62ookkeeperDeleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12;\n\x0e\x64riverMetadata\x18\x06 \x01(\x0b\x32#.auditor.wire.OffloadDriverMetadata\x12\x34\n\x0eoffloadSegment\x18\x07 \x03(\x0b\x32\x1c.auditor.wire.OffloadSegment\"\xf2\x02\n\x11ManagedLedgerInfo\x12>\n\nledgerInfo\x18\x01 \x03(\x0b\x32*.auditor.wire.ManagedLedgerInfo.LedgerInfo\x12<\n\x12terminatedPosition\x18\x02 \x01(\x0b\x32 .auditor.wire.NestedPositionInfo\x12*\n\nproperties\x18\x03 \x03(\x0b\x32\x16.auditor.wire.KeyValue\x1a\xb2\x01\n\nLedgerInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12\x34\n\x0eoffloadContext\x18\x05 \x01(\x0b\x32\x1c.auditor.wire.OffloadContext\x12*\n\nproperties\x18\x06 \x03(\x0b\x32\x16.auditor.wire.KeyValue\"\x80\x01\n\x0cMessageRange\x12\x37\n\rlowerEndpoint\x18\x01 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\x12\x37\n\rupperEndpoint\x18\x02 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\"f\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12\x32\n\x08position\x18\x01 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\x12\x11\n\tdeleteSet\x18\x02 \x03(\x03\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xf2\x02\n\x11ManagedCursorInfo\x12\x17\n\x0f\x63ursorsLedgerId\x18\x01 \x02(\x03\x12\x1a\n\x12markDeleteLedgerId\x18\x02 \x01(\x03\x12\x19\n\x11markDeleteEntryId\x18\x03 \x01(\x03\x12=\n\x19individualDeletedMessages\x18\x04 \x03(\x0b\x32\x1a.auditor.wire.MessageRange\x12.\n\nproperties\x18\x05 \x03(\x0b\x32\x1a.auditor.wire.LongProperty\x12\x12\n\nlastActive\x18\x06 \x01(\x03\x12R\n\x1d\x62\x61tchedEntryDeletionIndexInfo\x18\x07 \x03(\x0b\x32+.auditor.wire.BatchedEntryDeletionIndexInfo\x12\x36\n\x10\x63ursorProperties\x18\x08 \x03(\x0b\x32\x1c.auditor.wire.StringProperty\"e\n\x10SchemaIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12\x32\n\x08position\x18\x02 \x02(\x0b\x32 .auditor.wire.NestedPositionInfo\x12\x0c\n\x04hash\x18\x03 \x01(\x0c\"l\n\rSchemaLocator\x12,\n\x04info\x18\x01 \x02(\x0b\x32\x1e.auditor.wire.SchemaIndexEntry\x12-\n\x05index\x18\x02 \x03(\x0b\x32\x1e.auditor.wire.SchemaIndexEntry\"\xbd\x01\n\x11\x43ompressionHeader\x12H\n\x0f\x63ompressionType\x18\x01 \x02(\x0e\x32/.auditor.wire.CompressionHeader.CompressionType\x12\x18\n\x10uncompressedSize\x18\x02 \x02(\x05\"D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'auditor.wire.generated.managed_ledger_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_NESTEDPOSITIONINFO']._serialized_start=61
-  _globals['_NESTEDPOSITIONINFO']._serialized_end=116
-  _globals['_OFFLOADCONTEXT']._serialized_start=118
-  _globals['_OFFLOADCONTEXT']._serialized_end=198
-  _globals['_MANAGEDLEDGERINFO']._serialized_start=201
-  _globals['_MANAGEDLEDGERINFO']._serialized_end=483
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=349
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=483
-  _globals['_MESSAGERANGE']._serialized_start=486
-  _globals['_MESSAGERANGE']._serialized_end=614
-  _globals['_LONGPROPERTY']._serialized_start=616
-  _globals['_LONGPROPERTY']._serialized_end=659
-  _globals['_MANAGEDCURSORINFO']._serialized_start=662
-  _globals['_MANAGEDCURSORINFO']._serialized_end=872
-  _globals['_SCHEMAINDEXENTRY']._serialized_start=874
-  _globals['_SCHEMAINDEXENTRY']._serialized_end=961
-  _globals['_SCHEMALOCATOR']._serialized_start=963
-  _globals['_SCHEMALOCATOR']._serialized_end=1071
-  _globals['_COMPRESSIONHEADER']._serialized_start=1074
-  _globals['_COMPRESSIONHEADER']._serialized_end=1263
-  _globals['_COMPRESSIONHEADER_COMPRESSIONTYPE']._serialized_start=1195
-  _globals['_COMPRESSIONHEADER_COMPRESSIONTYPE']._serialized_end=1263
+  _globals['_KEYVALUE']._serialized_start=61
+  _globals['_KEYVALUE']._serialized_end=99
+  _globals['_NESTEDPOSITIONINFO']._serialized_start=101
+  _globals['_NESTEDPOSITIONINFO']._serialized_end=156
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_start=158
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_end=239
+  _globals['_OFFLOADSEGMENT']._serialized_start=242
+  _globals['_OFFLOADSEGMENT']._serialized_end=444
+  _globals['_OFFLOADCONTEXT']._serialized_start=447
+  _globals['_OFFLOADCONTEXT']._serialized_end=674
+  _globals['_MANAGEDLEDGERINFO']._serialized_start=677
+  _globals['_MANAGEDLEDGERINFO']._serialized_end=1047
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=869
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=1047
+  _globals['_MESSAGERANGE']._serialized_start=1050
+  _globals['_MESSAGERANGE']._serialized_end=1178
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1180
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1282
+  _globals['_LONGPROPERTY']._serialized_start=1284
+  _globals['_LONGPROPERTY']._serialized_end=1327
+  _globals['_STRINGPROPERTY']._serialized_start=1329
+  _globals['_STRINGPROPERTY']._serialized_end=1374
+  _globals['_MANAGEDCURSORINFO']._serialized_start=1377
+  _globals['_MANAGEDCURSORINFO']._serialized_end=1747
+  _globals['_SCHEMAINDEXENTRY']._serialized_start=1749
+  _globals['_SCHEMAINDEXENTRY']._serialized_end=1850
+  _globals['_SCHEMALOCATOR']._serialized_start=1852
+  _globals['_SCHEMALOCATOR']._serialized_end=1960
+  _globals['_COMPRESSIONHEADER']._serialized_start=1963
+  _globals['_COMPRESSIONHEADER']._serialized_end=2152
+  _globals['_COMPRESSIONHEADER_COMPRESSIONTYPE']._serialized_start=2084
+  _globals['_COMPRESSIONHEADER_COMPRESSIONTYPE']._serialized_end=2152
 # @@protoc_insertion_point(module_scope)

@@ -12,6 +12,7 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.LedgerHandle;
 import org.apache.bookkeeper.client.api.DigestType;
@@ -30,10 +31,12 @@ import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.ProducerBuilder;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.TypedMessageBuilder;
 import org.apache.pulsar.common.policies.data.OffloadPoliciesImpl;
 import org.apache.pulsar.metadata.api.MetadataStoreConfig;
 import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
@@ -83,11 +86,13 @@ public final class PulsarDriver {
     private String run(String[] words) throws Exception {
         switch (words[0]) {
             case "produce":
-                return produce(words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]));
+                return produce(words[1], Integer.parseInt(words[2]), Integer.parseInt(words[3]), options(words, 4));
             case "acknowledge":
                 return acknowledge(words[1], words[2], Arrays.asList(words[3].split(",")));
             case "read":
-                return read(words[1], Integer.parseInt(words[2]));
+                return read(words[1], Integer.parseInt(words[2]), words.length > 3);
+            case "receive":
+                return receive(words[1], words[2], Integer.parseInt(words[3]));
             case "manage":
                 return manage(words[1], words[2], Integer.parseInt(words[3]), words.length > 4);
             case "strand":
@@ -99,13 +104,44 @@ public final class PulsarDriver {
         }
     }
 
-    /** Produce COUNT messages of BYTES bytes, an entry each. */
-    private String produce(String topic, int count, int bytes) throws Exception {
-        try (Producer<byte[]> producer = client.newProducer().topic(topic).enableBatching(false).blockIfQueueFull(true).create()) {
+    private static Map<String, String> options(String[] words, int first) {
+        return Arrays.stream(words).skip(first).map(word -> word.split("=", 2)).collect(Collectors.toMap(pair -> pair[0], pair -> pair[1]));
+    }
+
+    /** Produce COUNT messages of BYTES bytes, an entry each: as a producer NAME, with KEYS keys in turn, after DELAY ms. */
+    private String produce(String topic, int count, int bytes, Map<String, String> options) throws Exception {
+        ProducerBuilder<byte[]> builder = client.newProducer().topic(topic).enableBatching(false).blockIfQueueFull(true);
+        if (options.containsKey("name")) {
+            builder.producerName(options.get("name"));
+        }
+        int keys = Integer.parseInt(options.getOrDefault("keys", "0"));
+        long delay = Long.parseLong(options.getOrDefault("delay", "0"));
+        try (Producer<byte[]> producer = builder.create()) {
             for (int number = 0; number < count; number++) {
-                producer.sendAsync(ByteBuffer.allocate(Math.max(4, bytes)).putInt(number).array());
+                TypedMessageBuilder<byte[]> message = producer.newMessage();
+                message.value(ByteBuffer.allocate(Math.max(4, bytes)).putInt(number).array());
+                if (keys > 0) {
+                    message.key("k" + number % keys);
+                }
+                if (delay > 0) {
+                    message.deliverAfter(delay, TimeUnit.MILLISECONDS);
+                }
+                message.sendAsync();
             }
             producer.flush();
+        }
+        return String.valueOf(count);
+    }
+
+    /** Receive from a shared subscription, without acknowledging, until nothing comes for TIMEOUT_MS; say how many came. */
+    private String receive(String topic, String subscription, int timeoutMs) throws Exception {
+        int count = 0;
+        try (Consumer<byte[]> consumer = client.newConsumer().topic(topic).subscriptionName(subscription)
+                .subscriptionType(SubscriptionType.Shared)
+                .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe()) {
+            while (consumer.receive(timeoutMs, TimeUnit.MILLISECONDS) != null) {
+                count++;
+            }
         }
         return String.valueOf(count);
     }
@@ -127,9 +163,10 @@ public final class PulsarDriver {
     }
 
     /** Read from the first message on; say how many came, and `end` or `stalled` (nothing for TIMEOUT_MS). */
-    private String read(String topic, int timeoutMs) throws Exception {
+    private String read(String topic, int timeoutMs, boolean compacted) throws Exception {
         int count = 0;
-        try (Reader<byte[]> reader = client.newReader().topic(topic).startMessageId(MessageId.earliest).create()) {
+        try (Reader<byte[]> reader = client.newReader().topic(topic).startMessageId(MessageId.earliest)
+                .readCompacted(compacted).create()) {
             while (reader.hasMessageAvailable()) {
                 if (reader.readNext(timeoutMs, TimeUnit.MILLISECONDS) == null) {
                     return count + " stalled";
