@@ -26,6 +26,8 @@ from auditor.model.topic import (
 from auditor.wire.topic_paths import topic_at, topic_path
 
 _PREFIX = "persistent://"
+SOURCE_MISSING = "source_missing"
+"""The problem in the row of a shadow topic whose source does not exist."""
 
 
 class RowOf(StrEnum):
@@ -95,7 +97,7 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
         *(None,) * 6,
         managed.terminated,
         None,
-        None,
+        SOURCE_MISSING if managed.is_source_missing else None,
     )
     for ledger in managed.ledgers:
         yield (*head, RowOf.DATA.value, None, None, *data_cells(ledger), *(None,) * 3)
@@ -201,7 +203,10 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     ledgers = (_data_ledger(row) for row in of[RowOf.DATA])
     source = topic_at(topic["name"]) if topic["name"] is not None else None
     managed = ManagedLedger(
-        tuple(sorted(ledgers, key=lambda one: one.ledger_id)), _position(topic["position"]), source
+        tuple(sorted(ledgers, key=lambda one: one.ledger_id)),
+        _position(topic["position"]),
+        source,
+        topic["problem"] == SOURCE_MISSING,
     )
     delayed: dict[str, list[int]] = {}
     for row in of[RowOf.DELAYED]:

@@ -95,8 +95,9 @@ TOPICS = pa.schema(
 )
 """A ledger that a Pulsar topic references, or something of the topic that could not be read.
 
-`role` is "data", "cursor", "schema" or "compacted", and null with a problem; then only `topic` and
-`read_at_ms` are set beside it. `name` is the subscription of a cursor. Only data ledgers have the
+`role` is "data", "cursor", "schema", "compacted" or "delayed", and null with a problem; then only
+`topic` and `read_at_ms` are set beside it. `name` is the subscription of a cursor, of compaction
+and of delayed delivery. Only data ledgers have the
 columns from `entries` to `bookkeeper_deleted`.
 """
 POSITION = pa.struct([("ledger_id", pa.int64()), ("entry_id", pa.int64())])
@@ -119,11 +120,14 @@ REFERENCES = pa.schema(
 )
 """What Pulsar's metadata had of a topic at one look, row by row. Key: none; look 1 or 2.
 
-`row` says what a row is: "topic" (one for each topic and look: `status`, and the terminated
-position), "data", "cursor" (`position` is the mark-delete position; `ledger_id` is null if that is
-the newest one), "compacted", "schema" (`entries` is the version), "partition" (one that has no
-znode; without a topic, why some in the namespace may be missed), or "problem" (what could not be
-read). A problem without a topic means that topics were missed."""
+`row` says what a row is: "topic" (one for each topic and look: `status`, the terminated position,
+and of a shadow topic as `name` the znode of its source, with the problem "source_missing" if there
+is none), "data" (of a shadow topic: of its source), "cursor" (`position` is the mark-delete
+position; `ledger_id` is null if that is the newest one), "compacted", "delayed" (a ledger with the
+times of delayed messages), "schema" (`entries` is the version), "unread" (`entries` is how much is
+not read of what `name` says), "partition" (one that has no znode; without a topic, why some in the
+namespace may be missed), or "problem" (what could not be read). A problem without a topic means
+that topics were missed."""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),

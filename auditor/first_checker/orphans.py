@@ -18,7 +18,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.reference_facts import OrphanedFacts
-from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus, Unread
 
 LEDGERS_NAMED_MAX = 20
 """Ledgers named in the finding; the rest is counted, and the file of the run has all of them."""
@@ -140,6 +140,8 @@ def _is_orphan(one: SeenOrphan) -> bool | None:
     again, topic = one.again, one.topic
     if again is None or topic is None or topic.status is TopicStatus.UNREADABLE or topic.problems:
         return None
+    if any(unread is Unread.UNKNOWN_FIELD for unread, _ in topic.unread):
+        return None  # the field may name the ledger
     if again.status is RecordStatus.GONE:
         return False
     if again.stamp is None or one.first.stamp is None:

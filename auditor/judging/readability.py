@@ -60,6 +60,10 @@ def judge_topic(
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
+    blocker = ""
+    if record.managed_ledger.is_source_missing:
+        source = record.managed_ledger.shadow_source
+        blocker = f"its source {source} does not exist: no broker can load the shadow topic"
     ledgers = [
         one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn
     ]
@@ -74,9 +78,18 @@ def judge_topic(
         record=record,
         data=tuple(data),
         others=tuple(others),
-        start=judge_reader(None, data),
-        readings=tuple(judge_reader(one, data) for one in record.subscriptions),
+        start=_judge_start(data, blocker),
+        readings=tuple(
+            replace(one, answer=Answer.BLOCKED) if blocker else one
+            for one in (judge_reader(one, data) for one in record.subscriptions)
+        ),
+        blocker=blocker,
     )
+
+
+def _judge_start(data: Sequence[tuple[DataLedger, LedgerCondition]], blocker: str) -> Reading:
+    start = judge_reader(None, data)
+    return replace(start, answer=Answer.BLOCKED) if blocker else start
 
 
 def is_truncated(ledger: DataLedger, record: LedgerRecord) -> bool:

@@ -81,8 +81,9 @@ class TopicReadability:
     """All answers about one topic.
 
     `data` pairs what the topic recorded of a ledger with its condition; `others` are the ledgers of
-    cursors, schemas and compaction. `start` is a reader from the first message on; None where the
-    topic could not be read.
+    cursors, schemas, compaction and delayed delivery. `start` is a reader from the first message
+    on; None where the topic could not be read. `blocker` says why no broker can load the topic, as
+    far as that is known.
     """
 
     record: TopicRecord
@@ -90,6 +91,7 @@ class TopicReadability:
     others: tuple[tuple[Reference, LedgerCondition], ...] = ()
     start: Reading | None = None
     readings: tuple[Reading, ...] = ()
+    blocker: str = ""
 
     @property
     def conditions(self) -> tuple[LedgerCondition, ...]:

@@ -54,12 +54,14 @@ class DataLedger:
 class ManagedLedger:
     """The data ledgers of a topic, in the order of their ids.
 
-    A shadow topic has those of its `shadow_source`, whose list a broker reads instead of its own.
+    A shadow topic has those of its `shadow_source`, whose list a broker reads instead of its own:
+    none if that source does not exist.
     """
 
     ledgers: tuple[DataLedger, ...] = ()
     terminated: Position | None = None
     shadow_source: TopicName | None = None
+    is_source_missing: bool = False
 
     @property
     def ledgers_with_ends(self) -> tuple[DataLedger, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.model.finding import Kind
+from auditor.model.topic import Unread
 from auditor.report.layout import count, of, paint, printable, wrap
 
 TOPICS_SHOWN_MAX = 5
@@ -21,6 +22,8 @@ def references_section(summary: Mapping[str, Any], width: int, color: bool) -> I
     yield from wrap(_read_words(references), width, "  ")
     for sentence in (*_lost_words(references), *_orphan_words(references)):
         yield from wrap(sentence, width, "  ")
+    if references.get("unread"):
+        yield from wrap(unread_words(references["unread"]), width, "  ")
     worst = summary.get("topics_worst") or {}
     if summary.get("topics_hit"):
         yield from wrap(f"{hit_words(summary)}; worst first:", width, "  ")
@@ -83,6 +86,47 @@ def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
             f"{count(undecided)}{beside} without a known reference may be needed by something that"
             " is not decoded"
         )
+
+
+def unread_words(counts: Mapping[str, int]) -> str:
+    """Return what is not read of topics although it can hold a ledger or a position, with counts.
+
+    `counts` are by the names of Unread; at least one.
+    """
+    parts = [
+        of(int(counts[one]), singular, plural)
+        for one, (singular, plural) in _UNREAD.items()
+        if counts.get(one)
+    ]
+    return f"not read: {'; '.join(parts)} (docs/auditing-pulsar.md)"
+
+
+_UNREAD = {
+    Unread.NEWEST_POSITION: (
+        "subscription's newest position, in the ledger of its cursor",
+        "subscriptions' newest positions, in the ledgers of their cursors",
+    ),
+    Unread.BATCH_ACKNOWLEDGEMENT: (
+        "batch that is acknowledged in part",
+        "batches that are acknowledged in part",
+    ),
+    Unread.SCHEMA_INDEX: (
+        "schema's index of older versions",
+        "schemas' indexes of older versions",
+    ),
+    Unread.OFFLOADED_COPY: (
+        "copy of a ledger in long-term storage",
+        "copies of ledgers in long-term storage",
+    ),
+    Unread.PROPERTY: (
+        "property that no broker reads a ledger from",
+        "properties that no broker reads a ledger from",
+    ),
+    Unread.UNKNOWN_FIELD: (
+        "field that no Pulsar up to 4.0 writes",
+        "fields that no Pulsar up to 4.0 writes",
+    ),
+}
 
 
 def hit_words(summary: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import FindingRow, command_lines, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
 from auditor.report.outcome_words import machine_line
+from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.wire.topic_paths import parse_topic
@@ -92,9 +93,14 @@ def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
     else:
         answer = Answer(topic["answer"])
         yield f"{head}: {paint(_headline(topic), _HUES[answer], color)}"
+        if topic["shadow_source"]:
+            source = printable(topic["shadow_source"], 300)
+            yield from wrap(f"shadow topic: its ledgers are those of {source}", width, "  ")
         yield from wrap(_data_words(topic["ledgers"]), width, "  ")
         yield from _subscriptions(topic, width, color)
         yield from _ledgers(topic["ledgers"], width)
+        if topic["unread"]:
+            yield from wrap(unread_words(topic["unread"]), width, "  ", hang="  ")
     yield from _problems(topic["problems"], width)
     yield ""
 
@@ -102,6 +108,8 @@ def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
 def _headline(topic: Mapping[str, Any]) -> str:
     """Return what a reader from the first message on finds."""
     answer = Answer(topic["answer"])
+    if topic["blocker"]:
+        return f"NOT READABLE: {printable(topic['blocker'], 1_000)}"
     if answer is Answer.BLOCKED:
         return (
             f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
@@ -151,14 +159,21 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
         word = paint(answer.value.replace("_", " ").upper(), _HUES[answer], color)
         yield f"  subscription {printable(one['name'])}: {word}"
         yield from wrap(
-            _reading_words(one, answer, missing) + _reset_words(topic, one, answer), width, "    "
+            _reading_words(one, answer, missing, topic["blocker"])
+            + _reset_words(topic, one, answer),
+            width,
+            "    ",
         )
     if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
         rest = len(readings) - SUBSCRIPTIONS_SHOWN_MAX
         yield f"  and {of(rest, 'subscription')} more, none of them worse (--format json)"
 
 
-def _reading_words(reading: Mapping[str, Any], answer: Answer, missing: Collection[int]) -> str:
+def _reading_words(
+    reading: Mapping[str, Any], answer: Answer, missing: Collection[int], blocker: str
+) -> str:
+    if blocker:
+        return "no broker can load the topic."
     if reading["problem"]:
         return f"its position could not be read: {printable(reading['problem'], 1_000)}"
     at = (

@@ -289,15 +289,11 @@ def _with_source(record: TopicRecord, znode: Znode) -> TopicRecord:
     """
     source = _source_of(record)
     problems: list[str] = []
-    managed = _decode_znode(znode, decode_managed_ledger, problems)
-    if managed is None and not problems:
-        problems.append(f"its source {source} does not exist: no broker can load the shadow topic")
-    found = managed or ManagedLedger()
-    return replace(
-        record,
-        managed_ledger=replace(found, shadow_source=source),
-        problems=(*record.problems, *problems),
+    found = _decode_znode(znode, decode_managed_ledger, problems)
+    managed = replace(
+        found or ManagedLedger(), shadow_source=source, is_source_missing=znode.error == NO_NODE
     )
+    return replace(record, managed_ledger=managed, problems=(*record.problems, *problems))
 
 
 def _status(znode: Znode, managed: ManagedLedger | None) -> TopicStatus:

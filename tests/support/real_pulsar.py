@@ -124,9 +124,9 @@ class RealPulsar:
             assert time.monotonic() < deadline, "the session of the killed broker lives on"
             time.sleep(POLL_S)
 
-    def start_broker(self) -> None:
-        """Start the broker that was killed. 5-10 s."""
-        self._broker.start(self._jars, {})
+    def start_broker(self, **settings: object) -> None:
+        """Start the broker that was killed, with these settings. 5-10 s."""
+        self._broker.start(self._jars, settings)
 
     # Actions of operators
 
@@ -206,6 +206,24 @@ class RealPulsar:
             time.sleep(POLL_S)
         self._admin("POST", f"namespaces/{namespace}/retention", FOREVER)
 
+    def trim_now(self, topic: str) -> None:
+        """Drop the topic's ledgers that no subscription needs, and wait until Pulsar's metadata
+        names fewer. Its namespace must keep nothing else.
+        """
+        deadline, before = time.monotonic() + WAIT_S, len(self.data_ledgers(topic))
+        while len(self.data_ledgers(topic)) == before:
+            self._admin("POST", f"{_path(topic)}/trim")
+            assert time.monotonic() < deadline, f"{topic} still has {self.data_ledgers(topic)}"
+            time.sleep(POLL_S)
+
+    def deduplicate(self, namespace: str) -> None:
+        """Have the broker drop messages of a namespace that it has stored before."""
+        self._admin("POST", f"namespaces/{namespace}/deduplication", True)
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic with its ledgers and subscriptions."""
+        self._admin("DELETE", f"{_path(topic)}?force=true")
+
     def offload(self, topic: str) -> None:
         """Copy all ledgers but the newest to long-term storage, and wait until Pulsar's metadata
         says that the copies are complete. The broker needs an offloader.
@@ -253,9 +271,7 @@ class RealPulsar:
 
     # Actions of clients
 
-    def produce(
-        self, topic: str, count: int, size_bytes: int = 100, **options: str | int
-    ) -> None:
+    def produce(self, topic: str, count: int, size_bytes: int = 100, **options: str | int) -> None:
         """Write messages, one entry each.
 
         Options: `name` of the producer, `keys` used in turn, `delay` of the delivery in ms.

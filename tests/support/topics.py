@@ -29,11 +29,13 @@ def put_topic(
     cursors: Mapping[str, Cursor] | None = None,
     schemas: tuple[SchemaVersion, ...] = (),
     prefix: str = "",
+    shadow_of: str = "",
 ) -> None:
-    """Write a topic with its subscriptions and schemas."""
+    """Write a topic with its subscriptions and schemas; the shadow of another with `shadow_of`."""
     topic = parse_topic(name)
     path = prefix + topic_path(topic)
-    put(path, encode_managed_ledger(ManagedLedger(tuple(ledgers))))
+    source = parse_topic(shadow_of) if shadow_of else None
+    put(path, encode_managed_ledger(ManagedLedger(tuple(ledgers), shadow_source=source)))
     for subscription, cursor in (cursors or {}).items():
         put(f"{path}/{encode_name(subscription)}", encode_cursor(cursor))
     if schemas:

@@ -46,13 +46,16 @@ from auditor.summary.references.reference_tables import (
     partitions_in_doubt,
     records_at,
     referenced_ids,
+    sourceless_shadows,
     suspect_ids,
     topics_naming,
+    unread_counts,
     unreferenced_ledgers,
     were_references_read,
 )
 from auditor.summary.references.reference_words import (
     partition_sentences,
+    shadow_sentences,
     unjudged_sentences,
     withheld_sentences,
 )
@@ -118,6 +121,7 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
             *partition_sentences(
                 lone_partitions(run), sorted(set(partitions_in_doubt(run).to_pylist()))
             ),
+            *shadow_sentences(sourceless_shadows(run)),
         ),
         counts=_counts(run, judged, problems, orphans),
         is_complete=not judged.unknown and not judged.more and not unreadable,
@@ -241,4 +245,5 @@ def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: 
         "outdated": len(judged.outdated),
         "orphaned_unknown": orphans.undecided,
         "partitions_without_znode": len(lone_partitions(run)),
+        "unread": unread_counts(run),
     }

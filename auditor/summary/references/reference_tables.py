@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
-from auditor.evidence.reference_rows import RowOf, TopicLook, topic_looks, topic_of
+from auditor.evidence.reference_rows import SOURCE_MISSING, RowOf, TopicLook, topic_looks, topic_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
 from auditor.first_checker.orphans import KnownTopics, is_old, is_pulsars
@@ -211,6 +211,21 @@ def lone_partitions(run: Place) -> list[TopicName]:
     mine = (pc.field("row") == RowOf.PARTITION.value) & pc.field("topic").is_valid()
     rows = run.read_table(WHERE, REFERENCES, mine, ["namespace", "topic"]).to_pylist()
     return sorted({topic_of(row["namespace"], row["topic"]) for row in rows})
+
+
+def unread_counts(run: Place) -> dict[str, int]:
+    """Return how much of each kind of Unread the topics had at the first look, by its name."""
+    mine = AT_FIRST & (pc.field("row") == RowOf.UNREAD.value)
+    rows = run.read_table(WHERE, REFERENCES, mine, ["name", "entries"])
+    sums = rows.group_by("name").aggregate([("entries", "sum")]).to_pylist()
+    return {row["name"]: row["entries_sum"] for row in sorted(sums, key=lambda row: row["name"])}
+
+
+def sourceless_shadows(run: Place) -> list[str]:
+    """Return the shadow topics whose source did not exist at the first look, sorted."""
+    mine = AT_FIRST & (pc.field("row") == RowOf.TOPIC.value)
+    mine &= pc.field("problem") == SOURCE_MISSING
+    return sorted(run.read_table(WHERE, REFERENCES, mine, ["topic"])["topic"].to_pylist())
 
 
 def partitions_in_doubt(run: Place) -> pa.ChunkedArray:

@@ -84,6 +84,16 @@ def partition_sentences(lone: Sequence[object], in_doubt: Sequence[str]) -> Iter
         )
 
 
+def shadow_sentences(sourceless: Sequence[str]) -> Iterator[str]:
+    """Yield which shadow topics have no source any more."""
+    if sourceless:
+        its, them = ("its", "it") if len(sourceless) == 1 else ("their", "them")
+        yield (
+            f"{_count(sourceless, 'shadow topic')} (such as {_some(sourceless)}): {its} source does"
+            f" not exist, and no broker can load {them}"
+        )
+
+
 def _count(counted: Sequence[object], noun: str) -> str:
     return f"{len(counted)} {noun}{'' if len(counted) == 1 else 's'}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from auditor.model.readability import (
     Reading,
     TopicReadability,
 )
-from auditor.model.topic import DataLedger, Position, Reference, Role, TopicStatus
+from auditor.model.topic import DataLedger, Position, Reference, Role, TopicRecord, TopicStatus
 from auditor.summary.outcome import (
     OUTCOME_FAULT,
     OUTCOME_INCOMPLETE,
@@ -37,7 +38,10 @@ def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Js
         "is_complete": is_complete(topic),
         "answer": topic.start.answer.value if topic.start else Answer.UNKNOWN.value,
         "first_loss": None if topic.start is None else _position(topic.start.first_loss),
+        "blocker": topic.blocker,
+        "shadow_source": _shadow_source(topic),
         "problems": list(record.problems),
+        "unread": _unread_json(record),
         "ledgers": [
             *(_data_json(ledger, found, standings) for ledger, found in topic.data),
             *(_other_json(reference, found, standings) for reference, found in topic.others),
@@ -49,25 +53,28 @@ def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Js
     }
 
 
+def _shadow_source(topic: TopicReadability) -> str | None:
+    managed = topic.record.managed_ledger
+    return None if managed is None or managed.shadow_source is None else str(managed.shadow_source)
+
+
 def with_topics(summary: Json, topics: Sequence[TopicReadability], fail_on: str) -> Json:
     """Return the summary of the ledgers with what the topics add: counts, outcome and exit code.
 
-    A ledger that is missing or truncated is a critical violation. What could not be read of a topic
-    makes the result incomplete.
+    A ledger that is missing or truncated is a critical violation, and so is a topic that is not
+    readable. What could not be read of a topic makes the result incomplete.
     """
     counts = reference_counts(topics)
     complete = bool(summary["complete"]) and all(map(is_complete, topics))
-    is_violated = summary["outcome"] == OUTCOME_VIOLATED or bool(
-        counts["missing"] or counts["truncated"]
-    )
+    is_blocked = any(one.start is not None and one.start.answer is Answer.BLOCKED for one in topics)
+    is_hit = bool(counts["missing"] or counts["truncated"]) or is_blocked
+    is_violated = summary["outcome"] == OUTCOME_VIOLATED or is_hit
     exit_code, outcome = int(summary["exit_code"]), str(summary["outcome"])
     if outcome != OUTCOME_FAULT:
         outcome = (
             OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
         )
-        reaches = exit_code == 1 or (
-            fail_on != "never" and bool(counts["missing"] or counts["truncated"])
-        )
+        reaches = exit_code == 1 or (fail_on != "never" and is_hit)
         exit_code = 1 if reaches else 0 if complete else 3
     return {
         **summary,
@@ -92,7 +99,12 @@ def reference_counts(topics: Sequence[TopicReadability]) -> Json:
         "missing": sum(one is Condition.MISSING for one in conditions.values()),
         "truncated": sum(one is Condition.TRUNCATED for one in conditions.values()),
         "unreadable": sum(bool(one.record.problems) for one in topics),
+        "unread": dict(sum((Counter(_unread_json(one.record)) for one in topics), Counter[str]())),
     }
+
+
+def _unread_json(record: TopicRecord) -> dict[str, int]:
+    return {one.value: count for one, count in record.unread}
 
 
 def is_complete(topic: TopicReadability) -> bool:

@@ -29,24 +29,38 @@ from auditor.model.topic import (
     TopicName,
     TopicRecord,
     TopicStatus,
+    Unread,
 )
 
 FULL = TopicRecord(
     TopicName("t", "", "n", "a/b c"),
     5,
     TopicStatus.FOUND,
-    ManagedLedger((DataLedger(5, 10, 100, 7, True, True), DataLedger(6)), Position(6, 3)),
+    ManagedLedger(
+        (DataLedger(5, 10, 100, 7, True, True), DataLedger(6)),
+        Position(6, 3),
+        TopicName("t", "", "n", "source/b c"),
+    ),
     (
         Subscription("bad", None, "why"),
-        Subscription("s", Cursor(8, Position(5, 2), ((Position(5, 3), Position(5, 5)),), 9)),
+        Subscription(
+            "s", Cursor(8, Position(5, 2), ((Position(5, 3), Position(5, 5)),), 9, (2, 4))
+        ),
         Subscription("t", Cursor(None, None)),
     ),
     (SchemaVersion(0, Position(3, 1)), SchemaVersion(1, Position(3, 2))),
     ("why",),
+    ((Unread.NEWEST_POSITION, 1), (Unread.PROPERTY, 3)),
 )
 """A topic with everything that a topic may have."""
 OTHERS = (
     TopicRecord(TopicName("t", "eu", "n", "old"), 6, TopicStatus.FOUND, ManagedLedger()),
+    TopicRecord(
+        TopicName("t", "", "n", "shadow"),
+        6,
+        TopicStatus.FOUND,
+        ManagedLedger(shadow_source=TopicName("t", "eu", "n", "old"), is_source_missing=True),
+    ),
     TopicRecord(TopicName("t", "", "n", "gone"), 6, TopicStatus.MISSING),
     TopicRecord(TopicName("t", "", "n", "shut"), 6, TopicStatus.UNREADABLE, problems=("a", "b")),
 )

@@ -40,7 +40,8 @@ def topic(**facts: Any) -> Json:
     return {
         "topic": "persistent://t/n/x", "status": TopicStatus.FOUND.value, "is_complete": True,
         "answer": Answer.READABLE.value,
-        "first_loss": None, "problems": [], "ledgers": [ledger(1)],
+        "first_loss": None, "blocker": "", "shadow_source": None, "problems": [], "unread": {},
+        "ledgers": [ledger(1)],
         "subscriptions": [subscription()], "schemas": [], **facts,
     }  # fmt: skip
 

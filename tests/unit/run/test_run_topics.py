@@ -15,6 +15,7 @@ from support.topics import closed, put_topic
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, TopicName
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire.managed_ledger import encode_cursor
 from auditor.wire.topic_paths import parse_topic, partitioned_path, topic_path
 from auditor.zookeeper.topic_names import Partitions
 from auditor.zookeeper.topics import TopicStore
@@ -71,7 +72,9 @@ def test_a_topic_whose_ledgers_are_sound_is_readable(cluster: SandboxCluster):
     assert {"mine": ("readable", None), "__compaction": ("readable", None)} == answers(outcome)
     assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
     counts = outcome.summary["references"]
-    assert (1, 2, 2, 5, 0, 0, 0) == tuple(counts.values())
+    assert (1, 2, 2, 5, 0, 0, 0, {"newest_position": 1, "schema_index": 2}) == tuple(
+        counts.values()
+    )
     assert [] == outcome.pauses_s
 
 
@@ -97,6 +100,68 @@ def test_a_subscription_is_blocked_by_a_loss_after_its_position(cluster: Sandbox
     assert ("blocked", [LOST, 4]) == (topic["answer"], topic["first_loss"])
     assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
     assert ["ENTRY_WITHOUT_REPLICA"] == [one["kind"] for one in outcome.findings]
+
+
+def test_a_shadow_topic_is_judged_by_the_list_of_its_source(cluster: SandboxCluster):
+    """What the source has trimmed is not missing. Its own subscriptions are behind that."""
+    put_topic(cluster.set_raw, "t/n/source", [closed(SOUND), DataLedger(OPEN)])
+    put_topic(
+        cluster.set_raw,
+        "t/n/shadow",
+        [closed(GONE), closed(SOUND, 4)],
+        {"s": Cursor(None, Position(GONE, 3))},
+        shadow_of="t/n/source",
+    )
+    outcome = audit(cluster, "t/n/shadow")
+    assert {SOUND: "nothing_lost", OPEN: "open"} == conditions(outcome)
+    assert {"s": ("readable", None)} == answers(outcome)
+    assert (0, "SOUND") == (outcome.exit_code, outcome.summary["outcome"])
+    assert "persistent://t/n/source" == outcome.summary["topics"][0]["shadow_source"]
+
+
+def test_a_shadow_topic_is_not_readable_where_its_source_lost_a_ledger(cluster: SandboxCluster):
+    """Although its own record has only ledgers that are sound."""
+    put_topic(cluster.set_raw, "t/n/hurt", [closed(SOUND), closed(LOST)])
+    put_topic(cluster.set_raw, "t/n/image", [closed(SOUND)], shadow_of="t/n/hurt")
+    outcome = audit(cluster, "t/n/image")
+    topic = outcome.summary["topics"][0]
+    assert ("blocked", [LOST, 4]) == (topic["answer"], topic["first_loss"])
+    assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_no_broker_can_load_a_shadow_topic_without_its_source(cluster: SandboxCluster):
+    """It is not readable, whatever its own record says."""
+    put_topic(
+        cluster.set_raw,
+        "t/n/orphan",
+        [closed(SOUND)],
+        {"s": Cursor(None, Position(SOUND, 3))},
+        shadow_of="t/n/nowhere",
+    )
+    outcome = audit(cluster, "t/n/orphan")
+    topic = outcome.summary["topics"][0]
+    assert "its source persistent://t/n/nowhere does not exist" in topic["blocker"]
+    assert ("blocked", {"s": ("blocked", None)}) == (topic["answer"], answers(outcome))
+    assert (1, "VIOLATED") == (outcome.exit_code, outcome.summary["outcome"])
+
+
+def test_a_compacted_ledger_is_named_by_the_cursor_of_the_compactor_only(cluster: SandboxCluster):
+    """A producer may have the name of the property: on another cursor it has a sequence number."""
+    data = encode_cursor(Cursor(None, Position(SOUND, 9), (), GONE))
+    put_topic(cluster.set_raw, "t/n/named", [closed(SOUND)])
+    cluster.set_raw(f"{topic_path(parse_topic('t/n/named'))}/pulsar.dedup", data)
+    outcome = audit(cluster, "t/n/named")
+    assert {SOUND: "nothing_lost"} == conditions(outcome)
+    assert (0, {"property": 1}) == (outcome.exit_code, outcome.summary["references"]["unread"])
+
+
+def test_a_ledger_of_delayed_messages_is_a_reference(cluster: SandboxCluster):
+    """Without it no message is lost: a broker reads them again to know when each is due."""
+    cursor = Cursor(None, Position(SOUND, 9), (), None, (SCHEMA, GONE))
+    put_topic(cluster.set_raw, "t/n/late", [closed(SOUND)], {"s": cursor})
+    outcome = audit(cluster, "t/n/late", second_look_delay="1s")
+    assert {SOUND: "nothing_lost", SCHEMA: "nothing_lost", GONE: "missing"} == conditions(outcome)
+    assert {"s": ("readable", None)} == answers(outcome)
 
 
 def test_a_ledger_without_metadata_is_missing_after_two_looks(cluster: SandboxCluster):

@@ -63,6 +63,7 @@ CURSORS = st.builds(
     Cursor, st.none() | NUMBERS, st.none() | POSITIONS,
     st.lists(st.tuples(POSITIONS, POSITIONS), max_size=3).map(tuple),
     st.none() | NUMBERS,
+    st.sets(NUMBERS, max_size=3).map(sorted).map(tuple),
 )  # fmt: skip
 SCHEMAS = st.lists(
     st.builds(SchemaVersion, NUMBERS, POSITIONS),
@@ -139,6 +140,45 @@ def test_the_compacted_ledger_is_any_ledger(ledger_id: int, found: int | None):
     info = ManagedCursorInfo(cursorsLedgerId=-1)
     info.properties.add(name="CompactedTopicLedger", value=ledger_id)
     assert found == decode_cursor(info.SerializeToString(), COMPACTION_CURSOR).compacted_ledger_id
+
+
+@pytest.mark.parametrize("name", ["s", "pulsar.dedup", "__compaction2"])
+def test_only_the_cursor_of_the_compactor_names_a_compacted_ledger(name: str):
+    """On others the property is the sequence number of a producer with that name, or nothing."""
+    info = ManagedCursorInfo(cursorsLedgerId=-1)
+    info.properties.add(name="CompactedTopicLedger", value=9959)
+    assert decode_cursor(info.SerializeToString(), name).compacted_ledger_id is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("#pulsar.internal.delayed.bucket_20_22", "24", (24,)),
+        ("#pulsar.internal.delayed.bucket_20", "24", ()),
+        ("#pulsar.internal.delayed.bucket_a_b", "24", ()),
+        ("delayed.bucket_20_22", "24", ()),
+        ("#pulsar.internal.delayed.bucket_20_22", "-1", ()),
+        ("#pulsar.internal.delayed.bucket_20_22", str(2**63), ()),
+    ],
+)
+def test_a_bucket_of_delayed_messages_names_its_ledger(
+    name: str, value: str, found: tuple[int, ...]
+):
+    """The property has the form that a broker reads, and its value is a ledger."""
+    info = ManagedCursorInfo(cursorsLedgerId=-1)
+    info.cursorProperties.add(name=name, value=value)
+    assert found == decode_cursor(info.SerializeToString(), "s").delayed_ledger_ids
+
+
+def test_a_shadow_topic_names_its_source():
+    """As a topic. What is not one is refused: the ledgers of such a topic are not known."""
+    info = ManagedLedgerInfo()
+    info.properties.add(key="PULSAR.SHADOW_SOURCE", value="persistent://t/n/x")
+    found = decode_managed_ledger(info.SerializeToString()).shadow_source
+    assert TopicName("t", "", "n", "x") == found
+    info.properties[0].value = "non-persistent://t/n/x"
+    with pytest.raises(MalformedMetadata, match="SHADOW_SOURCE is not a topic"):
+        decode_managed_ledger(info.SerializeToString())
 
 
 def test_half_a_position_is_none():

@@ -13,6 +13,7 @@ from auditor.model.readability import Answer, Condition, LedgerCondition, Readin
 from auditor.model.topic import (
     Cursor,
     DataLedger,
+    ManagedLedger,
     Position,
     Reference,
     Role,
@@ -21,6 +22,7 @@ from auditor.model.topic import (
     TopicName,
     TopicRecord,
     TopicStatus,
+    Unread,
 )
 from auditor.summary.references.topics import is_complete, reference_counts, topic_json, with_topics
 
@@ -90,7 +92,7 @@ def test_a_ledger_of_two_topics_counts_once():
     )
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 1, "missing": 1,
-        "truncated": 0, "unreadable": 2,
+        "truncated": 0, "unreadable": 2, "unread": {},
     } == reference_counts([one, one])  # fmt: skip
 
 
@@ -108,7 +110,9 @@ def test_a_topic_in_json_has_its_records_and_findings():
         TopicReadability(record, ((DataLedger(1), condition),), others, start, (blocked,)),
         {7: "sound"},
     )
-    assert ("persistent://t/n/x", "found", True, "blocked", [1, 0], []) == tuple(found.values())[:6]
+    assert ("persistent://t/n/x", "found", True, "blocked", [1, 0], []) == tuple(
+        found[key] for key in ("topic", "status", "is_complete", "answer", "first_loss", "problems")
+    )
     data, cursor = found["ledgers"]
     assert (1, "missing", None, [[0, None]], "data", None) == tuple(
         data[key] for key in ("ledger_id", "condition", "standing", "lost", "role", "entries")
@@ -131,18 +135,23 @@ def test_a_topic_in_json_has_every_field():
     only if their condition says so.
     """
     subscriptions = Subscription("s", None, "its cursor could not be read")
-    record = TopicRecord(NAME, 0, TopicStatus.FOUND, None, (subscriptions,), (), ("why",))
+    managed = ManagedLedger(shadow_source=NAME._replace(local_name="y"))
+    unread = ((Unread.PROPERTY, 2),)
+    record = TopicRecord(
+        NAME, 0, TopicStatus.FOUND, managed, (subscriptions,), (), ("why",), unread
+    )
     data = DataLedger(1, 5, 600, 70, True, True)
     lost = LedgerCondition(1, Condition.TRUNCATED, ((2, 3), (5, ENTRY_ID_MAX)), 4, True, "said")
     kept = LedgerCondition(7, Condition.UNKNOWN, ((0, 1),))
     reading = Reading(subscriptions, None, True, Answer.UNKNOWN)
     one = TopicReadability(
-        record, ((data, lost),), ((Reference(7, Role.SCHEMA), kept),), None, (reading,)
+        record, ((data, lost),), ((Reference(7, Role.SCHEMA), kept),), None, (reading,), "shut"
     )
     assert {
         "topic": "persistent://t/n/x", "status": "found", "is_complete": False, "answer": "unknown",
         "first_loss": None,
-        "problems": ["why"], "schemas": [],
+        "blocker": "shut", "shadow_source": "persistent://t/n/y",
+        "problems": ["why"], "unread": {"property": 2}, "schemas": [],
         "ledgers": [
             {
                 "ledger_id": 1, "condition": "truncated", "standing": "violated",
@@ -178,6 +187,7 @@ def test_a_summary_keeps_what_it_says_of_ledgers():
         "missing": 0,
         "truncated": 0,
         "unreadable": 0,
+        "unread": {},
     }
     assert {**SOUND, "ledgers": 7, "references": counts} == found
 
