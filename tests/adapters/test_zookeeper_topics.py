@@ -18,6 +18,7 @@ from auditor.model.topic import (
     Subscription,
     TopicRecord,
     TopicStatus,
+    Unread,
 )
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
@@ -60,10 +61,41 @@ def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree
             Subscription("a/two", cursors["a/two"]),
             Subscription("b one", cursors["b one"]),
         )
-        assert (
-            TopicRecord(record.topic, NOW_MS, TopicStatus.FOUND, managed, subscriptions, schemas)
-            == record
+        unread = ((Unread.NEWEST_POSITION, 1), (Unread.SCHEMA_INDEX, 1))
+        assert record == TopicRecord(
+            record.topic,
+            NOW_MS,
+            TopicStatus.FOUND,
+            managed,
+            subscriptions,
+            schemas,
+            unread=unread,
         )
+
+
+def test_a_shadow_topic_is_read_with_the_ledgers_of_its_source(
+    server: Server, tree: Znodes
+) -> None:
+    """They are those that the source has now. Without the source there are none."""
+    put_topic(tree.put, "t/n/source", [closed(5), DataLedger(6)], prefix="/shadows")
+    for name, source in (("t/n/a", "t/n/source"), ("t/n/b", "t/n/nowhere")):
+        put_topic(tree.put, name, [closed(4)], prefix="/shadows", shadow_of=source)
+    with_source, without = read(server, "/shadows", "t/n/a", "t/n/b")
+    source, nowhere = parse_topic("t/n/source"), parse_topic("t/n/nowhere")
+    assert ManagedLedger((closed(5), DataLedger(6)), None, source) == with_source.managed_ledger
+    assert ManagedLedger((), None, nowhere, True) == without.managed_ledger
+    assert ((), ()) == (with_source.problems, without.problems)
+
+
+def test_a_source_that_cannot_be_read_is_a_problem_of_its_shadow(
+    server: Server, tree: Znodes
+) -> None:
+    """What it references is not known, and it is not said that the source does not exist."""
+    tree.put("/torn/managed-ledgers/t/n/persistent/source", b"\xff")
+    put_topic(tree.put, "t/n/a", [closed(4)], prefix="/torn", shadow_of="t/n/source")
+    (record,) = read(server, "/torn", "t/n/a")
+    assert record.managed_ledger is not None and not record.managed_ledger.is_source_missing
+    assert ["cannot be decoded" in one for one in record.problems] == [True]
 
 
 def test_every_topic_has_a_record_in_the_order_asked_for(server: Server, tree: Znodes) -> None:

@@ -122,7 +122,7 @@ def read_managed_ledger(data: bytes) -> None:
     """Read a managed ledger: the first byte chooses what the rest is read as."""
     read = (
         managed_ledger.decode_managed_ledger,
-        managed_ledger.decode_cursor,
+        lambda cursor: managed_ledger.decode_cursor(cursor, "__compaction"),
         managed_ledger.decode_schemas,
     )
     read[data[0] % 3 if data else 0](data[1:])
