@@ -9,10 +9,17 @@ from collections.abc import Callable
 
 from auditor.bookie.questions import Ask, ReadQuestion
 from auditor.errors import MalformedAvailability
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.identity import BookieId
+from auditor.model.availability import (
+    HIGHEST_STORED,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
+from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import DigestType
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
-from auditor.wire.digest import BodyCheck, check_body
+from auditor.wire.digest import BodyCheck, EntryHeader, check_body, read_header
 from auditor.wire.entry_availability import decode
 from auditor.wire.frame_reader import LENGTH_BYTES
 from auditor.wire.frames import Status, status_name
@@ -116,27 +123,37 @@ class Evidence:
         if event.status != Status.EOK:
             failed = ReadStatus.FAILED if event.status in _FAILURES else ReadStatus.REFUSED
             return self._entry_read(ask, question, failed, _refusal(event.status))
+        header = read_header(event.payload)
+        stored = _stored_entry(question.entry_id, header)
         check = check_body(
             event.payload,
             question.ledger_id,
-            question.entry_id,
+            max(0, question.entry_id) if stored is None else stored,
             question.digest_type,
             question.password,
         )
         if check is BodyCheck.OK:
-            return self._entry_read(ask, question, ReadStatus.PRESENT, "")
+            if question.digest_type is DigestType.DUMMY:
+                header = None  # no digest proves it
+            return self._entry_read(ask, question, ReadStatus.PRESENT, "", stored, header)
         if check is BodyCheck.UNVERIFIED:
-            return self._entry_read(ask, question, ReadStatus.PRESENT, "digest unverified")
+            return self._entry_read(ask, question, ReadStatus.PRESENT, "digest unverified", stored)
         if check is BodyCheck.WRONG_DIGEST:
             detail = (
                 f"this entry, {len(event.payload)} bytes, does not match the digest stored with it"
             )
-            return self._entry_read(ask, question, ReadStatus.CORRUPT, detail)
+            return self._entry_read(ask, question, ReadStatus.CORRUPT, detail, stored)
         detail = f"what was read, {len(event.payload)} bytes, is not this entry: {check.value}"
         return self._entry_read(ask, question, ReadStatus.INVALID, detail)
 
     def _entry_read(
-        self, ask: Ask, question: ReadQuestion, status: ReadStatus, detail: str
+        self,
+        ask: Ask,
+        question: ReadQuestion,
+        status: ReadStatus,
+        detail: str,
+        stored: EntryId | None = None,
+        header: EntryHeader | None = None,
     ) -> EntryRead:
         return EntryRead(
             self._bookie_id,
@@ -150,7 +167,17 @@ class Evidence:
             ask.retries,
             ask.received_bytes,
             question.is_search,
+            stored,
+            None if header is None else header.last_confirmed,
+            None if header is None else header.length_bytes,
         )
+
+
+def _stored_entry(asked: EntryId, header: EntryHeader | None) -> EntryId | None:
+    """Return the entry that came where the highest stored one was asked for, else None."""
+    if asked != HIGHEST_STORED or header is None or header.entry_id < 0:
+        return None
+    return header.entry_id
 
 
 def _refusal(status: int) -> str:

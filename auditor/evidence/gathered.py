@@ -137,6 +137,7 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
         rows,
         *("bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status"),
         *("detail", "requests", "retries", "received_bytes", "is_search"),
+        *("stored_entry_id", "last_confirmed", "length_bytes"),
     )
     return [
         EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns

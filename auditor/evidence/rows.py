@@ -149,6 +149,9 @@ def read_row(read: EntryRead) -> Row:
         read.retries,
         read.received_bytes,
         read.is_search,
+        read.stored_entry_id,
+        read.last_confirmed,
+        read.length_bytes,
     )
 
 

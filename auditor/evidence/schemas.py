@@ -214,10 +214,18 @@ READS = pa.schema(
         ("retries", pa.int32()),
         ("received_bytes", pa.int64()),
         ("is_search", pa.bool_()),
+        ("stored_entry_id", pa.int64()),
+        ("last_confirmed", pa.int64()),
+        ("length_bytes", pa.int64()),
     ]
 )
-"""One entry read: to confirm that the entry is missing, as a probe, or (`is_search`) to look for it
-on other bookies. Key: (bookie_id, ledger_id, entry_id, look)."""
+"""One entry read: to confirm that the entry is missing, as a probe, to see what lies above the end
+of the ledger, or (`is_search`) to look for it on other bookies. Key: (bookie_id, ledger_id,
+entry_id, look).
+
+`entry_id` -1 asks for the highest stored entry, and `stored_entry_id` is the one that came.
+`last_confirmed` (an entry id) and `length_bytes` are from the entry's header, null unless a digest
+proves them."""
 
 BOOKIES = pa.schema(
     [

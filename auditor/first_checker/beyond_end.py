@@ -1,45 +1,227 @@
-"""Entries above lastEntryId on the last ensemble: a hint that the metadata was truncated.
+"""What lies above the end of a closed ledger, and whether acknowledged entries were cut off.
 
-Verified: that at least ack-quorum bookies of the last ensemble list the entry.
+Each bookie of the ledger is asked for a list, also where the metadata promises it no entry. The
+highest entry above lastEntryId that a bookie lists is read. A bookie that cannot list is read for
+the highest entry that it stores.
 
-Not verified: that the entries were acknowledged, that they can be read, or who shortened the
-ledger. Fewer copies than the ack quorum are usual where a writer died. Bookies that cannot list say
-nothing here.
+Verified: which entries above the end each bookie lists or sent. An entry's header names the last
+entry that the writer knew to be acknowledged (lastAddConfirmed), and its digest covers this. A
+header that names an entry above the end proves that the end cut off acknowledged entries.
+
+Not verified: whether an entry was acknowledged that no header names; entries that no bookie which
+answered still holds; the headers of a ledger whose digest type is DUMMY or unknown.
 """
 
 from __future__ import annotations
 
-from auditor.first_checker.coverage import Coverage
-from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.worst import levels
-from auditor.model.facts import BeyondEndFacts
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from auditor.first_checker.confirmation import Wanted
+from auditor.first_checker.coverage import Answers, Coverage, Reads
+from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.probing import ANSWERED_READS
+from auditor.first_checker.reasons import REASON_OF_ANSWER, REASON_OF_READ
+from auditor.first_checker.schedule import questions
+from auditor.model.availability import (
+    ABSENT_READS,
+    HIGHEST_STORED,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
+from auditor.model.facts import BeyondEndFacts, EndHeader, HeldBeyondEnd
 from auditor.model.finding import RANGES_MAX, Finding, Kind
-from auditor.model.identity import ENTRY_ID_MAX, LedgerId
+from auditor.model.identity import ENTRY_ID_MAX, BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.model.verdict import Unknown
+
+END_READS_MAX = 3
+"""Entries above the end that are read on one bookie at one look: the next lower one where the
+highest could not be read."""
 
 
-def beyond_end(ledger_id: LedgerId, metadata: LedgerMetadata, seen: Coverage) -> list[Finding]:
-    """Return at most one finding, ENTRIES_BEYOND_END, on a closed ledger.
+@dataclass(frozen=True, slots=True)
+class BeyondEnd:
+    """What lies above the end of a closed ledger, as far as bookies listed or sent it."""
 
-    Costs the pieces that the bookies of the last ensemble list.
-    """
-    last, ack = metadata.last_entry_id, metadata.ack_quorum
-    if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
-        return []
-    above = EntrySet.span(last + 1, ENTRY_ID_MAX)
-    ensemble = dict.fromkeys(metadata.segments[-1].ensemble)
-    beyond = {b: found for b in ensemble if b in seen.held and (found := seen.held[b] & above)}
-    level = levels(beyond.values())
-    if len(level) < ack:
-        return []
-    entries = level[ack - 1]
-    listed_by = tuple(sorted(bookie for bookie, found in beyond.items() if found & entries))
-    return [
-        Finding(
-            Kind.ENTRIES_BEYOND_END,
-            BeyondEndFacts(last, ack, listed_by),
-            ledger_id=ledger_id,
+    ledger_id: LedgerId
+    facts: BeyondEndFacts
+    entries: EntrySet
+    """The entries that at least one bookie holds."""
+
+    @classmethod
+    def of(
+        cls, ledger_id: LedgerId, metadata: LedgerMetadata, seen: Coverage, reads: Reads
+    ) -> BeyondEnd | None:
+        """Return what lies above the end. None if nothing does, or the ledger has no end.
+
+        An entry counts that a list names or a read found, unless the newest read found it absent.
+        Costs the pieces that bookies list above the end.
+        """
+        last = metadata.last_entry_id
+        if not _has_end(metadata) or last is None:
+            return None
+        held = {bookie: above for bookie, one in seen.held.items() if (above := _above(one, last))}
+        header: EndHeader | None = None
+        for (bookie, _), read in sorted(reads.items()):
+            entry = read.sent_entry_id
+            if entry <= last:
+                continue
+            single = EntrySet.span(entry, entry)
+            if read.status in ABSENT_READS:
+                held[bookie] = held.get(bookie, EMPTY) - single
+            elif read.status is ReadStatus.PRESENT:
+                header = _better(header, read)
+                if bookie not in seen.gone:
+                    held[bookie] = held.get(bookie, EMPTY) | single
+        held = {bookie: entries for bookie, entries in held.items() if entries}
+        if not held and header is None:
+            return None
+        held_on = tuple(
+            HeldBeyondEnd(b, held[b].ranges(RANGES_MAX), held[b].count(), b in seen.held)
+            for b in sorted(held)
+        )
+        everything = EMPTY
+        for entries in held.values():
+            everything = everything | entries
+        facts = BeyondEndFacts(last, metadata.ack_quorum, held_on, header)
+        return cls(ledger_id, facts, everything)
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether a header proves that acknowledged entries lie above the end."""
+        header = self.facts.header
+        return header is not None and header.last_confirmed > self.facts.last_entry_id
+
+    @property
+    def finding(self) -> Finding:
+        """LEDGER_CLOSED_SHORT, on the entries that a header proves to be acknowledged. Else
+        ENTRIES_BEYOND_END, on the entries that bookies hold.
+        """
+        last, header = self.facts.last_entry_id, self.facts.header
+        kind, entries = Kind.ENTRIES_BEYOND_END, self.entries
+        if header is not None and self.is_cut_off:
+            kind = Kind.LEDGER_CLOSED_SHORT
+            entries = EntrySet.span(last + 1, header.last_confirmed)
+        return Finding(
+            kind,
+            self.facts,
+            ledger_id=self.ledger_id,
             entries=entries.ranges(RANGES_MAX),
             entries_total=entries.count(),
         )
-    ]
+
+
+def end_reads(
+    metadata: LedgerMetadata, answers: Answers, seen: Coverage, reads: Reads, *, probes: bool
+) -> Wanted:
+    """Return the (bookie, entry) pairs still to be read at this look for what lies above the end.
+
+    `reads` are those of this look. `probes`: bookies that cannot list may be read. Costs the
+    pieces that bookies list above the end.
+    """
+    last = metadata.last_entry_id
+    if not _has_end(metadata) or last is None:
+        return ()
+    wanted: list[tuple[BookieId, EntryId]] = []
+    for bookie, answer in answers.items():
+        if answer.status is AnswerStatus.UNSUPPORTED and probes:
+            read = reads.get((bookie, HIGHEST_STORED))
+            if read is None:
+                wanted.append((bookie, HIGHEST_STORED))
+            elif read.status is ReadStatus.CORRUPT:
+                below = EntrySet.span(last + 1, read.sent_entry_id - 1)
+                wanted.extend(_next_read(bookie, below, reads))
+        elif bookie in seen.held:
+            wanted.extend(_next_read(bookie, _above(seen.held[bookie], last), reads))
+    return tuple(wanted)
+
+
+def _next_read(
+    bookie: BookieId, above: EntrySet, reads: Reads
+) -> Iterator[tuple[BookieId, EntryId]]:
+    """Yield the highest entry that no read of this look was about, unless one was read already."""
+    for _ in range(END_READS_MAX):
+        if not above:
+            return
+        highest = above.last()
+        read = reads.get((bookie, highest))
+        if read is None:
+            yield bookie, highest
+            return
+        if read.status is ReadStatus.PRESENT:
+            return
+        above = above - EntrySet.span(highest, highest)
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyLedger:
+    """What bookies said of a ledger that is closed without entries.
+
+    `unheard`: the bookies that did not say whether they hold an entry of it, with the reason. A
+    bookie that is gone holds none. `was_heard`: at least one bookie answered.
+    """
+
+    ack_quorum: int
+    unheard: Mapping[BookieId, Unknown]
+    was_heard: bool
+
+    @classmethod
+    def of(
+        cls,
+        metadata: LedgerMetadata,
+        answers: Answers,
+        seen: Coverage,
+        reads: Reads,
+        *,
+        probes: bool,
+    ) -> EmptyLedger | None:
+        """Return what bookies said, None for any other ledger.
+
+        `probes`: bookies that cannot list are read.
+        """
+        if metadata.state is not LedgerState.CLOSED or metadata.last_entry_id != -1:
+            return None
+        unheard: dict[BookieId, Unknown] = {}
+        was_heard = False
+        for bookie, _ in questions(metadata):
+            answer, read = answers.get(bookie), reads.get((bookie, HIGHEST_STORED))
+            if bookie in seen.gone:
+                continue
+            if bookie in seen.held:
+                was_heard = True
+            elif answer is None:
+                unheard[bookie] = Unknown.BOOKIE_SILENT
+            elif answer.status is not AnswerStatus.UNSUPPORTED or not probes or read is None:
+                unheard[bookie] = REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID)
+            elif read.status in ANSWERED_READS:
+                was_heard = True
+            else:
+                unheard[bookie] = REASON_OF_READ[read.status]
+        return cls(metadata.ack_quorum, unheard, was_heard)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether bookies enough were heard: an acknowledged entry was on an ack quorum of them."""
+        return len(self.unheard) < max(1, self.ack_quorum)
+
+
+def _has_end(metadata: LedgerMetadata) -> bool:
+    return (
+        metadata.state is LedgerState.CLOSED
+        and metadata.last_entry_id is not None
+        and bool(metadata.segments)
+    )
+
+
+def _above(held: EntrySet, last: EntryId) -> EntrySet:
+    return held & EntrySet.span(last + 1, ENTRY_ID_MAX)
+
+
+def _better(best: EndHeader | None, read: EntryRead) -> EndHeader | None:
+    """Return the header of the read if it names a higher entry as acknowledged than `best`."""
+    confirmed = read.last_confirmed
+    if confirmed is None or (best is not None and confirmed <= best.last_confirmed):
+        return best
+    return EndHeader(read.bookie_id, read.sent_entry_id, confirmed, read.length_bytes or 0)

@@ -59,9 +59,11 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
         groups = expected_groups(
             extent.first_entry_id, extent.last_entry_id, position, size, quorum
         )
-        if not groups and groups is not None:
-            continue
         answer = answers.get(bookie)
+        if not groups and groups is not None:
+            if answer is not None and (answer.groups or answer.status is AnswerStatus.UNSUPPORTED):
+                return False  # what lies above the end is to be judged
+            continue
         if answer is None or answer.status is not AnswerStatus.HELD or answer.groups != groups:
             return False
     return True

@@ -7,10 +7,10 @@ another look is needed.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from auditor.first_checker.beyond_end import beyond_end
+from auditor.first_checker.beyond_end import BeyondEnd, EmptyLedger
 from auditor.first_checker.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
 from auditor.first_checker.entries import Losses, entry_findings, unrecoverable_finding
 from auditor.first_checker.entry_set import EntrySet
@@ -50,6 +50,10 @@ class _Parts:
     unknowns: tuple[Unknown, ...] = ()
     seen: Coverage | None = None
     copies: CopyCounts | None = None
+    is_empty_shown: bool = False
+    """The ledger is closed without entries, and bookies showed that nothing lies above its end."""
+    away: frozenset[BookieId] = frozenset()
+    """Bookies that did not say whether they hold an entry of a ledger closed without entries."""
 
 
 def judge(
@@ -69,8 +73,8 @@ def judge(
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
-    exempt = _exemption(record)
     metadata = record.metadata
+    exempt = _exemption(record)
     placed = _placement(record, terms)
     # A copy with a wrong digest is bad even if it is listed.
     is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())
@@ -80,7 +84,7 @@ def judge(
         and not is_corrupt
         and not unserved.copies
         and is_healthy(metadata, answers)
-        and not contradictions(metadata)
+        and not contradictions(metadata, reads)
     ):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
         parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
@@ -91,6 +95,8 @@ def judge(
         parts = _Parts([], [], marked, undecodable, unread)
     else:
         parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted, unserved)
+        if exempt is None and parts.is_empty_shown:
+            exempt = Exempt.EMPTY
     return _verdict(record, exempt, parts, terms)
 
 
@@ -105,36 +111,48 @@ def _judge_metadata(
     unserved: Unserved,
 ) -> _Parts:
     """Judge a ledger whose metadata could be read."""
-    described = metadata_findings(record, metadata, terms)
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
     placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
     if record.mark is not None and not answers:
+        described = metadata_findings(record, metadata, terms, reads)
         return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
     plan = ProbePlan.of(terms, record.ledger_id)
     seen = coverage(metadata, answers, reads, gone=gone_bookies(answers), probing=plan)
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
-    described = described or beyond_end(record.ledger_id, metadata, seen)
+    beyond = BeyondEnd.of(record.ledger_id, metadata, seen, reads)
+    cut_off = [beyond.finding] if beyond is not None and beyond.is_cut_off else []
+    described = metadata_findings(
+        record, metadata, terms, reads, None if beyond is None or cut_off else beyond.facts
+    )
+    if beyond is not None and not cut_off and not described:
+        described = [beyond.finding]
+    empty = EmptyLedger.of(metadata, answers, seen, reads, probes=plan is not None)
+    is_empty = empty is not None and empty.is_shown and beyond is None and not described
     lost = losses.without_replica()
-    unheard = _unheard(record, answers, seen)
+    unheard = _unheard(record, answers, seen, empty)
     search = _search(lost, metadata, seen, reads, terms)
     # A loss stands alone: findings on entries, placement and the mark would follow from it.
     if lost and record.mark is not None:
         marked = mark_facts(record, seen, terms, has_loss=True)
         loss = unrecoverable_finding(record.ledger_id, losses, search, marked)
-        return _Parts([], [], [loss], described, unheard, seen, _copies(seen))
+        return _Parts(cut_off, [], [loss], described, unheard, seen, _copies(seen))
     entries = entry_findings(
         record.ledger_id, losses, search, unserved, excused=_is_excused(record, terms)
     )
     unknowns = in_order((*unheard, *placing))
     return _Parts(
-        entries,
+        [*cut_off, *entries],
         duplicates,
-        _mark_findings(record, terms, seen),
+        _mark_findings(
+            record, terms, seen, is_empty=is_empty and empty is not None and empty.was_heard
+        ),
         described,
         unknowns,
         seen,
         _copies(seen),
+        is_empty,
+        frozenset() if empty is None else frozenset(empty.unheard),
     )
 
 
@@ -160,11 +178,16 @@ def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
     return CopyCounts(promised, promised, 0, 0)
 
 
-def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Unknown, ...]:
-    """Return why copies are unknown.
+def _unheard(
+    record: LedgerRecord, answers: Answers, seen: Coverage, empty: EmptyLedger | None
+) -> tuple[Unknown, ...]:
+    """Return why copies are unknown, or why it is whether a ledger closed without entries has none.
 
     For a marked ledger, unregistered bookies give no reason: they are what the mark is for.
     """
+    reasons_on: Mapping[BookieId, tuple[Unknown, ...]] = seen.reasons
+    if empty is not None and not empty.is_shown:
+        reasons_on = {bookie: (why,) for bookie, why in empty.unheard.items()}
     expected = {
         b
         for b, answer in answers.items()
@@ -172,7 +195,7 @@ def _unheard(record: LedgerRecord, answers: Answers, seen: Coverage) -> tuple[Un
     }
     return in_order(
         reason
-        for bookie, reasons in seen.reasons.items()
+        for bookie, reasons in reasons_on.items()
         if bookie not in expected
         for reason in reasons
     )
@@ -231,13 +254,14 @@ def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
     unheard = {
         share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown
     }
+    unheard |= parts.away
     return bool(unheard) and unheard <= around.maintenance
 
 
 def _exemption(record: LedgerRecord) -> Exempt | None:
     """Return why the ledger is exempt, in the contract's precedence.
 
-    The caller has handled `deleted` before.
+    The caller has handled `deleted` before. Whether the ledger is empty, only its bookies show.
     """
     if record.mark is not None:
         return Exempt.MARKED_UNDERREPLICATED
@@ -246,9 +270,7 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
         return None
     if metadata.state is LedgerState.IN_RECOVERY:
         return Exempt.IN_RECOVERY
-    if metadata.state is LedgerState.OPEN:
-        return Exempt.OPEN
-    return Exempt.EMPTY if metadata.last_entry_id == -1 else None
+    return Exempt.OPEN if metadata.state is LedgerState.OPEN else None
 
 
 def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
@@ -280,12 +302,17 @@ def _placement_family(
     return [*duplicates, *rest]
 
 
-def _mark_findings(record: LedgerRecord, terms: Terms, seen: Coverage | None) -> list[Finding]:
-    """Return UNDERREPLICATED_BEYOND_GRACE, whatever the state of the ledger."""
+def _mark_findings(
+    record: LedgerRecord, terms: Terms, seen: Coverage | None, *, is_empty: bool = False
+) -> list[Finding]:
+    """Return UNDERREPLICATED_BEYOND_GRACE, whatever the state of the ledger.
+
+    `is_empty`: bookies showed that a ledger which is closed without entries has none.
+    """
     mark = record.mark
     if mark is None or _is_excused(record, terms):
         return []
-    facts = mark_facts(record, seen, terms, has_loss=False)
+    facts = mark_facts(record, seen, terms, has_loss=False, is_empty=is_empty)
     return [Finding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts, ledger_id=record.ledger_id)]
 
 

@@ -1,22 +1,27 @@
 """Judge a ledger's metadata by itself: whether it contradicts itself, or the ledger is stuck.
 
 Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger;
-each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A ledger that is not
-closed was created or last written no longer ago than --stuck-after.
+each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A ledger that is closed
+without entries has no length. Where the last entry was read anyway, its header has the ledger's
+length. A ledger that is not closed was created or last written no longer ago than --stuck-after.
 
-Not verified, because BookKeeper does not promise it: that `length` fits the entries; that ctime is
-set; that the cluster knows the bookies. A bookie that is gone is not a contradiction: its copies
-are absent.
+Not verified, because BookKeeper does not promise it: that `length` fits the entries where the last
+one was not read; that ctime is set; that the cluster knows the bookies. A bookie that is gone is
+not a contradiction: its copies are absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from types import MappingProxyType
 
+from auditor.first_checker.coverage import Reads
+from auditor.model.availability import ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
+    BeyondEndFacts,
     Contradiction,
     ContradictionFacts,
     Contradicts,
@@ -25,6 +30,8 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
+
+_NO_READS: Reads = MappingProxyType({})
 
 
 def undecodable_findings(record: LedgerRecord) -> list[Finding]:
@@ -37,12 +44,19 @@ def undecodable_findings(record: LedgerRecord) -> list[Finding]:
 
 
 def metadata_findings(
-    record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
+    record: LedgerRecord,
+    metadata: LedgerMetadata,
+    terms: Terms,
+    reads: Reads = _NO_READS,
+    beyond_end: BeyondEndFacts | None = None,
 ) -> list[Finding]:
-    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK."""
-    against = contradictions(metadata)
+    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK.
+
+    `beyond_end` is what lies above the end and has no finding of its own.
+    """
+    against = contradictions(metadata, reads)
     if against:
-        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against))
+        facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against), beyond_end)
         return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
     return _stuck_findings(record, metadata, terms)
 
@@ -68,13 +82,18 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
     return [Finding(Kind.LEDGER_STUCK, facts, ledger_id=record.ledger_id)]
 
 
-def contradictions(metadata: LedgerMetadata) -> tuple[Contradiction, ...]:
+def contradictions(metadata: LedgerMetadata, reads: Reads = _NO_READS) -> tuple[Contradiction, ...]:
     """Return each contradiction with its numbers. Empty for metadata that makes sense.
 
     Java accepts some of these (metadata.md 6.2: first segment not at 0, W = 0) and refuses others
-    outright. Costs the segments.
+    outright. Costs the segments and the reads.
     """
-    return (*_quorums(metadata), *_segments(metadata), *_end(metadata))
+    return (
+        *_quorums(metadata),
+        *_segments(metadata),
+        *_end(metadata),
+        *_length(metadata, reads),
+    )
 
 
 def _quorums(metadata: LedgerMetadata) -> Iterator[Contradiction]:
@@ -115,3 +134,28 @@ def _end(metadata: LedgerMetadata) -> Iterator[Contradiction]:
         yield Contradiction(
             Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (metadata.segments[-1].first_entry_id, last)
         )
+
+
+def _length(metadata: LedgerMetadata, reads: Reads) -> Iterator[Contradiction]:
+    """Yield the contradiction between the end and the length of a closed ledger.
+
+    A writer that sets entry ids itself (LedgerHandleAdv) may send a lower entry after a higher one.
+    Then the last entry's header has less than the whole length. A lower entry's header that has
+    more shows this.
+    """
+    last, length = metadata.last_entry_id, metadata.length
+    if metadata.state is not LedgerState.CLOSED or last is None:
+        return
+    if last == -1 and length > 0:
+        yield Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (length,))
+    proven: dict[bool, set[int]] = {True: set(), False: set()}
+    for read in reads.values():
+        entry, proves = read.sent_entry_id, read.length_bytes
+        if read.status is ReadStatus.PRESENT and proves is not None and 0 <= entry <= last:
+            proven[entry == last].add(proves)
+    of_last, of_others = proven[True], proven[False]
+    if not of_last or length in of_last:
+        return
+    highest = max(of_last)
+    if length < highest or highest >= max(of_others, default=0):
+        yield Contradiction(Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, highest))

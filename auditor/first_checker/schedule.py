@@ -239,7 +239,11 @@ class Question(NamedTuple):
 
 
 def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
-    """Return each bookie that should hold some entry, once, however many segments name it."""
+    """Return each bookie to ask about a closed ledger, once, however many segments name it.
+
+    These are the bookies that should hold some entry, and those of the last ensemble: entries that
+    the end cut off are there.
+    """
     runs: dict[BookieId, int] = {}
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     for extent in extents(metadata):
@@ -247,6 +251,14 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
         for bookie, at in positions(extent.segment.ensemble).items():
             if length >= size or expected_entries(extent, at, size, quorum):
                 runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
+    if (
+        metadata.state is LedgerState.CLOSED
+        and metadata.last_entry_id is not None
+        and 1 <= quorum <= size
+    ):
+        for segment in metadata.segments[-1:]:
+            for bookie in segment.ensemble:
+                runs.setdefault(bookie, 0)
     return tuple(
         Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count))
         for b, count in runs.items()

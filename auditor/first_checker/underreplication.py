@@ -13,7 +13,7 @@ from auditor.first_checker.worst import levels
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.facts import MarkFacts, WhyMarked
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 from auditor.model.verdict import Unknown
 
 
@@ -33,11 +33,17 @@ def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
 
 
 def mark_facts(
-    record: LedgerRecord, seen: Coverage | None, terms: Terms, *, has_loss: bool
+    record: LedgerRecord,
+    seen: Coverage | None,
+    terms: Terms,
+    *,
+    has_loss: bool,
+    is_empty: bool = False,
 ) -> MarkFacts:
     """Return what is known of a ledger's mark and of why it stands.
 
-    `seen` is None where no bookie was asked, or none had to be.
+    `seen` is None where no bookie was asked, or none had to be. `is_empty`: the ledger is closed
+    without entries, and bookies showed that nothing lies above its end.
     """
     mark, metadata = record.mark, record.metadata
     assert mark is not None, "only a marked ledger has these facts"
@@ -52,7 +58,7 @@ def mark_facts(
         lock_holder=None if lock is None else lock.holder,
         lock_since_ms=None if lock is None else lock.since_ms,
         state=None if metadata is None else metadata.state,
-        why=tuple(_why(record, seen, terms.around, has_loss=has_loss)),
+        why=tuple(_why(record, seen, terms.around, has_loss=has_loss, is_empty=is_empty)),
     )
 
 
@@ -69,7 +75,12 @@ def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
 
 
 def _why(
-    record: LedgerRecord, seen: Coverage | None, around: Surroundings, *, has_loss: bool
+    record: LedgerRecord,
+    seen: Coverage | None,
+    around: Surroundings,
+    *,
+    has_loss: bool,
+    is_empty: bool,
 ) -> Iterator[WhyMarked]:
     metadata = record.metadata
     if has_loss:
@@ -84,7 +95,7 @@ def _why(
         yield WhyMarked.NO_SPARE_BOOKIE
     if record.mark is not None and record.mark.lock is not None:
         yield WhyMarked.LOCKED
-    if _is_empty(metadata):
+    if is_empty:
         yield WhyMarked.EMPTY_LEDGER
     if metadata is not None and seen is not None and is_stale(metadata, seen):
         yield WhyMarked.STALE
@@ -119,15 +130,3 @@ def _has_spare(seen: Coverage, around: Surroundings) -> bool:
         if one.surplus or any(share.absent or share.unknown for share in one.shares)
     )
     return all(around.writable - set(ensemble) for ensemble in ensembles)
-
-
-def _is_empty(metadata: LedgerMetadata | None) -> bool:
-    """Return whether the ledger is closed without entries.
-
-    While it is open or in recovery its lastEntryId says nothing.
-    """
-    return (
-        metadata is not None
-        and metadata.state is LedgerState.CLOSED
-        and metadata.last_entry_id == -1
-    )

@@ -9,9 +9,9 @@ A ledger is found healthy when all of this is certain:
    (`healthy_ledgers`).
 2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
    sense (`_is_clear`).
-3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. Those
-   of them that should hold entries answered, and nobody else; each gave the list that it should
-   give (`_is_as_expected`).
+3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. They
+   all answered, and nobody else; each gave the list that it should give, which is empty for one
+   that should hold no entry (`_is_as_expected`).
 4. Nothing else was said with these lists (`_lists_given`).
 
 For such a ledger `auditor.judging.settle` returns `healthy_verdict`, and nothing is left to do.
@@ -36,8 +36,8 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.verdict import CopyCounts, Standing, Verdict
 
-_NO_LIST = b""
-"""Stands for a list that does not count. No list that is expected is empty, so it equals none."""
+_NO_LIST = b"?"
+"""Stands for a list that does not count. Lists have multiples of 24 bytes, so it equals none."""
 
 
 def healthy_verdict(ledger_id: LedgerId, copies: int) -> Verdict:
@@ -105,34 +105,37 @@ def _is_as_expected(
     ensemble: Sequence[BookieId],
     lists: Mapping[BookieId, bytes],
 ) -> bool:
-    """Return whether each bookie that should hold entries from 0 to `last` gave its list, and no
-    other bookie gave one.
+    """Return whether each bookie of the ensemble listed what it should hold of the entries from 0
+    to `last`, and no other bookie gave a list.
     """
     if not len(set(ensemble)) == len(ensemble) == ensemble_size:
         return False
-    expected: dict[BookieId, bytes | None] = {}
-    for position, bookie in enumerate(ensemble):
-        groups = expected_groups(0, last, position, ensemble_size, write_quorum)
-        if groups != b"":
-            expected[bookie] = groups
+    expected = {
+        bookie: expected_groups(0, last, position, ensemble_size, write_quorum)
+        for position, bookie in enumerate(ensemble)
+    }
     return lists == expected
 
 
 def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
-    """Yield the lists given of each ledger, by bookie.
+    """Yield the lists given of each ledger, by bookie: b"" for a bookie without an entry, whether
+    it knows the ledger or not.
 
     _NO_LIST stands for an answer without a list, or with more to it than a list. No list counts of
     a ledger on which a bookie answered twice.
     """
     rows = answers.flatten()
+    status = pc.struct_field(rows, "status")
     is_plain = _all_true(
-        pc.equal(pc.struct_field(rows, "status"), AnswerStatus.HELD.value),
         pc.invert(pc.struct_field(rows, "non_canonical")),
         pc.is_null(pc.struct_field(rows, "missing_logs")),
         pc.is_null(pc.struct_field(rows, "read_unlisted")),
         pc.is_valid(pc.struct_field(rows, "groups")),
     )
-    groups = pc.if_else(is_plain, pc.struct_field(rows, "groups"), _NO_LIST).to_pylist()
+    listed = _all_true(is_plain, pc.equal(status, AnswerStatus.HELD.value))
+    unknown = _all_true(is_plain, pc.equal(status, AnswerStatus.NO_SUCH_LEDGER.value))
+    of_others = pc.if_else(unknown, b"", _NO_LIST)
+    groups = pc.if_else(listed, pc.struct_field(rows, "groups"), of_others).to_pylist()
     bookies = pc.struct_field(rows, "bookie_id").to_pylist()
     for start, end in pairwise(_cell_bounds(answers)):
         lists = dict(zip(bookies[start:end], groups[start:end], strict=True))

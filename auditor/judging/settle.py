@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from auditor.first_checker.beyond_end import END_READS_MAX, end_reads
 from auditor.first_checker.confirmation import Wanted, wanted_reads
 from auditor.first_checker.coverage import coverage
 from auditor.first_checker.entries import Losses
@@ -64,7 +65,8 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     verdict = _judge_state(state)
     is_first = len(state.looks) == 1
     has_answers = bool(state.newest.answers)
-    if is_first and has_answers and verdict.standing is Standing.SOUND and not verdict.findings:
+    is_good = verdict.standing is Standing.SOUND and not verdict.findings
+    if is_first and has_answers and is_good and not _has_unlisted_end(state):
         return Step(verdict, Todo.NOTHING)
     ask = questions_of(state.newest.record)
     if ask and has_answers:
@@ -130,6 +132,8 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
         terms.confirming_reads_max
         + SEGMENT_ENDS_MAX
         + terms.probe_entries
+        + END_READS_MAX
+        + 1
         + terms.stranded_entries_max
     )
     return of_a_bookie * bookies + 1
@@ -145,10 +149,10 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
 def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
-    First come entries that lists lack, and each copy that was read with a wrong digest: a list that
-    names it by now does not make it good. Then come searches on other bookies, for entries without
-    a copy. All evidence decides which reads are chosen. They are sent only to bookies that answered
-    at this look.
+    First come entries that lists lack, each copy that was read with a wrong digest (a list that
+    names it by now does not make it good), and what lies above the end. Then come searches on other
+    bookies, for entries without a copy. All evidence decides which reads are chosen. They are sent
+    only to bookies that answered at this look.
     """
     newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
@@ -157,12 +161,21 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     gone = gone_bookies(state.answers)
     seen = coverage(metadata, state.answers, state.reads, gone=gone, probing=plan)
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
-    mine = tuple((bookie, entry) for bookie, entry in wanted if _is_readable(newest, bookie))
+    at_end = end_reads(metadata, newest.answers, seen, newest.reads, probes=plan is not None)
+    mine = tuple(
+        (bookie, entry) for bookie, entry in (*wanted, *at_end) if _is_readable(newest, bookie)
+    )
     if mine:
         return mine, False
     lost = Losses.of(metadata, seen).without_replica()
     outside = Outside.of(lost, seen, terms.around)
     return outside.wanted_reads(newest.reads, terms.stranded_entries_max), True
+
+
+def _has_unlisted_end(state: NewestState) -> bool:
+    """Return whether a bookie that cannot list may hold entries above the end."""
+    answers = state.newest.answers.values()
+    return any(answer.status is AnswerStatus.UNSUPPORTED for answer in answers)
 
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:

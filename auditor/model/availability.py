@@ -146,13 +146,21 @@ class ReadStatus(StrEnum):
 ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 """The two results of a read that prove absence."""
 
+HIGHEST_STORED: EntryId = -1
+"""The entry id with which READ_ENTRY returns the highest entry that a bookie stores of a ledger."""
+
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
     """One read of an entry on one bookie.
 
-    It confirms that the bookie lacks the entry, is a probe, or searches for the entry on bookies
-    where it does not belong (`is_search`).
+    It confirms that the bookie lacks the entry, is a probe, asks what lies above the end of the
+    ledger, or searches for the entry on bookies where it does not belong (`is_search`).
+
+    `entry_id` is HIGHEST_STORED where the highest stored entry was asked for; `stored_entry_id` is
+    then the entry that came, and None otherwise. `last_confirmed` and `length_bytes` are what the
+    entry's header says: the last entry that its writer knew to be acknowledged, and the length of
+    the ledger up to this entry. They are None unless a digest proves them.
     """
 
     bookie_id: BookieId
@@ -166,6 +174,14 @@ class EntryRead:
     retries: int = 0
     received_bytes: int = 0
     is_search: bool = False
+    stored_entry_id: EntryId | None = None
+    last_confirmed: EntryId | None = None
+    length_bytes: int | None = None
+
+    @property
+    def sent_entry_id(self) -> EntryId:
+        """The entry that this read is about: the one that came, if the highest was asked for."""
+        return self.entry_id if self.stored_entry_id is None else self.stored_entry_id
 
 
 @dataclass(frozen=True, slots=True)

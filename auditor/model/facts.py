@@ -230,6 +230,10 @@ class Contradicts(StrEnum):
     """lastEntryId."""
     SEGMENT_BEYOND_LAST_ENTRY = "segment_beyond_last_entry"
     """firstEntryId of the last segment, lastEntryId."""
+    LENGTH_WITHOUT_ENTRY = "length_without_entry"
+    """The length of a ledger that is closed with lastEntryId -1."""
+    LENGTH_NOT_OF_LAST_ENTRY = "length_not_of_last_entry"
+    """The length; lastEntryId; the length that the header of this entry proves."""
 
 
 CONTRADICTIONS_MAX = 20
@@ -245,14 +249,58 @@ class Contradiction:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldBeyondEnd:
+    """Entries above the end of a ledger on one bookie: the first ranges of them, and their number.
+
+    `is_listed`: a list names them. Otherwise they were read, and the bookie may hold more.
+    """
+
+    bookie_id: BookieId
+    ranges: tuple[tuple[EntryId, EntryId], ...]
+    entries: int
+    is_listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EndHeader:
+    """What the header of an entry says, as its digest proves: `last_confirmed` is the last entry
+    that the writer knew to be acknowledged, `length_bytes` the ledger's length up to this entry.
+    """
+
+    bookie_id: BookieId
+    entry_id: EntryId
+    last_confirmed: EntryId
+    length_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BeyondEndFacts:
+    """LEDGER_CLOSED_SHORT and ENTRIES_BEYOND_END: what lies above `last_entry_id`, the end by the
+    metadata.
+
+    `header` is the one with the highest `last_confirmed` of those that were read above the end,
+    None if no digest proved one. Where it is above `last_entry_id`, acknowledged entries were cut
+    off.
+    """
+
+    last_entry_id: EntryId
+    ack_quorum: int
+    held_on: tuple[HeldBeyondEnd, ...]
+    """The bookies that hold such entries, sorted."""
+    header: EndHeader | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ContradictionFacts:
     """METADATA_MALFORMED: metadata that contradicts itself.
 
-    `contradictions` are the first CONTRADICTIONS_MAX of `total`.
+    `contradictions` are the first CONTRADICTIONS_MAX of `total`. `beyond_end` is set where entries
+    lie above the end and no header proves that any of them was acknowledged.
     """
 
     contradictions: tuple[Contradiction, ...]
     total: int
+    beyond_end: BeyondEndFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,19 +315,6 @@ class StuckFacts:
     by_metadata: bool
     age_ms: int
     stuck_after_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class BeyondEndFacts:
-    """ENTRIES_BEYOND_END: entries above `last_entry_id`.
-
-    At least ack-quorum bookies of the last ensemble list them.
-    """
-
-    last_entry_id: EntryId
-    ack_quorum: int
-    listed_by: tuple[BookieId, ...]
-    """The bookies of the last ensemble that list at least one of these entries."""
 
 
 Facts: TypeAlias = (

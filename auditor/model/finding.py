@@ -23,7 +23,11 @@ class Severity(IntEnum):
 
 
 class Family(StrEnum):
-    """Groups of kinds. Each (ledger, family) has at most one finding, of the strongest kind."""
+    """Groups of kinds. Each (ledger, family) has at most one finding, of the strongest kind.
+
+    A family has one for each segment in PLACEMENT. LEDGER_CLOSED_SHORT is about entries that the
+    metadata does not promise, and stands beside any finding on entries that it does.
+    """
 
     ENTRY = "entry"
     PLACEMENT = "placement"
@@ -50,6 +54,7 @@ class Kind(StrEnum):
 
     ENTRY_WITHOUT_REPLICA = "ENTRY_WITHOUT_REPLICA"
     ENTRY_ONLY_OUTSIDE_ENSEMBLE = "ENTRY_ONLY_OUTSIDE_ENSEMBLE"
+    LEDGER_CLOSED_SHORT = "LEDGER_CLOSED_SHORT"
     ENTRY_UNAVAILABLE = "ENTRY_UNAVAILABLE"
     ENTRY_BELOW_ACK_QUORUM = "ENTRY_BELOW_ACK_QUORUM"
     ENTRY_CORRUPT = "ENTRY_CORRUPT"
@@ -98,6 +103,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "an entry has no copy where metadata says, and is alive on a bookie that metadata does not"
         " name: it will be collected",
+    ),
+    Kind.LEDGER_CLOSED_SHORT: KindFacts(
+        Severity.CRITICAL,
+        Family.ENTRY,
+        Subject.LEDGER,
+        "the metadata ends before entries that the writer knew to be acknowledged: the header of an"
+        " entry above lastEntryId proves it",
     ),
     Kind.ENTRY_UNAVAILABLE: KindFacts(
         Severity.CRITICAL,
@@ -220,8 +232,8 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.INFO,
         Family.METADATA,
         Subject.LEDGER,
-        "bookies of the last ensemble list entries above lastEntryId: the metadata may have been"
-        " truncated",
+        "bookies hold entries above lastEntryId, and no header proves that one of them was"
+        " acknowledged",
     ),
     Kind.REFERENCED_LEDGER_MISSING: KindFacts(
         Severity.CRITICAL,

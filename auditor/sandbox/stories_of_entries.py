@@ -6,7 +6,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.story import UNLISTABLE, Story, story_of, twins
+from auditor.sandbox.story import UNLISTABLE, Story, put, story_of, twins
 
 
 @story_of(Kind.ENTRY_WITHOUT_REPLICA)
@@ -17,6 +17,17 @@ def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
         " on both."
     )
     return twins(cluster, Kind.ENTRY_WITHOUT_REPLICA, n, text, {"b1": "42", "b2": "42"}, fact)
+
+
+@story_of(Kind.LEDGER_CLOSED_SHORT)
+def _closed_short(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
+    fact = (
+        f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59, whose writer knew"
+        f" that 58 was acknowledged; the metadata of ledger {n + 1} says 59."
+    )
+    return Story(Kind.LEDGER_CLOSED_SHORT, n, n + 1, fact, (n, n + 1))
 
 
 @story_of(Kind.ENTRY_BELOW_ACK_QUORUM)

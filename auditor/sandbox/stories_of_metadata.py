@@ -69,11 +69,11 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.ENTRIES_BEYOND_END)
 def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
-    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
+    put(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=50)
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 50")
     fact = (
-        f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59; the metadata of"
-        f" ledger {n + 1} says 59."
+        f"Ledger {n} ends at entry 49, and its bookies hold entry 50 too, whose writer knew that 49"
+        f" was acknowledged; the metadata of ledger {n + 1} says 50."
     )
     return Story(Kind.ENTRIES_BEYOND_END, n, n + 1, fact, (n, n + 1))
 

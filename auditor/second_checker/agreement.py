@@ -14,7 +14,14 @@ from hashlib import sha256
 from typing import TypeVar
 
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.facts import CorruptFacts, EntryFacts, UnavailableFacts, UnrecoverableFacts
+from auditor.model.facts import (
+    BeyondEndFacts,
+    ContradictionFacts,
+    CorruptFacts,
+    EntryFacts,
+    UnavailableFacts,
+    UnrecoverableFacts,
+)
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
 from auditor.model.identity import EntryId, LedgerId
 from auditor.model.verdict import Standing, Unknown, Verdict
@@ -111,19 +118,33 @@ def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
             and one.segment is not None
             and one.segment.first_entry_id in second.unjudged
         )
-        or (one.kind is Kind.ENTRIES_BEYOND_END and second.end_is_open)
+        or (second.end_is_open and isinstance(one.facts, BeyondEndFacts))
     ]
+    seconds = second.findings
+    if second.end_is_open:
+        seconds = tuple(_with_open_end(one, first.findings) for one in seconds)
     unknowns = second.unknowns
     if second.unjudged:
         unknowns |= {Unknown.TOPOLOGY_UNKNOWN} & set(first.unknowns)
     standing = max(second.standing, Standing.INDETERMINATE) if unknowns else second.standing
     if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in adopted):
         standing = Standing.VIOLATED
-    findings = (*second.findings, *adopted)
+    findings = (*seconds, *adopted)
     waits = second.only_maintenance and standing is Standing.INDETERMINATE
     return replace(
         second, standing=standing, unknowns=unknowns, findings=findings, only_maintenance=waits
     )
+
+
+def _with_open_end(other: CrossCheckFinding, firsts: Iterable[Finding]) -> CrossCheckFinding:
+    """Return the finding with what the first checker says of the end, if it says it of metadata
+    that contradicts itself.
+    """
+    facts = other.facts
+    for one in firsts:
+        if isinstance(one.facts, ContradictionFacts) and isinstance(facts, ContradictionFacts):
+            return replace(other, facts=replace(facts, beyond_end=one.facts.beyond_end))
+    return other
 
 
 Pair = tuple[str, object, object]

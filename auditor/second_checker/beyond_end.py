@@ -1,64 +1,163 @@
-"""Count entries above lastEntryId for the second checker, by the starts and ends of listed runs."""
+"""What lies above lastEntryId, for the second checker: by the starts and ends of listed runs, and
+by single entries that were read.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
-from auditor.model.facts import BeyondEndFacts
+from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
+from auditor.model.evidence import Terms
+from auditor.model.facts import BeyondEndFacts, EndHeader, HeldBeyondEnd
+from auditor.model.finding import RANGES_MAX
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
+from auditor.model.verdict import Unknown
 from auditor.second_checker.copies import Entries
+from auditor.second_checker.holdings import NOT_THERE, why_no_list, why_no_read
 from auditor.second_checker.listed_groups import Group, Lists
+from auditor.second_checker.newest_words import Words
 
 RUNS_MAX = 100_000
 """Runs above the end of one bookie's list that are compared. A few bytes can claim more."""
 
+AT_THE_END = -1
+"""The entry id that a bookie was read with for the highest entry that it stores."""
+
+Run = tuple[EntryId, EntryId]
+
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What lies above the end. `is_open`: too many runs to count; the rest is meaningless."""
+    """What lies above the end, as BeyondEndFacts, and the entries that any bookie holds there.
 
-    entries: Entries
-    facts: BeyondEndFacts | None
+    `is_open`: too many runs to count; the rest is meaningless.
+    """
+
+    entries: Entries = field(default_factory=Entries)
+    facts: BeyondEndFacts | None = None
     is_open: bool = False
 
+    @property
+    def cut_off(self) -> Entries | None:
+        """The entries above the end up to the highest that a header names as acknowledged; None if
+        no header names one.
+        """
+        if self.facts is None or self.facts.header is None:
+            return None
+        low, high = self.facts.last_entry_id + 1, self.facts.header.last_confirmed
+        return Entries(((low, high),), high - low + 1) if low <= high else None
 
-NOTHING = Beyond(Entries(), None)
+
+NOTHING = Beyond()
 
 
-def beyond_end(lists: Lists, metadata: LedgerMetadata) -> Beyond:
-    """Return the entries above the end that at least ack-quorum bookies of the last ensemble
-    list.
-    """
-    last, ack = metadata.last_entry_id, metadata.ack_quorum
-    if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments or ack < 1:
+def beyond_end(heard: Words, lists: Lists, metadata: LedgerMetadata) -> Beyond:
+    """Return what lists and reads show above the end of a closed ledger."""
+    last = metadata.last_entry_id
+    if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments:
         return NOTHING
-    runs: dict[BookieId, list[tuple[EntryId, EntryId]]] = {}
-    for bookie in set(metadata.segments[-1].ensemble) & lists.keys():
-        above = _runs_above(lists[bookie], last)
+    sent, denied = _read_above(heard, last)
+    runs: dict[BookieId, list[Run]] = {}
+    for bookie in lists.keys() | sent.keys():
+        above = _runs_above(lists.get(bookie, ()), last)
         mine = list(islice(above, RUNS_MAX))
         if any(above):
-            return Beyond(Entries(), None, is_open=True)
-        if mine:
-            runs[bookie] = mine
-    if len(runs) < ack:
+            return Beyond(is_open=True)
+        mine += [(entry, entry) for entry in sent.get(bookie, {})]
+        kept = list(_without(_ranges_covered(mine), denied.get(bookie, set())))
+        answer = heard.answers.get(bookie)
+        if kept and not (answer is not None and answer.is_gone):
+            runs[bookie] = kept
+    header = _highest_header(read for of_bookie in sent.values() for read in of_bookie.values())
+    if not runs and header is None:
         return NOTHING
-    ranges = tuple(_ranges_listed(ack, [run for of_bookie in runs.values() for run in of_bookie]))
-    if not ranges:
-        return NOTHING
-    listing = [
-        b
-        for b, mine in runs.items()
-        if any(a <= high and z >= low for a, z in mine for low, high in ranges)
+    held = tuple(
+        HeldBeyondEnd(b, tuple(runs[b][:RANGES_MAX]), _count(runs[b]), b in lists)
+        for b in sorted(runs)
+    )
+    every = tuple(_ranges_covered([run for of_bookie in runs.values() for run in of_bookie]))
+    facts = BeyondEndFacts(last, metadata.ack_quorum, held, header)
+    return Beyond(Entries(every, _count(every)), facts)
+
+
+def _read_above(
+    heard: Words, last: EntryId
+) -> tuple[dict[BookieId, dict[EntryId, EntryRead]], dict[BookieId, set[EntryId]]]:
+    """Return the entries above the end that each bookie sent, and those that it said it lacks."""
+    sent: dict[BookieId, dict[EntryId, EntryRead]] = {}
+    denied: dict[BookieId, set[EntryId]] = {}
+    for (bookie, asked), read in heard.reads.items():
+        if read.status is ReadStatus.PRESENT:
+            entry = asked if read.stored_entry_id is None else read.stored_entry_id
+            if entry > last:
+                known = sent.setdefault(bookie, {}).get(entry)
+                if known is None or known.last_confirmed is None:
+                    sent[bookie][entry] = read
+        elif read.status in NOT_THERE and asked > last:
+            denied.setdefault(bookie, set()).add(asked)
+    return sent, denied
+
+
+def _highest_header(reads: Iterable[EntryRead]) -> EndHeader | None:
+    """Return the header that names the highest entry as acknowledged; of equal ones the first by
+    bookie, then by the entry that was asked for.
+    """
+    proven = [
+        (-read.last_confirmed, read.bookie_id, read.entry_id, read)
+        for read in reads
+        if read.last_confirmed is not None
     ]
-    entries = Entries(ranges, sum(high - low + 1 for low, high in ranges))
-    return Beyond(entries, BeyondEndFacts(last, ack, tuple(sorted(listing))))
+    if not proven:
+        return None
+    confirmed, bookie, asked, read = min(proven, key=lambda one: one[:3])
+    entry = asked if read.stored_entry_id is None else read.stored_entry_id
+    return EndHeader(bookie, entry, -confirmed, read.length_bytes or 0)
 
 
-def _runs_above(groups: tuple[Group, ...], last: EntryId) -> Iterator[tuple[EntryId, EntryId]]:
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """The bookies of the last ensemble that said nothing of a ledger closed without entries, and
+    why; and whether any said something. Gone ones hold nothing.
+    """
+
+    why: Mapping[BookieId, Unknown]
+    was_heard: bool
+
+    def may_hide_an_entry(self, ack_quorum: int) -> bool:
+        """Return whether an ack quorum of them may hold an entry."""
+        return 0 < len(self.why) >= ack_quorum
+
+
+NOBODY = Unheard({}, was_heard=False)
+
+
+def unheard_of_empty(heard: Words, metadata: LedgerMetadata, lists: Lists, terms: Terms) -> Unheard:
+    """Return what is unknown of a ledger that is closed without entries."""
+    why: dict[BookieId, Unknown] = {}
+    heard_of = 0
+    is_clear = 1 <= metadata.write_quorum <= metadata.ensemble_size and metadata.segments
+    for bookie in set(metadata.segments[-1].ensemble if is_clear else ()):
+        answer, read = heard.answers.get(bookie), heard.reads.get((bookie, AT_THE_END))
+        if answer is not None and answer.is_gone:
+            continue
+        if bookie in lists:
+            heard_of += 1
+        elif answer is None or answer.status is not AnswerStatus.UNSUPPORTED:
+            why[bookie] = why_no_list(answer)
+        elif terms.probe_entries < 1 or read is None:
+            why[bookie] = Unknown.BOOKIE_UNSUPPORTED
+        elif read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT):
+            heard_of += 1
+        else:
+            why[bookie] = why_no_read(read.status)
+    return Unheard(why, heard_of > 0)
+
+
+def _runs_above(groups: tuple[Group, ...], last: EntryId) -> Iterator[Run]:
     """Yield the runs that reach above `last`, cut to the part above; the groups ascend."""
     for group in groups[bisect_right(groups, last, key=lambda group: group.end) :]:
         step = max(1, group.period)
@@ -68,13 +167,8 @@ def _runs_above(groups: tuple[Group, ...], last: EntryId) -> Iterator[tuple[Entr
             yield max(start, last + 1), start + group.size - 1
 
 
-def _ranges_listed(
-    count: int, runs: list[tuple[EntryId, EntryId]]
-) -> Iterator[tuple[EntryId, EntryId]]:
-    """Yield the maximal ranges that at least `count` of the runs cover.
-
-    The runs of one bookie must be disjoint.
-    """
+def _ranges_covered(runs: Iterable[Run]) -> Iterator[Run]:
+    """Yield the maximal ranges that the runs cover, ascending."""
     steps: dict[EntryId, int] = {}
     for low, high in runs:
         steps[low] = steps.get(low, 0) + 1
@@ -82,8 +176,24 @@ def _ranges_listed(
     depth, begins = 0, None
     for at in sorted(steps):
         depth += steps[at]
-        if depth >= count and begins is None:
+        if depth > 0 and begins is None:
             begins = at
-        elif depth < count and begins is not None:
+        elif depth == 0 and begins is not None:
             yield begins, at - 1
             begins = None
+
+
+def _without(ranges: Iterable[Run], entries: set[EntryId]) -> Iterator[Run]:
+    """Yield the ranges cut at each of the few entries."""
+    for low, high in ranges:
+        for entry in sorted(entries):
+            if low <= entry <= high:
+                if low < entry:
+                    yield low, entry - 1
+                low = entry + 1
+        if low <= high:
+            yield low, high
+
+
+def _count(ranges: Iterable[Run]) -> int:
+    return sum(high - low + 1 for low, high in ranges)

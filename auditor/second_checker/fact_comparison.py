@@ -100,6 +100,7 @@ def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Itera
         dict(Counter(one.contradictions) - Counter(other.contradictions)),
         {},
     )
+    yield "beyond the end", one.beyond_end, other.beyond_end
 
 
 def _placement(

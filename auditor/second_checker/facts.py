@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import (
     Contradiction,
@@ -14,7 +15,7 @@ from auditor.model.facts import (
     StuckFacts,
     WhyMarked,
 )
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
 from auditor.model.verdict import CopyCounts
 from auditor.second_checker.copies import Tally, Worst
@@ -26,6 +27,29 @@ from auditor.second_checker.newest_words import Words
 from auditor.second_checker.schedule import entries_from_below, first_of, stretches
 
 Testimonies = Mapping[BookieId, Testimony]
+
+
+def _claims_of_length(
+    length: int, last: EntryId, reads: Iterable[EntryRead]
+) -> Iterator[tuple[bool, Contradicts, tuple[int, ...]]]:
+    """Yield whether the length is the one in the last entry's header, if that was read.
+
+    A lower entry whose header has more than the last one's was sent after it. The length may then
+    be larger than the last entry's.
+    """
+    lengths: dict[EntryId, set[int]] = {}
+    for read in reads:
+        entry = read.entry_id if read.stored_entry_id is None else read.stored_entry_id
+        if read.length_bytes is not None and read.status is ReadStatus.PRESENT and entry >= 0:
+            lengths.setdefault(entry, set()).add(read.length_bytes)
+    proven = lengths.get(last)
+    if not proven:
+        return
+    was_late = any(
+        max(of_it) > max(proven) for entry, of_it in lengths.items() if 0 <= entry < last
+    )
+    fits = length in proven or (length > max(proven) and was_late)
+    yield fits, Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, max(proven))
 
 
 def entry_facts(
@@ -135,9 +159,17 @@ def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> boo
 
 
 def mark_facts(
-    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool
+    record: LedgerRecord,
+    tally: Tally | None,
+    terms: Terms,
+    *,
+    is_stale: bool,
+    is_empty: bool = False,
 ) -> MarkFacts:
-    """Return the facts about a mark. `tally` is None if no bookie was asked."""
+    """Return the facts about a mark. `tally` is None if no bookie was asked.
+
+    `is_empty`: bookies showed that the ledger has no entry.
+    """
     mark, metadata = record.mark, record.metadata
     assert mark is not None, record
     times = [mark.created_ms, *([] if mark.changed_ms is None else [mark.changed_ms])]
@@ -152,14 +184,14 @@ def mark_facts(
         held.holder if held else None,
         held.since_ms if held else None,
         metadata.state if metadata else None,
-        tuple(_why(record, tally, terms, is_stale=is_stale)),
+        tuple(_why(record, tally, terms, is_stale=is_stale, is_empty=is_empty)),
     )
 
 
 def _why(
-    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool
+    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool, is_empty: bool
 ) -> Iterator[WhyMarked]:
-    metadata, around = record.metadata, terms.around
+    around = terms.around
     counted = tally.counted if tally is not None else []
     if any(one.possible.at_most(0) for one in counted):
         yield WhyMarked.NO_COPY
@@ -178,10 +210,7 @@ def _why(
         yield WhyMarked.NO_SPARE_BOOKIE
     if record.mark is not None and record.mark.lock is not None:
         yield WhyMarked.LOCKED
-    if metadata is not None and (metadata.state, metadata.last_entry_id) == (
-        LedgerState.CLOSED,
-        -1,
-    ):
+    if is_empty:
         yield WhyMarked.EMPTY_LEDGER
     if is_stale:
         yield WhyMarked.STALE
@@ -201,7 +230,9 @@ def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
     )
 
 
-def contradictions(metadata: LedgerMetadata) -> list[Contradiction]:
+def contradictions(
+    metadata: LedgerMetadata, reads: Iterable[EntryRead] = ()
+) -> list[Contradiction]:
     """Return every promise of BookKeeper that the metadata breaks (metadata.md 6.2)."""
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     firsts = [segment.first_entry_id for segment in metadata.segments]
@@ -218,6 +249,9 @@ def contradictions(metadata: LedgerMetadata) -> list[Contradiction]:
         claims.append((last >= -1, Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,)))
         fits = last < -1 or not firsts or firsts[-1] - 1 <= last
         claims.append((fits, Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (*firsts[-1:], last)))
+        has_room = last != -1 or metadata.length <= 0
+        claims.append((has_room, Contradicts.LENGTH_WITHOUT_ENTRY, (metadata.length,)))
+        claims.extend(_claims_of_length(metadata.length, last, reads))
     for place in range(1, len(firsts)):
         one, before = firsts[place], firsts[place - 1]
         claims.append((one > before, Contradicts.SEGMENTS_OUT_OF_ORDER, (one, before)))

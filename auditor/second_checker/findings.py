@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from auditor.model.availability import EntryRead
 from auditor.model.evidence import Terms
 from auditor.model.facts import (
     ContradictionFacts,
@@ -20,11 +21,10 @@ from auditor.model.finding import RANGES_MAX, Copies, FindingSegment, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord
 from auditor.model.placement import Adherence
-from auditor.second_checker.beyond_end import beyond_end
+from auditor.second_checker.beyond_end import NOTHING, Beyond
 from auditor.second_checker.copies import Entries, Tally, Worst
 from auditor.second_checker.facts import contradictions, entry_facts, mark_facts, stuck_facts
 from auditor.second_checker.ledger_count import LedgerCount
-from auditor.second_checker.listed_groups import Lists
 from auditor.second_checker.metadata import is_beyond_grace, is_stuck
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.placement import adherence, judges, placement_facts
@@ -62,7 +62,12 @@ class CrossCheckFinding:
 
 
 def mark_findings(
-    record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool = False
+    record: LedgerRecord,
+    tally: Tally | None,
+    terms: Terms,
+    *,
+    is_stale: bool = False,
+    is_empty: bool = False,
 ) -> list[CrossCheckFinding]:
     """Return the finding on a mark that is beyond the grace period, if any.
 
@@ -70,33 +75,42 @@ def mark_findings(
     """
     if not is_beyond_grace(record, terms):
         return []
-    return [
-        CrossCheckFinding(
-            Kind.UNDERREPLICATED_BEYOND_GRACE, mark_facts(record, tally, terms, is_stale=is_stale)
-        )
-    ]
+    facts = mark_facts(record, tally, terms, is_stale=is_stale, is_empty=is_empty)
+    return [CrossCheckFinding(Kind.UNDERREPLICATED_BEYOND_GRACE, facts)]
 
 
-def metadata_findings(record: LedgerRecord, terms: Terms) -> list[CrossCheckFinding]:
-    """Return the finding on malformed or contradictory metadata, else on a stuck ledger, if any."""
+def metadata_findings(
+    record: LedgerRecord,
+    terms: Terms,
+    reads: Iterable[EntryRead] = (),
+    beyond: Beyond = NOTHING,
+) -> list[CrossCheckFinding]:
+    """Return the finding on malformed or contradictory metadata, else on a stuck ledger, else on
+    entries beyond the end, if any.
+    """
     bad, metadata = record.malformed, record.metadata
     if bad is not None:
         facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
         return [CrossCheckFinding(Kind.METADATA_MALFORMED, facts)]
     if metadata is None:
         return []
-    against = contradictions(metadata)
+    unproven = None if beyond.cut_off else beyond.facts
+    against = contradictions(metadata, reads)
     if against:
-        return [
-            CrossCheckFinding(
-                Kind.METADATA_MALFORMED, ContradictionFacts(tuple(against), len(against))
-            )
-        ]
-    return (
-        [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))]
-        if is_stuck(record, terms)
-        else []
-    )
+        contradicts = ContradictionFacts(tuple(against), len(against), unproven)
+        return [CrossCheckFinding(Kind.METADATA_MALFORMED, contradicts)]
+    if is_stuck(record, terms):
+        return [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))]
+    if unproven is None:
+        return []
+    return [CrossCheckFinding(Kind.ENTRIES_BEYOND_END, unproven, entries=beyond.entries)]
+
+
+def cut_off_findings(beyond: Beyond) -> list[CrossCheckFinding]:
+    """Return the finding on acknowledged entries that the end cut off, if a header proves any."""
+    if beyond.cut_off is None or beyond.facts is None:
+        return []
+    return [CrossCheckFinding(Kind.LEDGER_CLOSED_SHORT, beyond.facts, entries=beyond.cut_off)]
 
 
 def placement_findings(
@@ -255,13 +269,3 @@ def _entry_finding(
         worst.possible - worst.confirmed,
     )
     return CrossCheckFinding(kind, facts, _segment(worst.stretch), entries, tally.absent, copies)
-
-
-def beyond_end_finding(
-    lists: Lists, metadata: LedgerMetadata
-) -> tuple[list[CrossCheckFinding], bool]:
-    """Return (the finding on entries above lastEntryId, if any; whether its runs are too many)."""
-    found = beyond_end(lists, metadata)
-    if found.facts is None:
-        return [], found.is_open
-    return [CrossCheckFinding(Kind.ENTRIES_BEYOND_END, found.facts, entries=found.entries)], False

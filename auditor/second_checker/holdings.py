@@ -114,13 +114,21 @@ def gone_testimony() -> Testimony:
     return Testimony(ABSENT)
 
 
+def why_no_list(answer: Answer | None) -> Unknown:
+    """Return why a bookie without a usable answer says nothing."""
+    if answer is None:
+        return Unknown.BOOKIE_SILENT
+    return _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
+
+
+def why_no_read(status: ReadStatus) -> Unknown:
+    """Return why a read that is not conclusive says nothing."""
+    return _WHY_NO_READ.get(status, Unknown.ANSWER_INVALID)
+
+
 def unheard_testimony(answer: Answer | None) -> Testimony:
     """Return the testimony of a bookie without a usable answer: all is unknown."""
-    why = (
-        Unknown.BOOKIE_SILENT
-        if answer is None
-        else _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
-    )
+    why = why_no_list(answer)
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 

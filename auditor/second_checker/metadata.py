@@ -23,15 +23,10 @@ def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
 def exemption(record: LedgerRecord) -> Exempt | None:
     """Return the first reason of the contract's list that applies to an existing ledger."""
     metadata = record.metadata
-    holds = {
+    holds = {  # whether the ledger is empty, its bookies show: `beyond_end.unheard_of_empty`
         Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
         Exempt.IN_RECOVERY: metadata is not None and metadata.state is LedgerState.IN_RECOVERY,
         Exempt.OPEN: metadata is not None and metadata.state is LedgerState.OPEN,
-        Exempt.EMPTY: (
-            metadata is not None
-            and metadata.state is LedgerState.CLOSED
-            and metadata.last_entry_id == -1
-        ),
     }
     return next((reason for reason in Exempt if holds.get(reason)), None)
 

@@ -23,13 +23,14 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
+from auditor.second_checker.beyond_end import NOBODY, Unheard, beyond_end, unheard_of_empty
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.facts import copy_counts, is_mark_stale
 from auditor.second_checker.findings import (
     CrossCheckFinding,
-    beyond_end_finding,
+    cut_off_findings,
     entry_findings,
     mark_findings,
     metadata_findings,
@@ -111,30 +112,39 @@ def _judge_entries(
     placed, unjudged, is_open = (
         placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
     )
-    said = metadata_findings(record, terms)
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     if record.mark is not None and not heard.answers:
+        said = metadata_findings(record, terms, heard.reads.values())
         return _opinion(
             exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
     count = count_entries(heard, metadata, parts, terms, claimed)
     copies, is_stale = _copies(record, count, copies_due(metadata, parts))
-    above, end_is_open = beyond_end_finding(count.lists, metadata) if not said else ([], False)
-    said = [*said, *above]
-    findings = [*mark_findings(record, count.tally, terms, is_stale=is_stale), *said, *placed]
+    above = beyond_end(heard, count.lists, metadata)
+    said = metadata_findings(record, terms, heard.reads.values(), above)
+    unheard, is_empty = NOBODY, False
+    if metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1:
+        unheard = unheard_of_empty(heard, metadata, count.lists, terms)
+        hides = unheard.may_hide_an_entry(metadata.ack_quorum)
+        is_empty = not (hides or said or above.facts is not None or above.is_open)
+    of_mark = mark_findings(
+        record, count.tally, terms, is_stale=is_stale, is_empty=is_empty and unheard.was_heard
+    )
+    findings = [*of_mark, *said, *placed]
     of_entries = entry_findings(heard, metadata, count, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
         findings, topology, unjudged = said, frozenset(), frozenset()
-    why = topology | _reasons(heard, count)
-    findings += of_entries
+    why = topology | _reasons(heard, count, unheard, metadata.ack_quorum)
+    findings += [*of_entries, *cut_off_findings(above)]
     return _opinion_on_entries(
         count,
         terms,
-        exempt,
+        Exempt.EMPTY if exempt is None and is_empty else exempt,
         why,
         findings,
+        unheard=unheard,
         unjudged=unjudged,
-        end_is_open=end_is_open,
+        end_is_open=above.is_open,
         copies=copies,
         is_mark_stale=is_stale,
     )
@@ -147,6 +157,7 @@ def _opinion_on_entries(
     why: frozenset[Unknown],
     findings: list[CrossCheckFinding],
     *,
+    unheard: Unheard,
     unjudged: frozenset[EntryId],
     end_is_open: bool,
     copies: CopyCounts | None,
@@ -164,7 +175,7 @@ def _opinion_on_entries(
         probes=count.probes,
         lacks=lacks,
         only_maintenance=standing is Standing.INDETERMINATE
-        and count.tally.unknown_on <= terms.around.maintenance
+        and {*count.tally.unknown_on, *unheard.why} <= terms.around.maintenance
         and why <= AWAY,
         blocks=count.blocks,
         is_whole=count.is_whole,
@@ -185,15 +196,19 @@ def _copies(
     return copies, count.is_whole and is_mark_stale(record, count.tally, copies)
 
 
-def _reasons(heard: Words, count: LedgerCount) -> frozenset[Unknown]:
-    """Return why some entries are unknown.
+def _reasons(
+    heard: Words, count: LedgerCount, unheard: Unheard, ack_quorum: int
+) -> frozenset[Unknown]:
+    """Return why some entries are unknown, or why it is whether there are any.
 
     A mark already says that bookies are not registered: their silence is not a reason.
     """
-    unheard_on = count.tally.unknown_on
+    why_on = {bookie: count.testimonies[bookie].why for bookie in count.tally.unknown_on}
+    if unheard.may_hide_an_entry(ack_quorum):
+        why_on = {bookie: frozenset({why}) for bookie, why in unheard.why.items()}
     if heard.record.mark is not None:
-        unheard_on = {bookie for bookie in unheard_on if not _is_unregistered(heard, bookie)}
-    return frozenset(reason for bookie in unheard_on for reason in count.testimonies[bookie].why)
+        why_on = {b: why for b, why in why_on.items() if not _is_unregistered(heard, b)}
+    return frozenset(reason for why in why_on.values() for reason in why)
 
 
 def _is_unregistered(heard: Words, bookie: BookieId) -> bool:

@@ -11,6 +11,7 @@ import hmac
 import struct
 import zlib
 from enum import Enum
+from typing import NamedTuple
 
 import google_crc32c
 
@@ -21,6 +22,23 @@ HEADER_BYTES = 32
 DIGEST_BYTES = {DigestType.CRC32: 8, DigestType.HMAC: 20, DigestType.CRC32C: 4, DigestType.DUMMY: 0}
 
 _IDS = struct.Struct(">qq")
+_HEADER = struct.Struct(">qqqq")
+
+
+class EntryHeader(NamedTuple):
+    """What stands before an entry's digest. `last_confirmed`: the last entry that the writer knew
+    to be acknowledged. `length_bytes`: the ledger's payload up to and including this entry.
+    """
+
+    ledger_id: LedgerId
+    entry_id: EntryId
+    last_confirmed: EntryId
+    length_bytes: int
+
+
+def read_header(body: bytes) -> EntryHeader | None:
+    """Return the header of a stored entry, None if the body is too short for one."""
+    return EntryHeader._make(_HEADER.unpack_from(body)) if len(body) >= HEADER_BYTES else None
 
 
 class BodyCheck(Enum):

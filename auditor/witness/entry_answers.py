@@ -93,10 +93,12 @@ def _says_what_is_there(look: Look, bookie: BookieId) -> bool:
 
 def _sample(look: Look, bookie: BookieId) -> dict[EntryId, ReadStatus]:
     """Return the results of reading entries that the bookie should hold."""
+    metadata = look.record.metadata
+    last = None if metadata is None else metadata.last_entry_id
     return {
         at: read.status
         for (where, at), read in look.reads.items()
-        if where == bookie and not read.is_search
+        if where == bookie and not read.is_search and at >= 0 and (last is None or at <= last)
     }
 
 

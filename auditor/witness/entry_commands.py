@@ -157,9 +157,8 @@ def unrecoverable_steps(finding: Finding) -> Steps:
 
 
 def beyond_end_steps(finding: Finding) -> Steps:
-    """Return what to run for entries beyond the end of a closed ledger."""
+    """Return what to run for entries beyond the end of a closed ledger: save them first."""
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
-    entry = finding.entries[0][0]
-    read = read_commands(finding, facts.listed_by[:_BOOKIES_MAX], entry)
-    return Steps([metadata_command(finding), *read], [])
+    holders = {one.bookie_id: one.ranges[0][0] for one in facts.held_on}
+    return Steps([metadata_command(finding)], [], _save_on(finding, holders, _BOOKIES_MAX))

@@ -19,6 +19,7 @@ from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind
 from auditor.model.verdict import Probes
+from auditor.witness import beyond_end as tell_beyond_end
 from auditor.witness import bookies as tell_bookies
 from auditor.witness import entries as tell_entries
 from auditor.witness import marks as tell_marks
@@ -263,6 +264,7 @@ _NOT_SENT = frozenset(
 
 _TELL: dict[Kind, TellLedger] = {
     **tell_entries.TELL,
+    **tell_beyond_end.TELL,
     **tell_placement.TELL,
     **tell_marks.TELL,
     **tell_metadata.TELL,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import (
-    BeyondEndFacts,
     ContradictionFacts,
     Contradicts,
     StuckFacts,
@@ -15,7 +14,8 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
-from auditor.witness.phrases import clock, join_names, runs, span
+from auditor.witness.beyond_end import unproven_sentences
+from auditor.witness.phrases import clock, join_names, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 CONTRADICTIONS_SHOWN = 5
@@ -40,6 +40,12 @@ _CLAUSES = {
     Contradicts.SEGMENT_BEYOND_LAST_ENTRY: (
         "the last segment starts at entry {0}, beyond lastEntryId {1}"
     ),
+    Contradicts.LENGTH_WITHOUT_ENTRY: (
+        "the ledger is CLOSED without entries (lastEntryId -1), and its length is {0} bytes"
+    ),
+    Contradicts.LENGTH_NOT_OF_LAST_ENTRY: (
+        "its length is {0} bytes, and the header of its last entry {1} says {2}"
+    ),
 }
 assert _CLAUSES.keys() == set(Contradicts), "each contradiction has its clause"
 
@@ -61,7 +67,11 @@ def _malformed_sentence(
     )
     more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_SHOWN)
     against += f"; and {more} more" if more > 0 else ""
-    return f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
+    beyond = () if facts.beyond_end is None else unproven_sentences(facts.beyond_end)
+    contradicts = (
+        f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
+    )
+    return " ".join((contradicts, *beyond))
 
 
 def _stuck_sentences(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
@@ -78,26 +88,6 @@ def _stuck_sentences(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]
         f"Ledger {finding.ledger_id} has been {facts.state.value} for"
         f" {at_least}{span(facts.age_ms)}, since {clock(facts.since_ms)} UTC ({since})."
         f" --stuck-after is {span(facts.stuck_after_ms)}."
-    )
-
-
-def _beyond_end_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
-    last, count, ack = facts.last_entry_id, finding.entries_total, facts.ack_quorum
-    ends = "says that it has no entry" if last < 0 else f"ends at entry {last}"
-    bookies, verb = ("1 bookie", "lists") if ack == 1 else (f"{ack} bookies", "list")
-    entries = runs(finding.entries, count)
-    if count == 1:
-        listed = f"entry {entries}: {join_names(facts.listed_by)}."
-    else:
-        listed = (
-            f"each of the {count} entries {entries}. Those that list any of them:"
-            f" {join_names(facts.listed_by)}."
-        )
-    return (
-        f"The metadata of ledger {finding.ledger_id} {ends}. At least {bookies} of the last"
-        f" ensemble (ack quorum {ack}) {verb} {listed} Either the metadata was truncated or the"
-        " ledger was closed while adds were pending: lists do not say whether an entry was"
-        " acknowledged."
     )
 
 
@@ -123,6 +113,5 @@ def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
 TELL: dict[Kind, TellLedger] = {
     Kind.METADATA_MALFORMED: _malformed_sentence,
     Kind.LEDGER_STUCK: _stuck_sentences,
-    Kind.ENTRIES_BEYOND_END: _beyond_end_sentences,
 }
 TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population_sentences}

@@ -243,6 +243,7 @@ def _stuck_steps(finding: Finding) -> Steps:
 _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.ENTRY_WITHOUT_REPLICA: entry_commands.without_replica_steps,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_commands.outside_ensemble_steps,
+    Kind.LEDGER_CLOSED_SHORT: entry_commands.beyond_end_steps,
     Kind.ENTRY_UNAVAILABLE: entry_commands.unavailable_steps,
     Kind.ENTRY_BELOW_ACK_QUORUM: entry_commands.below_quorum_steps,
     Kind.ENTRY_CORRUPT: entry_commands.corrupt_steps,

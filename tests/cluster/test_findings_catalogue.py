@@ -312,18 +312,37 @@ STORIES = [
         asked=0,
     ),
     Provoked(
+        Kind.LEDGER_CLOSED_SHORT,
+        185,
+        "e3 w2 a2 0:[b1 b2 b3] closed 9",
+        "e3 w2 a2 0:[b1 b2 b3] closed 19",
+        {
+            "severity": "critical",
+            "family": "entry",
+            "segment": None,
+            "entries": [[10, 18]],
+            "entries_total": 9,
+        },
+        (
+            "ends at entry 9",
+            "entry 18 was acknowledged (lastAddConfirmed 18)",
+            "The end cuts off 9 acknowledged entries: 10-18.",
+        ),
+        members=frozenset({"b1", "b2", "b3"}),
+    ),
+    Provoked(
         Kind.ENTRIES_BEYOND_END,
         190,
         "e3 w2 a2 0:[b1 b2 b3] closed 9",
-        "e3 w2 a2 0:[b1 b2 b3] closed 19",
+        "e3 w2 a2 0:[b1 b2 b3] closed 10",
         {
             "severity": "info",
             "family": "metadata",
             "segment": None,
-            "entries": [[10, 19]],
-            "entries_total": 10,
+            "entries": [[10, 10]],
+            "entries_total": 1,
         },
-        ("ends at entry 9", "Either the metadata was truncated or"),
+        ("ends at entry 9", "lastAddConfirmed 9", "in flight when the ledger was closed"),
         standing="sound",
         members=frozenset({"b1", "b2", "b3"}),
         asked=1,
@@ -598,11 +617,11 @@ def test_nothing_else_is_found(outcome: Outcome) -> None:
     )
     assert outcome.standings(*SOUND_BESIDE) == ["sound", "sound"]
     assert outcome.summary["ledgers"] == {
-        "listed": 32,
-        "sound": 13,
+        "listed": 34,
+        "sound": 14,
         "exempt": 5,
         "indeterminate": 1,
-        "violated": 13,
+        "violated": 14,
     }
 
 

@@ -83,6 +83,7 @@ SHOWN_BY: dict[str, str] = {
     "a corrupt copy is on another entry": f"{WRITTEN}; unlist b2; spoil 1 b2 digest 1",
     "the ledger ends one entry later": BEYOND,
     "one bookie lists entries beyond the end": BEYOND,
+    "one entry more was acknowledged": BEYOND,
     "what a list named was read": WRITTEN,
     "what was read was listed": f"{WRITTEN}; unlist b2",
     "what is there is all that is expected": f"{WRITTEN}; lose 1 4 b3",

@@ -94,6 +94,7 @@ SAID = {
         "METADATA_MALFORMED",
         "LEDGER_STUCK",
         "ENTRIES_BEYOND_END",
+        "LEDGER_CLOSED_SHORT",
         "ENTRY_CORRUPT",
         "PLACEMENT_FAILED",
         "answer_invalid",
@@ -229,7 +230,7 @@ UNLIST = "unlist b2; spoil 1 b2"
             f"{WRITTEN}; lose 1 4 b2 b3; mark 1",
         ),
         (
-            {"last_entry_id": 2, "listed_by": ("b1", "b2", "b3"), "ack_quorum": 2},
+            {"last_entry_id": 2, "header.last_confirmed": 3, "ack_quorum": 2},
             f"{WRITTEN}; truncate 1 2",
         ),
         ({"deciding": 1, "write_sets": 3}, f"{WRITTEN}; rack b1 /r2"),

@@ -43,9 +43,6 @@ ANSWER_REASON = {
 _CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt"}
 
 
-EMPTY_LISTS: Mapping[str, set[int]] = {}
-
-
 @dataclass
 class Judged:
     """A verdict as plain sets, to compare with the one in closed form."""
@@ -197,11 +194,6 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
     say, reasons, false_negatives = _by_word(metadata, said, terms, base)
     wants = expected_on(metadata, base)
     corrupt = {(b, e) for b, e in said.corrupt if e in wants.get(b, ())}
-    lists = {
-        b: _listed_from(answer, base)
-        for b, answer in said.answers.items()
-        if answer.status is AnswerStatus.HELD
-    }
     return judged(
         said.record,
         say,
@@ -211,7 +203,7 @@ def judged_from_evidence(evidence: LedgerEvidence, terms: Terms, base: int = 0) 
         base,
         asked=bool(said.answers),
         corrupt=corrupt,
-        lists=lists,
+        said=said,
         served=said.served,
     )
 
@@ -248,7 +240,7 @@ def _by_word(
             and terms.probe_entries
             and wanted
         ):
-            probes = {e: read for (b, e), read in said.reads.items() if b == bookie}
+            probes = {e: read for (b, e), read in said.reads.items() if b == bookie and e in wanted}
             due = probes_due(metadata, bookie, wanted, said.record.ledger_id, terms)
             lacks[bookie], why[bookie] = by_probes(wanted, due, probes)
             continue
@@ -306,11 +298,11 @@ def judged(
     *,
     asked: bool,
     corrupt: Iterable[tuple[str, int]] = (),
-    lists: Mapping[str, set[int]] = EMPTY_LISTS,
+    said: Heard | None = None,
     served: Served = lambda bookie, entry: True,
 ) -> Judged:
     """Return a ledger's verdict; `say` maps a bookie and an entry to what is known of the copy,
-    `lists` has what lists name, `served` whether the bookie may serve the entry at some look.
+    `served` whether the bookie may serve the entry at some look.
     """
     if record.status is RecordStatus.GONE:
         return Judged("exempt", exempt="deleted")
@@ -330,10 +322,19 @@ def judged(
     elif metadata is None:
         out.unknowns.add("metadata_unreadable")
     else:
+        beyond, is_short = (set(), False) if said is None else _beyond_end(metadata, said)
+        if said is not None and _is_closed_empty(metadata) and (asked or record.mark is None):
+            unheard = _unheard_of_empty(metadata, said, terms)
+            if len(unheard) >= metadata.ack_quorum:
+                out.unknowns |= {why for why in unheard.values() if why}
+            elif out.exempt is None and not beyond and not _contradicts(metadata):
+                out.exempt = "empty"
         if _contradicts(metadata):
             out.others.add("METADATA_MALFORMED")
-        elif asked and _beyond_end(metadata, lists):
+        elif asked and beyond and not is_short:
             out.others.add("ENTRIES_BEYOND_END")
+        if asked and is_short:
+            out.others.add("LEDGER_CLOSED_SHORT")
         if not excused and _doubled(metadata, base):
             out.others.add("ENSEMBLE_DUPLICATE_BOOKIE")
         if record.mark is None or asked:
@@ -346,7 +347,7 @@ def judged(
             out.kind = (  # it stands alone, except beside what the metadata itself contradicts
                 "UNDERREPLICATED_UNRECOVERABLE"
             )
-            out.others &= {"METADATA_MALFORMED", "ENTRIES_BEYOND_END"}
+            out.others &= {"METADATA_MALFORMED", "ENTRIES_BEYOND_END", "LEDGER_CLOSED_SHORT"}
     if out.kind or out.others - {"ENTRIES_BEYOND_END"}:
         out.standing = "violated"
     elif out.unknowns:
@@ -363,24 +364,69 @@ def _exempt(record: LedgerRecord) -> str | None:
         return None
     if record.metadata.state is not LedgerState.CLOSED:
         return record.metadata.state.value.lower()
-    return "empty" if record.metadata.last_entry_id == -1 else None
+    return None
 
 
 def _contradicts(metadata: LedgerMetadata) -> bool:
     first = metadata.segments[0].first_entry_id
-    return first != 0 or (metadata.state is LedgerState.CLOSED and metadata.last_entry_id is None)
+    is_closed = metadata.state is LedgerState.CLOSED
+    is_long = metadata.last_entry_id == -1 and metadata.length > 0
+    return first != 0 or (is_closed and (metadata.last_entry_id is None or is_long))
 
 
-def _beyond_end(metadata: LedgerMetadata, lists: Mapping[str, set[int]]) -> bool:
-    """Return whether as many bookies of the last ensemble as the ack quorum list the same entry
-    above the last one.
+def _is_closed_empty(metadata: LedgerMetadata) -> bool:
+    return metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1
+
+
+def _unheard_of_empty(metadata: LedgerMetadata, said: Heard, terms: Terms) -> dict[str, str]:
+    """Return the bookies that did not say whether they hold an entry, with the reason; "" where a
+    mark explains it.
+    """
+    unheard = {}
+    for bookie in set(metadata.segments[-1].ensemble):
+        answer, read = said.answers.get(bookie), said.reads.get((bookie, -1))
+        if answer is None:
+            unheard[bookie] = "bookie_silent"
+        elif answer.status is AnswerStatus.UNSUPPORTED and terms.probe_entries and read is not None:
+            if read.status.value not in _CONCLUSIVE:
+                unheard[bookie] = READ_REASON[read.status.value]
+        elif answer.status.value not in ("held", "no_such_ledger") and not _is_forgotten(answer):
+            is_marked = said.record.mark is not None
+            is_away = answer.status is AnswerStatus.UNREGISTERED
+            unheard[bookie] = "" if is_marked and is_away else ANSWER_REASON[answer.status.value]
+    return unheard
+
+
+def _beyond_end(metadata: LedgerMetadata, said: Heard) -> tuple[set[int], bool]:
+    """Return the entries above the end that any bookie lists or sent, and whether the header of one
+    names another as acknowledged.
     """
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None:
-        return False
-    listed = [lists.get(bookie, set()) for bookie in set(metadata.segments[-1].ensemble)]
-    above = {entry for one in listed for entry in one if entry > last}
-    return any(sum(entry in one for one in listed) >= metadata.ack_quorum for entry in above)
+        return set(), False
+    held = {
+        (bookie, entry)
+        for bookie, answer in said.answers.items()
+        if answer.status is AnswerStatus.HELD
+        for entry in _listed_from(answer, last + 1)
+    }
+    sent = [
+        (read.entry_id if read.stored_entry_id is None else read.stored_entry_id, read)
+        for read in said.reads.values()
+        if read.status is ReadStatus.PRESENT
+    ]
+    held |= {(read.bookie_id, entry) for entry, read in sent if entry > last}
+    held -= {
+        copy
+        for copy, read in said.reads.items()
+        if read.status in (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
+    }
+    gone = {bookie for bookie, answer in said.answers.items() if _is_forgotten(answer)}
+    is_short = any(
+        entry > last and read.last_confirmed is not None and read.last_confirmed > last
+        for entry, read in sent
+    )
+    return {entry for bookie, entry in held if bookie not in gone}, is_short
 
 
 def _doubled(metadata: LedgerMetadata, base: int) -> bool:
@@ -465,7 +511,8 @@ def differences(expected: Judged, verdict: Verdict) -> list[str]:
     entry = [
         f
         for f in verdict.findings
-        if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        if f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        or (f.family is Family.ENTRY and f.kind is not Kind.LEDGER_CLOSED_SHORT)
     ]
     others = {f.kind.value for f in verdict.findings if f not in entry}
     pairs: list[tuple[str, object, object]] = [

@@ -23,6 +23,7 @@ from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
     DuplicateFacts,
+    EndHeader,
     EntryFacts,
     MarkFacts,
     PlacementFacts,
@@ -40,6 +41,7 @@ FIRST: dict[type, tuple[str, ...]] = {
     MarkFacts: ("auditor.first_checker.underreplication",),
     CorruptFacts: ("auditor.first_checker.entries",),
     BeyondEndFacts: ("auditor.first_checker.beyond_end",),
+    EndHeader: ("auditor.first_checker.beyond_end",),
     CopyCounts: ("auditor.first_checker.coverage", "auditor.first_checker.ledger"),
     DuplicateFacts: ("auditor.first_checker.ledger",),
     StuckFacts: ("auditor.first_checker.metadata",),
@@ -53,6 +55,7 @@ SECOND: dict[type, tuple[str, ...]] = {
     MarkFacts: ("auditor.second_checker.facts",),
     CorruptFacts: ("auditor.second_checker.findings",),
     BeyondEndFacts: ("auditor.second_checker.beyond_end",),
+    EndHeader: ("auditor.second_checker.beyond_end",),
     CopyCounts: ("auditor.second_checker.facts",),
     DuplicateFacts: ("auditor.second_checker.findings",),
     StuckFacts: ("auditor.second_checker.facts",),
@@ -162,7 +165,10 @@ FALSEHOODS: dict[str, Falsehood] = {
         BeyondEndFacts, lambda f: {"last_entry_id": f.last_entry_id + 1}
     ),
     "one bookie lists entries beyond the end": Falsehood(
-        BeyondEndFacts, lambda f: {"listed_by": f.listed_by[:1]}
+        BeyondEndFacts, lambda f: {"held_on": f.held_on[:1]}
+    ),
+    "one entry more was acknowledged": Falsehood(
+        EndHeader, lambda f: {"last_confirmed": f.last_confirmed + 1}
     ),
     "what a list named was read": Falsehood(
         CopyCounts, lambda f: {"listed": 0, "read": f.read + f.listed}

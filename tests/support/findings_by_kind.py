@@ -25,8 +25,10 @@ from auditor.model.facts import (
     Contradicts,
     CorruptFacts,
     DuplicateFacts,
+    EndHeader,
     EntryFacts,
     Facts,
+    HeldBeyondEnd,
     MarkFacts,
     PlacementFacts,
     StuckFacts,
@@ -96,7 +98,12 @@ _FACTS: tuple[Facts, ...] = (
     UndecodableFacts("no end", 5, 9, "00ff"),
     ContradictionFacts((Contradiction(Contradicts.NO_LAST_ENTRY),), 1),
     StuckFacts(LedgerState.OPEN, 0, False, 31 * DAY_MS, 30 * DAY_MS),
-    BeyondEndFacts(last_entry_id=99, ack_quorum=2, listed_by=("b1", "b2")),
+    BeyondEndFacts(
+        last_entry_id=41,
+        ack_quorum=2,
+        held_on=(HeldBeyondEnd("b1", ((42, 43),), 2, True),),
+        header=EndHeader("b1", 43, 42, 352),
+    ),
     SilentFacts("writable", "h:3181", 2, "connection refused", None, False),
     FailingFacts(
         registration="writable",
@@ -171,8 +178,11 @@ EXAMPLES: dict[type, Facts] = {type(facts): facts for facts in _FACTS}
 def finding_of(kind: Kind, facts: Facts | None = None, **changes: Any) -> Finding:
     """Return a finding of this kind, with the example facts of its type unless others are given."""
     subject, family = CATALOGUE[kind].subject, CATALOGUE[kind].family
-    is_on_entries = family is Family.ENTRY or kind is Kind.UNDERREPLICATED_UNRECOVERABLE
-    has_entries = is_on_entries or kind is Kind.ENTRIES_BEYOND_END
+    is_beyond_end = kind in (Kind.LEDGER_CLOSED_SHORT, Kind.ENTRIES_BEYOND_END)
+    is_on_entries = not is_beyond_end and (
+        family is Family.ENTRY or kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+    )
+    has_entries = is_on_entries or is_beyond_end
     found = Finding(
         kind,
         facts or EXAMPLES[facts_types(kind)[-1]],

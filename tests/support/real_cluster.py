@@ -44,17 +44,25 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from kazoo.client import KazooClient
 from support.raw_bookie import info_request
 from support.real_archive import make_archive
-from support.real_bookkeeper import DATA, RealBookie, run_client, run_shell, start_zookeeper
+from support.real_bookkeeper import (
+    DATA,
+    RealBookie,
+    close_with_client,
+    run_client,
+    run_shell,
+    start_zookeeper,
+)
 from support.real_jars import NEWEST, bookkeeper_jars
 from support.real_ledgers import RealLedgers
 from support.real_new_cluster import copy_new_cluster, renew_instance_id
 from support.real_processes import JavaProcess, free_port
 
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.wire import znode_paths
 
@@ -68,6 +76,14 @@ POLL_S = 0.05
 """Pause between two checks of a condition that will soon hold, in seconds."""
 ZOOKEEPER_SESSION_S = 30.0
 """Session time-out of the test's own client: long, because it writes no ephemeral znodes."""
+
+
+class Closed(NamedTuple):
+    """A ledger that a client closed, with its end and its length."""
+
+    ledger_id: LedgerId
+    last_entry_id: EntryId
+    length_bytes: int
 
 
 class RealCluster(RealLedgers):
@@ -186,6 +202,19 @@ class RealCluster(RealLedgers):
         found = re.search(r"^ledger (\d+)$", said, re.MULTILINE)
         assert found is not None, f"the client named no ledger: {said}"
         return int(found[1])
+
+    def close_as_client(
+        self, *arguments: object, digest: DigestType = DigestType.CRC32C, password: str = ""
+    ) -> Closed:
+        """Run CloseLedger.java with these arguments behind digest type and password; return how it
+        closed the ledger. 2-4 s.
+        """
+        name = "MAC" if digest is DigestType.HMAC else digest.name
+        rest = [name, password, *map(str, arguments)]
+        said = close_with_client(self._jars, self.metadata_service_uri, *rest)
+        found = re.search(r"^ledger (\d+) end (-?\d+) length (\d+)$", said, re.MULTILINE)
+        assert found is not None, f"the client named no ledger: {said}"
+        return Closed(*map(int, found.groups()))
 
     # Changes to bookies
 

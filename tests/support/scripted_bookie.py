@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
 from auditor.model.ledger import DigestType
+from auditor.sandbox.holding import PAYLOAD_BYTES
 from auditor.wire.digest import digest_of
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -72,9 +73,13 @@ def entry_body(
     digest_type: DigestType = DigestType.CRC32C,
     password: bytes = b"",
 ) -> bytes:
-    """Return a stored entry with a right digest and a payload that names it."""
+    """Return a stored entry with a right digest and a payload that names it.
+
+    Its header counts PAYLOAD_BYTES an entry, as the metadata of the sandbox does.
+    """
     payload = b"entry %d" % entry_id
-    head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, len(payload))
+    length = PAYLOAD_BYTES * (entry_id + 1)
+    head = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, length)
     return head + digest_of(head + payload, digest_type, password) + payload
 
 

@@ -28,9 +28,11 @@ from support.entry_by_entry import (
 )
 from support.entry_by_probe import probes_due
 
+from auditor.first_checker.beyond_end import END_READS_MAX
 from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import (
     ABSENT_READS,
+    HIGHEST_STORED,
     NO_COOKIE,
     Answer,
     AnswerStatus,
@@ -40,7 +42,7 @@ from auditor.model.availability import (
 )
 from auditor.model.evidence import LedgerEvidence, Look, Sweep, Terms
 from auditor.model.facts import CorruptFacts, EntryFacts, UnavailableFacts
-from auditor.model.finding import Family, Finding
+from auditor.model.finding import Family, Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import (
     LedgerMetadata,
@@ -148,17 +150,17 @@ class Story:
 
     def reads_allowed(self, look: int, bookie: str) -> int:
         """Return the maximum number of entries read on one bookie at one look: confirming reads,
-        and the probes of one that cannot list.
+        reads above the end, and the probes of one that cannot list.
         """
-        state = self.at(look)
+        state, reads_max = self.at(look), self.reads_max + END_READS_MAX + 1
         if (
             state.metadata is None
             or not self.terms.probe_entries
             or not state.bookies.get(bookie, Bookie()).cannot_list
         ):
-            return self.reads_max
+            return reads_max
         wanted = expected_on(state.metadata, self.base)[bookie]
-        return self.reads_max + len(probes_due(state.metadata, bookie, wanted, LEDGER, self.terms))
+        return reads_max + len(probes_due(state.metadata, bookie, wanted, LEDGER, self.terms))
 
     @property
     def is_sampled(self) -> bool:
@@ -262,12 +264,30 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
 
 
 def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
-    """Return the bookie's answer to a request for one entry."""
+    """Return the bookie's answer to a request for one entry, or for the highest one.
+
+    The headers of entries above the end have digests that hold, and name the entry before.
+    """
     truth = state.bookies.get(bookie, Bookie())
-    true = ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
-    if entry in truth.holds:
-        true = ReadStatus.CORRUPT if entry in truth.corrupt else ReadStatus.PRESENT
-    return EntryRead(bookie, LEDGER, entry, look, NOW_MS, truth.read or true, requests=1)
+    status = ReadStatus.NO_ENTRY if truth.knows_ledger else ReadStatus.NO_LEDGER
+    sent = max(truth.holds, default=-1) if entry == HIGHEST_STORED else entry
+    if sent in truth.holds:
+        status = ReadStatus.CORRUPT if sent in truth.corrupt else ReadStatus.PRESENT
+    status = truth.read or status
+    end = None if state.metadata is None else state.metadata.last_entry_id
+    is_proven = status is ReadStatus.PRESENT and end is not None and sent > end
+    return EntryRead(
+        bookie,
+        LEDGER,
+        entry,
+        look,
+        NOW_MS,
+        status,
+        requests=1,
+        stored_entry_id=sent if entry == HIGHEST_STORED and sent in truth.holds else None,
+        last_confirmed=sent - 1 if is_proven else None,
+        length_bytes=8 * (sent + 1) if is_proven else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -371,11 +391,7 @@ def judged_from_truth(driven: Driven) -> Judged:
         if b.knows_ledger and not b.answer
     )
     asked = any(look.answers for look in evidence.looks)
-    lists = {
-        name: one.holds - one.unlisted
-        for name, one in state.bookies.items()
-        if one.answer is None and one.knows_ledger and wants.get(name)
-    }
+    said = heard(evidence, story.terms)  # what lies above the end is known from what was said alone
     record = evidence.looks[-1].record
 
     def served(bookie: str, entry: int) -> bool:
@@ -389,7 +405,7 @@ def judged_from_truth(driven: Driven) -> Judged:
         story.terms,
         story.base,
         asked=asked,
-        lists=lists,
+        said=said,
         served=served,
     )
 
@@ -420,7 +436,9 @@ def unconfirmed(driven: Driven) -> list[str]:
     there.
     """
     found = [
-        f for f in driven.step.verdict.findings if f.family is Family.ENTRY
+        f
+        for f in driven.step.verdict.findings
+        if f.family is Family.ENTRY and f.kind is not Kind.LEDGER_CLOSED_SHORT
     ]  # a marked ledger may count bookies as gone
     metadata = driven.evidence.looks[-1].record.metadata
     if not found or metadata is None:
@@ -456,7 +474,11 @@ def unprobed(driven: Driven) -> list[str]:
     """
     story, found = (
         driven.story,
-        [f for f in driven.step.verdict.findings if f.family is Family.ENTRY],
+        [
+            f
+            for f in driven.step.verdict.findings
+            if f.family is Family.ENTRY and f.kind is not Kind.LEDGER_CLOSED_SHORT
+        ],
     )
     said = heard(driven.evidence, story.terms)
     if not found or said.record.metadata is None or not story.terms.probe_entries:
@@ -607,7 +629,8 @@ def _metadata(draw: random.Random) -> tuple[LedgerMetadata, int]:
     )
     if draw.random() < 0.02:
         segments, base, known = [Segment(0, segments[-1].ensemble)], 0, -1
-    return LedgerMetadata(3, state, size, write, ack, known, 8, tuple(segments)), base
+    length = 0 if known == -1 else 8
+    return LedgerMetadata(3, state, size, write, ack, known, length, tuple(segments)), base
 
 
 def _mark(draw: random.Random) -> Mark:

@@ -101,7 +101,8 @@ def hasty(number: int, one: Judged) -> Iterator[str]:
     found = [
         f
         for f in one.verdict.findings
-        if f.family is Family.ENTRY or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        if (f.family is Family.ENTRY and f.kind is not Kind.LEDGER_CLOSED_SHORT)
+        or f.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
     ]
     if not found:
         return

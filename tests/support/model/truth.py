@@ -19,7 +19,6 @@ from support.model.state import (
     BOOKIES,
     BYTES,
     CLOSED,
-    ENDLESS,
     GONE,
     GRACE_MINUTES,
     IN_RECOVERY,
@@ -110,7 +109,12 @@ class Truth:
             self._findings(number, ledger, copies), key=lambda one: (one.kind, one.first or 0)
         )
         unknowns = _unknowns(ledger, copies)
+        unheard = facts_of.unheard_of_empty(self, number)
+        if len(unheard) >= ledger.ack_quorum:
+            unknowns = tuple(sorted({why for why in unheard.values() if why}, reverse=True))
         exempt = _exempt(ledger)
+        if exempt is None and facts_of.is_shown_empty(self, number):
+            exempt = "empty"
         if any(one.kind not in REMARKS for one in findings):
             standing = "violated"
         elif unknowns:
@@ -230,17 +234,21 @@ class Truth:
         return any(one.can_be_asked and one.can_read(number, entry) for one in others)
 
     def _on_metadata(self, number: int, ledger: Ledger) -> Iterator[FindingRow]:
-        beyond = facts_of.beyond_end(self, number)
+        above = facts_of.above_end(self, number)
+        beyond = tuple(sorted(set().union(*above.held.values())))
         if ledger.flaw:
             yield FindingRow("METADATA_MALFORMED", facts=flat(facts_of.malformed(ledger)))
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
             yield FindingRow("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
-        elif beyond:
+        elif above.is_cut_off(ledger):
+            assert above.header is not None
             yield FindingRow(
-                "ENTRIES_BEYOND_END",
-                entries=beyond,
-                facts=flat(facts_of.beyond(self, number, beyond)),
+                "LEDGER_CLOSED_SHORT",
+                entries=tuple(range(ledger.written, above.header[0] + 1)),
+                facts=flat(above.facts(ledger)),
             )
+        elif beyond:
+            yield FindingRow("ENTRIES_BEYOND_END", entries=beyond, facts=flat(above.facts(ledger)))
 
     def _on_ensembles(self, ledger: Ledger) -> Iterator[FindingRow]:
         """Yield one finding for each segment with entries in which a bookie occurs twice, or a
@@ -258,12 +266,12 @@ class Truth:
 
     def listing(self, number: int) -> set[str]:
         """Return the bookies whose list of the ledger an audit has: they should hold an entry of
-        it, and answer.
+        it or are in its last ensemble, and answer.
 
         A bookie that cannot list still says that it does not know the ledger, until another ledger
         shows that it cannot list.
         """
-        asked, unable = self.due(self.ledgers[number]), self.known_unable()
+        asked, unable = self.asked(self.ledgers[number]), self.known_unable()
         return {
             name
             for name in asked
@@ -282,13 +290,20 @@ class Truth:
         if self.unable is not None:
             return self.unable
         asked = [
-            (name, number) for number in self.listed() for name in self.due(self.ledgers[number])
+            (name, number) for number in self.listed() for name in self.asked(self.ledgers[number])
         ]
         return frozenset(name for name, number in asked if not self._answers_list(name, number))
 
     def needing(self, bookie: str) -> list[int]:
         """Return the closed, non-empty ledgers that need a bookie, ascending."""
         return sorted(n for n in self.listed() if bookie in self.due(self.ledgers[n]))
+
+    def asked(self, ledger: Ledger) -> set[str]:
+        """Return the bookies that are asked about the ledger: those of `due`, and those of the last
+        ensemble if it has an end.
+        """
+        has_end = ledger.state == CLOSED and not ledger.flaw
+        return self.due(ledger) | (set(ledger.last_segment().ensemble) if has_end else set())
 
     def due(self, ledger: Ledger) -> set[str]:
         """Return the bookies that should hold some entry of the ledger."""
@@ -319,7 +334,7 @@ def _exempt(ledger: Ledger) -> str | None:
         return None
     if ledger.state != CLOSED:
         return {OPEN: "open", IN_RECOVERY: "in_recovery"}[ledger.state]
-    return "empty" if ledger.written == 0 and ledger.flaw != ENDLESS else None
+    return None
 
 
 def _finding_row(

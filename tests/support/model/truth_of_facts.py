@@ -7,6 +7,7 @@ Facts have the product's names and nesting; `rows.flat` brings both into one for
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -260,7 +261,8 @@ def _why(truth: Truth, number: int, copies: list[Copies]) -> Iterator[str]:
         yield "no_spare_bookie"
     if ledger.locked_by is not None:
         yield "locked"
-    if ledger.state == CLOSED and ledger.written == 0 and not ledger.flaw:
+    asked = [one for name, one in truth.bookies.items() if name in truth.asked(ledger)]
+    if is_shown_empty(truth, number) and any(one.can_be_asked for one in asked):
         yield "empty_ledger"
     if is_stale(truth, number, copies):
         yield "stale"
@@ -283,7 +285,11 @@ def malformed(ledger: Ledger) -> Json:
     """Return the defect of the znode."""
     if ledger.flaw == BYTES:
         return {"length_bytes": len(NONSENSE), "sha256": sha256(NONSENSE).hexdigest()}
-    return {"contradictions": [{"what": "no_last_entry", "numbers": []}], "total": 1}
+    return {
+        "contradictions": [{"what": "no_last_entry", "numbers": []}],
+        "total": 1,
+        "beyond_end": None,
+    }
 
 
 def stuck(truth: Truth, ledger: Ledger) -> Json:
@@ -299,40 +305,133 @@ def stuck(truth: Truth, ledger: Ledger) -> Json:
     }
 
 
-def beyond_end(truth: Truth, number: int) -> tuple[int, ...]:
-    """Return the entries above the end that at least ack-quorum bookies of the last ensemble
-    list.
+END_READS_MAX = 3
+"""Entries above the end that an audit reads on one bookie, one below the other."""
+
+
+@dataclass
+class Above:
+    """What an audit finds above the end of a ledger. `held`: what each bookie lists or sends;
+    `header`: (last acknowledged entry, bookie, entry, length), the best that it reads.
     """
+
+    held: dict[str, set[int]]
+    listing: set[str]
+    header: tuple[int, str, int, int] | None
+
+    def is_cut_off(self, ledger: Ledger) -> bool:
+        """Return whether the header names an entry above the end as acknowledged."""
+        return self.header is not None and self.header[0] >= ledger.written
+
+    def facts(self, ledger: Ledger) -> Json:
+        held = [
+            {
+                "bookie_id": name,
+                "ranges": _ranges(self.held[name]),
+                "entries": len(self.held[name]),
+                "is_listed": name in self.listing,
+            }
+            for name in sorted(self.held)
+        ]
+        names = ("last_confirmed", "bookie_id", "entry_id", "length_bytes")
+        header = None if self.header is None else dict(zip(names, self.header, strict=True))
+        return {
+            "last_entry_id": ledger.written - 1,
+            "ack_quorum": ledger.ack_quorum,
+            "held_on": held,
+            "header": header,
+        }
+
+
+def above_end(truth: Truth, number: int) -> Above:
+    """Return what lies above the end of a closed ledger, as far as bookies list or send it."""
     ledger = truth.ledgers[number]
+    found = Above({}, set(), None)
     if ledger.state != CLOSED or ledger.flaw:
-        return ()
-    holders = [truth.bookies[name] for name in _listing_last(truth, number)]
-    above = {
-        entry for one in holders for entry in one.holds.get(number, ()) if entry >= ledger.written
-    }
-    return tuple(
-        e for e in sorted(above) if sum(one.has(number, e) for one in holders) >= ledger.ack_quorum
-    )
+        return found
+    listing = truth.listing(number)
+    found.listing = listing
+    headers = []
+    for name in sorted(truth.asked(ledger)):
+        one = truth.bookies[name]
+        if not one.can_be_asked:
+            continue
+        mine = sorted(one.holds.get(number, ()), reverse=True)
+        above = [entry for entry in mine if entry >= ledger.written]
+        sent = list(_sent_above(truth, number, name, above, is_listed=name in listing))
+        headers += [(entry - 1, name, entry, 8 * (entry + 1)) for entry in sent]
+        held = set(above) if name in listing else set(sent)
+        if held:
+            found.held[name] = held
+    # The best is the one with the highest entry; of equal ones that of the first bookie.
+    found.header = max(headers, key=lambda one: one[0], default=None)
+    return found
 
 
-def beyond(truth: Truth, number: int, found: tuple[int, ...]) -> Json:
-    """Return the end by the metadata, and the bookies of the last ensemble that list one of the
-    entries above it.
+def _sent_above(
+    truth: Truth, number: int, name: str, above: list[int], *, is_listed: bool
+) -> Iterator[int]:
+    """Yield the entry above the end that a bookie sends when it is read for the highest.
+
+    If its digest is wrong, the next lower ones are read. A bookie that mixes entries up sends the
+    entry behind the highest one that it holds, if the request names none.
+    """
+    one = truth.bookies[name]
+    mine = one.holds.get(number, set())
+    if not is_listed and number in one.mixed_up:
+        if mine and max(mine) + 1 >= truth.ledgers[number].written:
+            yield max(mine) + 1
+        return
+    if not above or number in one.mixed_up:
+        return
+    tries = above[:END_READS_MAX]
+    if not is_listed:
+        lower = range(above[0] - 1, truth.ledgers[number].written - 1, -1)
+        tries = [above[0], *lower[:END_READS_MAX]]
+    for entry in tries:
+        if entry in mine and not one.is_wrong(number, entry):
+            yield entry
+            return
+
+
+def unheard_of_empty(truth: Truth, number: int) -> dict[str, str]:
+    """Return the bookies that do not say whether they hold an entry of a ledger that is closed
+    without entries, with the reason; "" where a mark explains it.
     """
     ledger = truth.ledgers[number]
-    names = _listing_last(truth, number)
-    listed_by = sorted(
-        name for name in names if any(truth.bookies[name].has(number, entry) for entry in found)
-    )
-    return {
-        "last_entry_id": ledger.written - 1,
-        "ack_quorum": ledger.ack_quorum,
-        "listed_by": listed_by,
-    }
+    if ledger.state != CLOSED or ledger.flaw or ledger.written:
+        return {}
+    unheard = {}
+    for name in truth.asked(ledger):
+        one = truth.bookies[name]
+        if truth.is_forgotten(name):
+            continue
+        if one.registered == UNREGISTERED:
+            unheard[name] = "" if ledger.marked_at is not None else "bookie_silent"
+        elif not one.listens:
+            unheard[name] = "bookie_silent"
+        elif one.refuses:
+            unheard[name] = "bookie_refused"
+    return unheard
 
 
-def _listing_last(truth: Truth, number: int) -> set[str]:
-    return truth.listing(number) & set(truth.ledgers[number].last_segment().ensemble)
+def is_shown_empty(truth: Truth, number: int) -> bool:
+    """Return whether the ledger is closed without entries, and its bookies show it."""
+    ledger = truth.ledgers[number]
+    if ledger.state != CLOSED or ledger.flaw or ledger.written:
+        return False
+    is_heard = len(unheard_of_empty(truth, number)) < ledger.ack_quorum
+    return is_heard and not above_end(truth, number).held
+
+
+def _ranges(entries: set[int]) -> list[list[int]]:
+    found: list[list[int]] = []
+    for entry in sorted(entries):
+        if found and found[-1][1] == entry - 1:
+            found[-1][1] = entry
+        else:
+            found.append([entry, entry])
+    return found
 
 
 # Ensembles

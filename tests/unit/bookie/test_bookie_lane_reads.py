@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from support.lanes import (
@@ -23,8 +25,9 @@ from support.scripted_bookie import (
 from support.virtual_time import virtual_lane
 
 from auditor.bookie.client import ReadQuestion
-from auditor.model.availability import EntryRead, ReadStatus
+from auditor.model.availability import HIGHEST_STORED, EntryRead, ReadStatus
 from auditor.model.ledger import DigestType
+from auditor.sandbox.holding import with_wrong_digest
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
@@ -54,12 +57,37 @@ def reading(body: bytes | None, status: int = 0) -> Callable[[Connection, pb.Req
 
 @pytest.mark.parametrize("digest_type", DigestType)
 def test_an_entry_that_is_there_and_right_is_present(digest_type: DigestType) -> None:
-    """Ids and digest match; the read has the look, the time and the cost."""
+    """Ids and digest match; the read has the look, the time, the cost, and what the header says
+    where a digest proves it.
+    """
     body = entry_body(5, 6, digest_type, b"pw")
     with ScriptedBookie(act=reading(body)) as bookie:
         (found,) = read(bookie, ReadQuestion(5, 6, digest_type, b"pw"))
     size = len(read_answer(2, 5, 6, body))
-    assert EntryRead("b1:3181", 5, 6, LOOK, NOW_MS, ReadStatus.PRESENT, "", 1, 0, size) == found
+    made = EntryRead("b1:3181", 5, 6, LOOK, NOW_MS, ReadStatus.PRESENT, "", 1, 0, size)
+    _, _, confirmed, length = struct.unpack_from(">qqqq", body)
+    proven = replace(made, last_confirmed=confirmed, length_bytes=length)
+    assert (made if digest_type is DigestType.DUMMY else proven) == found
+
+
+@pytest.mark.parametrize(
+    ("stored", "status", "entry"),
+    [
+        (entry_body(5, 6), ReadStatus.PRESENT, 6),
+        (with_wrong_digest(entry_body(5, 6)), ReadStatus.CORRUPT, 6),
+        (entry_body(4, 6), ReadStatus.INVALID, None),
+        (entry_body(5, 6)[:30], ReadStatus.INVALID, None),
+        (struct.pack(">qqqq", 5, -1, -1, 0) + bytes(8), ReadStatus.INVALID, None),
+    ],
+)
+def test_the_highest_stored_entry_is_the_one_that_came(
+    stored: bytes, status: ReadStatus, entry: int | None
+) -> None:
+    """The request names no entry. The body says which it is, unless it is of another ledger."""
+    with ScriptedBookie(act=reading(stored)) as bookie:
+        (found,) = read(bookie, ReadQuestion(5, HIGHEST_STORED, DigestType.CRC32C))
+    assert (HIGHEST_STORED, status, entry) == (found.entry_id, found.status, found.stored_entry_id)
+    assert (5 if status is ReadStatus.PRESENT else None) == found.last_confirmed
 
 
 def test_hmac_without_its_password_is_present_by_its_ids() -> None:

@@ -1,38 +1,149 @@
-"""Which entries above the end of a ledger the first checker remarks."""
+"""What the first checker finds above the end of a ledger, and what it has read for that."""
 
 from __future__ import annotations
 
-import pytest
-from support.ends import NOTHING_BEYOND, WHOLE
-from support.stories import LEDGER, groups
+from dataclasses import replace
 
-from auditor.first_checker.beyond_end import beyond_end
+import pytest
+from support.ends import CANNOT_LIST, EMPTY, ENDS, WHOLE, WITHOUT_END, End
+from support.stories import LEDGER
+
+from auditor.first_checker.beyond_end import END_READS_MAX, BeyondEnd, EmptyLedger, end_reads
 from auditor.first_checker.coverage import coverage
-from auditor.model.availability import Answer, AnswerStatus
-from auditor.model.facts import BeyondEndFacts
+from auditor.model.availability import (
+    HIGHEST_STORED,
+    NO_COOKIE,
+    Answer,
+    AnswerStatus,
+    ReadStatus,
+)
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerMetadata
-
-LISTS = {"b1": {*range(13)}, "b2": {12, 13, 14}, "b3": {3, 4, 20, 21}, "x1": {*range(12, 21)}}
-
-
-def found(metadata: LedgerMetadata) -> list[Finding]:
-    """Return the findings on a ledger whose bookies gave LISTS."""
-    answers = {
-        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(held)) for b, held in LISTS.items()
-    }
-    return beyond_end(LEDGER, metadata, coverage(metadata, answers, {}))
+from auditor.model.verdict import Unknown
 
 
-def test_bookies_of_the_last_ensemble_that_list_such_an_entry_are_named() -> None:
-    """b3 lists other entries above the end, and x1 is outside the ensemble: neither is named."""
-    facts = BeyondEndFacts(9, 2, ("b1", "b2"))
-    assert [
-        Finding(Kind.ENTRIES_BEYOND_END, facts, LEDGER, entries=((12, 12),), entries_total=1)
-    ] == found(WHOLE)
+def found(end: End, metadata: LedgerMetadata | None = None) -> BeyondEnd | None:
+    """Return what lies above the end, by the first checker."""
+    metadata = metadata or end.metadata
+    seen = coverage(metadata, end.answers, end.reads)
+    return BeyondEnd.of(LEDGER, metadata, seen, end.reads)
 
 
-@pytest.mark.parametrize("metadata", NOTHING_BEYOND)
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_what_bookies_hold_above_the_end_is_found_with_what_headers_prove(end: End) -> None:
+    """Of several headers the one counts that names the highest entry as acknowledged."""
+    beyond = found(end)
+    assert end.facts == (beyond and beyond.facts)
+    if beyond is not None:
+        kind = Kind.ENTRIES_BEYOND_END if end.cut_off is None else Kind.LEDGER_CLOSED_SHORT
+        entries = end.entries if end.cut_off is None else end.cut_off
+        total = sum(last - first + 1 for first, last in entries)
+        assert beyond.finding == Finding(
+            kind, beyond.facts, LEDGER, entries=entries, entries_total=total
+        )
+
+
+@pytest.mark.parametrize("metadata", WITHOUT_END)
 def test_nothing_is_beyond_an_end_that_is_not_known(metadata: LedgerMetadata) -> None:
-    """Nothing is beyond an end that is above everything two bookies list, either."""
-    assert [] == found(metadata)
+    """The ledger is open, has no last entry, or no segment."""
+    end = ENDS["a header names an entry above the end"]
+    assert None is found(end, metadata)
+    seen = coverage(WHOLE, end.answers, {})
+    assert () == end_reads(metadata, end.answers, seen, {}, probes=True)
+
+
+def wanted(end: End, *, probes: bool = True) -> tuple[tuple[str, int], ...]:
+    """Return what is to be read at the end."""
+    seen = coverage(end.metadata, end.answers, end.reads)
+    return end_reads(end.metadata, end.answers, seen, end.reads, probes=probes)
+
+
+LISTED = End({"b1": {9}, "b2": {9, 10, 11, 12, 13}, "b3": {8, 10}})
+
+
+def test_the_highest_entry_above_the_end_is_read_on_each_bookie_that_lists_one() -> None:
+    """b1 lists none, and is not read."""
+    assert (("b2", 13), ("b3", 10)) == wanted(LISTED)
+
+
+@pytest.mark.parametrize("status", [ReadStatus.NO_ENTRY, ReadStatus.CORRUPT, ReadStatus.REFUSED])
+def test_the_next_lower_entry_is_read_where_the_highest_cannot_be(status: ReadStatus) -> None:
+    """At most END_READS_MAX entries are read on one bookie."""
+    sent = {("b3", 10): (10, 9, 0), ("b2", 13): status}
+    assert (("b2", 12),) == wanted(replace(LISTED, sent=sent))
+    assert () == wanted(replace(LISTED, sent={**sent, ("b2", 12): (12, 9, 0)}))
+    all_failed = {("b2", 13 - nth): status for nth in range(END_READS_MAX)}
+    assert () == wanted(replace(LISTED, sent={("b3", 10): (10, 9, 0), **all_failed}))
+
+
+def test_a_bookie_that_cannot_list_is_read_for_its_highest_entry() -> None:
+    """It is read once at a look, and not where nothing may be probed."""
+    unable = End({"b1": CANNOT_LIST, "b2": {9}})
+    assert (("b1", HIGHEST_STORED),) == wanted(unable)
+    assert () == wanted(unable, probes=False)
+    assert () == wanted(replace(unable, sent={("b1", HIGHEST_STORED): (9, 8, 80)}))
+
+
+def empty(*statuses: AnswerStatus, detail: str = "", **sent: ReadStatus) -> EmptyLedger:
+    """Return what bookies b1, b2 ... said of a ledger closed without entries.
+
+    `sent` has the result of reading the highest entry on a bookie.
+    """
+    answers = {
+        f"b{n}": Answer(f"b{n}", LEDGER, 1, 0, status, detail=detail)
+        for n, status in enumerate(statuses, start=1)
+    }
+    reads = replace(
+        ENDS["nothing lies above the end"],
+        sent={(b, HIGHEST_STORED): status for b, status in sent.items()},
+    ).reads
+    seen = coverage(EMPTY, answers, reads, gone={b for b, a in answers.items() if a.is_gone})
+    said = EmptyLedger.of(EMPTY, answers, seen, reads, probes=True)
+    assert said is not None
+    return said
+
+
+HELD, NONE, SILENT, UNABLE = (
+    AnswerStatus.HELD,
+    AnswerStatus.NO_SUCH_LEDGER,
+    AnswerStatus.SILENT,
+    AnswerStatus.UNSUPPORTED,
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "unheard", "is_shown"),
+    [
+        (empty(HELD, NONE, NONE), {}, True),
+        (empty(HELD, NONE, SILENT), {"b3": Unknown.BOOKIE_SILENT}, True),
+        (
+            empty(HELD, SILENT, SILENT),
+            {"b2": Unknown.BOOKIE_SILENT, "b3": Unknown.BOOKIE_SILENT},
+            False,
+        ),
+        (empty(UNABLE, NONE, UNABLE, b1=ReadStatus.NO_ENTRY, b3=ReadStatus.NO_LEDGER), {}, True),
+        (
+            empty(UNABLE, NONE, UNABLE, b1=ReadStatus.TIMED_OUT),
+            {"b1": Unknown.ANSWER_TIMEOUT, "b3": Unknown.BOOKIE_UNSUPPORTED},
+            False,
+        ),
+        (empty(NONE), {"b2": Unknown.BOOKIE_SILENT, "b3": Unknown.BOOKIE_SILENT}, False),
+    ],
+)
+def test_a_ledger_is_shown_to_be_empty_unless_an_ack_quorum_was_not_heard(
+    said: EmptyLedger, unheard: dict[str, Unknown], is_shown: bool
+) -> None:
+    """The ack quorum is 2: an acknowledged entry was on two of the three bookies."""
+    assert (unheard, is_shown, True) == (said.unheard, said.is_shown, said.was_heard)
+
+
+def test_bookies_that_are_gone_hold_nothing_of_an_empty_ledger_and_were_not_heard() -> None:
+    """The standing rests on the metadata alone then, and no sentence says that nothing is there."""
+    gone = empty(*[AnswerStatus.UNREGISTERED] * 3, detail=NO_COOKIE)
+    assert (True, False) == (gone.is_shown, gone.was_heard)
+
+
+def test_only_a_ledger_closed_without_entries_can_be_empty() -> None:
+    """A ledger with entries is judged by its copies."""
+    seen = coverage(WHOLE, {}, {})
+    assert None is EmptyLedger.of(WHOLE, {}, seen, {}, probes=True)

@@ -20,10 +20,13 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
     BeyondEndFacts,
+    Contradiction,
     ContradictionFacts,
     Contradicts,
     DuplicateFacts,
+    EndHeader,
     EntryFacts,
+    HeldBeyondEnd,
     MarkFacts,
     UndecodableFacts,
     UnrecoverableFacts,
@@ -710,46 +713,111 @@ def test_the_end_of_a_segment_before_the_last_is_no_tail() -> None:
     assert not finding.facts.at_tail
 
 
-@pytest.mark.parametrize(
-    ("held", "listed_by"),
-    [({"b1", "b2"}, ("b1", "b2")), ({"b1", "b2", "b3"}, ("b1", "b2", "b3")), ({"b1"}, ())],
-)
-def test_entries_beyond_the_end_are_a_remark_where_the_ack_quorum_lists_them(
-    held: set[str], listed_by: tuple[str, ...]
-) -> None:
-    """Entries 10 and 11 of a ledger that ends at 9 are remarked if the ack quorum lists them. Fewer
-    copies are usual if a writer died.
-    """
-    metadata = ledger(E3)
-    answers = {
-        b: Answer(
-            b,
-            LEDGER,
-            0,
-            0,
-            AnswerStatus.HELD,
-            groups(set(range(12 if b in (listed_by or "b1") else 10))),
-        )
-        for b in ("b1", "b2", "b3")
-    }
-    verdict = judge(record(metadata), answers, {}, TERMS)
+def test_entries_beyond_the_end_are_a_remark_where_no_header_proves_more() -> None:
+    """b2 alone lists entries 10 and 11 of a ledger that ends at 9. No standing changes."""
+    held = {"b1": 10, "b2": 12, "b3": 10}
+    verdict = judge(record(ledger(E3)), lists_up_to(held), {}, TERMS)
     assert Standing.SOUND is verdict.standing
-    found = [(f.kind, f.facts, f.entries, f.entries_total) for f in verdict.findings]
-    expected = (Kind.ENTRIES_BEYOND_END, BeyondEndFacts(9, 2, listed_by), ((10, 11),), 2)
-    assert ([expected] if listed_by else []) == found
+    facts = BeyondEndFacts(9, 2, (HeldBeyondEnd("b2", ((10, 11),), 2, True),))
+    assert [
+        Finding(Kind.ENTRIES_BEYOND_END, facts, LEDGER, entries=((10, 11),), entries_total=2)
+    ] == list(verdict.findings)
 
 
-def test_an_entry_beyond_the_end_needs_the_ack_quorum_itself() -> None:
-    """Two bookies list entry 10 and one of them also 11; the ack quorum is 2, so only 10 is
-    remarked.
+def test_a_ledger_that_a_header_proves_to_be_cut_short_stands_beside_what_it_lacks() -> None:
+    """b3 lacks entry 3, and the header of entry 11 names 10 as acknowledged. Both are found, and
+    neither hides the other.
     """
-    held = {"b1": 12, "b2": 11, "b3": 10}
-    answers = {
-        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end))))
-        for b, end in held.items()
+    answers = lists_up_to({"b1": 10, "b2": 12})
+    answers["b3"] = Answer("b3", LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(10)) - {3}))
+    reads = {
+        ("b3", 3): EntryRead("b3", LEDGER, 3, 0, 0, ReadStatus.NO_ENTRY),
+        ("b2", 11): proven_read("b2", 11, last_confirmed=10),
     }
-    (finding,) = judge(record(ledger(E3)), answers, {}, TERMS).findings
-    assert (LEDGER, ((10, 10),), 1) == (finding.ledger_id, finding.entries, finding.entries_total)
+    verdict = judge(record(ledger(E3)), answers, reads, TERMS)
+    assert [Kind.LEDGER_CLOSED_SHORT, Kind.ENTRY_BELOW_WRITE_QUORUM] == kinds(verdict)
+    assert [((10, 10),), ((3, 3),)] == [one.entries for one in verdict.findings]
+
+
+def test_a_length_without_an_entry_contradicts_the_end_and_names_what_lies_above() -> None:
+    """A writer with DEFERRED_SYNC that closes without force() leaves this behind."""
+    metadata = replace(ledger("e3 w3 a2 0:[b1 b2 b3] closed -1"), length=16)
+    answers = lists_up_to({"b1": 2, "b2": 0, "b3": 0})
+    reads = {("b1", 1): proven_read("b1", 1, last_confirmed=-1)}
+    verdict = judge(record(metadata), answers, reads, TERMS)
+    (finding,) = verdict.findings
+    held = (HeldBeyondEnd("b1", ((0, 1),), 2, True),)
+    facts = ContradictionFacts(
+        (Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (16,)),),
+        1,
+        BeyondEndFacts(-1, 2, held, EndHeader("b1", 1, -1, 16)),
+    )
+    assert (Kind.METADATA_MALFORMED, facts) == (finding.kind, finding.facts)
+    assert (Standing.VIOLATED, None) == (verdict.standing, verdict.exempt)
+
+
+@pytest.mark.parametrize(
+    ("answers", "standing", "unknowns", "exempt"),
+    [
+        ({"b1": 0, "b2": 0, "b3": 0}, Standing.EXEMPT, (), Exempt.EMPTY),
+        ({"b1": 0, "b2": 0}, Standing.EXEMPT, (), Exempt.EMPTY),
+        ({"b1": 0}, Standing.INDETERMINATE, (Unknown.BOOKIE_SILENT,), None),
+        ({"b1": 0, "b2": 0, "b3": 1}, Standing.SOUND, (), None),
+    ],
+)
+def test_a_ledger_closed_without_entries_is_empty_only_where_bookies_show_it(
+    answers: dict[str, int],
+    standing: Standing,
+    unknowns: tuple[Unknown, ...],
+    exempt: Exempt | None,
+) -> None:
+    """An ack quorum of bookies that say nothing may hold an acknowledged entry. An entry above the
+    end is remarked.
+    """
+    verdict = judge(
+        record(ledger("e3 w3 a2 0:[b1 b2 b3] closed -1")), lists_up_to(answers), {}, TERMS
+    )
+    assert (standing, unknowns, exempt) == (verdict.standing, verdict.unknowns, verdict.exempt)
+    is_remarked = 1 in answers.values()
+    assert ([Kind.ENTRIES_BEYOND_END] if is_remarked else []) == kinds(verdict)
+
+
+@pytest.mark.parametrize("state", ["open", "in_recovery"])
+def test_an_open_ledger_is_never_called_empty(state: str) -> None:
+    """BookKeeper writes lastEntryId -1 until the end is known."""
+    verdict = judge(record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {state}")), {}, {}, TERMS)
+    assert (Standing.EXEMPT, state) == (verdict.standing, verdict.exempt)
+
+
+def test_a_mark_on_an_empty_ledger_says_that_nothing_is_there_only_where_bookies_show_it() -> None:
+    """The mark is beyond its grace."""
+    marked = replace(
+        record(ledger("e3 w3 a2 0:[b1 b2 b3] closed -1")), mark=Mark(NOW_MS - GRACE_MS - 1)
+    )
+    for held, is_said in (
+        ({"b1": 0, "b2": 0}, True),
+        ({"b1": 0}, False),
+        ({"b1": 1, "b2": 0}, False),
+    ):
+        facts = judge(marked, lists_up_to(held), {}, TERMS).findings[0].facts
+        assert isinstance(facts, MarkFacts)
+        assert is_said is (WhyMarked.EMPTY_LEDGER in facts.why), held
+
+
+def lists_up_to(ends: dict[str, int]) -> dict[str, Answer]:
+    """Return the lists of bookies that hold every entry below a number."""
+    return {
+        b: Answer(b, LEDGER, 0, 0, AnswerStatus.HELD, groups(set(range(end))))
+        for b, end in ends.items()
+    }
+
+
+def proven_read(bookie: str, entry: int, last_confirmed: int) -> EntryRead:
+    """Return a read of an entry whose digest proves what its header says."""
+    status, length = ReadStatus.PRESENT, 8 * (entry + 1)
+    return EntryRead(
+        bookie, LEDGER, entry, 0, 0, status, last_confirmed=last_confirmed, length_bytes=length
+    )
 
 
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:

@@ -193,17 +193,20 @@ def test_extents_of_metadata_that_contradicts_itself(
         "e3 w2 0:[a b c] closed 0",
         "e3 w2 0:[a b c] closed 1",
         "e5 w1 0:[a b c d f] closed 2",
+        "e3 w2 0:[a b c] closed -1",
+        "e3 w2 0:[a b c] 5:[a b d] 10:[e b d] closed 9",
         "e5 w3 0:[a b c d f] 3:[a b g d f] 4:[h b g d f] closed 4",
         "e3 w3 0:[a b c] 7:[a b d] closed 6",
         "e4 w2 0:[a a b b] closed 30",
         "e4 w2 0:[a b c d] 9:[d c b a] 20:[a b c d] closed 21",
     ],
 )
-def test_each_bookie_with_an_entry_is_asked_once(text: str) -> None:
-    """Each bookie that should hold an entry is asked once, however many segments name it; no other
-    bookie is asked.
+def test_each_bookie_with_an_entry_or_at_the_end_is_asked_once(text: str) -> None:
+    """Each bookie that should hold an entry, and each of the last ensemble, is asked once, however
+    many segments name it; no other bookie is asked.
     """
     wanted = {bookie for bookie, entries in expected_on(ledger(text)).items() if entries}
+    wanted |= set(ledger(text).segments[-1].ensemble)
     asked = [question.bookie_id for question in questions(ledger(text))]
     assert sorted(wanted) == sorted(asked)
 
@@ -219,12 +222,12 @@ def test_the_bytes_expected_of_an_answer_bound_what_a_healthy_bookie_sends() -> 
         assert 64 + 24 * (runs - 1) <= guess <= 64 + 24 * (runs + 2)
 
 
-def test_nobody_is_asked_about_a_ledger_without_clear_extents() -> None:
-    """Open, in recovery, empty or contradictory: no questions."""
+def test_nobody_is_asked_about_a_ledger_without_an_end() -> None:
+    """Open, in recovery, closed without a last entry, or with quorums that make no sense."""
     for text in (
         "e3 w2 0:[a b c] open",
         "e3 w2 0:[a b c] in_recovery",
-        "e3 w2 0:[a b c] closed -1",
+        "e3 w2 0:[a b c] closed",
         "e3 w4 0:[a b c] closed 9",
     ):
         assert () == questions(ledger(text))

@@ -112,6 +112,7 @@ def reasons(
     silent: tuple[str, ...] = (),
     not_heard_as: AnswerStatus = AnswerStatus.SILENT,
     has_loss: bool = False,
+    is_empty: bool = False,
 ) -> set[str]:
     """Return the reasons for a ledger of which b2 lacks the entries `missing`, while nothing is
     known from the `silent` bookies, with the status `not_heard_as`.
@@ -131,7 +132,7 @@ def reasons(
     return {
         reason.value
         for reason in mark_facts(
-            marked(Mark(0, lock=lock), text), seen, terms, has_loss=has_loss
+            marked(Mark(0, lock=lock), text), seen, terms, has_loss=has_loss, is_empty=is_empty
         ).why
     }
 
@@ -156,7 +157,7 @@ def test_a_mark_for_which_nothing_stands_in_the_way_has_no_reason() -> None:
             {"around": replace(WELL, writable=frozenset({"b1", "b2"}), readonly=frozenset({"b3"}))},
         ),
         ("locked", {"lock": ReplicationLock("worker", 5)}),
-        ("empty_ledger", {"text": "e2 w2 a2 0:[b1 b2] closed -1"}),
+        ("empty_ledger", {"is_empty": True}),
         ("stale", {"missing": ""}),
     ],
 )

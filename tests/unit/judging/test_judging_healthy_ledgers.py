@@ -55,8 +55,8 @@ def listing(entries: Sequence[int]) -> bytes:
 
 
 def entries_by_bookie(metadata: LedgerMetadata) -> dict[str, list[int]]:
-    """Return what each bookie should hold, entry by entry."""
-    return {bookie: sorted(entries) for bookie, entries in expected_on(metadata).items() if entries}
+    """Return what each bookie should hold, entry by entry; some may hold none."""
+    return {bookie: sorted(entries) for bookie, entries in expected_on(metadata).items()}
 
 
 def healthy(metadata: LedgerMetadata, ledger_id: int = LEDGER) -> LedgerEvidence:
@@ -307,6 +307,24 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
     assert {0: 2**64} == found(seen)
 
 
+@pytest.mark.parametrize(
+    ("said", "is_found"),
+    [
+        ({"status": AnswerStatus.NO_SUCH_LEDGER}, True),
+        ({"groups": b""}, True),
+        ({"groups": listing([1])}, False),
+        ({"status": AnswerStatus.UNSUPPORTED}, False),
+        ({"status": AnswerStatus.SILENT}, False),
+    ],
+)
+def test_a_bookie_without_an_entry_lists_none_or_does_not_know_the_ledger(
+    said: dict[str, object], is_found: bool
+) -> None:
+    """Entry 0 is on b1 and b2. A list of b3 shows whether the end cut off what came behind."""
+    seen = of_answer("b3", **said)(healthy(ledger("e3 w2 0:[b1 b2 b3] closed 0")))
+    assert ({0: 2} if is_found else {}) == found(seen)
+
+
 @pytest.mark.parametrize("policy", [Policy.RACK, Policy.ZONE, Policy.REGION])
 def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
     """The columns do not have the locations of bookies. A policy to which every ensemble adheres
@@ -376,7 +394,7 @@ def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
     there = draw(
         st.just(set(mine[bookie]))
         | st.sets(st.integers(0, 42))
-        | st.sets(st.sampled_from(mine[bookie]))
+        | st.sets(st.sampled_from(mine[bookie] or [0]))
     )
     return of_answer(bookie, groups=listing(sorted(there)))(seen), there == set(mine[bookie])
 

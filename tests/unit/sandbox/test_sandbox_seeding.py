@@ -238,10 +238,11 @@ def test_entries_beyond_the_end_are_on_their_whole_write_sets(demo: Demo) -> Non
     """The ledger and its twin have the same entries on bookies. The metadata of one ends before the
     last of them.
     """
-    story = demo.stories[Kind.ENTRIES_BEYOND_END]
-    assert [49, 59] == [demo.metadata(one).last_entry_id for one in story.ledger_ids]
-    for one in story.ledger_ids:
-        assert dict.fromkeys(range(60), 2) == demo.copies(one, 59)
+    for kind, last in ((Kind.ENTRIES_BEYOND_END, 50), (Kind.LEDGER_CLOSED_SHORT, 59)):
+        story = demo.stories[kind]
+        assert [49, last] == [demo.metadata(one).last_entry_id for one in story.ledger_ids]
+        for one in story.ledger_ids:
+            assert dict.fromkeys(range(last + 1), 2) == demo.copies(one, last)
 
 
 def test_an_unrecoverable_ledger_and_its_twin_are_both_marked(demo: Demo) -> None:

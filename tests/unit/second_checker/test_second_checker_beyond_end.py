@@ -1,42 +1,47 @@
-"""Which entries above the end of a ledger the second checker finds in lists."""
+"""What the second checker finds above the end of a ledger, in lists and in reads."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from random import Random
 
 import pytest
-from support.ends import NOTHING_BEYOND, WHOLE
+from support.ends import ENDS, WHOLE, WITHOUT_END, End
+from support.looks import looks
 
-from auditor.model.facts import BeyondEndFacts
+from auditor.model.facts import HeldBeyondEnd
+from auditor.model.finding import RANGES_MAX
 from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker import beyond_end as module
 from auditor.second_checker.beyond_end import NOTHING, Beyond, beyond_end
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.listed_groups import Group
+from auditor.second_checker.listed_groups import Group, usable_lists
+from auditor.second_checker.newest_words import Words
 
-LISTS = {
-    "b1": (Group(0, 0, 13, 0),),
-    "b2": (Group(12, 12, 3, 0),),
-    "b3": (Group(3, 3, 2, 0), Group(20, 20, 2, 0)),
-    "x1": (Group(12, 12, 9, 0),),
-}
+RECORD = looks("A")[0].record
+SILENCE = Words(RECORD, (), {}, {}, frozenset())
 
 
-def test_entries_that_an_ack_quorum_lists_are_beyond_the_end() -> None:
-    """Entry 12 ends one list and begins another. Entries that only one bookie lists do not count,
-    nor those that a bookie outside the last ensemble lists.
-    """
-    facts = BeyondEndFacts(9, 2, ("b1", "b2"))
-    assert Beyond(Entries(((12, 12),), 1), facts) == beyond_end(LISTS, WHOLE)
+def found(end: End, metadata: LedgerMetadata | None = None) -> Beyond:
+    """Return what lies above the end, by the second checker."""
+    heard = Words(RECORD, (), end.answers, end.reads, frozenset())
+    return beyond_end(heard, usable_lists(end.answers, 3), metadata or end.metadata)
 
 
-@pytest.mark.parametrize("metadata", NOTHING_BEYOND)
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
+def test_what_bookies_hold_above_the_end_is_found_with_what_headers_prove(end: End) -> None:
+    """Of several headers the one counts that names the highest entry as acknowledged."""
+    beyond = found(end)
+    assert end.facts == beyond.facts
+    assert end.entries == beyond.entries.ranges
+    assert end.cut_off == (beyond.cut_off and beyond.cut_off.ranges)
+
+
+@pytest.mark.parametrize("metadata", WITHOUT_END)
 def test_nothing_is_beyond_an_end_that_is_not_known(metadata: LedgerMetadata) -> None:
-    """Nothing is beyond an end that is above everything two bookies list, either."""
-    assert NOTHING == beyond_end(LISTS, metadata)
+    """The ledger is open, has no last entry, or no segment."""
+    assert NOTHING == found(ENDS["a header names an entry above the end"], metadata)
 
 
 def drawn_groups(draw: Random) -> Iterator[Group]:
@@ -55,7 +60,7 @@ def test_runs_above_the_end_are_counted_as_if_entry_by_entry(seed: int) -> None:
     """Three bookies list groups of any size and period, with the end anywhere in them."""
     draw = Random(seed)
     lists = {bookie: tuple(drawn_groups(draw)) for bookie in ("b1", "b2", "b3")}
-    last, ack = draw.randint(0, 30), draw.randint(1, 3)
+    last = draw.randint(0, 30)
     listed = {
         bookie: {
             start + nth
@@ -66,11 +71,21 @@ def test_runs_above_the_end_are_counted_as_if_entry_by_entry(seed: int) -> None:
         }
         for bookie, groups in lists.items()
     }
-    count = Counter(entry for mine in listed.values() for entry in mine)
-    entries = {entry for entry, bookies in count.items() if bookies >= ack}
-    facts = BeyondEndFacts(last, ack, tuple(b for b, mine in listed.items() if mine & entries))
-    found = beyond_end(lists, replace(WHOLE, last_entry_id=last, ack_quorum=ack))
-    assert (Beyond(Entries.of(entries), facts) if entries else NOTHING) == found
+    of_each = {bookie: Entries.of(mine) for bookie, mine in listed.items() if mine}
+    held = tuple(
+        HeldBeyondEnd(bookie, mine.ranges[:RANGES_MAX], mine.total, True)
+        for bookie, mine in of_each.items()
+    )
+    beyond = beyond_end(SILENCE, lists, replace(WHOLE, last_entry_id=last))
+    every = Entries.of(entry for mine in listed.values() for entry in mine)
+    assert (every, held) == (beyond.entries, beyond.facts.held_on if beyond.facts else ())
+
+
+LISTS: Mapping[str, tuple[Group, ...]] = {
+    "b1": (Group(0, 12, 1, 3),),
+    "b2": (Group(12, 12, 3, 0),),
+    "b3": (Group(3, 3, 2, 0), Group(20, 20, 2, 0)),
+}
 
 
 @pytest.mark.parametrize(("runs_max", "is_open"), [(1, False), (0, True)])
@@ -79,6 +94,6 @@ def test_more_runs_than_are_compared_leave_the_end_open(
 ) -> None:
     """Each bookie lists one run above the end. The four below it do not count."""
     monkeypatch.setattr(module, "RUNS_MAX", runs_max)
-    found = beyond_end({**LISTS, "b1": (Group(0, 12, 1, 3),)}, WHOLE)
-    assert is_open is found.is_open
-    assert not is_open or Beyond(Entries(), None, is_open=True) == found
+    beyond = beyond_end(SILENCE, LISTS, WHOLE)
+    assert is_open is beyond.is_open
+    assert not is_open or Beyond(is_open=True) == beyond

@@ -80,7 +80,10 @@ def record_of(
         ),
         (
             replace(WHOLE, last_entry_id=-1),
-            [Contradiction(Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (5, -1))],
+            [
+                Contradiction(Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (5, -1)),
+                Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (WHOLE.length,)),
+            ],
         ),
         (
             replace(WHOLE, last_entry_id=-2),
@@ -103,7 +106,7 @@ def test_the_facts_of_a_mark_are_those_of_its_record() -> None:
     why = (WhyMarked.LOCKED, WhyMarked.EMPTY_LEDGER)
     assert MarkFacts(
         600, 100, 400, 900, ("b2",), "cut off", "worker", 950, LedgerState.CLOSED, why
-    ) == mark_facts(record_of(empty, mark), None, TERMS, is_stale=False)
+    ) == mark_facts(record_of(empty, mark), None, TERMS, is_stale=False, is_empty=True)
     assert MarkFacts(0, 100, 1_000, None, (), "", None, None, None, ()) == mark_facts(
         record_of(None, Mark(1_000)), None, TERMS, is_stale=False
     )

@@ -232,11 +232,11 @@ def test_a_corrupt_copy_outside_the_write_set_is_not_among_the_corrupt_copies() 
     assert (("b1", (4,)),) == facts.copies
 
 
-def test_entries_beyond_the_end_are_those_that_an_ack_quorum_lists() -> None:
+def test_entries_beyond_the_end_are_those_that_any_bookie_lists() -> None:
     """One bookie lists one entry more."""
     lists = {"b1": ALL | {6, 7}, "b2": ALL | {6}}
     found = opinion("e2 w2 a2 0:[b1 b2] closed 5", lists, {}).findings
-    assert [(Kind.ENTRIES_BEYOND_END, Entries(((6, 6),), 1))] == [
+    assert [(Kind.ENTRIES_BEYOND_END, Entries(((6, 7),), 2))] == [
         (one.kind, one.entries) for one in found
     ]
 
@@ -445,7 +445,7 @@ def test_metadata_that_is_just_right_is_none(text: str) -> None:
     [
         ("open", None, Exempt.OPEN),
         ("in_recovery", None, Exempt.IN_RECOVERY),
-        ("closed -1", None, Exempt.EMPTY),
+        ("closed -1", None, None),
         ("closed 0", None, None),
         ("closed 1", None, None),
         ("closed -2", None, None),
@@ -453,7 +453,7 @@ def test_metadata_that_is_just_right_is_none(text: str) -> None:
     ],
 )
 def test_why_a_ledger_is_exempt(text: str, mark: Mark | None, expected: Exempt | None) -> None:
-    """The first reason that holds counts: its mark, its state, that it holds nothing."""
+    """The first reason that holds counts: its mark, its state. Bookies show that it is empty."""
     record = LedgerRecord(
         LEDGER,
         0,

@@ -12,6 +12,7 @@ from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRea
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import EntryFacts, Search
+from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.opinion import judge_entry_by_entry
@@ -197,6 +198,7 @@ def search(
     metadata, stamp = ledger(text), ZnodeStamp(1, 0, NOW_MS)
     record = LedgerRecord(LEDGER, 1, NOW_MS, RecordStatus.FOUND, stamp, metadata)
     looks = (Look(record, answers, reads),) * 2
-    (found,) = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).findings
+    findings = judge_entry_by_entry(LedgerEvidence(LEDGER, looks), terms).findings
+    (found,) = (one for one in findings if one.kind is not Kind.ENTRIES_BEYOND_END)
     assert isinstance(found.facts, EntryFacts)
     return found.facts.search

@@ -13,7 +13,11 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
+    Contradiction,
     ContradictionFacts,
+    Contradicts,
+    EndHeader,
+    HeldBeyondEnd,
     LostFacts,
     StuckFacts,
     UndecodableFacts,
@@ -21,12 +25,18 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.witness.beyond_end import INNOCENT_REASONS
 from auditor.witness.finding_lines import bookie_testimony, finding_line, gist, ledger_testimony
 from auditor.witness.phrases import span
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
 ENTRY = finding_of(Kind.ENTRY_BELOW_ACK_QUORUM)
 BELONGS = "Entry 42 of ledger 7 belongs on b1 and b2 (segment 0-99, ensemble b1, b2, b3)."
+HELD = (
+    HeldBeyondEnd("b1", ((100, 102),), 3, True),
+    HeldBeyondEnd("b2", ((102, 102),), 1, False),
+)
+NO_LIST = "it cannot list, and may hold more."
 COUNTED = "1 of 2 copies found; ack quorum is 2."
 
 
@@ -482,26 +492,75 @@ def test_a_mark_is_reported_with_its_times_its_age_and_why_it_may_stand(expected
         ),
         (
             (
-                "The metadata of ledger 7 ends at entry 99. At least 2 bookies of the last ensemble"
-                " (ack quorum 2) list each of the 3 entries 100-102. Those that list any of them:"
-                " b1, b2 and b3. Either the metadata was truncated or the ledger was closed while"
-                " adds were pending: lists do not say whether an entry was acknowledged."
+                "The metadata of ledger 7 ends at entry 99 (lastEntryId 99). b1 lists entries"
+                f" 100-102. b2 sent entry 102 when it was read; {NO_LIST} The header of entry 102,"
+                " read on b2, names entry 99 as the last acknowledged one (lastAddConfirmed 99)."
+                f" {INNOCENT_REASONS}"
             ),
             finding_of(
                 Kind.ENTRIES_BEYOND_END,
-                BeyondEndFacts(99, 2, ("b1", "b2", "b3")),
+                BeyondEndFacts(99, 2, HELD, EndHeader("b2", 102, 99, 824)),
                 entries=((100, 102),),
                 entries_total=3,
             ),
         ),
         (
             (
-                "The metadata of ledger 7 says that it has no entry. At least 1 bookie of the last"
-                " ensemble (ack quorum 1) lists entry 0: b1. Either the metadata was truncated or"
-                " the ledger was closed while adds were pending: lists do not say whether an entry"
-                " was acknowledged."
+                "The metadata of ledger 7 says that it is closed without entries (lastEntryId -1)."
+                " b1 lists entry 0. No header of an entry above the end could be read with a digest"
+                f" that proves it. {INNOCENT_REASONS}"
             ),
-            finding_of(Kind.ENTRIES_BEYOND_END, BeyondEndFacts(-1, 1, ("b1",)), entries=((0, 0),)),
+            finding_of(
+                Kind.ENTRIES_BEYOND_END,
+                BeyondEndFacts(-1, 1, (HeldBeyondEnd("b1", ((0, 0),), 1, True),)),
+                entries=((0, 0),),
+            ),
+        ),
+        (
+            (
+                "The metadata of ledger 7 (version 3) contradicts itself: the ledger is CLOSED"
+                " without entries (lastEntryId -1), and its length is 8 bytes. b1 lists entry 0."
+                " The header of entry 0, read on b1, names no entry as the last acknowledged one"
+                " (lastAddConfirmed -1)."
+                f" {INNOCENT_REASONS}"
+            ),
+            finding_of(
+                Kind.METADATA_MALFORMED,
+                ContradictionFacts(
+                    (Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (8,)),),
+                    1,
+                    BeyondEndFacts(
+                        -1, 1, (HeldBeyondEnd("b1", ((0, 0),), 1, True),), EndHeader("b1", 0, -1, 8)
+                    ),
+                ),
+            ),
+        ),
+        (
+            (
+                "The metadata of ledger 7 ends at entry 99 (lastEntryId 99). The header of entry"
+                " 102, read on b2, says that entry 101 was acknowledged (lastAddConfirmed 101), and"
+                " its digest holds. The end cuts off 2 acknowledged entries: 100-101. b1 lists"
+                f" entries 100-102. b2 sent entry 102 when it was read; {NO_LIST}"
+            ),
+            finding_of(
+                Kind.LEDGER_CLOSED_SHORT,
+                BeyondEndFacts(99, 2, HELD, EndHeader("b2", 102, 101, 824)),
+                entries=((100, 101),),
+                entries_total=2,
+            ),
+        ),
+        (
+            (
+                "The metadata of ledger 7 ends at entry 99 (lastEntryId 99). The header of entry"
+                " 101, read on b2, says that entry 100 was acknowledged (lastAddConfirmed 100), and"
+                " its digest holds. The end cuts off entry 100, which was acknowledged. No bookie"
+                " that answered still holds an entry above the end."
+            ),
+            finding_of(
+                Kind.LEDGER_CLOSED_SHORT,
+                BeyondEndFacts(99, 2, (), EndHeader("b2", 101, 100, 816)),
+                entries=((100, 100),),
+            ),
         ),
     ],
 )

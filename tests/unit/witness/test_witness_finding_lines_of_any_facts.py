@@ -25,8 +25,10 @@ from auditor.model.facts import (
     Contradicts,
     CorruptFacts,
     DuplicateFacts,
+    EndHeader,
     EntryFacts,
     FailingFacts,
+    HeldBeyondEnd,
     LostContentFacts,
     LostFacts,
     MarkFacts,
@@ -163,6 +165,20 @@ def placements(draw: st.DrawFn) -> PlacementFacts:
     )
 
 
+BEYOND_END = st.builds(
+    BeyondEndFacts,
+    st.integers(-1, 99),
+    st.integers(1, 30),
+    names(1).flatmap(
+        lambda some: st.just(
+            tuple(
+                HeldBeyondEnd(one, ((100, 104), (106, 106)), 6, n % 2 == 0)
+                for n, one in enumerate(some)
+            )
+        )
+    ),
+    st.builds(EndHeader, st.just("b1"), st.just(106), st.integers(100, 105), st.just(848)),
+)
 contradictions = st.sampled_from(Contradicts).map(lambda what: Contradiction(what, (5, 6, 7)))
 USES = st.lists(
     st.builds(
@@ -201,14 +217,17 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
     ContradictionFacts: (
         st.lists(contradictions, min_size=1, max_size=20).flatmap(
             lambda found: st.builds(
-                ContradictionFacts, st.just(tuple(found)), st.integers(len(found), 5_000)
+                ContradictionFacts,
+                st.just(tuple(found)),
+                st.integers(len(found), 5_000),
+                st.none() | BEYOND_END,
             )
         )
     ),
     StuckFacts: st.builds(
         StuckFacts, st.sampled_from((LedgerState.OPEN, LedgerState.IN_RECOVERY)), ms, flags, ms, ms
     ),
-    BeyondEndFacts: st.builds(BeyondEndFacts, st.integers(-1, 99), st.integers(1, 30), names(1)),
+    BeyondEndFacts: BEYOND_END,
     SilentFacts: st.builds(
         SilentFacts,
         st.just("writable"),

@@ -80,11 +80,11 @@ def test_a_holder_that_a_segment_without_entries_names_is_reported_as_named() ->
     around = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1", "x2"}), auditor="b1")
     named = ledger("e3 w2 a2 0:[b1 b2 b3] 20:[b1 b2 x1] closed 19")
     alone = witness(around=around, metadata=named, x1=Bookie(LOST), x2=Bookie(knows_ledger=False))
-    assert "Searched 3 other bookies for it: x1 has it. Bookies" in alone
+    assert "Searched 3 other bookies for it: x1 lists it. Bookies" in alone
     both = witness(around=around, metadata=named, x1=Bookie(LOST), x2=Bookie(LOST))
     assert (
-        "Searched 3 other bookies for it: x1 and x2 have it. No segment of the ledger names x2."
-        " Garbage" in both
+        "Searched 3 other bookies for it: x1 and x2 list or have it. No segment of the ledger names"
+        " x2. Garbage" in both
     )
 
 

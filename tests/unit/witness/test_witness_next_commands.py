@@ -10,6 +10,7 @@ from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
     EntryFacts,
+    HeldBeyondEnd,
     MarkFacts,
     Search,
     UnrecoverableFacts,
@@ -219,7 +220,7 @@ def test_nothing_from_metadata_is_run_by_a_shell(kind):
     )
     mark = replace(MARK, missing_replicas=(evil,))
     of_kind = {
-        BeyondEndFacts: BeyondEndFacts(9, 1, (evil,)),
+        BeyondEndFacts: BeyondEndFacts(9, 1, (HeldBeyondEnd(evil, ((42, 42),), 1, True),)),
         CorruptFacts: CorruptFacts(42, (evil,), ((evil, (42,)),)),
         EntryFacts: entry,
         MarkFacts: mark,
