@@ -76,6 +76,10 @@ class BookieUnreachable(BookieError):
     """A bookie accepts no connection, or closed it and accepts no other within the limit."""
 
 
+class BookieBarred(BookieUnreachable):
+    """Our own host has no way to a bookie: the attempt ended here, and says nothing about it."""
+
+
 class BookieRefused(BookieError):
     """A bookie and we do not accept each other's TLS or credentials. Trying again is of no use."""
 

@@ -21,7 +21,7 @@ from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask
 from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
-from auditor.errors import BookieRefused, BookieUnreachable, LocalFault
+from auditor.errors import BookieBarred, BookieRefused, BookieUnreachable, LocalFault
 from auditor.model.availability import Greeting, LanePace
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
@@ -59,7 +59,7 @@ class Conversation:
         self._exchange = Exchange(limits, evidence, 0.0, proof)
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
-        self._attempts, self._trouble = 0, ""
+        self._attempts, self._trouble, self._is_barred = 0, "", False
         self._timers = Timers(self.on_failed)
         self._bug: BaseException | None = None
         self._info_due = self._asks_lists = self._answered = False
@@ -150,7 +150,8 @@ class Conversation:
         """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         while self.end is None and self._link is None:
             if self._attempts >= self._limits.connect_attempts_max:
-                self._finish(End.unreachable(self._trouble, self._attempts))
+                end = End.barred if self._is_barred else End.unreachable
+                self._finish(end(self._trouble, self._attempts))
                 return
             self._attempts += 1
             await asyncio.sleep(max(0.0, self._exchange.resume_at - self._loop.time()))
@@ -159,7 +160,7 @@ class Conversation:
             except BookieRefused as error:
                 self._finish(End.not_admitted(error))
             except BookieUnreachable as error:
-                self._trouble = str(error)
+                self._trouble, self._is_barred = str(error), isinstance(error, BookieBarred)
                 self._exchange.setback(self._loop.time())
             except LocalFault:  # it may pass while others end their conversations
                 if self._attempts >= self._limits.connect_attempts_max:
@@ -241,7 +242,7 @@ class Conversation:
         if link is not self._link:
             return
         self._link = None
-        self._trouble = why
+        self._trouble, self._is_barred = why, False
         self._late.on_connection_lost()
         proof = self._exchange.proof
         unanswered = proof.unanswered

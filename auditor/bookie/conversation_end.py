@@ -70,6 +70,14 @@ class End(NamedTuple):
         return cls(Greeting.SILENT, "silent", f"{trouble} ({attempts} attempts)")
 
     @classmethod
+    def barred(cls, trouble: str, attempts: int) -> Self:
+        """Return the end of a conversation to which our own host has no way. `trouble` says how the
+        last attempt failed.
+        """
+        said = f"{trouble} ({attempts} attempts)"
+        return cls(Greeting.AUDITOR_LIMITED, "auditor_limited", said)
+
+    @classmethod
     def greeting_unanswered(cls, limits: BookieLimits) -> Self:
         """Return the end of a conversation in which GET_BOOKIE_INFO had no reply within its
         time-out.

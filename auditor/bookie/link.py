@@ -7,8 +7,8 @@ import ssl
 from collections.abc import Sequence
 from typing import Protocol
 
-from auditor.errors import BookieUnreachable, PeerProtocolError
-from auditor.local_faults import exhaustion
+from auditor.errors import BookieBarred, BookieUnreachable, PeerProtocolError
+from auditor.local_faults import bar, exhaustion
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 
 BUSY_BYTES = 64 * 2**10
@@ -154,7 +154,8 @@ async def open_link(
 ) -> Link:
     """Return a new connection without TLS.
 
-    Raises BookieUnreachable with the reason, and LocalFault if this host can make no connection.
+    Raises BookieUnreachable with the reason, which is BookieBarred if this host has no way to the
+    bookie, and LocalFault if this host can make no connection.
     """
     loop = asyncio.get_running_loop()
     try:
@@ -169,5 +170,8 @@ async def open_link(
             raise fault from error
         if isinstance(error, RuntimeError):
             raise
-        raise BookieUnreachable(f"no connection to {host}:{port}: {error}") from error
+        said = f"no connection to {host}:{port}: {error}"
+        if (why := bar(error)) is not None:
+            raise BookieBarred(f"{said} ({why})") from error
+        raise BookieUnreachable(said) from error
     return link

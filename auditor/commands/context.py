@@ -68,11 +68,14 @@ def probe_seed(run_id: str) -> int:
     return int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:6], "big")
 
 
-def terms_of(context: Context, run_id: str, around: Surroundings) -> Terms:
-    """Return the terms of judgement, dated now."""
+def terms_of(context: Context, run_id: str, around: Surroundings, clock_lag_ms: int = 0) -> Terms:
+    """Return the terms of judgement, dated now, or at the newest time that is proven if this host's
+    clock lies `clock_lag_ms` behind it.
+    """
     settings = context.settings
     return Terms(
-        judged_at_ms=now_ms(),
+        judged_at_ms=now_ms() + clock_lag_ms,
+        clock_lag_ms=clock_lag_ms,
         underreplication_grace_ms=settings.underreplication_grace_ms,
         confirming_reads_max=settings.confirming_reads_max,
         looks_max=settings.looks_max,

@@ -19,6 +19,7 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
 from auditor.report.ledgers_text import render_ledgers
 from auditor.run.asker import Asker
+from auditor.run.clock_check import require_clock_of_records
 from auditor.run.single_ledgers import audit_ledgers
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of
@@ -61,6 +62,11 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
         asker = asker_for(context, store, newest, facts)
         judged = audit_ledgers(asker, ids, terms)
         reads = store.counts.reads
+    require_clock_of_records(
+        (look.record for evidence, _ in judged for look in evidence.looks),
+        now_ms(),
+        terms.clock_lag_ms,
+    )
     report = report_on(context, run_id, facts, terms, judged, asker, newest)
     report.summary["requests"] = {"zookeeper_reads": reads}
     return report

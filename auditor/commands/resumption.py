@@ -130,6 +130,7 @@ def _changed_settings(context: Context, about: About) -> list[str]:
     begun = replace(
         terms_of(context, about.run_id, before.around),
         judged_at_ms=before.judged_at_ms,
+        clock_lag_ms=before.clock_lag_ms,
         sweep=before.sweep,
     )
     now = asdict(begun)

@@ -51,6 +51,7 @@ from auditor.local_faults import local_fault
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_text
+from auditor.run.clock_check import require_clock
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
@@ -205,6 +206,7 @@ def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         if settings.dry_run:
             return _print_plan(state, run, ids)
         audited = _collect_verdicts(context, run, ids)
+        require_clock(written.run, now_ms(), opening.about.terms.clock_lag_ms)
         state.spark_version = spark.version
     watch.close()
     conclusion = _conclude(state, opening, audited, written.run, watch)

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from auditor.bookie.listers import read_listers, strangers_in
+from auditor.clock import now_ms
 from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
+from auditor.run.clock_check import clock_lag_ms
 from auditor.topology.locating import Topology, locate
 from auditor.topology.sources import Source
 from auditor.wire.location import is_within
@@ -54,8 +56,9 @@ def cluster_and_terms(
 ) -> tuple[ClusterFacts, Terms]:
     """Return the facts of the cluster and the terms of judgement for an audit that starts now.
 
-    Problems with the locations of bookies, and with the map of listers, are logged. Raises
-    StoreUnavailable, and ConfigError for a map that cannot be read.
+    Problems with the locations of bookies, with the map of listers, and with this host's clock are
+    logged. Raises StoreUnavailable, ConfigError for a map that cannot be read, and LocalFault for a
+    clock that is years behind.
     """
     facts = store.cluster_facts()
     listers = read_listers(
@@ -66,7 +69,17 @@ def cluster_and_terms(
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
     for problem in problems:
         context.logger.warning("topology", problem=problem)
-    return facts, terms_of(context, run_id, surroundings)
+    newest = store.newest_write(one.bookie_id for one in bookies)
+    lag_ms = clock_lag_ms(newest, now_ms())
+    if lag_ms and newest is not None:
+        context.logger.warning(
+            "clock_behind",
+            lag_s=lag_ms // 1000,
+            znode=newest.path,
+            effect="ages are unknown, and the run's directory is named by this clock",
+            advice="set the clock of this host, or that of ZooKeeper if it is ahead",
+        )
+    return facts, terms_of(context, run_id, surroundings, lag_ms)
 
 
 def in_maintenance(

@@ -20,6 +20,7 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
 from auditor.report.topics_text import render_topics
+from auditor.run.clock_check import require_clock_of_records
 from auditor.run.topics import AuditedTopics, audit_topics
 from auditor.summary.references.topics import topic_json, with_topics
 from auditor.telemetry import log
@@ -53,6 +54,11 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
             asker = asker_for(context, store, newest, facts)
             audited = audit_topics(asker, topics, names, terms)
             reads = store.counts.reads + topics.counts.reads
+        require_clock_of_records(
+            (look.record for evidence, _ in audited.judged for look in evidence.looks),
+            now_ms(),
+            terms.clock_lag_ms,
+        )
     except UNREACHABLE as error:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:

@@ -214,6 +214,7 @@ def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: 
 
     The worst standing wins, also for a marked ledger, and every reason stays (contract 8.6).
     """
+    parts = replace(parts, unknowns=in_order((*parts.unknowns, *_age_unknown(record, terms))))
     findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
     if any(finding.severity > Severity.INFO for finding in findings):
         standing = Standing.VIOLATED
@@ -271,6 +272,11 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
     if metadata.state is LedgerState.IN_RECOVERY:
         return Exempt.IN_RECOVERY
     return Exempt.OPEN if metadata.state is LedgerState.OPEN else None
+
+
+def _age_unknown(record: LedgerRecord, terms: Terms) -> tuple[Unknown, ...]:
+    """Return the reason of a mark that may be beyond the grace by a clock that is right."""
+    return (Unknown.AUDITOR_LIMITED,) if terms.clock_lag_ms and _is_excused(record, terms) else ()
 
 
 def _is_excused(record: LedgerRecord, terms: Terms) -> bool:

@@ -17,6 +17,7 @@ REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
     AnswerStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     AnswerStatus.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
     AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    AnswerStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
 }
 """Every answer but the two valid ones."""
 
@@ -30,6 +31,7 @@ REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.CORRUPT: Unknown.ANSWER_INVALID,
     ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    ReadStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
 """Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is

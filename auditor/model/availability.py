@@ -39,6 +39,8 @@ class AnswerStatus(StrEnum):
     UNSUPPORTED = "unsupported"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
+    AUDITOR_LIMITED = "auditor_limited"
+    """No request could be sent: our own host has no way to the bookie."""
 
 
 VALID_ANSWERS = frozenset({AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER})
@@ -139,6 +141,7 @@ class ReadStatus(StrEnum):
     TOO_LARGE = "too_large"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
+    AUDITOR_LIMITED = "auditor_limited"
     NOT_ASKED = "not_asked"
     """Not sent: the searches of this run had used up the reads allowed on this bookie."""
 
@@ -212,3 +215,4 @@ class Greeting(StrEnum):
     UNSUPPORTED = "unsupported"
     UNREGISTERED = "unregistered"
     ADDRESS_UNKNOWN = "address_unknown"
+    AUDITOR_LIMITED = "auditor_limited"

@@ -87,3 +87,8 @@ class Terms:
     """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""
     orphan_age_ms: int = 0
     """Age above which a ledger of Pulsar without a reference is an orphan."""
+    clock_lag_ms: int = 0
+    """By how much this host's clock lies behind ZooKeeper's, at least; 0: as far as is known, not.
+
+    `judged_at_ms` is then the newest time that ZooKeeper proves, and ages are the least that they
+    can be. An age that is not above a limit may be above it all the same."""

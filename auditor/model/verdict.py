@@ -44,6 +44,7 @@ class Unknown(StrEnum):
     ADDRESS_UNKNOWN = "address_unknown"
     METADATA_UNREADABLE = "metadata_unreadable"
     TOPOLOGY_UNKNOWN = "topology_unknown"
+    AUDITOR_LIMITED = "auditor_limited"
     UNSETTLED = "unsettled"
     POISON = "poison"
     CHECKERS_DISAGREE = "checkers_disagree"

@@ -65,6 +65,12 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         " look at",
         "give the auditor the locations of all bookies",
     ),
+    Unknown.AUDITOR_LIMITED: Reason(
+        "the auditor's own host has no way to a bookie that should hold entries of it (no route, no"
+        " local port, a resolver that fails), or its clock lies behind that of ZooKeeper, which"
+        " leaves the age of a mark unknown",
+        "see what `auditor doctor` says of this host's network and clock, then run again",
+    ),
     Unknown.UNSETTLED: Reason(
         "its metadata kept changing between looks, so no two looks that count saw the same",
         "run again when recovery or replication has come to rest",

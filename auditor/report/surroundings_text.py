@@ -25,6 +25,7 @@ _FOUND: dict[str, str] = {
     Greeting.SILENT.value: "registered and silent",
     Greeting.REFUSED.value: "registered and refusing",
     Greeting.ADDRESS_UNKNOWN.value: "registered without a readable address",
+    Greeting.AUDITOR_LIMITED.value: "registered and out of this host's reach",
     NOT_ASKED: "registered and not asked",
     Greeting.ANSWERED.value: "answering",
 }

@@ -29,6 +29,7 @@ _CAUSES: dict[Unknown, tuple[Greeting, ...]] = {
     Unknown.BOOKIE_REFUSED: (Greeting.REFUSED,),
     Unknown.BOOKIE_UNSUPPORTED: (Greeting.UNSUPPORTED,),
     Unknown.ADDRESS_UNKNOWN: (Greeting.ADDRESS_UNKNOWN,),
+    Unknown.AUDITOR_LIMITED: (Greeting.AUDITOR_LIMITED,),
 }
 _STATES: dict[str, str] = {
     Greeting.SILENT: "silent",
@@ -36,6 +37,7 @@ _STATES: dict[str, str] = {
     Greeting.REFUSED: "refused",
     Greeting.UNSUPPORTED: "gave no list",
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
+    Greeting.AUDITOR_LIMITED: "out of this host's reach",
 }
 _UNREGISTERED_DO = (
     "a bookie that is not registered is down, or was removed: start it again, or have its ledgers"

@@ -31,6 +31,7 @@ from auditor.model.finding import Finding
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
+from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
@@ -99,7 +100,12 @@ def conclude(
         finished_at=finished_at,
         duration_s=duration_s,
         not_there=len(not_there),
-        withheld=(*missing, *clustered.withheld, *_withheld_sentences(seen, about, found)),
+        withheld=(
+            *clock_sentences(about.terms),
+            *missing,
+            *clustered.withheld,
+            *_withheld_sentences(seen, about, found),
+        ),
         absences=absences_json(seen.since, _renamed_json(seen.renamed)),
         topics={"references": clustered.referenced.counts, **hits.summary},
         nobody_answered=nobody_answered(seen.looks),

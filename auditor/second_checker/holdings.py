@@ -33,6 +33,7 @@ _WHY_NO_LIST = {
     AnswerStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     AnswerStatus.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
     AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    AnswerStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
 }
 _WHY_NO_READ = {
     ReadStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -42,6 +43,7 @@ _WHY_NO_READ = {
     ReadStatus.FAILED: Unknown.BOOKIE_REFUSED,
     ReadStatus.TOO_LARGE: Unknown.ANSWER_TOO_LARGE,
     ReadStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    ReadStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
 _NOT_READ = frozenset({Unknown.ANSWER_TIMEOUT})

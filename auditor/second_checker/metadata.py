@@ -20,6 +20,14 @@ def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
     return max(ages) > terms.underreplication_grace_ms
 
 
+def is_age_open(record: LedgerRecord, terms: Terms) -> bool:
+    """Return whether nobody knows if the mark is beyond the grace period: it is not by a clock that
+    is known to be late.
+    """
+    is_late = terms.clock_lag_ms > 0
+    return is_late and record.mark is not None and not is_beyond_grace(record, terms)
+
+
 def exemption(record: LedgerRecord) -> Exempt | None:
     """Return the first reason of the contract's list that applies to an existing ledger."""
     metadata = record.metadata

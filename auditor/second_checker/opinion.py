@@ -37,7 +37,7 @@ from auditor.second_checker.findings import (
     placement_findings,
 )
 from auditor.second_checker.ledger_count import LedgerCount, count_entries
-from auditor.second_checker.metadata import exemption, is_beyond_grace
+from auditor.second_checker.metadata import exemption, is_age_open, is_beyond_grace
 from auditor.second_checker.newest_words import Words, words
 from auditor.second_checker.schedule import copies_due, stretches
 
@@ -94,7 +94,9 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
         malformed = record.status is RecordStatus.MALFORMED
         unread = frozenset() if malformed else frozenset({Unknown.METADATA_UNREADABLE})
         return _opinion(
-            exempt, unread, [*mark_findings(record, None, terms), *metadata_findings(record, terms)]
+            exempt,
+            unread | _why_no_age(record, terms),
+            [*mark_findings(record, None, terms), *metadata_findings(record, terms)],
         )
     return _judge_entries(heard, metadata, exempt, terms, claimed)
 
@@ -113,10 +115,11 @@ def _judge_entries(
         placement_findings(metadata, parts, terms) if not excused else ([], frozenset(), False)
     )
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
+    aged = _why_no_age(record, terms)
     if record.mark is not None and not heard.answers:
         said = metadata_findings(record, terms, heard.reads.values())
         return _opinion(
-            exempt, topology, [*mark_findings(record, None, terms), *said, *placed], unjudged
+            exempt, topology | aged, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
     count = count_entries(heard, metadata, parts, terms, claimed)
     copies, is_stale = _copies(record, count, copies_due(metadata, parts))
@@ -134,7 +137,7 @@ def _judge_entries(
     of_entries = entry_findings(heard, metadata, count, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):
         findings, topology, unjudged = said, frozenset(), frozenset()
-    why = topology | _reasons(heard, count, unheard, metadata.ack_quorum)
+    why = topology | aged | _reasons(heard, count, unheard, metadata.ack_quorum)
     findings += [*of_entries, *cut_off_findings(above)]
     return _opinion_on_entries(
         count,
@@ -209,6 +212,10 @@ def _reasons(
     if heard.record.mark is not None:
         why_on = {b: why for b, why in why_on.items() if not _is_unregistered(heard, b)}
     return frozenset(reason for why in why_on.values() for reason in why)
+
+
+def _why_no_age(record: LedgerRecord, terms: Terms) -> frozenset[Unknown]:
+    return frozenset({Unknown.AUDITOR_LIMITED}) if is_age_open(record, terms) else frozenset()
 
 
 def _is_unregistered(heard: Words, bookie: BookieId) -> bool:

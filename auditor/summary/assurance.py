@@ -35,6 +35,7 @@ _FOUND_BY_ANSWER = {
     AnswerStatus.REFUSED: Greeting.REFUSED.value,
     AnswerStatus.FAILED: Greeting.REFUSED.value,
     AnswerStatus.ADDRESS_UNKNOWN: Greeting.ADDRESS_UNKNOWN.value,
+    AnswerStatus.AUDITOR_LIMITED: Greeting.AUDITOR_LIMITED.value,
 }
 
 

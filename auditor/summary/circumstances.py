@@ -36,6 +36,7 @@ _UNHEARD = (
     Greeting.UNSUPPORTED,
     Greeting.UNREGISTERED,
     Greeting.ADDRESS_UNKNOWN,
+    Greeting.AUDITOR_LIMITED,
 )
 _JUDGED = pa.array(JUDGED_WORDS)
 

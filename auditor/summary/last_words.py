@@ -27,6 +27,7 @@ UNHEARD = (
     AnswerStatus.REFUSED,
     AnswerStatus.FAILED,
     AnswerStatus.ADDRESS_UNKNOWN,
+    AnswerStatus.AUDITOR_LIMITED,
 )
 """Answers by which the bookie itself keeps a ledger from being judged."""
 

@@ -167,6 +167,7 @@ _ANSWERED: dict[AnswerStatus, str] = {
     AnswerStatus.UNSUPPORTED: "gave no list",
     AnswerStatus.UNREGISTERED: "is not registered",
     AnswerStatus.ADDRESS_UNKNOWN: "has no known address",
+    AnswerStatus.AUDITOR_LIMITED: "could not be asked by the auditor's host",
 }
 
 
@@ -186,6 +187,7 @@ _READ: dict[ReadStatus, str] = {
     ReadStatus.TOO_LARGE: "sent an entry beyond the frame limit",
     ReadStatus.UNREGISTERED: "was no longer registered when it was to be read",
     ReadStatus.ADDRESS_UNKNOWN: "had no known address to read from",
+    ReadStatus.AUDITOR_LIMITED: "could not be read by the auditor's host",
     ReadStatus.NOT_ASKED: "was not read, because of the limit for one bookie and run",
 }
 

@@ -257,7 +257,12 @@ def _was_anyone_asked(look: Look) -> bool:
 
 
 _NOT_SENT = frozenset(
-    {ReadStatus.UNREGISTERED.value, ReadStatus.ADDRESS_UNKNOWN.value, ReadStatus.NOT_ASKED.value}
+    {
+        ReadStatus.UNREGISTERED.value,
+        ReadStatus.ADDRESS_UNKNOWN.value,
+        ReadStatus.AUDITOR_LIMITED.value,
+        ReadStatus.NOT_ASKED.value,
+    }
 )
 """Results of requests that were never sent."""
 

@@ -58,6 +58,15 @@ def read_marks(session: Session, root: str) -> Marks:
     return marks
 
 
+def marked_ledgers(session: Session, root: str) -> Iterator[LedgerId]:
+    """Yield the ids of marked ledgers as the tree is listed. What cannot be listed is left out."""
+    unread = Marks()
+    paths: Iterable[str] = [root + znode_paths.MARKS]
+    for _ in range(INNER_LEVELS):
+        paths = _inner(session, root, paths, unread)
+    yield from _marked_ids(session, root, paths, unread)
+
+
 def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[str]:
     for children in _sort_children(session, root, parents, marks):
         marks.unexpected_znodes += len(children.unexpected)

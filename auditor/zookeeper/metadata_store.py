@@ -24,6 +24,7 @@ from auditor.zookeeper.ledger_listing import (
 from auditor.zookeeper.ledger_reading import LedgerReader
 from auditor.zookeeper.mark_listing import Marks
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
+from auditor.zookeeper.newest_write import NewestWrite, find_newest_write
 from auditor.zookeeper.reading import read_many
 from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import ReadCounts, Session, connect
@@ -120,6 +121,12 @@ class MetadataStore:
     def cookies(self) -> frozenset[BookieId]:
         """Return the ids of all bookies that have a cookie: started once and not decommissioned."""
         return registrations.read_cookies(self._session, self.root)
+
+    def newest_write(self, bookies: Iterable[BookieId]) -> NewestWrite | None:
+        """Return the newest time that ZooKeeper wrote among registrations, cookies, votes and
+        marks.
+        """
+        return find_newest_write(self._session, self.root, bookies)
 
     def raw(self, path: str) -> bytes | None:
         """Return the data of the znode at an absolute path, also outside of ROOT.

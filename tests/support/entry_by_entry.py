@@ -39,6 +39,7 @@ ANSWER_REASON = {
     "too_large": "answer_too_large",
     "unsupported": "bookie_unsupported",
     "address_unknown": "address_unknown",
+    "auditor_limited": "auditor_limited",
 }
 _CONCLUSIVE = {"held", "no_such_ledger", "present", "no_entry", "no_ledger", "corrupt"}
 

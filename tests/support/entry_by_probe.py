@@ -27,6 +27,7 @@ READ_REASON = {
     "corrupt": "answer_invalid",
     "too_large": "answer_too_large",
     "address_unknown": "address_unknown",
+    "auditor_limited": "auditor_limited",
     "not_asked": "bookie_silent",
 }
 _NOTHING_THERE = {"no_entry", "no_ledger"}

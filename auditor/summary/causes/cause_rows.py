@@ -31,6 +31,7 @@ _GREETED: Mapping[Greeting | None, str] = {
     Greeting.REFUSED: "refuses to answer",
     Greeting.UNSUPPORTED: "answers, though it gave no list of entries",
     Greeting.ADDRESS_UNKNOWN: "is registered without an address that can be read",
+    Greeting.AUDITOR_LIMITED: "is registered, and this host has no way to it",
 }
 _DOES = {
     Via.LACKING: ("lacks entries of {}", "lack entries of {}"),

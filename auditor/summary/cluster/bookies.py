@@ -76,6 +76,7 @@ _TELLING = (
     Greeting.REFUSED,
     Greeting.SILENT,
     Greeting.ADDRESS_UNKNOWN,
+    Greeting.AUDITOR_LIMITED,
     Greeting.UNREGISTERED,
 )
 """Greetings in order of how much they prove. A bookie that cannot list answers everything else. A

@@ -39,6 +39,7 @@ _ABOUT_SOME = [
     Unknown.ANSWER_INVALID.value,
     Unknown.ANSWER_TOO_LARGE.value,
     Unknown.ADDRESS_UNKNOWN.value,
+    Unknown.AUDITOR_LIMITED.value,
     Unknown.TOPOLOGY_UNKNOWN.value,
 ]
 """Reasons about bookies, for which counts and answers say more, and about placement, which does not

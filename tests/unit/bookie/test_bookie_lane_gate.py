@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import socket
 from typing import Any
 
@@ -16,7 +17,8 @@ from auditor.bookie.client import AsyncLane, ListQuestion
 from auditor.bookie.lane_gate import LaneGate
 from auditor.config import BookieLimits
 from auditor.errors import LocalFault
-from auditor.model.availability import Answer, Greeting
+from auditor.local_faults import BARRED
+from auditor.model.availability import Answer, AnswerStatus, Greeting
 
 BOOKIES = 6
 
@@ -99,7 +101,7 @@ def no_sockets(monkeypatch: pytest.MonkeyPatch, times: int, number: int = errno.
     def make(*given: Any, **named: Any) -> socket.socket:
         if left[0] > 0 and not given and "fileno" not in named:  # to dial, not to accept
             left[0] -= 1
-            raise OSError(number, "Too many open files")
+            raise OSError(number, os.strerror(number))
         return real(*given, **named)
 
     monkeypatch.setattr(asyncio.base_events.socket, "socket", make)  # type: ignore[attr-defined]
@@ -149,3 +151,30 @@ def test_a_connection_that_ends_because_no_memory_is_left_is_our_fault() -> None
     finally:
         loop.close()
     assert [LocalFault] == [type(error) for error in failed]
+
+
+@pytest.mark.parametrize("number", BARRED)
+def test_a_bookie_to_which_this_host_has_no_way_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The attempt ends on this host. Its ledgers are unknown for that reason, and nobody is
+    accused; other bookies are asked.
+    """
+    with ScriptedBookie(ledgers(1)) as bookie:
+        no_sockets(monkeypatch, 100, number)
+        answers, (greeting, detail) = ask(bookie, [1], connect_attempts_max=2)
+    assert [AnswerStatus.AUDITOR_LIMITED] == statuses(answers)
+    assert Greeting.AUDITOR_LIMITED is greeting
+    assert BARRED[number] in detail
+    assert detail.endswith("(2 attempts)")
+
+
+def test_a_bookie_that_refuses_at_last_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt counts: it reached the bookie's host."""
+    with ScriptedBookie(ledgers(1)) as bookie:
+        port = bookie.port
+    no_sockets(monkeypatch, 1, errno.ENETUNREACH)
+    gone = ScriptedBookie()
+    gone.port = port
+    _, (greeting, _) = ask(gone, [1], connect_attempts_max=2)
+    assert Greeting.SILENT is greeting

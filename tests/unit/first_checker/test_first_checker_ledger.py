@@ -338,6 +338,21 @@ def test_what_is_unknown_of_a_marked_ledgers_placement_is_a_reason_once_it_is_ju
     assert () == verdict_on(E3, OLD, terms, b1="4", b2="4", b3="4").unknowns
 
 
+@pytest.mark.parametrize("lost", [{}, {"b1": "4"}, {"b1": "4", "b2": "4", "b3": "4"}])
+def test_the_age_of_a_mark_is_unknown_by_a_clock_that_is_late(lost: dict[str, str]) -> None:
+    """A mark within grace may be beyond it: the ledger is not exempt, and nothing that the mark
+    excuses is found. One that is beyond grace even so is found as ever.
+    """
+    late = replace(TERMS, clock_lag_ms=1)
+    young, old = verdict_on(E3, YOUNG, late, **lost), verdict_on(E3, OLD, late, **lost)
+    assert (Unknown.AUDITOR_LIMITED,) == young.unknowns
+    is_lost = len(lost) == 3
+    assert (Standing.VIOLATED if is_lost else Standing.INDETERMINATE) is young.standing
+    assert kinds(verdict_on(E3, YOUNG, **lost)) == kinds(young)
+    assert verdict_on(E3, OLD, **lost) == old
+    assert verdict_on(E3, None, **lost) == verdict_on(E3, None, late, **lost)
+
+
 def test_no_mark_excuses_a_confirmed_loss() -> None:
     """An entry without any copy is reported within grace and beyond. It stands alone, with the
     mark's age in its facts.

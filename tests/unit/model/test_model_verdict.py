@@ -35,6 +35,7 @@ def test_the_reasons_are_the_words_of_docs_names() -> None:
         "address_unknown",
         "metadata_unreadable",
         "topology_unknown",
+        "auditor_limited",
         "unsettled",
         "poison",
         "checkers_disagree",

@@ -226,3 +226,16 @@ def test_more_runs_above_the_end_than_are_counted_leave_it_open() -> None:
                 LedgerEvidence(LEDGER, (Look(record, {"b1": above}, {}),) * 2), TERMS
             ).end_is_open
         )
+
+
+def test_a_late_clock_leaves_open_whether_a_mark_is_beyond_the_grace() -> None:
+    """Only of a mark that is not beyond it: that one would be by a clock that is right, too."""
+    late = replace(TERMS, clock_lag_ms=1)
+    held: Said = {"b1": {0, 1}, "b2": {0, 1}}
+    for mark, standing, why in (
+        (RECENT, INDETERMINATE, {Unknown.AUDITOR_LIMITED}),
+        (OLD, VIOLATED, set()),
+        (None, Standing.SOUND, set()),
+    ):
+        said = opinion("e2 w2 a2 0:[b1 b2] closed 1", held, {}, mark, late)
+        assert (standing, why) == (said.standing, said.unknowns)
