@@ -41,6 +41,7 @@ from auditor.errors import (
     SparkUnavailable,
     text_of,
 )
+from auditor.evidence.newest_time import newest_time_ms
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import VERDICTS
@@ -206,7 +207,8 @@ def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
         if settings.dry_run:
             return _print_plan(state, run, ids)
         audited = _collect_verdicts(context, run, ids)
-        require_clock(written.run, now_ms(), opening.about.terms.clock_lag_ms)
+        lag_ms = opening.about.terms.clock_lag_ms
+        require_clock(newest_time_ms(written.run), now_ms(), lag_ms)
         state.spark_version = spark.version
     watch.close()
     conclusion = _conclude(state, opening, audited, written.run, watch)

@@ -20,7 +20,7 @@ _STATES: dict[Greeting, str] = {
     Greeting.REFUSED: "refused",
     Greeting.UNSUPPORTED: "gave no list of entries",
     Greeting.ADDRESS_UNKNOWN: "without a readable address",
-    Greeting.AUDITOR_LIMITED: "out of this host's reach",
+    Greeting.AUDITOR_LIMITED: "out of reach of the auditor",
     Greeting.UNREGISTERED: "not registered",
 }
 _AWAY = "not registered, has a cookie"

@@ -9,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from auditor.clock import rfc3339
 from auditor.errors import LocalFault
-from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord
 from auditor.witness.phrases import span
@@ -53,17 +48,12 @@ def clock_sentences(terms: Terms) -> list[str]:
     ]
 
 
-def require_clock(run: Place, now_ms: int, known_lag_ms: int) -> None:
-    """Raise LocalFault if a ledger's znode or mark shows that this host's clock lies further behind
-    than was known when the run began. Its ledgers were judged by that clock.
+def require_clock(newest_ms: int, now_ms: int, known_lag_ms: int) -> None:
+    """Raise LocalFault if a ledger's znode or mark, written at `newest_ms`, shows that this host's
+    clock lies further behind than was known when the audit began: it judged by that clock.
     """
-    columns = ["znode_ctime_ms", "znode_mtime_ms", "mark"]
-    newest = 0
-    for batch in run.scan("evidence/ledgers", LEDGERS).batches(columns):
-        marks: pa.StructArray = batch.column("mark")
-        times = [*batch.columns[:2], pc.struct_field(marks, "created_ms")]
-        newest = max(newest, *(pc.max(one).as_py() or 0 for one in times))
-    _require(newest, now_ms, known_lag_ms)
+    if newest_ms - now_ms > known_lag_ms + CLOCK_SKEW_MAX_MS:
+        raise LocalFault(_sentence("a ledger's znode or mark", newest_ms, now_ms))
 
 
 def require_clock_of_records(
@@ -76,12 +66,7 @@ def require_clock_of_records(
             newest = max(newest, one.stamp.ctime_ms, one.stamp.mtime_ms)
         if one.mark is not None:
             newest = max(newest, one.mark.created_ms)
-    _require(newest, now_ms, known_lag_ms)
-
-
-def _require(newest_ms: int, now_ms: int, known_lag_ms: int) -> None:
-    if newest_ms - now_ms > known_lag_ms + CLOCK_SKEW_MAX_MS:
-        raise LocalFault(_sentence("a ledger's znode or mark", newest_ms, now_ms))
+    require_clock(newest, now_ms, known_lag_ms)
 
 
 def _sentence(what: str, at_ms: int, now_ms: int) -> str:

@@ -273,7 +273,7 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
     assert {
         "silent": ["mute", "silent"], "refused": ["shut"], "unsupported": ["unable"],
         "unregistered": ["away"],
-        "address_unknown": [],
+        "address_unknown": [], "auditor_limited": [],
     } == found  # fmt: skip
     assert BOOKIES_NAMED_MAX == len(
         unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)])["silent"]
