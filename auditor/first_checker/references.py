@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import NamedTuple
 
 from auditor.first_checker.topic_uses import Use, UsesOfTopic
@@ -21,6 +22,7 @@ from auditor.model.reference_facts import (
     LOOKS_APART_MIN_MS,
     USES_SHOWN_MAX,
     MissingLedgerFacts,
+    NewestMissingFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
@@ -42,19 +44,35 @@ class SeenReference:
     is_counted: bool = False
 
 
+class Doubt(StrEnum):
+    """Why it is unknown whether a referenced ledger is lost."""
+
+    UNREAD = "unread"
+    """It could not be read at some look."""
+    MISSING = "missing"
+    """A look did not find it, and the other did not confirm that."""
+    SHORT = "short"
+    """It ended before what a topic recorded at a look, and the other did not confirm that."""
+
+
 class Judged(NamedTuple):
-    """A finding on a referenced ledger, or the fact that it is unknown whether there is one.
+    """A finding on a referenced ledger, or why it is unknown whether there is one.
 
     `is_outdated`: only compacted ledgers of cursors in use are in question, because every
     compaction leaves them behind.
     """
 
     finding: Finding | None = None
-    is_unknown: bool = False
+    doubt: Doubt | None = None
     is_outdated: bool = False
 
+    @property
+    def is_unknown(self) -> bool:
+        return self.doubt is not None
 
-NOTHING, UNKNOWN, OUTDATED = Judged(), Judged(is_unknown=True), Judged(is_outdated=True)
+
+NOTHING, OUTDATED = Judged(), Judged(is_outdated=True)
+UNKNOWN_UNREAD, UNKNOWN_MISSING, UNKNOWN_SHORT = (Judged(doubt=doubt) for doubt in Doubt)
 
 
 def judge_reference(seen: SeenReference) -> Judged:
@@ -76,18 +94,25 @@ def _judge_once(seen: SeenReference) -> Judged:
     """Return whether something is unknown of a ledger that the first look did not find missing."""
     again = seen.again
     if again is None or again.status is RecordStatus.GONE:
-        return _unknown_if_used(seen, lambda use: use.can_be_lost)
+        unknown = UNKNOWN_UNREAD if again is None else UNKNOWN_MISSING
+        return _if_used(seen, lambda use: use.can_be_lost, unknown)
     if again.status is not RecordStatus.FOUND:
-        return NOTHING if seen.is_counted else _unknown_if_used(seen, lambda use: use.can_be_lost)
+        return (
+            NOTHING
+            if seen.is_counted
+            else _if_used(seen, lambda use: use.can_be_lost, UNKNOWN_UNREAD)
+        )
     end = last_entry(again)
     if end is None:
         return NOTHING
-    return _unknown_if_used(seen, lambda use: use.can_be_lost and (use.entries or 0) > end + 1)
+    return _if_used(
+        seen, lambda use: use.can_be_lost and (use.entries or 0) > end + 1, UNKNOWN_SHORT
+    )
 
 
-def _unknown_if_used(seen: SeenReference, loses: Callable[[Use], bool]) -> Judged:
+def _if_used(seen: SeenReference, loses: Callable[[Use], bool], unknown: Judged) -> Judged:
     uses, is_unsure = _confirmed_uses(seen, loses)
-    return UNKNOWN if uses or is_unsure else NOTHING
+    return unknown if uses or is_unsure else NOTHING
 
 
 def _are_far_apart(first: LedgerRecord, again: LedgerRecord) -> bool:
@@ -112,13 +137,19 @@ def _closed_metadata(record: LedgerRecord) -> LedgerMetadata | None:
 
 def _judge_missing(seen: SeenReference) -> Judged:
     uses, is_unsure = _confirmed_uses(seen, lambda use: use.can_be_lost)
-    lost = [use for use in uses if not use.is_unsure]
+    lost = [use for use in uses if not use.is_unsure and not use.is_newest]
+    newest = [use for use in uses if use.is_newest]
     if not uses and not is_unsure:
         return NOTHING
-    if seen.again is None or seen.again.status is not RecordStatus.GONE or not lost:
-        return UNKNOWN
+    if seen.again is None or seen.again.status is not RecordStatus.GONE or not (lost or newest):
+        return UNKNOWN_MISSING
     if not _are_far_apart(seen.first, seen.again):
-        return UNKNOWN
+        return UNKNOWN_MISSING
+    apart_ms = seen.again.read_at_ms - seen.first.read_at_ms
+    if not lost:
+        topics = len({use.topic for use in newest})
+        newest_facts = NewestMissingFacts(topics, len(newest), _first_uses(newest), apart_ms)
+        return Judged(Finding(Kind.NEWEST_LEDGER_MISSING, newest_facts, ledger_id=seen.ledger_id))
     entries = [use.entries for use in lost if use.role is Role.DATA and use.entries is not None]
     facts = MissingLedgerFacts(
         topics=len({use.topic for use in lost}),
@@ -126,7 +157,7 @@ def _judge_missing(seen: SeenReference) -> Judged:
         some_uses=_first_uses(lost),
         entries=max(entries, default=None),
         size_bytes=_largest_size(lost),
-        apart_ms=seen.again.read_at_ms - seen.first.read_at_ms,
+        apart_ms=apart_ms,
     )
     runs = ((0, facts.entries - 1),) if facts.entries else ()
     finding = Finding(
@@ -152,9 +183,9 @@ def _judge_truncated(seen: SeenReference) -> Judged:
     if not uses and not is_unsure:
         return NOTHING
     if seen.again is None or again is None or again.last_entry_id != before or not uses:
-        return UNKNOWN
+        return UNKNOWN_SHORT
     if not _are_far_apart(seen.first, seen.again):
-        return UNKNOWN
+        return UNKNOWN_SHORT
     entries = max(use.entries for use in uses if use.entries is not None)
     facts = TruncatedLedgerFacts(
         last_entry_id=before,

@@ -24,6 +24,7 @@ class Use(NamedTuple):
 
     `entries` is how many entries it must have, None if that was not recorded. `is_elsewhere`: a
     whole copy is in long-term storage. `is_unsure`: a reference without the ledger proves nothing.
+    `is_newest`: the topic still writes to the ledger, or did not record yet what it holds.
     """
 
     topic: str
@@ -34,6 +35,7 @@ class Use(NamedTuple):
     position: Position | None
     is_elsewhere: bool = False
     is_unsure: bool = False
+    is_newest: bool = False
 
     @property
     def key(self) -> tuple[str, Role, str]:
@@ -112,5 +114,5 @@ def _use_of_data(topic: str, ledger: DataLedger, *, is_newest: bool) -> Use:
         ledger.size_bytes,
         Position(ledger.ledger_id, 0),
         is_elsewhere=ledger.offloaded or ledger.bookkeeper_deleted,
-        is_unsure=is_newest and ledger.entries is None,
+        is_newest=is_newest and ledger.entries is None,
     )

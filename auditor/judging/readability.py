@@ -170,8 +170,7 @@ def _missing_condition(ledger: DataLedger, is_newest: bool) -> LedgerCondition:
     if ledger.entries == 0:
         return LedgerCondition(ledger.ledger_id, Condition.NOTHING_LOST)
     if ledger.entries is None and is_newest:
-        detail = "it has no metadata, and the topic has not recorded yet whether it holds entries"
-        return LedgerCondition(ledger.ledger_id, Condition.UNKNOWN, is_unknown=True, detail=detail)
+        return LedgerCondition(ledger.ledger_id, Condition.NEWEST_MISSING, ((0, ENTRY_ID_MAX),))
     last = ENTRY_ID_MAX if ledger.entries is None else ledger.entries - 1
     return LedgerCondition(ledger.ledger_id, Condition.MISSING, ((0, last),))
 
@@ -264,11 +263,15 @@ def judge_reader(
     acknowledged = cursor.acknowledged if cursor else ()
     loss = _first_loss([found for _, found in needed], position or _BEGINNING, acknowledged)
     if loss is not None:
+        may_be_empty = any(
+            found.condition is Condition.NEWEST_MISSING and found.ledger_id == loss.ledger_id
+            for _, found in needed
+        )
         return Reading(
             subscription,
             position,
             is_newest,
-            Answer.BLOCKED if is_newest else Answer.POSSIBLY_BLOCKED,
+            Answer.BLOCKED if is_newest and not may_be_empty else Answer.POSSIBLY_BLOCKED,
             loss,
         )
     unknown = any(found.is_unknown or found.lost_more for _, found in needed)

@@ -23,7 +23,12 @@ from auditor.model.bookie_facts import (
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+)
 
 Parameters: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -337,6 +342,7 @@ Facts: TypeAlias = (
     | PopulationFacts
     | MarkWithoutLedgerFacts
     | MissingLedgerFacts
+    | NewestMissingFacts
     | TruncatedLedgerFacts
     | OrphanedFacts
 )

@@ -75,6 +75,7 @@ class Kind(StrEnum):
     LEDGER_STUCK = "LEDGER_STUCK"
     ENTRIES_BEYOND_END = "ENTRIES_BEYOND_END"
     REFERENCED_LEDGER_MISSING = "REFERENCED_LEDGER_MISSING"
+    NEWEST_LEDGER_MISSING = "NEWEST_LEDGER_MISSING"
     LEDGER_TRUNCATED = "LEDGER_TRUNCATED"
     LEDGER_ORPHANED = "LEDGER_ORPHANED"
 
@@ -240,6 +241,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.REFERENCE,
         Subject.LEDGER,
         "a Pulsar topic, cursor or schema references a ledger that has no metadata",
+    ),
+    Kind.NEWEST_LEDGER_MISSING: KindFacts(
+        Severity.CRITICAL,
+        Family.REFERENCE,
+        Subject.LEDGER,
+        "the newest ledger of a Pulsar topic has no metadata; what it held was not recorded, and"
+        " the next load drops it",
     ),
     Kind.LEDGER_TRUNCATED: KindFacts(
         Severity.CRITICAL,

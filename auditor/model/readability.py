@@ -20,6 +20,7 @@ class Condition(StrEnum):
     ENTRIES_UNAVAILABLE = "entries_unavailable"
     ENTRIES_LOST = "entries_lost"
     TRUNCATED = "truncated"
+    NEWEST_MISSING = "newest_missing"
     MISSING = "missing"
 
 
@@ -28,6 +29,7 @@ LOSSES = frozenset(
         Condition.ENTRIES_UNAVAILABLE,
         Condition.ENTRIES_LOST,
         Condition.TRUNCATED,
+        Condition.NEWEST_MISSING,
         Condition.MISSING,
     }
 )

@@ -51,6 +51,21 @@ class MissingLedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class NewestMissingFacts:
+    """NEWEST_LEDGER_MISSING. The ledger had no metadata at two looks, `apart_ms` apart.
+
+    It is the newest ledger of `topics` topics at both looks, and none recorded how many entries it
+    has. A shadow topic and its source have the same one.
+    """
+
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, sorted by topic, role and name."""
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TruncatedLedgerFacts:
     """LEDGER_TRUNCATED. The metadata was closed at `last_entry_id` at two looks, `apart_ms` apart.
 

@@ -64,6 +64,11 @@ def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
             f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and"
             f" {ends} recorded"
         )
+    if newest := int(references.get("newest_missing") or 0):
+        yield (
+            f"{of(newest, 'newest ledger of a topic has', 'newest ledgers of topics have')} no"
+            " metadata; the next load of the topic drops it from the topic's list"
+        )
     if outdated := int(references.get("outdated") or 0):
         yield (
             f"{of(outdated, 'outdated compacted ledger')} of subscriptions in use could not be"

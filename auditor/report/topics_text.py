@@ -19,6 +19,7 @@ from auditor.witness.bookie_commands import SAVE_ZOOKEEPER
 from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
 from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import pulsar_ledger, save_commands
+from auditor.witness.references import NEWEST_EFFECT, loss_effect
 
 LEDGERS_SHOWN_MAX = 20
 """Ledgers shown of one topic. All are in the JSON form."""
@@ -44,10 +45,15 @@ _CONDITIONS: Final = {
     Condition.ENTRIES_UNAVAILABLE: "entries cannot be read now: no bookie serves them",
     Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
     Condition.TRUNCATED: "its metadata ends before the entries that the topic recorded",
+    Condition.NEWEST_MISSING: (
+        "the newest ledger, and no metadata: BookKeeper does not know it; whether it held messages"
+        " was not recorded"
+    ),
     Condition.MISSING: "no metadata: BookKeeper does not know the ledger",
 }
 _BAD: Final = (
     Condition.MISSING,
+    Condition.NEWEST_MISSING,
     Condition.TRUNCATED,
     Condition.ENTRIES_LOST,
     Condition.ENTRIES_UNAVAILABLE,
@@ -113,6 +119,11 @@ def _headline(topic: Mapping[str, Any]) -> str:
     if answer is Answer.BLOCKED:
         return (
             f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
+        )
+    if answer is Answer.POSSIBLY_BLOCKED:
+        return (
+            "NOT READABLE to its end if its newest ledger, which is missing, held messages:"
+            f" {_position(topic['first_loss'])}"
         )
     if answer is Answer.UNKNOWN:
         return "NOT KNOWN whether it is readable from end to end"
@@ -189,13 +200,17 @@ def _reading_words(
             else f"is in ledger {own}, which was not read"
         )
         since = f", as ZooKeeper has it; a newer one {kept}"
+    unless = (
+        "the subscription is blocked unless its newer position is beyond that"
+        if not reading["is_newest_position"]
+        else "the newest ledger is missing, and whether it held messages was not recorded"
+    )
     found = {
         Answer.READABLE: "no loss was found after it",
         Answer.UNKNOWN: "whether entries after it are lost is not known",
         Answer.BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}",
         Answer.POSSIBLY_BLOCKED: (
-            f"the first loss after it is at {_position(reading['first_loss'])}; "
-            "the subscription is blocked unless its newer position is beyond that"
+            f"the first loss after it is at {_position(reading['first_loss'])}; {unless}"
         ),
     }[answer]
     return f"{at}{since}: {found}."
@@ -242,11 +257,10 @@ def _ledger_words(ledger: Mapping[str, Any]) -> str:
         said += f" ({printable(ledger['detail'], 300)})"
     if ledger["condition"] == Condition.TRUNCATED and ledger["role"] == Role.DATA:
         said += "; a broker that opens the ledger skips them without an error"
-    if ledger["condition"] == Condition.MISSING and ledger["role"] == Role.CURSOR:
-        said += (
-            "; when it next loads the topic, the broker falls back to the position in ZooKeeper and"
-            " delivers again what was acknowledged since"
-        )
+    if ledger["condition"] == Condition.NEWEST_MISSING:
+        said += f". {NEWEST_EFFECT}"
+    if ledger["condition"] == Condition.MISSING:
+        said += f". {loss_effect(Role(ledger['role']), ledger['name'] or '')}"
     return said
 
 
@@ -284,7 +298,11 @@ def _findings(findings: Sequence[FindingRow], width: int, color: bool) -> Iterat
 
 def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Iterator[str]:
     """Yield what to save of a topic whose ledgers are missing or truncated, and what looks."""
-    broken = {Condition.MISSING.value, Condition.TRUNCATED.value}
+    broken = {
+        Condition.MISSING.value,
+        Condition.NEWEST_MISSING.value,
+        Condition.TRUNCATED.value,
+    }
     hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
     if not hit:
         return

@@ -33,6 +33,18 @@ def _missing_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.REFERENCED_LEDGER_MISSING, n, n + 1, fact, (n + 1,))
 
 
+@story_of(Kind.NEWEST_LEDGER_MISSING)
+def _missing_newest_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n + 1, _TEXT)
+    for ledger_id in (n, n + 1):
+        put_topic(cluster, f"story-{ledger_id}", [DataLedger(ledger_id)])
+    fact = (
+        f"Ledgers {n} and {n + 1} are the newest of topics story-{n} and story-{n + 1}, which have"
+        f" not recorded what they hold; ledger {n} has no metadata, ledger {n + 1} has."
+    )
+    return Story(Kind.NEWEST_LEDGER_MISSING, n, n + 1, fact, (n + 1,))
+
+
 @story_of(Kind.LEDGER_TRUNCATED)
 def _truncated_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id, entries in ((n, 60), (n + 1, 50)):

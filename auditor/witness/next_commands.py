@@ -158,9 +158,10 @@ _LEFT_OUT = (
     " have the name, its page in docs/findings the commands."
 )
 
-_OF_REFERENCES = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED})
+_MISSING = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING})
+_OF_REFERENCES = _MISSING | {Kind.LEDGER_TRUNCATED}
 
-_WITHOUT_METADATA = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.METADATA_MALFORMED})
+_WITHOUT_METADATA = _MISSING | {Kind.METADATA_MALFORMED}
 """Kinds on ledgers whose metadata BookKeeper's shell cannot save."""
 
 _HARMED_BY_LOADING = frozenset(
@@ -264,6 +265,7 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.ENTRIES_BEYOND_END: entry_commands.beyond_end_steps,
     Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population_steps,
     Kind.REFERENCED_LEDGER_MISSING: reference_commands.missing_ledger_steps,
+    Kind.NEWEST_LEDGER_MISSING: reference_commands.missing_ledger_steps,
     Kind.LEDGER_TRUNCATED: reference_commands.truncated_ledger_steps,
     Kind.LEDGER_ORPHANED: reference_commands.orphan_steps,
 }

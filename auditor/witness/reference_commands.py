@@ -6,7 +6,12 @@ A broker that loads a topic repairs it: it rewrites cursors and deletes schemas 
 from __future__ import annotations
 
 from auditor.model.finding import Finding
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+)
 from auditor.wire.topic_paths import parse_topic
 from auditor.witness.bookie_commands import (
     LEDGERS_MAX,
@@ -49,7 +54,9 @@ def orphan_steps(finding: Finding) -> Steps:
 def _topic_steps(finding: Finding) -> tuple[Commands, Commands]:
     """Return commands that look at the topics of the finding, and those that save their znodes."""
     facts = finding.facts
-    assert isinstance(facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    assert isinstance(facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts), (
+        finding
+    )
     topics = sorted({use.topic for use in facts.some_uses})[:TOPICS_MAX]
     owners = [
         owner_by_use(parse_topic(use.topic), use.role, use.name)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from auditor.model.finding import Finding, Kind
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
+    NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
-from auditor.model.topic import Role
+from auditor.model.topic import COMPACTION_CURSOR, Role
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
 
@@ -25,6 +26,49 @@ _ROLES = {
     Role.COMPACTED: "for its compacted messages, by subscription",
     Role.DELAYED: "for the times of delayed messages, by subscription",
 }
+
+
+NEWEST_EFFECT = (
+    "A broker that loads the topic drops the ledger from the topic's list, and goes on without its"
+    " messages and without an error."
+)
+_EFFECTS = {
+    Role.DATA: "A reader that comes to it stops there.",
+    Role.SCHEMA: (
+        "A broker that reads the schemas of the topic deletes all of them, also those in other"
+        " ledgers."
+    ),
+    Role.CURSOR: (
+        "A broker that loads the topic falls back to the position in ZooKeeper, and delivers again"
+        " what was acknowledged since."
+    ),
+    Role.COMPACTED: (
+        "Readers of the compacted topic get an error, and so does the next compaction. Readers of"
+        " all messages get what the topic still has."
+    ),
+    Role.DELAYED: (
+        "No message is lost: a broker that loads the topic reads the delayed messages again, and"
+        " delivers them when they are due."
+    ),
+}
+_COMPACTION_EFFECT = (
+    "The newest compacted ledger is named there alone. A broker that loads the topic forgets it:"
+    " readers of the compacted topic get only what the topic has not trimmed."
+)
+
+
+def loss_effect(role: Role, name: str) -> str:
+    """Return what the loss of a ledger in this role does when a broker next uses it, as was tried
+    with Pulsar 4.0. `name` is the subscription of a cursor. The newest ledger of messages has
+    NEWEST_EFFECT.
+    """
+    is_compaction = role is Role.CURSOR and name == COMPACTION_CURSOR
+    return _COMPACTION_EFFECT if is_compaction else _EFFECTS[role]
+
+
+def _effects_words(some: tuple[UseFacts, ...]) -> str:
+    """Return what the loss does for each role among the first uses, each sentence once."""
+    return " ".join(dict.fromkeys(loss_effect(use.role, use.name) for use in some[:_USES_SHOWN]))
 
 
 def _use_words(use: UseFacts) -> str:
@@ -61,7 +105,18 @@ def _missing_sentences(finding: Finding, facts: MissingLedgerFacts) -> str:
         f"Ledger {finding.ledger_id} is referenced by {_uses_words(facts.some_uses, facts.uses)}."
         " It has no metadata (NONODE after a sync): BookKeeper does not know it. Both were so at"
         f" two looks, {span(facts.apart_ms)} apart; each time the reference was read"
-        f" first.{held}{falls_back}"
+        f" first.{held}{falls_back} {_effects_words(facts.some_uses)}"
+    )
+
+
+def _newest_sentences(finding: Finding, facts: NewestMissingFacts) -> str:
+    return (
+        f"Ledger {finding.ledger_id} is the newest ledger of"
+        f" {_uses_words(facts.some_uses, facts.uses)}. It has no metadata (NONODE after a sync):"
+        " BookKeeper does not know it. Both were so at two looks,"
+        f" {span(facts.apart_ms)} apart; each time the reference was read first. How many entries"
+        " it had was not recorded; a broker that stopped while it replaced an empty ledger leaves"
+        f" the same. {NEWEST_EFFECT}"
     )
 
 
@@ -124,6 +179,7 @@ def _ids(facts: OrphanedFacts) -> str:
 
 TELL: dict[Kind, TellOther] = {
     Kind.REFERENCED_LEDGER_MISSING: _missing_sentences,
+    Kind.NEWEST_LEDGER_MISSING: _newest_sentences,
     Kind.LEDGER_TRUNCATED: _truncated_sentences,
     Kind.LEDGER_ORPHANED: _orphaned_sentences,
 }

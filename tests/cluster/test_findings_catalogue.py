@@ -76,6 +76,9 @@ ELSEWHERE = {
         (Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED),
         "test_findings_references.py::test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found",
     ),
+    Kind.NEWEST_LEDGER_MISSING: (
+        "test_findings_references.py::test_a_newest_ledger_that_was_deleted_is_found_by_its_topic"
+    ),
 }
 """Kinds that need another cluster, another policy or a second run, and the test here that provokes
 each.

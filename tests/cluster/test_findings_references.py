@@ -7,20 +7,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from support.audits import accounted, audit
+from support.audits import Outcome, accounted, audit
 from support.real_cluster import RealCluster
 from support.topics import closed, put_topic
 
 from auditor.model.finding import Kind
+from auditor.model.topic import DataLedger
 from auditor.sandbox.story import with_owner
 
 pytestmark = pytest.mark.real
 
 TEXT = "e2 w2 a2 0:[b1 b2] closed 9"
-SOUND, CUT, ORPHAN, DELETED = 1, 2, 3, 70
+SOUND, CUT, ORPHAN, DELETED, NEWEST = 1, 2, 3, 70, 71
 SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 
 
@@ -38,20 +38,35 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         put_topic(
             made.set_raw, "public/default/bad", [closed(SOUND), closed(CUT, 12), closed(DELETED)]
         )
+        put_topic(made.set_raw, "public/default/newest", [closed(SOUND), DataLedger(NEWEST)])
         yield made
 
 
-def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(
-    cluster: RealCluster, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Return one run."""
+    return accounted(audit(cluster, tmp_path_factory.mktemp("run")))
+
+
+def test_a_newest_ledger_that_was_deleted_is_found_by_its_topic(outcome: Outcome) -> None:
+    """The topic has recorded nothing of it, and has it at both looks."""
+    (found,) = (one for one in outcome.findings if one["kind"] == Kind.NEWEST_LEDGER_MISSING)
+    assert (NEWEST, 1, "persistent://public/default/newest") == (
+        found["ledger_id"],
+        found["facts"]["topics"],
+        found["facts"]["some_uses"][0]["topic"],
+    )
+
+
+def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(outcome: Outcome) -> None:
     """Two looks show each; every listed ledger is still sound."""
-    outcome = accounted(audit(cluster, tmp_path))
     assert [
         Kind.REFERENCED_LEDGER_MISSING,
+        Kind.NEWEST_LEDGER_MISSING,
         Kind.LEDGER_TRUNCATED,
         Kind.LEDGER_ORPHANED,
     ] == outcome.kinds
-    missing, cut, orphaned = outcome.findings
+    missing, _, cut, orphaned = outcome.findings
     assert (DELETED, CUT, [ORPHAN]) == (
         missing["ledger_id"],
         cut["ledger_id"],

@@ -41,6 +41,7 @@ from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSeg
 from auditor.model.ledger import LedgerState
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
+    NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
     UseFacts,
@@ -157,6 +158,7 @@ _FACTS: tuple[Facts, ...] = (
         replication_disabled=False,
     ),
     MissingLedgerFacts(1, 1, (USE,), 100, 4_000, 300_000),
+    NewestMissingFacts(1, 1, (USE,), 300_000),
     TruncatedLedgerFacts(
         89, 100, 1, 1, (replace(USE, position=Position(7, 90)),), 3_600, 4_000, 300_000
     ),

@@ -24,6 +24,7 @@ GROWS: Mapping[Kind, tuple[str, ...]] = {
     Kind.MARK_WITHOUT_LEDGER: ("marks",),
     Kind.LEDGER_ORPHANED: ("ledgers",),
     Kind.REFERENCED_LEDGER_MISSING: ("topics", "uses"),
+    Kind.NEWEST_LEDGER_MISSING: ("topics", "uses"),
     Kind.LEDGER_TRUNCATED: ("topics", "uses", "entries"),
 }
 """The facts that make a finding worse when they grow."""
@@ -48,6 +49,7 @@ AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.MARK_WITHOUT_LEDGER: ("some_ledgers", "marks", ()),
     Kind.LEDGER_ORPHANED: ("some_ledgers", "ledgers", ()),
     Kind.REFERENCED_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
+    Kind.NEWEST_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
 }
 """For a kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and

@@ -23,13 +23,17 @@ from auditor.first_checker.orphans import (
     judge_orphans,
     topic_named_by,
 )
-from auditor.first_checker.references import Judged, SeenReference, judge_reference
+from auditor.first_checker.references import Doubt, Judged, SeenReference, judge_reference
 from auditor.first_checker.topic_uses import UsesOfTopic, pair_uses
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
-from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    TruncatedLedgerFacts,
+)
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.summary.about import About
 from auditor.summary.references.reference_tables import (
@@ -92,7 +96,7 @@ class _Judgement:
 
     findings: list[Finding] = field(default_factory=list)
     seen: dict[LedgerId, SeenReference] = field(default_factory=dict)
-    unknown: list[LedgerId] = field(default_factory=list)
+    unknown: dict[LedgerId, Doubt] = field(default_factory=dict)
     outdated: list[LedgerId] = field(default_factory=list)
     more: int = 0
     """Further ledgers in question, which were not judged."""
@@ -153,7 +157,8 @@ def _judge_references(run: Place) -> _Judgement:
 def _add(judgement: _Judgement, seen: SeenReference, judged: Judged) -> None:
     judgement.seen[seen.ledger_id] = seen
     judgement.findings += [judged.finding] if judged.finding else []
-    judgement.unknown += [seen.ledger_id] if judged.is_unknown else []
+    if judged.doubt is not None:
+        judgement.unknown[seen.ledger_id] = judged.doubt
     judgement.outdated += [seen.ledger_id] if judged.is_outdated else []
 
 
@@ -194,7 +199,9 @@ def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicNam
 
 
 def _line(finding: Finding, seen: SeenReference, about: About) -> str:
-    assert isinstance(finding.facts, MissingLedgerFacts | TruncatedLedgerFacts), finding
+    assert isinstance(
+        finding.facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts
+    ), finding
     assert seen.again is not None, "a finding takes two looks"
     use = finding.facts.some_uses[0]
     topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
@@ -237,6 +244,7 @@ def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: 
         "schemas": len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
         "ledgers_referenced": len(referenced_ids(run)),
         "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in judged.findings),
+        "newest_missing": sum(one.kind is Kind.NEWEST_LEDGER_MISSING for one in judged.findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
         "orphaned": len(orphans.ledger_ids),
         "unreadable": len(pc.unique(problems.drop_null())),

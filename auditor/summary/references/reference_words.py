@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from auditor.first_checker.references import Doubt
 from auditor.model.identity import LedgerId
 
 _NAMED_MAX = 5
 """Topics or ledgers named in a sentence."""
 
 
+_DOUBTS = {
+    Doubt.UNREAD: (
+        "could not be read at some look: whether their metadata is there, and whole, is not known"
+    ),
+    Doubt.MISSING: (
+        "had no metadata at some look, and the other did not confirm that a topic lacks them:"
+        " whether anything is lost is not known"
+    ),
+    Doubt.SHORT: (
+        "ended before what a topic recorded at some look, and the other did not confirm it: whether"
+        " anything is lost is not known"
+    ),
+}
+
+
 def withheld_sentences(
-    unknown: Sequence[LedgerId],
+    unknown: Mapping[LedgerId, Doubt],
     outdated: Sequence[LedgerId],
     unreadable: Sequence[str | None],
     undecided: int,
@@ -29,12 +45,10 @@ def withheld_sentences(
             "reference_unreadable: not all of Pulsar's topics could be listed: nothing is said of"
             " orphans where they may be"
         )
-    if unknown:
-        yield (
-            f"{_count(unknown, 'ledger')} that topics reference (such as {_some(unknown)}) could"
-            " not be read at some look, or seemed to be missing or cut short: the second look did"
-            " not show whether anything is lost"
-        )
+    for doubt, words in _DOUBTS.items():
+        ids = [ledger_id for ledger_id, why in unknown.items() if why is doubt]
+        if ids:
+            yield f"{_count(ids, 'ledger')} that topics reference (such as {_some(ids)}) {words}"
     if outdated:
         yield (
             f"{_count(outdated, 'compacted ledger')} (such as {_some(outdated)}) that ZooKeeper has"

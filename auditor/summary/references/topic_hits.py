@@ -14,12 +14,12 @@ import numpy as np
 
 from auditor.evidence.reference_rows import namespace_of
 from auditor.evidence.run_directory import Place
-from auditor.first_checker.topic_uses import uses_by_ledger
+from auditor.first_checker.topic_uses import Use, uses_by_ledger
 from auditor.judging.readability import LOST_KINDS, judge_reader
 from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
 from auditor.model.readability import Answer, Condition, LedgerCondition
-from auditor.model.topic import DataLedger, Role, TopicRecord, TopicStatus
+from auditor.model.topic import COMPACTION_CURSOR, DataLedger, Role, TopicRecord, TopicStatus
 from auditor.summary.references.reference_tables import (
     FIRST,
     known_topics,
@@ -36,7 +36,13 @@ TOPICS_IN_SUMMARY = 10
 
 Json = dict[str, Any]
 
-_LOSSES = LOST_KINDS | {Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED}
+_LOSSES = LOST_KINDS | {
+    Kind.REFERENCED_LEDGER_MISSING,
+    Kind.NEWEST_LEDGER_MISSING,
+    Kind.LEDGER_TRUNCATED,
+}
+_WITHOUT_ENTRIES = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING})
+"""Kinds whose findings may name no entries: then any may be lost."""
 
 _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
 """Unknown: the finding does not name all lost entries, and this reader is past the named ones."""
@@ -58,7 +64,7 @@ class _LedgerHit:
         if kind not in _LOSSES:
             return
         runs = [(int(first), int(last)) for first, last in found["entries"]]
-        if kind is Kind.REFERENCED_LEDGER_MISSING and not runs:
+        if kind in _WITHOUT_ENTRIES and not runs:
             runs = [(0, ENTRY_ID_MAX)]
         elif sum(last - first + 1 for first, last in runs) < int(found["entries_total"]):
             self.lost_more = True
@@ -67,7 +73,9 @@ class _LedgerHit:
     def condition(self, ledger_id: LedgerId) -> LedgerCondition:
         """Return the ledger as a reader finds it."""
         lost: Ranges = tuple(sorted(self.lost))
-        return LedgerCondition(ledger_id, Condition.ENTRIES_LOST, lost, self.lost_more)
+        is_newest = Kind.NEWEST_LEDGER_MISSING in self.kinds
+        condition = Condition.NEWEST_MISSING if is_newest else Condition.ENTRIES_LOST
+        return LedgerCondition(ledger_id, condition, lost, self.lost_more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,7 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
     return {
         "topic": str(record.topic),
         "namespace": namespace_of(record.topic),
-        "has_loss": any(use.role in (Role.DATA, Role.SCHEMA) for _, use in lost),
+        "has_loss": any(_loses_messages(use) for _, use in lost),
         "kinds": [
             kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)
         ],
@@ -153,6 +161,12 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
             name for name, answer in answers if answer in _POSSIBLY_BLOCKED
         ],
     }
+
+
+def _loses_messages(use: Use) -> bool:
+    """Return whether some reader of the topic gets less without the ledger of this use."""
+    is_compaction = use.role is Role.CURSOR and use.name == COMPACTION_CURSOR
+    return is_compaction or use.role in (Role.DATA, Role.SCHEMA, Role.COMPACTED)
 
 
 def _badness(topic: Json) -> tuple[Any, ...]:

@@ -67,7 +67,8 @@ def with_topics(summary: Json, topics: Sequence[TopicReadability], fail_on: str)
     counts = reference_counts(topics)
     complete = bool(summary["complete"]) and all(map(is_complete, topics))
     is_blocked = any(one.start is not None and one.start.answer is Answer.BLOCKED for one in topics)
-    is_hit = bool(counts["missing"] or counts["truncated"]) or is_blocked
+    lost = ("missing", "newest_missing", "truncated")
+    is_hit = any(counts[word] for word in lost) or is_blocked
     is_violated = summary["outcome"] == OUTCOME_VIOLATED or is_hit
     exit_code, outcome = int(summary["exit_code"]), str(summary["outcome"])
     if outcome != OUTCOME_FAULT:
@@ -97,6 +98,7 @@ def reference_counts(topics: Sequence[TopicReadability]) -> Json:
         "schemas": len({found.position for one in topics for found in one.record.schemas}),
         "ledgers_referenced": len(conditions),
         "missing": sum(one is Condition.MISSING for one in conditions.values()),
+        "newest_missing": sum(one is Condition.NEWEST_MISSING for one in conditions.values()),
         "truncated": sum(one is Condition.TRUNCATED for one in conditions.values()),
         "unreadable": sum(bool(one.record.problems) for one in topics),
         "unread": dict(sum((Counter(_unread_json(one.record)) for one in topics), Counter[str]())),

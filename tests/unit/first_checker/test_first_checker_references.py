@@ -12,7 +12,9 @@ from support.topics import NAME, TOPIC, closed
 from auditor.first_checker.references import (
     NOTHING,
     OUTDATED,
-    UNKNOWN,
+    UNKNOWN_MISSING,
+    UNKNOWN_SHORT,
+    UNKNOWN_UNREAD,
     Judged,
     SeenReference,
     judge_reference,
@@ -20,7 +22,12 @@ from auditor.first_checker.references import (
 from auditor.first_checker.topic_uses import pair_uses
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import MissingLedgerFacts, TruncatedLedgerFacts, UseFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    TruncatedLedgerFacts,
+    UseFacts,
+)
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -99,42 +106,41 @@ READ = replace(
     ("case", "expected"),
     [
         # Missing at the first look.
-        (seen(gone(1), None), UNKNOWN),
-        (seen(gone(1), shut(2)), UNKNOWN),
-        (seen(gone(1), ending(9, 2)), UNKNOWN),
-        (seen(gone(1), replace(gone(2), read_at_ms=1_999)), UNKNOWN),
-        (seen(gone(1), gone(2), later=SHUT), UNKNOWN),
-        (seen(gone(1), gone(2), NEWEST, NEWEST), UNKNOWN),
+        (seen(gone(1), None), UNKNOWN_MISSING),
+        (seen(gone(1), shut(2)), UNKNOWN_MISSING),
+        (seen(gone(1), ending(9, 2)), UNKNOWN_MISSING),
+        (seen(gone(1), replace(gone(2), read_at_ms=1_999)), UNKNOWN_MISSING),
+        (seen(gone(1), gone(2), later=SHUT), UNKNOWN_MISSING),
         (seen(gone(1), gone(2), later=replace(SHUT, problems=())), NOTHING),
         (seen(gone(1), None, later=replace(SHUT, problems=())), NOTHING),
         # Too short at the first look.
-        (seen(ending(8, 1), None), UNKNOWN),
-        (seen(ending(8, 1), shut(2)), UNKNOWN),
-        (seen(ending(8, 1), gone(2)), UNKNOWN),
-        (seen(ending(8, 1), ending(7, 2)), UNKNOWN),
-        (seen(ending(8, 1), ending(None, 2, LedgerState.OPEN)), UNKNOWN),
-        (seen(ending(8, 1), replace(ending(8, 2), read_at_ms=1_999)), UNKNOWN),
-        (seen(ending(8, 1), ending(8, 2), later=SHUT), UNKNOWN),
+        (seen(ending(8, 1), None), UNKNOWN_SHORT),
+        (seen(ending(8, 1), shut(2)), UNKNOWN_SHORT),
+        (seen(ending(8, 1), gone(2)), UNKNOWN_SHORT),
+        (seen(ending(8, 1), ending(7, 2)), UNKNOWN_SHORT),
+        (seen(ending(8, 1), ending(None, 2, LedgerState.OPEN)), UNKNOWN_SHORT),
+        (seen(ending(8, 1), replace(ending(8, 2), read_at_ms=1_999)), UNKNOWN_SHORT),
+        (seen(ending(8, 1), ending(8, 2), later=SHUT), UNKNOWN_SHORT),
         (seen(ending(8, 1), ending(8, 2), later=replace(SHUT, problems=())), NOTHING),
         # An end that no closed ledger can have: its metadata is malformed.
-        (seen(ending(-5, 1), ending(-5, 2)), UNKNOWN),
-        (seen(ending(-2, 1), ending(-2, 2), READ, READ), UNKNOWN),
+        (seen(ending(-5, 1), ending(-5, 2)), UNKNOWN_SHORT),
+        (seen(ending(-2, 1), ending(-2, 2), READ, READ), UNKNOWN_SHORT),
         # Long enough at the first look, or not closed.
         (seen(ending(9, 1), ending(9, 2)), NOTHING),
-        (seen(ending(9, 1), ending(3, 2)), UNKNOWN),
-        (seen(ending(None, 1), ending(3, 2)), UNKNOWN),
-        (seen(ending(9, 1), None), UNKNOWN),
-        (seen(ending(9, 1), gone(2)), UNKNOWN),
+        (seen(ending(9, 1), ending(3, 2)), UNKNOWN_SHORT),
+        (seen(ending(None, 1), ending(3, 2)), UNKNOWN_SHORT),
+        (seen(ending(9, 1), None), UNKNOWN_UNREAD),
+        (seen(ending(9, 1), gone(2)), UNKNOWN_MISSING),
         (seen(ending(9, 1), gone(2), later=replace(SHUT, problems=())), NOTHING),
-        (seen(ending(9, 1), shut(2)), UNKNOWN),
+        (seen(ending(9, 1), shut(2)), UNKNOWN_UNREAD),
         (seen(ending(9, 1), shut(2), is_counted=True), NOTHING),
         # Not read at the first look.
-        (seen(shut(1), None), UNKNOWN),
-        (seen(shut(1), gone(2)), UNKNOWN),
-        (seen(shut(1), shut(2)), UNKNOWN),
+        (seen(shut(1), None), UNKNOWN_UNREAD),
+        (seen(shut(1), gone(2)), UNKNOWN_MISSING),
+        (seen(shut(1), shut(2)), UNKNOWN_UNREAD),
         (seen(shut(1), shut(2), is_counted=True), NOTHING),
-        (seen(shut(1), ending(8, 2)), UNKNOWN),
-        (seen(shut(1), ending(8, 2), is_counted=True), UNKNOWN),
+        (seen(shut(1), ending(8, 2)), UNKNOWN_SHORT),
+        (seen(shut(1), ending(8, 2), is_counted=True), UNKNOWN_SHORT),
         (seen(shut(1), ending(9, 2)), NOTHING),
         (seen(shut(1), ending(None, 2, LedgerState.OPEN)), NOTHING),
         # In long-term storage.
@@ -164,9 +170,9 @@ COMPACTED = Subscription("c", Cursor(8, Position(4, 2), (), 5))
     ("subscriptions", "schemas", "expected"),
     [
         ((COMPACTED,), (), OUTDATED),
-        ((COMPACTED, Subscription("d", Cursor(None, Position(4, 2), (), 5))), (), UNKNOWN),
-        ((COMPACTED, Subscription("d", Cursor(5, Position(4, 2)))), (), UNKNOWN),
-        ((COMPACTED,), (SchemaVersion(0, Position(5, 3)),), UNKNOWN),
+        ((COMPACTED, Subscription("d", Cursor(None, Position(4, 2), (), 5))), (), UNKNOWN_MISSING),
+        ((COMPACTED, Subscription("d", Cursor(5, Position(4, 2)))), (), UNKNOWN_MISSING),
+        ((COMPACTED,), (SchemaVersion(0, Position(5, 3)),), UNKNOWN_MISSING),
     ],
 )
 def test_only_compacted_ledgers_of_cursors_in_use_are_outdated(
@@ -178,11 +184,27 @@ def test_only_compacted_ledgers_of_cursors_in_use_are_outdated(
     assert expected == judge_reference(seen(gone(1), None, topic, topic))
 
 
+def test_a_newest_ledger_without_a_record_is_a_finding_of_its_own() -> None:
+    """It names the topic. What the ledger held is not known."""
+    finding = judge_reference(seen(gone(1), gone(2), NEWEST, NEWEST)).finding
+    use = UseFacts("persistent://t/n/x", Role.DATA, "", Position(5, 0))
+    facts = NewestMissingFacts(1, 1, (use,), 1_000)
+    assert Finding(Kind.NEWEST_LEDGER_MISSING, facts, ledger_id=5) == finding
+
+
+def test_a_loss_that_is_proven_goes_before_the_newest_ledger() -> None:
+    """One topic recorded entries in the ledger that is the newest of another."""
+    pairs = tuple(pair_uses(one, one)[5] for one in (NEWEST, TOPIC))
+    finding = judge_reference(SeenReference(5, gone(1), gone(2), pairs)).finding
+    assert finding is not None and Kind.REFERENCED_LEDGER_MISSING is finding.kind
+
+
 def test_the_newest_ledger_without_a_record_is_outdated_by_nothing() -> None:
     """It is not a compacted ledger; one that only the second look saw counts as well."""
     both = replace(NEWEST, subscriptions=(COMPACTED,))
-    assert UNKNOWN == judge_reference(seen(gone(1), gone(2), both, both))
-    assert UNKNOWN == judge_reference(
+    found = judge_reference(seen(gone(1), gone(2), both, both)).finding
+    assert found is not None and Kind.NEWEST_LEDGER_MISSING is found.kind
+    assert UNKNOWN_MISSING == judge_reference(
         seen(gone(1), gone(2), replace(READ, subscriptions=(COMPACTED,)), both)
     )
 

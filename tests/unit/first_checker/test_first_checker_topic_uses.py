@@ -17,7 +17,7 @@ def test_every_use_of_a_ledger_is_reported() -> None:
     assert [5, 6, 7, 8, 9] == sorted(found)
     assert [(Role.DATA, 10), (Role.SCHEMA, 7)] == [(use.role, use.entries) for use in found[5]]
     assert [True, False] == [found[6][0].is_elsewhere, found[6][0].can_be_lost]
-    assert [True, False] == [found[7][0].is_unsure, found[5][0].is_unsure]
+    assert [True, False] == [found[7][0].is_newest, found[5][0].is_newest]
     assert (Role.CURSOR, "s", Position(5, 2)) == (*found[8][0][1:3], found[8][0].position)
     assert (Role.COMPACTED, True) == (found[9][0].role, found[9][0].is_unsure)
 

@@ -198,11 +198,22 @@ def test_the_condition_of_a_ledger(ledger, seen, condition, lost):
     assert (condition is Condition.TRUNCATED) is is_truncated(ledger, seen[0])
 
 
-def test_the_newest_ledger_without_metadata_and_without_entries_recorded_is_unknown():
+def test_a_newest_ledger_without_metadata_and_without_entries_recorded_blocks_possibly():
     """It may never have held an entry."""
-    detail = "it has no metadata, and the topic has not recorded yet whether it holds entries"
-    expected = LedgerCondition(1, Condition.UNKNOWN, is_unknown=True, detail=detail)
-    assert expected == judge_topic(topic(closed(1, None)), {1: gone(1)}).data[0][1]
+    judged = judge_topic(topic(closed(1, None)), {1: gone(1)})
+    expected = LedgerCondition(1, Condition.NEWEST_MISSING, ((0, ENTRY_ID_MAX),))
+    assert expected == judged.data[0][1]
+    assert judged.start is not None
+    assert (Answer.POSSIBLY_BLOCKED, Position(1, 0)) == (
+        judged.start.answer,
+        judged.start.first_loss,
+    )
+
+
+def test_a_loss_before_the_newest_ledger_blocks_for_certain():
+    """A reader comes to it first."""
+    judged = judge_topic(topic(closed(1), closed(2, None)), {1: gone(1), 2: gone(2)})
+    assert judged.start is not None and Answer.BLOCKED is judged.start.answer
 
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])

@@ -46,6 +46,7 @@ from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSeg
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
+    NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
     UseFacts,
@@ -314,6 +315,7 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         some_ms,
         ms,
     ),
+    NewestMissingFacts: st.builds(NewestMissingFacts, st.just(2), st.integers(20, 99), USES, ms),
     TruncatedLedgerFacts: st.builds(
         TruncatedLedgerFacts,
         st.integers(-1, 9),

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from support.findings_by_kind import EXAMPLES, USE, finding_of
 
 from auditor.model.finding import Kind
-from auditor.model.reference_facts import MissingLedgerFacts, OrphanedFacts, TruncatedLedgerFacts
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+)
 from auditor.model.topic import Position, Role, TopicName
 from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import Use, pulsar_ledger
-from auditor.witness.references import TELL
+from auditor.witness.references import TELL, loss_effect
 
 
 def witness_of(kind: Kind, **changes: object) -> str:
     facts = EXAMPLES[{
         Kind.REFERENCED_LEDGER_MISSING: MissingLedgerFacts,
+        Kind.NEWEST_LEDGER_MISSING: NewestMissingFacts,
         Kind.LEDGER_TRUNCATED: TruncatedLedgerFacts,
         Kind.LEDGER_ORPHANED: OrphanedFacts,
     }[kind]]  # fmt: skip
@@ -33,7 +40,7 @@ def test_a_missing_ledger_is_reported_with_its_topic() -> None:
         == "Ledger 7 is referenced by persistent://public/default/t for its messages. It has no"
         " metadata (NONODE after a sync): BookKeeper does not know it. Both were so at two"
         " looks, 5 min apart; each time the reference was read first. The topic recorded 100"
-        " entries in it (4000 bytes)."
+        " entries in it (4000 bytes). A reader that comes to it stops there."
     )
 
 
@@ -46,8 +53,34 @@ def test_the_position_that_is_left_to_a_subscription_is_reported() -> None:
         Kind.REFERENCED_LEDGER_MISSING, some_uses=(use,), entries=None, size_bytes=None
     )
     assert "for the cursor of subscription late." in said
-    assert said.endswith("ZooKeeper has position 6:3 for subscription late.")
+    assert said.endswith(
+        "ZooKeeper has position 6:3 for subscription late. A broker that loads the topic falls back"
+        " to the position in ZooKeeper, and delivers again what was acknowledged since."
+    )
     assert "recorded" not in said
+
+
+@pytest.mark.parametrize("role", Role)
+def test_each_role_has_its_own_effect(role: Role) -> None:
+    """What readers get without the ledger differs from role to role."""
+    effects = [loss_effect(one, "s") for one in Role if one is not role]
+    assert loss_effect(role, "s") not in effects
+
+
+def test_the_cursor_of_the_compactor_names_the_compacted_ledger() -> None:
+    """Without it the compacted messages are lost, and no acknowledgement."""
+    said = loss_effect(Role.CURSOR, "__compaction")
+    assert "compacted topic get only" in said and "acknowledged" not in said
+
+
+def test_a_missing_newest_ledger_is_reported_with_what_the_next_load_does() -> None:
+    """It is not said that messages are lost: the ledger may have been empty."""
+    said = witness_of(Kind.NEWEST_LEDGER_MISSING)
+    assert said.startswith(
+        "Ledger 7 is the newest ledger of persistent://public/default/t for its messages."
+    )
+    assert "drops the ledger from the topic's list" in said
+    assert "an empty ledger leaves the same" in said
 
 
 def test_uses_beyond_the_first_are_counted() -> None:

@@ -28,6 +28,7 @@ from auditor.summary.references.topics import is_complete, reference_counts, top
 
 NAME = TopicName("t", "", "n", "x")
 START = Reading(None, None, True, Answer.READABLE)
+BLOCKED = Reading(None, None, True, Answer.BLOCKED)
 SOUND = {"complete": True, "outcome": "SOUND", "exit_code": 0}
 INCOMPLETE = {"complete": False, "outcome": "INCOMPLETE", "exit_code": 3}
 VIOLATED = {"complete": True, "outcome": "VIOLATED", "exit_code": 1}
@@ -40,12 +41,13 @@ def topic(
     *,
     problems: tuple[str, ...] = (),
     unknown: bool = False,
+    start: Reading = START,
 ) -> Any:
     record = TopicRecord(NAME, 0, TopicStatus.FOUND, problems=problems)
     return TopicReadability(
         record,
         ((DataLedger(1, 5), LedgerCondition(1, condition, is_unknown=unknown)),),
-        start=START,
+        start=start,
     )
 
 
@@ -55,6 +57,9 @@ def topic(
         (SOUND, topic(), "warning", "SOUND", 0),
         (SOUND, topic(Condition.MISSING), "warning", "VIOLATED", 1),
         (SOUND, topic(Condition.TRUNCATED), "critical", "VIOLATED", 1),
+        (SOUND, topic(Condition.NEWEST_MISSING), "critical", "VIOLATED", 1),
+        (SOUND, topic(start=BLOCKED), "critical", "VIOLATED", 1),
+        (SOUND, topic(start=BLOCKED), "never", "VIOLATED", 0),
         (SOUND, topic(Condition.MISSING), "never", "VIOLATED", 0),
         (SOUND, topic(problems=("why",)), "warning", "INCOMPLETE", 3),
         (SOUND, topic(Condition.UNKNOWN, unknown=True), "warning", "INCOMPLETE", 3),
@@ -92,7 +97,7 @@ def test_a_ledger_of_two_topics_counts_once():
     )
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 1, "missing": 1,
-        "truncated": 0, "unreadable": 2, "unread": {},
+        "newest_missing": 0, "truncated": 0, "unreadable": 2, "unread": {},
     } == reference_counts([one, one])  # fmt: skip
 
 
@@ -185,6 +190,7 @@ def test_a_summary_keeps_what_it_says_of_ledgers():
         "schemas": 0,
         "ledgers_referenced": 1,
         "missing": 0,
+        "newest_missing": 0,
         "truncated": 0,
         "unreadable": 0,
         "unread": {},
