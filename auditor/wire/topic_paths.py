@@ -17,8 +17,8 @@ SCHEMAS = "/schemas"
 PARTITIONED = "/admin/partitioned-topics"
 PERSISTENT = "persistent"
 RIGHT_FORM = "persistent://tenant/namespace/topic"
-NAME_CHARS_MAX = 1_000
-"""Longest topic name accepted."""
+NAME_CHARS_MAX = 65_536
+"""Longest topic name accepted. Pulsar has no limit of its own; a request to ZooKeeper has one."""
 WORD_SHOWN_MAX = 80
 _PARTITION = "-partition-"
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -28,7 +28,8 @@ def parse_topic(text: str) -> TopicName:
     """Return the topic of a name as Pulsar's tools take it.
 
     That is `persistent://tenant/namespace/topic`, the old form with a cluster after the tenant, or
-    without a domain `tenant/namespace/topic` or `topic` (in public/default). Raises ConfigError.
+    without a domain `tenant/namespace/topic` or `topic` (in public/default). A name may have any
+    characters, as in Pulsar. Raises ConfigError.
     """
     domain, separator, rest = text.partition("://")
     if not separator:
@@ -39,12 +40,22 @@ def parse_topic(text: str) -> TopicName:
     parts = rest.split("/", 3)
     if len(parts) not in (3, 4 if separator else 3) or not all(parts):
         raise ConfigError(f"{_quote(text)} is not a topic: the right form is {RIGHT_FORM}")
-    if len(text) > NAME_CHARS_MAX or not text.isprintable() or not {".", ".."}.isdisjoint(parts):
+    if len(text) > NAME_CHARS_MAX or not _can_be_stored(parts):
         raise ConfigError(
             f"{_quote(text)} cannot be the name of a topic: the right form is {RIGHT_FORM}"
         )
     tenant, *cluster, namespace, local_name = parts
     return TopicName(tenant, cluster[0] if cluster else "", namespace, local_name)
+
+
+def _can_be_stored(parts: list[str]) -> bool:
+    """Return whether ZooKeeper can have znodes for these parts of a name, as Pulsar makes them."""
+    try:
+        "".join(parts).encode()
+    except UnicodeEncodeError:
+        return False
+    names = [*parts[:-1], encode_name(parts[-1])]
+    return {".", ".."}.isdisjoint(parts) and all(map(str.isprintable, names))
 
 
 def namespace_path(topic: TopicName) -> str:
@@ -62,8 +73,8 @@ def schema_path(topic: TopicName) -> str:
 
     It leaves the cluster out (TopicName.getSchemaName).
     """
-    base, _, number = topic.local_name.rpartition(_PARTITION)
-    name = base if base and _NUMBER.fullmatch(number) else topic.local_name
+    whole = partition_of(topic)
+    name = topic.local_name if whole is None else whole[0].local_name
     return "/".join((SCHEMAS, topic.tenant, topic.namespace, encode_name(name)))
 
 
@@ -82,6 +93,14 @@ def partitions_of(topic: TopicName, numbers: Iterable[int]) -> tuple[TopicName, 
     return tuple(
         topic._replace(local_name=f"{topic.local_name}{_PARTITION}{number}") for number in numbers
     )
+
+
+def partition_of(topic: TopicName) -> tuple[TopicName, int] | None:
+    """Return the partitioned topic of a partition and its number, None for other topics."""
+    base, _, number = topic.local_name.rpartition(_PARTITION)
+    if not base or not _NUMBER.fullmatch(number):
+        return None
+    return topic._replace(local_name=base), int(number)
 
 
 def partitioned_path(topic: TopicName) -> str:

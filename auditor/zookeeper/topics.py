@@ -21,6 +21,7 @@ from auditor.model.topic import (
 )
 from auditor.wire import topic_paths
 from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
+from auditor.wire.partitioned_topics import decode_shadow_source
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.multi_read import NO_NODE, OK, Children, Znode
 from auditor.zookeeper.reading import children_of_many, read_many
@@ -148,7 +149,8 @@ class TopicStore:
         """Yield the references of each topic, in order. Never raises for a topic.
 
         What could not be read or decoded is in the record's `problems`. Costs one list and two
-        reads a topic, one more read a shadow topic, and one read a subscription. The topic is read
+        reads a topic, one more read a shadow topic and a partitioned topic, and one read a
+        subscription. The topic is read
         after its subscriptions and schemas, because a subscription is deleted before its topic.
         """
         batch: list[TopicName] = []
@@ -183,12 +185,41 @@ class TopicStore:
 
     def _with_sources(self, records: list[TopicRecord]) -> Iterator[TopicRecord]:
         """Yield the topics, a shadow topic with the ledgers that its source has now."""
+        records = self._with_partitioned_sources(records)
         sources = {record.topic: source for record in records if (source := _source_of(record))}
         paths = [self.prefix + topic_paths.topic_path(source) for source in sources.values()]
         znodes = dict(zip(sources, read_many(self._session, paths), strict=True))
         for record in records:
             znode = znodes.get(record.topic)
             yield record if znode is None else _with_source(record, znode)
+
+    def _with_partitioned_sources(self, records: list[TopicRecord]) -> list[TopicRecord]:
+        """Return the topics, partitions with the shadow source that their partitioned topic names.
+
+        What cannot be read or decoded of a partitioned topic names none.
+        """
+        wholes = {
+            record.topic: whole
+            for record in records
+            if record.managed_ledger is not None
+            and record.managed_ledger.shadow_source is None
+            and (whole := topic_paths.partition_of(record.topic))
+        }
+        paths = dict.fromkeys(
+            self.prefix + topic_paths.partitioned_path(topic) for topic, _ in wholes.values()
+        )
+        znodes = dict(zip(paths, read_many(self._session, paths), strict=True))
+        found = []
+        for record in records:
+            if record.topic in wholes and record.managed_ledger is not None:
+                topic, number = wholes[record.topic]
+                znode = znodes[self.prefix + topic_paths.partitioned_path(topic)]
+                source = _partition_source(znode, number)
+                record = replace(
+                    record, managed_ledger=replace(record.managed_ledger, shadow_source=source)
+                )
+            found.append(record)
+        return found
 
 
 def open_topics(
@@ -280,6 +311,20 @@ def _record(
 
 def _source_of(record: TopicRecord) -> TopicName | None:
     return None if record.managed_ledger is None else record.managed_ledger.shadow_source
+
+
+def _partition_source(znode: Znode, number: int) -> TopicName | None:
+    """Return the partition of the source that a partitioned topic names."""
+    if znode.error != OK:
+        return None
+    try:
+        source = decode_shadow_source(znode.data)
+    except MalformedMetadata:
+        return None
+    if source is None or topic_paths.partition_of(source):
+        return source
+    (partition,) = topic_paths.partitions_of(source, [number])
+    return partition
 
 
 def _with_source(record: TopicRecord, znode: Znode) -> TopicRecord:

@@ -87,6 +87,22 @@ def test_a_shadow_topic_is_read_with_the_ledgers_of_its_source(
     assert ((), ()) == (with_source.problems, without.problems)
 
 
+def test_a_partition_of_a_shadow_topic_has_the_partition_of_its_source(
+    server: Server, tree: Znodes
+) -> None:
+    """The source is in the metadata of the partitioned topic, as a broker finds it."""
+    metadata = '{"partitions": 2, "properties": {"PULSAR.SHADOW_SOURCE": "persistent://t/n/x"}}'
+    tree.put("/parts/admin/partitioned-topics/t/n/persistent/y", metadata.encode())
+    tree.put("/parts/admin/partitioned-topics/t/n/persistent/torn", b"{")
+    put_topic(tree.put, "t/n/x-partition-1", [closed(5)], prefix="/parts")
+    for name in ("t/n/y-partition-1", "t/n/torn-partition-1"):
+        put_topic(tree.put, name, [closed(4)], prefix="/parts")
+    shadow, own = read(server, "/parts", "t/n/y-partition-1", "t/n/torn-partition-1")
+    source = parse_topic("t/n/x-partition-1")
+    assert ManagedLedger((closed(5),), None, source) == shadow.managed_ledger
+    assert (ManagedLedger((closed(4),)), ()) == (own.managed_ledger, own.problems)
+
+
 def test_a_source_that_cannot_be_read_is_a_problem_of_its_shadow(
     server: Server, tree: Znodes
 ) -> None:
