@@ -65,7 +65,11 @@ NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
 """Kinds that only a lister of a real index can detect. Sandbox bookies have neither an index nor
 entry logs, and the demo works without the extra that reads one.
 """
-ADDED_LATER: tuple[Kind, ...] = (Kind.ENTRY_UNAVAILABLE, Kind.LEDGER_CLOSED_SHORT)
+ADDED_LATER: tuple[Kind, ...] = (
+    Kind.ENTRY_UNAVAILABLE,
+    Kind.LEDGER_CLOSED_SHORT,
+    Kind.NEWEST_LEDGER_MISSING,
+)
 """Kinds whose stories come after all others, in this order: a new kind goes to its end. The ledgers
 of all other stories then keep their ids, which the pages on findings name."""
 EXEMPT_LEDGER_FIRST = 50

@@ -118,6 +118,7 @@ def test_a_broker_that_loads_a_topic_drops_its_newest_ledger(
 ) -> None:
     """The messages in it are gone without an error, and so is the reference."""
     topic = name_of("newest")
+    assert "newest_missing" == lost_of(roles, topic)["condition"]
     assert (100, True) == pulsar.read(topic)
     assert roles.lost[topic] not in {one.ledger_id for one in pulsar.data_ledgers(topic)}
 
