@@ -29,8 +29,8 @@ _ROLES = {
 
 
 NEWEST_EFFECT = (
-    "A broker that loads the topic drops the ledger from the topic's list. Readers miss its messages,"
-    " and get no error."
+    "A broker that loads the topic drops the ledger from the topic's list. Readers miss its"
+    " messages, and get no error."
 )
 _EFFECTS = {
     Role.DATA: "A reader that comes to it stops there.",
