@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Iterator
+from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
+
+from pyarrow import fs
 
 from auditor.bookie.lane_gate import LaneGate
 from auditor.bookie.lane_with_lister import open_lane
 from auditor.bookie.listers import Listers, read_listers, strangers_in
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
+from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.lister_trials import try_listers
+from auditor.commands.mutes_file import read_mutes
+from auditor.commands.pulsar import pulsar_of_run
+from auditor.config import without_credentials
 from auditor.credentials.checking import certificates_out_of_date
-from auditor.errors import AuditorError, SparkUnavailable
+from auditor.errors import AuditorError, ConfigError, LocalFault, OutputError, SparkUnavailable
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import place
+from auditor.host_limits import host_limits
 from auditor.java import find_java
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.report.layout import printable
+from auditor.report.layout import of, printable
+from auditor.run.clock_check import clock_lag_ms
 from auditor.spark.class_archive import archive_path
 from auditor.spark.supported import check_spark_version
+from auditor.telemetry.metrics_delivery import try_pushgateway, try_textfile
+from auditor.topology.locating import locate
+from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import parse as parse_uri
+from auditor.witness.phrases import span
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 PACKAGES = (
@@ -36,119 +53,291 @@ PACKAGES = (
     "google-crc32c",
 )
 BOOKIES_SHOWN_MAX = 50
-LINE_CHARS_MAX = 2_000
-"""Longest line about the cluster that is printed, in characters."""
-GOOD, BAD = "ok     ", "MISSING"
+SENTENCE_CHARS_MAX = 2_000
+"""Longest sentence of a check that is printed, in characters."""
+PROBLEMS_SHOWN_MAX = 5
+"""Problems with the topology that have a line each."""
+
+
+class State(StrEnum):
+    """How a check ended. A NOTE is neither good nor bad."""
+
+    OK = "ok"
+    MISSING = "missing"
+    NOTE = "note"
+
+
+_WORDS = {State.OK: "ok", State.MISSING: "MISSING", State.NOTE: ""}
+
+
+class Check(NamedTuple):
+    """One check: of what, how it ended, and a sentence, with control characters escaped."""
+
+    name: str
+    state: State
+    sentence: str
+
+    def line(self) -> str:
+        return f"{_WORDS[self.state]:<7} {self.name:<11} {self.sentence}"
 
 
 def doctor(context: Context) -> int:
     """Check everything a run needs, print a line for each check, and return the exit code.
 
-    Returns 5 if something that a run needs is missing or does not answer, else 0.
+    Returns 5 if something that a run needs is missing or does not answer, else 0. Nothing stays
+    that was written to try whether it can be.
     """
-    lines = [*_machine(), *_certificates(context), *_cluster(context)]
-    for line in lines:
-        context.say(line + "\n")
-    return EXIT_UNREACHABLE if any(line.startswith(BAD) for line in lines) else EXIT_SOUND
+    checks = []
+    for one in _all_checks(context):
+        check = one._replace(sentence=printable(one.sentence, SENTENCE_CHARS_MAX))
+        checks.append(check)
+        if context.settings.format == "text":
+            context.say(f"{check.line()}\n")
+    is_good = all(check.state is not State.MISSING for check in checks)
+    code = EXIT_SOUND if is_good else EXIT_UNREACHABLE
+    if context.settings.format == "json":
+        rows = [{**check._asdict(), "state": check.state.value} for check in checks]
+        context.say(json.dumps({"checks": rows, "exit_code": code}) + "\n")
+    return code
 
 
-def _machine() -> Iterator[str]:
-    yield f"{GOOD} python    {sys.version.split()[0]} at {sys.executable}"
+def _all_checks(context: Context) -> Iterator[Check]:
+    yield from _machine()
+    yield from _host(context)
+    yield from _certificates(context)
+    yield _output(context)
+    yield from _metrics(context)
+    yield from _mutes(context)
+    yield from _cluster(context)
+
+
+def _ok(name: str, sentence: str) -> Check:
+    return Check(name, State.OK, sentence)
+
+
+def _missing(name: str, sentence: str) -> Check:
+    return Check(name, State.MISSING, sentence)
+
+
+def _note(name: str, sentence: str) -> Check:
+    return Check(name, State.NOTE, sentence)
+
+
+def _machine() -> Iterator[Check]:
+    yield _ok("python", f"{sys.version.split()[0]} at {sys.executable}")
     for name in PACKAGES:
         try:
             found = version(name)
             if name == "pyspark":
                 check_spark_version(found, "PySpark")
-            yield f"{GOOD} package   {name} {found}"
+            yield _ok("package", f"{name} {found}")
         except SparkUnavailable as error:
-            yield f"{BAD} package   {error}"
+            yield _missing("package", str(error))
         except PackageNotFoundError:
-            yield (
-                f"{BAD} package   {name}: install the auditor with its dependencies (pip install"
-                " bookkeeper-cluster-auditor)"
+            yield _missing(
+                "package",
+                f"{name}: install the auditor with its dependencies (pip install"
+                " bookkeeper-cluster-auditor)",
             )
     try:
         java = find_java()
-        yield f"{GOOD} java      {java.version} from {java.source} ({java.path})"
-        yield from (f"        not taken: {why}" for why in java.passed_over)
+        yield _ok("java", f"{java.version} from {java.source} ({java.path})")
+        yield from (_note("java", f"not taken: {why}") for why in java.passed_over)
         archive = archive_path(java)
         state = (
             "there"
             if Path(archive).is_file()
             else "not made; Spark starts some seconds slower (make setup makes it)"
         )
-        yield f"{GOOD} archive   class-data archive {state}: {archive}"
+        yield _ok("archive", f"class-data archive {state}: {archive}")
     except AuditorError as error:
-        yield f"{BAD} java      {error}"
+        yield _missing("java", str(error))
 
 
-def _certificates(context: Context) -> Iterator[str]:
-    """Yield a line for each certificate of ours that is not valid now. It may not be asked for."""
+def _host(context: Context) -> Iterator[Check]:
+    """Yield a check of each limit of this host that the smallest audit depends on."""
+    try:
+        root = place(context.settings.output)
+        output = Path(root.path) if isinstance(root.files, fs.LocalFileSystem) else None
+    except OutputError:
+        output = None  # OUTPUT has a line of its own
+    for limit in host_limits(output):
+        yield Check(limit.name, State.OK if limit.is_enough else State.MISSING, limit.sentence)
+
+
+def _certificates(context: Context) -> Iterator[Check]:
+    """Yield a note for each certificate of ours that is not valid now. It may not be asked for."""
     settings = context.settings
     bookie, zookeeper = settings.bookie_limits().access, settings.zookeeper_limits(1).access
     for fault in certificates_out_of_date(bookie, zookeeper, utc_now()):
-        yield printable(f"        tls       {fault}", LINE_CHARS_MAX)
+        yield _note("tls", fault)
 
 
-def _cluster(context: Context) -> Iterator[str]:
-    """Yield a line for each check of the cluster, with control characters escaped."""
-    for line in _checks_of_cluster(context):
-        yield printable(line, LINE_CHARS_MAX)
-
-
-def _checks_of_cluster(context: Context) -> Iterator[str]:
-    uri = context.settings.metadata_service_uri
-    if not uri:
-        yield (
-            "        cluster   not looked at: give --metadata-service-uri to check ZooKeeper and"
-            " the bookies too"
-        )
-        return
+def _output(context: Context) -> Check:
+    """Try what a run does with OUTPUT first: create it, lock it, write to it."""
     settings = context.settings
     try:
-        with open_store(parse_uri(uri), settings.zookeeper_limits(1)) as store:
+        output = Output(place(settings.output))
+        with restrict_new_files(settings.output_umask):
+            problem = output.try_out(context.stop.check)
+    except OutputError as error:
+        return _missing("output", str(error))
+    limits = f"; {problem}" if problem else ""
+    return _ok("output", f"{output.root.address} can be locked and written{limits}")
+
+
+def _metrics(context: Context) -> Iterator[Check]:
+    """Yield a check of each place that metrics are sent to. Nothing is sent."""
+    settings = context.settings
+    if settings.metrics_textfile:
+        problem = try_textfile(Path(settings.metrics_textfile))
+        good = f"{settings.metrics_textfile} can be replaced"
+        yield _missing("metrics", problem) if problem else _ok("metrics", good)
+    if settings.pushgateway:
+        problem = try_pushgateway(settings.pushgateway)
+        good = f"the Pushgateway at {without_credentials(settings.pushgateway)} is ready"
+        yield _missing("metrics", problem) if problem else _ok("metrics", good)
+
+
+def _mutes(context: Context) -> Iterator[Check]:
+    """Yield a check of the file of mutes, if there is one: a run that cannot read it mutes
+    nothing.
+    """
+    try:
+        mutes = read_mutes(context, Output(place(context.settings.output)))
+    except OutputError:
+        return  # OUTPUT has a line of its own
+    if mutes.problem:
+        yield _missing("mutes", mutes.problem)
+    elif mutes.mutes or context.settings.mutes:
+        yield _ok("mutes", f"{of(len(mutes.mutes), 'finding')} muted")
+
+
+def _cluster(context: Context) -> Iterator[Check]:
+    settings = context.settings
+    sources: list[Source] = []
+    try:
+        sources = sources_of(settings)
+    except ConfigError as error:
+        yield _missing("topology", str(error))
+    if not settings.metadata_service_uri:
+        yield from _topology_alone(sources)
+        yield _note(
+            "cluster",
+            "not looked at: give --metadata-service-uri to check ZooKeeper and the bookies too",
+        )
+        return
+    try:
+        uri = parse_uri(settings.metadata_service_uri)
+        with open_store(uri, settings.zookeeper_limits(1)) as store:
             facts = store.cluster_facts()
             hosts, recovery = ", ".join(facts.hosts), _recovery(facts.replication_disabled)
-            yield f"{GOOD} zookeeper {hosts}, root {facts.root}, layout {facts.layout}"
-            yield f"        instance id {facts.instance_id or 'none'}; auto-recovery {recovery}"
+            yield _ok("zookeeper", f"{hosts}, root {facts.root}, layout {facts.layout}")
+            identity = facts.instance_id or "none"
+            yield _note("zookeeper", f"instance id {identity}; auto-recovery {recovery}")
             known = store.bookies(1, now_ms)
+            yield _clock(store, known)
+            yield from _topology(sources, known, store)
+            yield from _pulsar(context, store)
             listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
             for problem in strangers_in(listers, (one.bookie_id for one in known)):
-                yield f"{BAD} listers   {problem}"
+                yield _missing("listers", problem)
             if listers is not None:
                 yield from _checks_of_listers(context, store, known, listers)
     except AuditorError as error:
-        yield f"{BAD} zookeeper {error}"
+        yield _missing("zookeeper", str(error))
         return
     registered = [one for one in known if one.registration is not Registration.NONE]
     yield from _checks_of_bookies(context, registered, listers)
 
 
+def _clock(store: MetadataStore, known: list[BookieRecord]) -> Check:
+    """Compare this host's clock with what ZooKeeper wrote last. A clock ahead shows in nothing."""
+    try:
+        lag_ms = clock_lag_ms(store.newest_write(one.bookie_id for one in known), now_ms())
+    except LocalFault as error:
+        return _missing("clock", str(error))
+    if lag_ms:
+        return _missing(
+            "clock",
+            f"the clock of this host lies at least {span(lag_ms)} behind ZooKeeper's, and ages"
+            " would be unknown: set it, or that of ZooKeeper if it is ahead",
+        )
+    return _ok("clock", "no znode that was looked at is younger than now")
+
+
+def _topology_alone(sources: list[Source]) -> Iterator[Check]:
+    """Yield a check of each source of locations that can be tried without the cluster."""
+    for source in sources:
+        problems = source.problems
+        yield from (_missing("topology", problem) for problem in problems[:PROBLEMS_SHOWN_MAX])
+        if not problems:
+            yield _note("topology", f"{source.name}: not asked where the bookies are")
+
+
+def _topology(
+    sources: list[Source], known: list[BookieRecord], store: MetadataStore
+) -> Iterator[Check]:
+    """Yield a line for each problem with the locations of the bookies, or one that all have one."""
+    if not sources:
+        return
+    found = locate(sources, known, store.root, store.raw)
+    problems = list(found.problems)
+    if unplaced := found.unplaced_bookies:
+        problems.append(
+            f"{len(unplaced)} of {len(known)} bookies have no location, such as {unplaced[0]}:"
+            " auditor topology shows all"
+        )
+    yield from (_missing("topology", problem) for problem in problems[:PROBLEMS_SHOWN_MAX])
+    if len(problems) > PROBLEMS_SHOWN_MAX:
+        yield _note("topology", f"and {len(problems) - PROBLEMS_SHOWN_MAX} more problems")
+    if not problems:
+        yield _ok("topology", f"each of {len(known)} bookies has a location")
+
+
+def _pulsar(context: Context, store: MetadataStore) -> Iterator[Check]:
+    """Yield a check of the topics that a run reads; nothing where there are none."""
+    try:
+        pulsar = pulsar_of_run(context, store)
+    except AuditorError as error:
+        yield _missing("pulsar", str(error))
+        return
+    if pulsar is None:
+        return
+    if pulsar.store is None:
+        yield _missing("pulsar", pulsar.problem)
+        return
+    with pulsar.store as topics:
+        yield _ok("pulsar", f"topics are read below {topics.prefix or '/'}")
+
+
 def _checks_of_listers(
     context: Context, store: MetadataStore, known: list[BookieRecord], listers: Listers
-) -> Iterator[str]:
+) -> Iterator[Check]:
     registered = [one for one in known if one.registration is not Registration.NONE]
     limits = context.settings.bookie_limits()
     for trial in try_listers(store, registered[:BOOKIES_SHOWN_MAX], listers, limits):
-        word = {True: GOOD, False: BAD, None: "       "}[trial.is_good]
-        yield f"{word} lister    {trial.where} of bookie {trial.bookie_id}: {trial.sentence}"
+        state = {True: State.OK, False: State.MISSING, None: State.NOTE}[trial.is_good]
+        sentence = f"{trial.where} of bookie {trial.bookie_id}: {trial.sentence}"
+        yield Check("lister", state, sentence)
 
 
 def _checks_of_bookies(
     context: Context, bookies: list[BookieRecord], listers: Listers | None
-) -> Iterator[str]:
+) -> Iterator[Check]:
+    alone, beside = (host_limits(None, bookies=count)[0] for count in (0, len(bookies)))
+    if alone.is_enough and beside != alone:
+        yield Check(beside.name, State.NOTE if beside.is_enough else State.MISSING, beside.sentence)
     greetings = asyncio.run(_greet_all(context, bookies[:BOOKIES_SHOWN_MAX], listers))
     for bookie, (greeting, detail) in zip(bookies, greetings, strict=False):
-        word = GOOD if greeting is Greeting.ANSWERED else BAD
+        state = State.OK if greeting is Greeting.ANSWERED else State.MISSING
         why = f": {detail}" if detail else ""
-        yield (
-            f"{word} bookie    {bookie.bookie_id} ({bookie.registration.value})"
-            f" {greeting.value}{why}"
-        )
+        sentence = f"{bookie.bookie_id} ({bookie.registration.value}) {greeting.value}{why}"
+        yield Check("bookie", state, sentence)
     if len(bookies) > BOOKIES_SHOWN_MAX:
-        yield f"        and {len(bookies) - BOOKIES_SHOWN_MAX} more bookies, not asked"
+        yield _note("bookies", f"{len(bookies) - BOOKIES_SHOWN_MAX} more were not asked")
     if not bookies:
-        yield f"{BAD} bookies   none is registered"
+        yield _missing("bookies", "none is registered")
 
 
 def _recovery(disabled: bool) -> str:

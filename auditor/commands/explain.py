@@ -39,7 +39,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
                 f" bookie id; the run has {of(len(findings), 'finding')} (findings.jsonl)"
             )
         if context.settings.format == "json":
-            context.say("".join(json.dumps(finding) + "\n" for finding in chosen))
+            context.say(json.dumps(chosen) + "\n")
             return EXIT_SOUND
         shown = [
             render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]

@@ -49,10 +49,14 @@ def mute(
         _write(directory, file, [*kept, new])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(
-        f"{new.kind.value} on {printable(new.on)} ({printable(new.id)}) is muted until {day} (UTC)"
-        f" in {directory.address}/{file}\n"
-    )
+    where = f"{directory.address}/{file}"
+    if context.settings.format == "json":
+        context.say(json.dumps({"muted": json.loads(new.line()), "file": where}) + "\n")
+    else:
+        context.say(
+            f"{new.kind.value} on {printable(new.on)} ({printable(new.id)}) is muted until {day}"
+            f" (UTC) in {where}\n"
+        )
     return EXIT_SOUND
 
 
@@ -63,7 +67,8 @@ def remove_mute(context: Context, name: str) -> int:
     try:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
-        if name not in {one.id for one in mutes}:
+        removed = next((one for one in mutes if one.id == name), None)
+        if removed is None:
             raise ConfigError(
                 f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows"
                 " the ids"
@@ -71,25 +76,30 @@ def remove_mute(context: Context, name: str) -> int:
         _write(directory, file, [one for one in mutes if one.id != name])
     except OutputError as error:
         raise ConfigError(str(error)) from error
-    context.say(f"{printable(name)} is not muted any more in {directory.address}/{file}\n")
+    where = f"{directory.address}/{file}"
+    if context.settings.format == "json":
+        context.say(json.dumps({"removed": json.loads(removed.line()), "file": where}) + "\n")
+    else:
+        context.say(f"{printable(name)} is not muted any more in {where}\n")
     return EXIT_SOUND
 
 
 def list_mutes(context: Context) -> int:
-    """Print the mutes, one a line. Returns 0."""
+    """Print the mutes, one a line; as JSON one array. Returns 0."""
     try:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
     except OutputError as error:
         raise ConfigError(str(error)) from error
     today = utc_now().date()
+    if context.settings.format == "json":
+        rows = [{**json.loads(one.line()), "is_over": one.until < today} for one in mutes]
+        context.say(json.dumps(rows) + "\n")
+        return EXIT_SOUND
     for one in mutes:
-        if context.settings.format == "json":
-            context.say(json.dumps({**json.loads(one.line()), "is_over": one.until < today}) + "\n")
-        else:
-            over = "over" if one.until < today else "until"
-            on, why = printable(one.on), printable(one.why, WHY_CHARS_MAX)
-            context.say(f"{printable(one.id)}  {over} {one.until}  {one.kind.value}  {on}  {why}\n")
+        over = "over" if one.until < today else "until"
+        on, why = printable(one.on), printable(one.why, WHY_CHARS_MAX)
+        context.say(f"{printable(one.id)}  {over} {one.until}  {one.kind.value}  {on}  {why}\n")
     return EXIT_SOUND
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.first_screen import SCREEN_LINES_MAX
-from auditor.report.plan import plan_text
+from auditor.report.plan import plan_json, plan_text
 from auditor.run.clock_check import require_clock
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
@@ -274,8 +275,12 @@ def _print_plan(state: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
     run.progress.close()
     state.output.root.remove(state.directory.path.rsplit("/", 1)[1])
     settings = state.context.settings
+    limits = settings.bookie_requests_per_second, settings.bookie_inflight
+    is_json = settings.format == "json"
     state.context.say(
-        plan_text(costs, settings.bookie_requests_per_second, settings.bookie_inflight)
+        json.dumps({"plan": plan_json(costs, *limits)}) + "\n"
+        if is_json
+        else plan_text(costs, *limits)
     )
     return EXIT_SOUND
 

@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pyarrow import fs
 
@@ -42,6 +44,23 @@ class Output:
         with hold_output_lock(self.root, check) as lock:
             self._try_to_write()
             yield lock
+
+    def try_out(self, check: Callable[[], None] = lambda: None) -> str | None:
+        """Try whether a run could use the directory. Return what its lock does not do, or None.
+
+        Raises OutputError as a run would. A local directory that does not exist is not made.
+        """
+        path = Path(self.root.path)
+        if isinstance(self.root.files, fs.LocalFileSystem) and not path.exists():
+            above = next(one for one in path.parents if one.exists())
+            with (
+                file_errors(f"write to {self.root.uri}"),
+                TemporaryDirectory(prefix=".writable-", dir=above) as tried,
+            ):
+                Path(tried, "tried").write_text(" " * TRIED_BYTES)
+            return None
+        with self.hold_lock(check) as lock:
+            return lock.problem
 
     def _try_to_write(self) -> None:
         self.root.write_text(".writable", " " * TRIED_BYTES)

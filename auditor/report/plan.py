@@ -1,4 +1,4 @@
-"""The text of `--dry-run`: what a run would ask of the bookies, and how long that takes."""
+"""The plan of `--dry-run`: what a run would ask of the bookies, and how long that takes."""
 
 from __future__ import annotations
 
@@ -25,6 +25,29 @@ def seconds_needed(requests: int, requests_per_second: float, inflight: int) -> 
     """Return how many seconds one bookie's lane takes for `requests` lists at these limits."""
     by_window = requests * ASSUMED_ROUND_TRIP_S / inflight
     return by_window if requests_per_second == 0 else max(by_window, requests / requests_per_second)
+
+
+def plan_json(
+    costs: Sequence[BookieCost], requests_per_second: float, inflight: int
+) -> dict[str, object]:
+    """Return the plan as data: what each bookie would be asked, and the seconds of its lane."""
+    return {
+        "bookies": [
+            {
+                "bookie_id": cost.bookie_id,
+                "lists": cost.requests,
+                "expected_bytes": cost.expected_bytes,
+                "seconds": seconds_needed(cost.requests, requests_per_second, inflight),
+            }
+            for cost in sorted(costs, key=lambda one: -one.requests)
+        ],
+        "lists": sum(cost.requests for cost in costs),
+        "expected_bytes": sum(cost.expected_bytes for cost in costs),
+        "seconds": max(
+            (seconds_needed(c.requests, requests_per_second, inflight) for c in costs),
+            default=0.0,
+        ),
+    }
 
 
 def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight: int) -> str:

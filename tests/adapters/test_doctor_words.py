@@ -346,5 +346,5 @@ def test_a_certificate_that_nobody_asks_for_may_have_expired(site: Site) -> None
     """A line names it. It is no reason for exit code 5: a run would work."""
     done = site.doctor(site.bookie(), site.tls({"is_expired": True}))
     assert done.returncode == 0, done.stdout
-    assert "        tls       our certificate has expired" in done.stdout
+    assert "        tls         our certificate has expired" in done.stdout
     assert "b1 (writable) answered" in done.stdout

@@ -112,7 +112,7 @@ def test_spark_3_5_is_refused_with_a_sentence(tmp_path: Path) -> None:
     assert "PySpark is version 3.5.9, and the auditor runs on Spark 4 alone" in done.stdout
     doctor = here.auditor(tmp_path, "doctor", **path)
     assert 5 == doctor.returncode
-    assert "MISSING package   PySpark is version 3.5.9" in doctor.stdout
+    assert "MISSING package     PySpark is version 3.5.9" in doctor.stdout
 
 
 def test_workers_of_another_python_are_refused_with_a_sentence(

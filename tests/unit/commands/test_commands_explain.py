@@ -111,10 +111,8 @@ def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
 
 
 def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
-    """Each line is one object."""
-    assert [FINDINGS[0], FINDINGS[1]] == [
-        json.loads(line) for line in said("7", output / RUN, format="json").splitlines()
-    ]
+    """One array."""
+    assert [FINDINGS[0], FINDINGS[1]] == json.loads(said("7", output / RUN, format="json"))
 
 
 def test_entries_beyond_the_stored_ranges_are_counted(output: Path):

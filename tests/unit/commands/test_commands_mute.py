@@ -86,7 +86,7 @@ def test_mutes_are_listed_and_taken_back(output: Path):
     assert "old  over 2001-01-01" in said(here)
     as_json = context(output, format="json")
     command.list_mutes(as_json)
-    assert [False, True] == [json.loads(one)["is_over"] for one in said(as_json).splitlines()]
+    assert [False, True] == [one["is_over"] for one in json.loads(said(as_json))]
     command.remove_mute(here, ID)
     assert ["old"] == [one.id for one in parse_mutes((output / "mutes.jsonl").read_text())]
     with pytest.raises(ConfigError, match="has no mute of"):
