@@ -170,6 +170,7 @@ class Evidence:
             stored,
             None if header is None else header.last_confirmed,
             None if header is None else header.length_bytes,
+            question.is_spot,
         )
 
 

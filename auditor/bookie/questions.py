@@ -29,7 +29,7 @@ class ReadQuestion(NamedTuple):
 
     `digest_type` and `password` check that the returned bytes are this entry. The password is never
     stored or shown. `is_search`: the bookie should not hold the entry, but no bookie that should
-    hold it does.
+    hold it does. `is_spot`: the read tests a list.
     """
 
     ledger_id: LedgerId
@@ -37,6 +37,7 @@ class ReadQuestion(NamedTuple):
     digest_type: DigestType | None = None
     password: bytes | None = None
     is_search: bool = False
+    is_spot: bool = False
 
 
 class Ask:

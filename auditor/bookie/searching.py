@@ -49,4 +49,5 @@ def unread(
         at_ms,
         status,
         is_search=question.is_search,
+        is_spot=question.is_spot,
     )

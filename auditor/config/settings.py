@@ -92,6 +92,7 @@ class Settings:
     confirming_reads_max: int
     probe_entries: int
     probe_budget: int
+    spot_reads: int
     stranded_entries_max: int
     search_reads_max: int
     zookeeper_reads_per_second: float

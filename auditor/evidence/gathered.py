@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, MissingLog, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look
@@ -139,8 +140,10 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
         *("detail", "requests", "retries", "received_bytes", "is_search"),
         *("stored_entry_id", "last_confirmed", "length_bytes"),
     )
+    spots = pc.fill_null(rows.field("is_spot"), False).to_pylist()
     return [
-        EntryRead(b, i, e, k, at, _READ_STATUS[s], *rest) for b, i, e, k, at, s, *rest in columns
+        EntryRead(b, i, e, k, at, _READ_STATUS[s], *(*rest, is_spot))
+        for (b, i, e, k, at, s, *rest), is_spot in zip(columns, spots, strict=True)
     ]
 
 

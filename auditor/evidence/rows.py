@@ -152,6 +152,7 @@ def read_row(read: EntryRead) -> Row:
         read.stored_entry_id,
         read.last_confirmed,
         read.length_bytes,
+        read.is_spot,
     )
 
 

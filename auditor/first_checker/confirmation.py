@@ -4,6 +4,9 @@ An entry is read on every bookie of its write set whose list lacks it, and on th
 list. This confirms the worst entry on all of them. Long runs are confirmed at their ends and by an
 evenly spread sample (contract section 4). Bookies that cannot list also get the probes planned for
 them.
+
+A copy that a list names and a read refuted is read again at each look, and its entry on every other
+bookie that should hold it. Spot reads use up none of the confirming reads.
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     entry that its list lacks, or cannot be read, what it lacks stays unknown. That can no longer
     change the worst entry. The bookie is asked again only for entries with a corrupt copy.
     """
-    reads = {copy: read for copy, read in reads.items() if copy in found.reads}
+    made = {copy: read for copy, read in reads.items() if copy in found.reads}
+    reads = {copy: read for copy, read in made.items() if not _is_spot(found, read)}
     planned = {
         (bookie, entry) for bookie, probed in found.probed.items() for entry in probed.planned.all
     }
@@ -61,10 +65,15 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     spent = Counter(bookie for bookie, entry in reads if (bookie, entry) not in planned)
     at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
     # Downwards: a bookie reads ahead, and serves what it has read ahead although its index lost it.
-    downwards = sorted(planned - reads.keys(), key=lambda copy: (copy[0], -copy[1]))
-    choice = _Choice(reads, spent, dict.fromkeys(downwards))
+    downwards = sorted(planned - made.keys(), key=lambda copy: (copy[0], -copy[1]))
+    choice = _Choice(made, spent, dict.fromkeys(downwards))
     for copy in found.corrupt:
         choice.add(copy, reads_max)
+    for copy in found.refuted:
+        choice.add(copy, at_first)
+    for entry, bookies in _others_of_refuted(found):
+        for bookie in bookies:
+            choice.add((bookie, entry), at_first)
     for one in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
         allowed = reads_max if reads and one.is_worst else at_first
         for bookie in one.bookies:
@@ -88,6 +97,26 @@ class _Choice:
         if copy not in self.reads and copy not in self.wanted and self.spent[bookie] < allowed:
             self.wanted[copy] = None
             self.spent[bookie] += 1
+
+
+def _is_spot(found: Coverage, read: EntryRead) -> bool:
+    """Return whether the read tests an entry that its bookie lists."""
+    return read.is_spot and read.entry_id in found.held.get(read.bookie_id, EMPTY)
+
+
+def _others_of_refuted(found: Coverage) -> Iterator[tuple[EntryId, list[BookieId]]]:
+    """Yield each entry with a refuted copy, and the bookies that should hold it and gave a list."""
+    entries = sorted({entry for _, entry in found.refuted})
+    for one in found.extents if entries else ():
+        for entry in _within(one.extent, entries):
+            yield (
+                entry,
+                [
+                    share.bookie_id
+                    for share in one.shares
+                    if entry in share.expected and share.bookie_id in found.held
+                ],
+            )
 
 
 def _is_doubtful(read: EntryRead, tail: EntryId | None) -> bool:
@@ -250,9 +279,9 @@ def _rank_extents(found: Coverage, write_quorum: int, doubted: set[BookieId]) ->
         worst = worst_entry(ranked, unknown, write_quorum)
         assert worst is not None, "some entry has fewer copies than promised"
         listing = {
-            b.bookie_id: suspects[b.bookie_id] & b.lacking
+            b.bookie_id: suspects[b.bookie_id]
             for b in one.shares
-            if b.bookie_id not in doubted
+            if b.bookie_id not in doubted and b.bookie_id in found.held
         }
         yield _Ranked(worst, ranked, listing, one.shares)
 

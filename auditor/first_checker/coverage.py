@@ -4,9 +4,12 @@ Verified, for every entry of every clear extent of a closed ledger: how many dis
 write set hold it, lack it, or gave no valid answer. A bookie lacks an entry when its list lacks it
 and reads there confirm that.
 
-Not verified, because only reading every entry could: that a listed entry can be read (the list is
-made from the index). Not verified either: that copies beyond the write set are of any use (an extra
-entry is not a violation).
+A list is believed as long as reads agree with it. A listed entry that was read and denied at two
+looks is absent; one whose read failed is unknown.
+
+Not verified, because only reading every entry could: that a listed entry which was not read can be
+read (the list is made from the index). Not verified either: that copies beyond the write set are of
+any use (an extra entry is not a violation).
 
 An entry that a list lacks is only suspected to be missing: bookies leave readable entries out of
 the list for hours (entry-availability.md section 6).
@@ -16,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.probing import ProbedBookie, ProbePlan
@@ -29,9 +33,15 @@ from auditor.first_checker.schedule import (
     positions,
     promised_copies,
 )
-from auditor.first_checker.shares import BookieShare, Probed, Sifter
+from auditor.first_checker.shares import NONE_DENIED, BookieShare, Denied, Probed, Sifter
 from auditor.first_checker.sources import BookieEvidence, choose_source, is_usable
-from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
@@ -39,10 +49,14 @@ from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
 Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]
 Reads = Mapping[Copy, EntryRead]
+Denials = Mapping[BookieId, Denied]
+"""By bookie, what it lists and denied when it was read."""
+NO_DENIALS: Denials = MappingProxyType({})
 
 
 def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
-    """Return whether each bookie's answer equals the canonical form of what it should hold.
+    """Return whether each bookie's answer equals the canonical form of what it should hold. Reads
+    are not considered.
 
     Only a ledger with one segment and distinct bookies can be healthy. True means that every entry
     has its full write quorum. False means only that the ledger must go through `coverage`. Costs
@@ -96,6 +110,9 @@ class Coverage:
     """The bookies that are judged by probes, with the probes planned and their results."""
     corrupt: tuple[Copy, ...]
     """Copies that should be there and whose read found a wrong digest, ascending."""
+    refuted: tuple[Copy, ...]
+    """Copies that should be there, and that a list names although a read said otherwise: it failed,
+    or was answered that there is no such entry. Ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a read found absent on a bookie that should hold them, ascending."""
     read_failed: tuple[EntryId, ...]
@@ -130,8 +147,14 @@ class Coverage:
     def copies(self) -> CopyCounts:
         """What each promised copy rests on: a list, a read or an assumption.
 
-        A copy with a wrong digest counts as neither listed nor read. Costs pieces.
+        A copy that a list names and a read brought is read. A copy with a wrong digest counts as
+        neither listed nor read. Costs pieces.
         """
+        sent: dict[BookieId, list[EntryId]] = {}
+        for (bookie, entry), one in self.reads.items():
+            if one.status is ReadStatus.PRESENT:
+                sent.setdefault(bookie, []).append(entry)
+        brought = {bookie: EntrySet.of_entries(entries) for bookie, entries in sent.items()}
         listed = read = assumed = 0
         for share in (share for one in self.extents for share in one.shares):
             if share.is_probed:
@@ -140,8 +163,10 @@ class Coverage:
                 read += seen
                 assumed += held.count() - seen
             elif share.bookie_id in self.held:
-                listed += (share.expected - share.lacking - share.unknown).count()
-                read += (share.lacking - share.absent - share.unknown).count()
+                held = share.expected - share.absent - share.unknown
+                seen = (held & brought.get(share.bookie_id, EMPTY)).count()
+                read += seen
+                listed += held.count() - seen
             else:
                 read += (share.expected - share.absent - share.unknown).count()
         return CopyCounts(self.promised, listed, read, assumed)
@@ -174,12 +199,14 @@ def coverage(
     *,
     gone: Collection[BookieId] = frozenset(),
     probing: ProbePlan | None = None,
+    denials: Denials = NO_DENIALS,
 ) -> Coverage:
     """Judge every clear extent from what the bookies said.
 
     Costs groups, missing runs and probes, never entries. `gone`: bookies that will not come back
     (`Answer.is_gone`). What they should hold is absent, for no read could say more. `probing`: how
-    to probe bookies that cannot list. Without it, what these should hold is unknown.
+    to probe bookies that cannot list. Without it, what these should hold is unknown. `denials`:
+    what bookies list and denied.
     """
     shares_of = [(extent, _expected_entries(extent, metadata)) for extent in extents(metadata)]
     wants: dict[BookieId, list[EntrySet]] = {}
@@ -188,7 +215,12 @@ def coverage(
             wants.setdefault(bookie, []).append(want)
     held = {b: held_entries(a.groups) for b, a in answers.items() if is_usable(a, metadata)}
     mine = _reads_of_copies(reads, wants)
-    seen = {b: BookieEvidence(b, wants[b], answers.get(b), held.get(b), mine[b]) for b in wants}
+    seen = {
+        b: BookieEvidence(
+            b, wants[b], answers.get(b), held.get(b), mine[b], denials.get(b, NONE_DENIED)
+        )
+        for b in wants
+    }
     sources = {b: choose_source(one, b in gone, probing) for b, one in seen.items()}
     judged = []
     for extent, shares in shares_of:
@@ -202,6 +234,7 @@ def coverage(
         held=held,
         probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
         corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, of_copies)),
+        refuted=tuple(_refuted(of_copies, held, denials)),
         read_absent=tuple(sorted({e for _, e in _copies_with_status(ABSENT_READS, of_copies)})),
         read_failed=tuple(
             sorted({e for _, e in _copies_with_status({ReadStatus.FAILED}, of_copies)})
@@ -237,6 +270,17 @@ def _reads_of_copies(
             whole = EntrySet.join(wants[bookie])
             mine[bookie] = {entry: read for entry, read in found.items() if entry in whole}
     return mine
+
+
+def _refuted(reads: Reads, held: Mapping[BookieId, EntrySet], denials: Denials) -> Iterable[Copy]:
+    """Return the copies that are listed and whose read failed or denied them, sorted."""
+    denied = {(b, e) for b, one in denials.items() for e in one}
+    return sorted(
+        (bookie, entry)
+        for (bookie, entry), read in reads.items()
+        if (read.status is ReadStatus.FAILED or (bookie, entry) in denied)
+        and entry in held.get(bookie, EMPTY)
+    )
 
 
 def _copies_with_status(statuses: Collection[ReadStatus], reads: Reads) -> list[Copy]:

@@ -11,7 +11,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from auditor.first_checker.beyond_end import BeyondEnd, EmptyLedger
-from auditor.first_checker.coverage import Answers, Copy, Coverage, Reads, coverage, is_healthy
+from auditor.first_checker.coverage import (
+    NO_DENIALS,
+    Answers,
+    Copy,
+    Coverage,
+    Denials,
+    Reads,
+    coverage,
+    is_healthy,
+)
 from auditor.first_checker.entries import Losses, entry_findings, unrecoverable_finding
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.metadata import (
@@ -22,11 +31,16 @@ from auditor.first_checker.metadata import (
 from auditor.first_checker.placement import Placement, placement
 from auditor.first_checker.probing import ProbePlan
 from auditor.first_checker.reasons import in_order
-from auditor.first_checker.schedule import extents, positions, promised_copies
+from auditor.first_checker.schedule import extents, is_promised, positions, promised_copies
 from auditor.first_checker.stranded import Outside, ensemble_bookies
 from auditor.first_checker.unavailable import Unserved
 from auditor.first_checker.underreplication import is_beyond_grace, is_stale, mark_facts
-from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    UNREADABLE_READS,
+    AnswerStatus,
+    ReadStatus,
+)
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.facts import DuplicateFacts, Search
@@ -37,6 +51,8 @@ from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown, V
 
 _UNJUDGED = Placement()
 NOTHING_UNSERVED = Unserved()
+_REFUTING = ABSENT_READS | UNREADABLE_READS
+"""Results of a read that say of an entry something else than a list that names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +80,41 @@ def judge(
     *,
     doubted: Collection[Copy] = frozenset(),
     unserved: Unserved = NOTHING_UNSERVED,
+    denials: Denials = NO_DENIALS,
 ) -> Verdict:
     """Return the verdict on one ledger, with every reason and finding it has.
 
     A copy read with a wrong digest is unknown. It is also a finding unless it is among the
-    `doubted`. `unserved`: bookies and copies that could not be served at any look. Costs groups and
-    missing runs.
+    `doubted`. `unserved`: bookies and copies that could not be served at any look. `denials`: what
+    bookies list and denied when it was read. Costs groups and missing runs.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
     metadata = record.metadata
     exempt = _exemption(record)
     placed = _placement(record, terms)
-    # A copy with a wrong digest is bad even if it is listed.
-    is_corrupt = any(read.status is ReadStatus.CORRUPT for read in reads.values())
+    is_refuted = any(read.status in _REFUTING for read in reads.values())
     if (
         exempt is None
         and metadata
-        and not is_corrupt
+        and not is_refuted
         and not unserved.copies
         and is_healthy(metadata, answers)
         and not contradictions(metadata, reads)
     ):
         unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
-        parts = _Parts([], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata))
+        parts = _Parts(
+            [], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata, reads)
+        )
         return _verdict(record, None, parts, terms)
     if metadata is None:
         unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
         marked, undecodable = _mark_findings(record, terms, None), undecodable_findings(record)
         parts = _Parts([], [], marked, undecodable, unread)
     else:
-        parts = _judge_metadata(record, metadata, answers, reads, terms, placed, doubted, unserved)
+        parts = _judge_metadata(
+            record, metadata, answers, reads, terms, placed, doubted, unserved, denials
+        )
         if exempt is None and parts.is_empty_shown:
             exempt = Exempt.EMPTY
     return _verdict(record, exempt, parts, terms)
@@ -109,6 +129,7 @@ def _judge_metadata(
     placed: Placement,
     doubted: Collection[Copy],
     unserved: Unserved,
+    denials: Denials,
 ) -> _Parts:
     """Judge a ledger whose metadata could be read."""
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
@@ -117,7 +138,8 @@ def _judge_metadata(
         described = metadata_findings(record, metadata, terms, reads)
         return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
     plan = ProbePlan.of(terms, record.ledger_id)
-    seen = coverage(metadata, answers, reads, gone=gone_bookies(answers), probing=plan)
+    gone = gone_bookies(answers)
+    seen = coverage(metadata, answers, reads, gone=gone, probing=plan, denials=denials)
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
     beyond = BeyondEnd.of(record.ledger_id, metadata, seen, reads)
@@ -172,10 +194,16 @@ def _copies(seen: Coverage) -> CopyCounts | None:
     return seen.copies if seen.promised else None
 
 
-def _all_listed(metadata: LedgerMetadata) -> CopyCounts:
-    """Return the counts of copies of a healthy ledger: all of them are listed."""
+def _all_listed(metadata: LedgerMetadata, reads: Reads) -> CopyCounts:
+    """Return the counts of copies of a healthy ledger: those that were read, and all others, which
+    are listed.
+    """
     promised = promised_copies(metadata)
-    return CopyCounts(promised, promised, 0, 0)
+    read = sum(
+        one.status is ReadStatus.PRESENT and is_promised(metadata, bookie, entry)
+        for (bookie, entry), one in reads.items()
+    )
+    return CopyCounts(promised, promised - read, read, 0)
 
 
 def _unheard(

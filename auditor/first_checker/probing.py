@@ -170,7 +170,7 @@ class ProbedBookie:
             present=EntrySet.of_entries(present),
             absent=EntrySet.of_entries(absent),
             failed=EntrySet.of_entries(failed),
-            lacks_ledger=_lacks_ledger(mine.values()),
+            lacks_ledger=lacks_ledger(mine.values()),
             all_unknown=Unknown.BOOKIE_UNSUPPORTED in reasons or not (present or absent),
             reasons=tuple(reasons),
             answered=len(answered),
@@ -187,7 +187,7 @@ class ProbedBookie:
         )
 
 
-def _lacks_ledger(reads: Iterable[EntryRead]) -> bool:
+def lacks_ledger(reads: Iterable[EntryRead]) -> bool:
     """Return whether the bookie lacks the whole ledger.
 
     True if it said ENOLEDGER at the newest look at which it spoke of any entry, and showed no entry

@@ -80,6 +80,17 @@ def promised_copies(metadata: LedgerMetadata) -> int:
     return (clear if last is None else last + 1) * metadata.write_quorum
 
 
+def is_promised(metadata: LedgerMetadata, bookie: BookieId, entry: EntryId) -> bool:
+    """Return whether the bookie should hold the entry. Costs the segments."""
+    size = metadata.ensemble_size
+    return any(
+        (position - entry) % size < metadata.write_quorum
+        for extent in extents(metadata)
+        if extent.first_entry_id <= entry <= extent.last_entry_id
+        for position in positions(extent.segment.ensemble).get(bookie, ())
+    )
+
+
 def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
     """Return where each segment ends (inclusive).
 

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.probing import ProbedBookie
+from auditor.first_checker.probing import ProbedBookie, lacks_ledger
 from auditor.first_checker.reasons import REASON_OF_READ
-from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    UNREADABLE_READS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.verdict import Unknown
 
@@ -19,11 +27,16 @@ multiple of it until the page is flushed. This is the known tail defect (IndexIn
 entry-availability.md section 6)."""
 
 
+_SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT})
+"""Results of a read that brought the entry."""
+
+
 @dataclass(frozen=True, slots=True)
 class BookieShare:
     """One bookie's part in one extent: what it should hold, surely lacks, may lack.
 
-    The rest of `expected` is listed, read or, on a probed bookie, assumed.
+    The rest of `expected` is listed, read or, on a probed bookie, assumed. An entry that the list
+    names is absent or unknown where reads of it say so.
     """
 
     bookie_id: BookieId
@@ -107,16 +120,32 @@ class Probed:
         return BookieShare(self.bookie_id, wants, EMPTY, absent, unknown, is_probed=True)
 
 
+Denied = Mapping[EntryId, int]
+"""The entries that a bookie listed and denied when they were last read, with the number of looks
+that did so since any other word on them."""
+NONE_DENIED: Denied = MappingProxyType({})
+DENYING_LOOKS_MIN = 2
+"""Looks that must be answered that there is no such entry before a read beats the list that names
+it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sifter:
-    """Splits what one bookie's list lacks into absent, present after all, and unknown, by reads."""
+    """Splits what one bookie should hold into listed, absent, present after all, and unknown, by
+    its list and the reads made there.
+
+    `lacks_ledger`: all of the share is absent, whatever the list says. The bookie denied a listed
+    entry at two looks, its newest reads know no such ledger, and no read brought an entry.
+    """
 
     bookie_id: BookieId
     held: EntrySet
     confirmed: EntrySet
     present: frozenset[EntryId]
     rest_is_absent: bool
-    corrupt: EntrySet
+    lacks_ledger: bool
+    denied: EntrySet
+    unknown: EntrySet
     reasons: tuple[Unknown, ...]
 
     @classmethod
@@ -127,39 +156,56 @@ class Sifter:
         held: EntrySet,
         reads: Mapping[EntryId, EntryRead],
         wants: list[EntrySet],
+        denied: Denied = NONE_DENIED,
     ) -> Sifter:
         """Return a sifter for a bookie's answer and its reads.
 
-        The unread rest counts as absent only if every read found its entry absent, or was the known
-        tail defect, and at least one read found its entry absent. A copy that was read and is
-        corrupt is unknown, listed or not.
+        The unread rest of what the list lacks counts as absent only if every read of it found its
+        entry absent, or was the known tail defect, and at least one read found its entry absent. A
+        copy that was read and is corrupt, or whose read failed, is unknown, listed or not. A listed
+        entry that was denied is absent if the bookie denied some such entry at DENYING_LOOKS_MIN
+        looks, else unknown.
         """
         corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
+        unreadable = [e for e, read in reads.items() if read.status in UNREADABLE_READS]
+        times = {e: looks for e, looks in denied.items() if e in reads and e in held}
+        refuted = EntrySet.of_entries(times)
+        is_sure = max(times.values(), default=0) >= DENYING_LOOKS_MIN
         mine = {entry: read for entry, read in reads.items() if entry not in held}
         confirmed = [e for e, read in mine.items() if read.status in ABSENT_READS]
         present = frozenset(e for e, read in mine.items() if read.status is ReadStatus.PRESENT)
         failed = {REASON_OF_READ[r.status] for r in mine.values() if r.status in REASON_OF_READ}
         has_only_tail = present <= _hideable_tail(answer, wants)
         honest = has_only_tail and not failed
-        reasons = failed if has_only_tail and not corrupt else {*failed, Unknown.ANSWER_INVALID}
+        is_believed = has_only_tail and not corrupt and (is_sure or not refuted)
+        reasons = failed | {REASON_OF_READ[reads[entry].status] for entry in unreadable}
+        reasons |= set() if is_believed else {Unknown.ANSWER_INVALID}
+        unknown = EntrySet.of_entries(unreadable)
         return cls(
             bookie_id=bookie,
             held=held,
             confirmed=EntrySet.of_entries(confirmed),
             present=present,
             rest_is_absent=honest and bool(confirmed),
-            corrupt=EntrySet.of_entries(corrupt),
+            lacks_ledger=is_sure
+            and lacks_ledger(reads.values())
+            and not any(read.status in _SENT for read in reads.values()),
+            denied=refuted if is_sure else EMPTY,
+            unknown=unknown if is_sure else unknown | refuted,
             reasons=tuple(reasons or {Unknown.ANSWER_TIMEOUT}),
         )
 
     def share(self, wants: EntrySet) -> BookieShare:
-        lacking, corrupt = wants - self.held, wants & self.corrupt
+        lacking = wants - self.held
+        if self.lacks_ledger:
+            return BookieShare(self.bookie_id, wants, lacking, wants, EMPTY)
+        absent, unknown = wants & self.denied, wants & self.unknown
         if not lacking:
-            return BookieShare(self.bookie_id, wants, EMPTY, EMPTY, corrupt)
+            return BookieShare(self.bookie_id, wants, EMPTY, absent, unknown)
         open_question = lacking - EntrySet.of_entries(self.present)
-        absent = open_question if self.rest_is_absent else open_question & self.confirmed
-        unknown = (open_question - absent) | corrupt
-        return BookieShare(self.bookie_id, wants, lacking, absent, unknown)
+        unlisted = open_question if self.rest_is_absent else open_question & self.confirmed
+        unknown = (open_question - unlisted) | unknown
+        return BookieShare(self.bookie_id, wants, lacking, absent | unlisted, unknown)
 
 
 def _hideable_tail(answer: Answer, wants: list[EntrySet]) -> set[EntryId]:

@@ -12,7 +12,7 @@ from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import ProbedBookie, ProbePlan, plan_probes
 from auditor.first_checker.reasons import REASON_OF_ANSWER
 from auditor.first_checker.schedule import GROUP_BYTES, foreign_runs
-from auditor.first_checker.shares import Probed, ReadOnly, Sifter, Source, Unanswered
+from auditor.first_checker.shares import Denied, Probed, ReadOnly, Sifter, Source, Unanswered
 from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
@@ -30,7 +30,7 @@ class BookieEvidence:
     """What one bookie should hold, extent by extent, and what it said of that.
 
     `held` is what its answer lists, None if the answer is not usable. `reads` are those of entries
-    that it should hold.
+    that it should hold, `denied` those of them that it lists and denied.
     """
 
     bookie_id: BookieId
@@ -38,6 +38,7 @@ class BookieEvidence:
     answer: Answer | None
     held: EntrySet | None
     reads: Mapping[EntryId, EntryRead]
+    denied: Denied
 
 
 def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None) -> Source:
@@ -46,7 +47,7 @@ def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None
     if is_gone:
         return Unanswered(bookie, is_gone=True)
     if answer is not None and seen.held is not None:
-        return Sifter.of(bookie, answer, seen.held, seen.reads, wants)
+        return Sifter.of(bookie, answer, seen.held, seen.reads, wants, seen.denied)
     cannot_list = answer is not None and answer.status is AnswerStatus.UNSUPPORTED
     if probing is not None and cannot_list and any(wants):
         plan = plan_probes(probing, bookie, wants)

@@ -5,14 +5,15 @@ form of what striping puts on each. A healthy ledger costs one comparison of byt
 
 A ledger is found healthy when all of this is certain:
 
-1. No placement policy is set. The ledger was looked at once, and none of its entries was read
-   (`healthy_ledgers`).
+1. No placement policy is set. The ledger was looked at once (`healthy_ledgers`).
 2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
    sense (`_is_clear`).
 3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. They
    all answered, and nobody else; each gave the list that it should give, which is empty for one
    that should hold no entry (`_is_as_expected`).
 4. Nothing else was said with these lists (`_lists_given`).
+5. Each read of its entries brought the entry, from a bookie that should hold it, and none was of
+   the last entry (`_count_spots`).
 
 For such a ledger `auditor.judging.settle` returns `healthy_verdict`, and nothing is left to do.
 `settle` is the reference: it judges every other ledger, and a sample of the healthy ones
@@ -23,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.first_checker.placement_rules import has_no_rule
 from auditor.first_checker.schedule import expected_groups
-from auditor.model.availability import AnswerStatus
+from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
@@ -40,23 +41,27 @@ _NO_LIST = b"?"
 """Stands for a list that does not count. Lists have multiples of 24 bytes, so it equals none."""
 
 
-def healthy_verdict(ledger_id: LedgerId, copies: int) -> Verdict:
-    """Return the verdict on a healthy ledger: all copies that it promises are listed."""
-    return Verdict(ledger_id, Standing.SOUND, copies=CopyCounts(copies, copies, 0, 0))
+class Healthy(NamedTuple):
+    """How many copies a healthy ledger promises, and how many of them were read."""
+
+    copies: int
+    read: int
 
 
-def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
-    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with the copies it
-    promises.
+def healthy_verdict(ledger_id: LedgerId, found: Healthy) -> Verdict:
+    """Return the verdict on a healthy ledger: all copies that it promises are listed or read."""
+    copies = CopyCounts(found.copies, found.copies - found.read, found.read, 0)
+    return Verdict(ledger_id, Standing.SOUND, copies=copies)
+
+
+def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
+    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with its copies.
 
     Costs some operations on whole columns, and one comparison for each bookie of a clear ledger.
     """
     if not has_no_rule(terms.placement):
         return {}
-    seen_once = _all_true(
-        pc.equal(pc.list_value_length(batch["records"]), 1),
-        pc.equal(pc.fill_null(pc.list_value_length(batch["reads"]), 0), 0),
-    )
+    seen_once = _all_true(pc.equal(pc.list_value_length(batch["records"]), 1))
     numbers, rows = pc.indices_nonzero(seen_once), batch.filter(seen_once)
     records = rows["records"].flatten()
     clear = _is_clear(records)
@@ -69,14 +74,17 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, int]:
     )
     ensembles = _cells(pc.struct_field(segments, "ensemble"))
     given = _lists_given(rows["answers"].filter(clear))
-    return {
-        number: (last_entry + 1) * write_quorum
-        for number, first_entry, last_entry, ensemble_size, write_quorum, ensemble, lists in zip(
-            numbers, first, last, size, quorum, ensembles, given, strict=True
-        )
-        if first_entry == 0
-        and _is_as_expected(last_entry, ensemble_size, write_quorum, ensemble, lists)
-    }
+    spots = _spots_made(rows["reads"].filter(clear))
+    found = {}
+    for number, first_entry, last_entry, e, w, ensemble, lists, made in zip(
+        numbers, first, last, size, quorum, ensembles, given, spots, strict=True
+    ):
+        if first_entry != 0 or not _is_as_expected(last_entry, e, w, ensemble, lists):
+            continue
+        read = _count_spots(last_entry, e, w, ensemble, made) if made else 0
+        if read is not None:
+            found[number] = Healthy((last_entry + 1) * w, read)
+    return found
 
 
 def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
@@ -115,6 +123,36 @@ def _is_as_expected(
         for position, bookie in enumerate(ensemble)
     }
     return lists == expected
+
+
+_NOT_SENT = -1
+"""Stands for the entry of a read that did not bring it. No ledger has this entry."""
+Spots = Sequence[tuple[BookieId, EntryId]]
+
+
+def _spots_made(reads: pa.ListArray) -> Iterator[Spots]:
+    """Yield the reads made of each ledger: bookies, and entries or _NOT_SENT."""
+    rows = reads.flatten()
+    was_sent = pc.equal(pc.struct_field(rows, "status"), ReadStatus.PRESENT.value)
+    entries = pc.if_else(was_sent, pc.struct_field(rows, "entry_id"), _NOT_SENT).to_pylist()
+    made = list(zip(pc.struct_field(rows, "bookie_id").to_pylist(), entries, strict=True))
+    for start, end in pairwise(_cell_bounds(reads)):
+        yield made[start:end]
+
+
+def _count_spots(
+    last: EntryId, ensemble_size: int, write_quorum: int, ensemble: Sequence[BookieId], made: Spots
+) -> int | None:
+    """Return how many copies were read, None unless each read brought a copy that is promised.
+
+    None too if the last entry was read: its header may contradict the ledger's length.
+    """
+    for bookie, entry in made:
+        if not 0 <= entry < last or bookie not in ensemble:
+            return None
+        if (ensemble.index(bookie) - entry) % ensemble_size >= write_quorum:
+            return None
+    return len(made)
 
 
 def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:

@@ -8,13 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.first_checker.coverage import Answers, Copy, Reads
+from auditor.first_checker.coverage import Answers, Copy, Denials, Reads
+from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.recheck import newest_state_start, same_state
+from auditor.first_checker.schedule import held_entries
 from auditor.first_checker.unavailable import Unserved
-from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    VALID_ANSWERS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.evidence import Look, Terms
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, EntryId
 
 READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which a read on that bookie may add something."""
@@ -24,6 +33,10 @@ CORRUPT_READS_MIN = 2
 """
 
 
+Lists = dict[tuple[int, BookieId], EntrySet]
+"""Decoded lists by look and bookie."""
+
+
 @dataclass(frozen=True, slots=True)
 class NewestState:
     """All that was seen of one ledger, derived from its looks once.
@@ -31,7 +44,7 @@ class NewestState:
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
     among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies that too
     few of these looks read with a wrong digest. `unserved` has what bookies could not serve at any
-    of them.
+    of them. `denials`: what bookies list and denied.
     """
 
     looks: Sequence[Look]
@@ -40,13 +53,15 @@ class NewestState:
     reads: Reads
     doubted: frozenset[Copy]
     unserved: Unserved
+    denials: Denials
 
     @classmethod
     def of(cls, looks: Sequence[Look], terms: Terms) -> NewestState:
         chain = looks[newest_state_start(looks) :]
         answers, reads = _merge_looks(chain, terms)
-        unserved = Unserved.of(chain, terms.around.maintenance)
-        return cls(looks, terms, answers, reads, _doubted_copies(chain, reads), unserved)
+        unserved, denials = Unserved.of(chain, terms.around.maintenance), _denials(chain, reads)
+        doubted = _doubted_copies(chain, reads)
+        return cls(looks, terms, answers, reads, doubted, unserved, denials)
 
     @property
     def newest(self) -> Look:
@@ -63,7 +78,8 @@ def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
 
     "Cannot list" is conclusive if the bookie is probed instead. "Gone" cancels what the bookie
     listed before, and holds until the bookie is back. A wrong digest is conclusive too: neither a
-    later failure to read nor a list makes the copy good.
+    later failure to read nor a list makes the copy good. A failure that the bookie owns up to
+    counts more than no answer.
     """
     if len(chain) == 1:
         return chain[0].answers, chain[0].reads
@@ -80,7 +96,7 @@ def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
             ):
                 answers[bookie] = answer
         for key, read in look.reads.items():
-            if _conclusive(read) or key not in reads or not _conclusive(reads[key]):
+            if key not in reads or _weight(read) >= _weight(reads[key]):
                 reads[key] = read
     return answers, reads
 
@@ -106,6 +122,48 @@ def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
 
 def _is_corrupt(look: Look, key: Copy) -> bool:
     return key in look.reads and look.reads[key].status is ReadStatus.CORRUPT
+
+
+def _denials(chain: Sequence[Look], reads: Reads) -> Denials:
+    """Return by bookie what it lists, and denied when it was last read conclusively."""
+    times: dict[BookieId, dict[EntryId, int]] = {}
+    lists: Lists = {}
+    for copy in (key for key, read in reads.items() if read.status in ABSENT_READS):
+        denied = _times_denied(chain, copy, lists)
+        if denied:
+            times.setdefault(copy[0], {})[copy[1]] = denied
+    return times
+
+
+def _times_denied(chain: Sequence[Look], key: Copy, lists: Lists) -> int:
+    """Return how many looks listed the copy and read that there is none, since the last look that
+    did not. `lists` keeps decoded lists.
+    """
+    times = 0
+    for look in chain:
+        read = look.reads.get(key)
+        if read is None or not _conclusive(read):
+            continue
+        times = times + 1 if read.status in ABSENT_READS and _is_listed(look, key, lists) else 0
+    return times
+
+
+def _is_listed(look: Look, key: Copy, lists: Lists) -> bool:
+    bookie, entry = key
+    answer = look.answers.get(bookie)
+    if answer is None or answer.status is not AnswerStatus.HELD:
+        return False
+    at = (look.record.look, bookie)
+    if at not in lists:
+        lists[at] = held_entries(answer.groups)
+    return entry in lists[at]
+
+
+def _weight(read: EntryRead) -> int:
+    """Return how much a read says of its copy: more if it is conclusive than if the bookie failed,
+    and least if it was not answered.
+    """
+    return 2 if _conclusive(read) else int(read.status is ReadStatus.FAILED)
 
 
 def _conclusive(read: EntryRead) -> bool:

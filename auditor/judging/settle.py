@@ -159,7 +159,9 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     assert metadata is not None, "only decoded ledgers are asked for"
     plan = ProbePlan.of(terms, newest.record.ledger_id)
     gone = gone_bookies(state.answers)
-    seen = coverage(metadata, state.answers, state.reads, gone=gone, probing=plan)
+    seen = coverage(
+        metadata, state.answers, state.reads, gone=gone, probing=plan, denials=state.denials
+    )
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
     at_end = end_reads(metadata, newest.answers, seen, newest.reads, probes=plan is not None)
     mine = tuple(
@@ -221,6 +223,7 @@ def _judge_state(state: NewestState) -> Verdict:
         state.terms,
         doubted=state.doubted,
         unserved=state.unserved,
+        denials=state.denials,
     )
 
 

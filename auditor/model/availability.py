@@ -148,6 +148,9 @@ class ReadStatus(StrEnum):
 
 ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 """The two results of a read that prove absence."""
+UNREADABLE_READS = frozenset({ReadStatus.FAILED, ReadStatus.CORRUPT})
+"""The results of a read in which the bookie does not deny the entry and cannot send it as it was
+written: an error of its own, or a wrong digest."""
 
 HIGHEST_STORED: EntryId = -1
 """The entry id with which READ_ENTRY returns the highest entry that a bookie stores of a ledger."""
@@ -158,7 +161,8 @@ class EntryRead:
     """One read of an entry on one bookie.
 
     It confirms that the bookie lacks the entry, is a probe, asks what lies above the end of the
-    ledger, or searches for the entry on bookies where it does not belong (`is_search`).
+    ledger, searches for the entry on bookies where it does not belong (`is_search`), or tests a
+    list: the entry was drawn before anything was judged (`is_spot`).
 
     `entry_id` is HIGHEST_STORED where the highest stored entry was asked for; `stored_entry_id` is
     then the entry that came, and None otherwise. `last_confirmed` and `length_bytes` are what the
@@ -180,6 +184,7 @@ class EntryRead:
     stored_entry_id: EntryId | None = None
     last_confirmed: EntryId | None = None
     length_bytes: int | None = None
+    is_spot: bool = False
 
     @property
     def sent_entry_id(self) -> EntryId:

@@ -115,3 +115,23 @@ class EntryLogLostFacts:
     ledgers: int
     entries: int
     some_logs: tuple[LostLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFacts:
+    """BOOKIE_UNREADABLE_ENTRIES.
+
+    Of the `read` entries that the bookie lists, or should hold if it cannot list, it could not send
+    `failed`, in `ledgers` ledgers; `some` are the first of these. At least one was read so at two
+    looks. `statuses` has each error status, or "digest", with its number of entries, the most
+    frequent first. `share_min`: at least this share of all entries that it should hold fails, at
+    95 % confidence; None where what was read is no sample of them."""
+
+    registration: str
+    address: str
+    read: int
+    failed: int
+    ledgers: int
+    some: tuple[tuple[LedgerId, EntryId], ...]
+    statuses: tuple[tuple[str, int], ...]
+    share_min: float | None

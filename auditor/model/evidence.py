@@ -36,8 +36,8 @@ class LedgerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Which entries of a bookie that cannot list are read by rank, besides those of
-    `probe_entries`.
+    """Which entries of a bookie are read by rank: of one that cannot list, besides those of
+    `probe_entries`, or of one that lists, to test its lists.
 
     The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ... in ascending
     order. Of every `step` consecutive ones, one is read. Runs with one `seed` and other turns read
@@ -85,6 +85,9 @@ class Terms:
     It judges every ledger that is not sound."""
     sweep: Sweep = field(default_factory=Sweep)
     """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""
+    spot_reads: int = 0
+    """Maximum of entries read on one bookie in a run to test its lists; 0: none. No verdict depends
+    on it: a read says itself that it is one of these."""
     orphan_age_ms: int = 0
     """Age above which a ledger of Pulsar without a reference is an orphan."""
     clock_lag_ms: int = 0

@@ -19,6 +19,7 @@ from auditor.model.bookie_facts import (
     LostContentFacts,
     LostFacts,
     SilentFacts,
+    UnreadableFacts,
 )
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.identity import BookieId, EntryId
@@ -339,6 +340,7 @@ Facts: TypeAlias = (
     | LostFacts
     | LostContentFacts
     | EntryLogLostFacts
+    | UnreadableFacts
     | PopulationFacts
     | MarkWithoutLedgerFacts
     | MissingLedgerFacts

@@ -68,6 +68,7 @@ class Kind(StrEnum):
     BOOKIE_LOST_UNNOTICED = "BOOKIE_LOST_UNNOTICED"
     BOOKIE_LOST_CONTENT = "BOOKIE_LOST_CONTENT"
     ENTRY_LOG_LOST = "ENTRY_LOG_LOST"
+    BOOKIE_UNREADABLE_ENTRIES = "BOOKIE_UNREADABLE_ENTRIES"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
@@ -196,6 +197,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.BOOKIE,
         "its index names an entry log that is not on its disk, in two fresh views at each of two"
         " looks",
+    ),
+    Kind.BOOKIE_UNREADABLE_ENTRIES: KindFacts(
+        Severity.CRITICAL,
+        Family.BOOKIE,
+        Subject.BOOKIE,
+        "answers, and cannot send entries that it lists or should hold: their reads ended in an"
+        " error of its own or a wrong digest, at two looks",
     ),
     Kind.BOOKIE_SILENT_YET_REGISTERED: KindFacts(
         Severity.WARNING,

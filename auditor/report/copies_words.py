@@ -32,7 +32,7 @@ def verified_share_words(summary: Mapping[str, Any]) -> str:
         return ""
     assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
     ratio = share(float(summary["verified_ratio"]))
-    return f"{ratio} of {_expected_count(summary)} {_how(copies)}{assumed}"
+    return f"{ratio} of {_expected_count(summary)} {_how(copies)}{_only_listed(copies)}{assumed}"
 
 
 def verified_share_meaning(summary: Mapping[str, Any]) -> str:
@@ -40,7 +40,7 @@ def verified_share_meaning(summary: Mapping[str, Any]) -> str:
     copies = summary["copies"]
     return (
         f"of the copies{_where(summary)} were listed or read"
-        f" ({_verified_count(copies)} of {count(copies['expected'])})"
+        f" ({_verified_count(copies)} of {count(copies['expected'])}){_only_listed(copies)}"
     )
 
 
@@ -56,6 +56,11 @@ def _where(summary: Mapping[str, Any]) -> str:
 
 def _verified_count(copies: Mapping[str, int]) -> str:
     return count(copies["listed"] + copies["read"])
+
+
+def _only_listed(copies: Mapping[str, int]) -> str:
+    """Return how many of the verified copies only a list names; "" if each was read."""
+    return f", {count(copies['listed'])} only listed" if copies["listed"] else ""
 
 
 def _how(copies: Mapping[str, int]) -> str:

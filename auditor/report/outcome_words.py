@@ -106,7 +106,8 @@ def _sound(summary: Mapping[str, Any]) -> str:
 def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
     """Return the claim of a SOUND outcome.
 
-    It says "every acknowledged entry" only if each copy was listed or read.
+    It says "every acknowledged entry" only if each copy was listed or read, and "listed" unless
+    each was read.
     """
     copies = summary.get("copies")
     if copies is None:
@@ -117,7 +118,10 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
             f" the other {count(copies['assumed'])} are assumed from a sample."
         )
     have = of(sound, "ledger has", "ledgers have")
-    there = "where the metadata says it is, in as many copies as was promised"
+    listed = "listed " if copies["listed"] else ""
+    there = f"{listed}where the metadata says it is, in as many copies as was promised"
+    if copies["listed"] and copies["read"]:
+        there += f" ({count(copies['read'])} of {count(copies['expected'])} copies were read)"
     beyond = hits(summary, Kind.ENTRIES_BEYOND_END)
     if beyond:
         return (

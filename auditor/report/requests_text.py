@@ -26,6 +26,9 @@ def requests_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
         )
         reads = of(requests["confirming_reads"], "confirming read")
         yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
+    if spots := requests.get("spot_reads"):
+        words = f"{of(spots, 'spot read')} of entries that bookies should hold, to test their lists"
+        yield from wrap(words, width, "  " + _HANG)
     if words := _paces_words(summary.get("paces") or {}):
         yield from wrap(words, width, "  ", hang=_HANG)
     stages = ", ".join(

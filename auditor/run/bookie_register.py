@@ -72,6 +72,8 @@ class BookieRegister:
     """The bookies as ZooKeeper has them at the current look."""
     _listed: set[BookieId] = field(default_factory=set)
     """Bookies that gave a list in this run, whatever they did later."""
+    _with_lists: set[BookieId] = field(default_factory=set)
+    """Bookies of which a list was given in this run, by themselves or by their lister."""
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in this run that they cannot list."""
     _silent: set[BookieId] = field(default_factory=set)
@@ -197,6 +199,11 @@ class BookieRegister:
         self._note_abilities()
         return frozenset(self._silent)
 
+    def with_lists(self) -> frozenset[BookieId]:
+        """Return the bookies of which a list was given, and that were not silent since."""
+        self._note_abilities()
+        return frozenset(self._with_lists - self._silent)
+
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
         """Return how long to wait before `look`: the delay, or longer if a bookie with a cookie is
         gone.
@@ -247,7 +254,8 @@ class BookieRegister:
         """
         for batch in self._new_answers.batches(["bookie_id", "ledger_id", "status", "detail"]):
             by_lister = pc.starts_with(batch["detail"], LISTED_BY_LISTER)
-            held = pc.and_not(pc.equal(batch["status"], AnswerStatus.HELD.value), by_lister)
+            has_list = pc.equal(batch["status"], AnswerStatus.HELD.value)
+            held = pc.and_not(has_list, by_lister)
             unsupported = pc.equal(batch["status"], Greeting.UNSUPPORTED.value)
             unable = pc.and_(pc.is_null(batch["ledger_id"]), unsupported)
             denied = batch.filter(
@@ -260,6 +268,7 @@ class BookieRegister:
                 zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True)
             )
             self._note_silence(batch.filter(pc.is_null(batch["ledger_id"])))
+            self._with_lists.update(pc.unique(batch.filter(has_list)["bookie_id"]).to_pylist())
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 

@@ -26,8 +26,9 @@ from auditor.first_checker.reachability import (
     withheld,
 )
 from auditor.first_checker.renaming import Renamed
+from auditor.first_checker.unreadable import Unreadable, judge_unreadable
 from auditor.model.cluster import BookieRecord
-from auditor.model.finding import Finding
+from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId
 from auditor.model.ledger import RecordStatus
 from auditor.model.verdict import Exempt
@@ -50,6 +51,7 @@ from auditor.summary.cluster.lost_logs import lost_logs
 from auditor.summary.cluster.on_cluster import findings_on_cluster
 from auditor.summary.cluster.refusals import refusals_of
 from auditor.summary.cluster.renames import renames
+from auditor.summary.cluster.unreadable_reads import unreadable_entries
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
@@ -158,6 +160,7 @@ class _Bookies:
     held: Heard
     refused: Mapping[BookieId, Refusals]
     logs: Mapping[BookieId, Logs]
+    unreadable: Mapping[BookieId, Unreadable]
 
 
 def _bookies(
@@ -169,7 +172,8 @@ def _bookies(
     refused = {} if nobody_answered(looks) else refusals_of(run)
     missed = _missed_bookies(run, since, renamed)
     held, logs = gather_heard(run, verdicts, records), lost_logs(run)
-    return _Bookies(records, looks, since, missed, renamed, held, refused, logs)
+    unreadable = unreadable_entries(run, verdicts)
+    return _Bookies(records, looks, since, missed, renamed, held, refused, logs, unreadable)
 
 
 def _missed_bookies(
@@ -213,7 +217,12 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
         found += judge_content(seen.looks, contents)
         found += judge_failing(seen.looks, seen.refused, away)
     accused = {one.bookie_id for one in found if one.bookie_id is not None}
-    return found + judge_lost_logs(seen.looks, seen.logs, away | accused)
+    failing = {one.bookie_id for one in found if one.kind is Kind.BOOKIE_FAILING_REQUESTS}
+    passed_over = away | {bookie for bookie in failing if bookie is not None}
+    found += judge_lost_logs(seen.looks, seen.logs, away | accused)
+    return found + judge_unreadable(
+        seen.looks, seen.unreadable, passed_over, is_partial=about.partial
+    )
 
 
 def _finding_lines(found: Sequence[Finding], seen: _Bookies, about: About) -> list[str]:

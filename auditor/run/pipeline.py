@@ -8,7 +8,7 @@ metadata was read again after the evidence. The same tables let a killed run res
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
@@ -17,6 +17,7 @@ from auditor.evidence.schemas import LISTING, READS, with_pace, with_read_counts
 from auditor.evidence.shards import Shard, cut_shards
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
+from auditor.model.identity import BookieId
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
@@ -135,10 +136,11 @@ def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
 
 
 def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
-    """Ask every bookie about every closed ledger, and read there the entries that its list
-    lacks.
+    """Ask every bookie about every closed ledger, test its lists by reads, and read there the
+    entries that its list lacks.
     """
     listed = run.directory.count("evidence/listing", LISTING)
+    steps: Mapping[BookieId, int] = {}
     for shard in shards:
         part = f"look 1 shard {shard.number}"
         run.hours.await_open("load")
@@ -147,14 +149,26 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
         run.journal.run_once(f"{part}: metadata", read_metadata, run, shard)
         if shard.number == 0:
             _fix_terms(run, shard, len(shards))
+            steps = run.sweep_planner.spot_steps(shard, len(shards))
         addresses = run.bookies.directory(1)
         run.progress.stage("ask", len(addresses.addresses), ledgers)
         run.journal.run_once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
         run.progress.silent(run.bookies.silent_so_far())
+        if steps:
+            run.journal.run_once(f"{part}: spot reads", _test_lists, run, addresses, shard, steps)
         run.progress.stage("judge", ledgers=ledgers)
         run.judgings.judge(1, shard)
         _read_missing_entries(run, 1, shard, addresses)
     run.bookies.record_greetings(1)
+
+
+def _test_lists(
+    run: AuditRun, addresses: Directory, shard: Shard, steps: Mapping[BookieId, int]
+) -> None:
+    """Read some entries on each bookie that lists."""
+    listing = run.bookies.with_lists()
+    mine = {bookie: step for bookie, step in steps.items() if bookie in listing}
+    run.stages.read_spots(addresses, shard, mine)
 
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:

@@ -42,6 +42,7 @@ def count_requests(run: Place) -> Costs:
     """Return what a run cost ZooKeeper and the bookies. Costs a scan of the tables of answers."""
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
+    spots = run.count("evidence/reads", READS, pc.field("is_spot"))
     renames = _Requests()
     if run.has_table(RENAMES_NAME):
         renames = _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED)
@@ -54,7 +55,8 @@ def count_requests(run: Place) -> Costs:
         bookie_requests=sums["requests"],
         bookie_bytes=sums["received_bytes"],
         retries=sums["retries"],
-        confirming_reads=reads.rows,
+        confirming_reads=reads.rows - spots,
+        spot_reads=spots,
         unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
         paces=paces_json(run),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place, write_json
@@ -11,13 +12,15 @@ from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.shards import Shard
 from auditor.first_checker.sweep import step_within
 from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId
 from auditor.summary.about import About
-from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
+from auditor.summary.due_copies import DUE_COLUMNS, copies_by_bookie, fullest_bookie_copies
 
 
 @dataclass(slots=True)
 class SweepPlanner:
-    """Derives the step of the sweep from the first shard, and keeps it in run.json.
+    """Derives the steps of the sweeps from the first shard. That of bookies that cannot list is
+    kept in run.json.
 
     A resumed run gets the same step: what it is derived from is written. `about` is the content of
     run.json.
@@ -40,17 +43,32 @@ class SweepPlanner:
             write_json(self.run, "run.json", self.about.as_json())
         return self.about.terms
 
+    def spot_steps(self, first: Shard, shards: int) -> dict[BookieId, int]:
+        """Return for each bookie which entries test its lists: one of so many that it should hold.
+
+        Each bookie has a step of its own, so that all that a small one holds is read. A bookie that
+        the first shard does not name has none. Empty if no list is tested.
+        """
+        budget = self.about.terms.spot_reads
+        if budget < 1:
+            return {}
+        copies = copies_by_bookie(self._ledgers(first))
+        return {bookie: step_within(budget, count * shards) for bookie, count in copies.items()}
+
     def _copies(self, first: Shard, shards: int) -> float:
         """Return how many entries the fullest bookie should hold, estimated if there are more
         shards.
         """
-        mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
-        ledgers = self.run.read_table(
-            "evidence/ledgers", LEDGERS, mine & (pc.field("look") == 1), DUE_COLUMNS
-        )
-        counted = fullest_bookie_copies(ledgers.to_batches())
+        counted = fullest_bookie_copies(self._ledgers(first))
         if shards == 1:
             return counted
         return max(
             counted * shards, 0.0 if self.about.partial else self.about.terms.sweep.copies_before
         )
+
+    def _ledgers(self, first: Shard) -> list[pa.RecordBatch]:
+        """Return what says how many entries bookies should hold of the shard's ledgers."""
+        mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
+        keep = mine & (pc.field("look") == 1)
+        ledgers = self.run.read_table("evidence/ledgers", LEDGERS, keep, DUE_COLUMNS)
+        return list(ledgers.to_batches())

@@ -65,6 +65,11 @@ class LedgerFault(StrEnum):
     LIST_CUT_SHORT = "list_cut_short"
     """The list announces one group more than it has."""
     WRONG_DIGEST = "wrong_digest"
+    READS_FAIL = "reads_fail"
+    """The list is whole, and each read ends in EIO: the index is there, the entry log is not."""
+    READS_DENIED = "reads_denied"
+    """The list is whole, and each read says ENOLEDGER: the memtable of SortedLedgerStorage lists a
+    ledger that was collected."""
     WRONG_IDS = "wrong_ids"
     """A read returns another entry than the requested one."""
 
@@ -227,7 +232,7 @@ class Bookie:
         if self.behaviour.busy_reads > 0:
             self.behaviour.busy_reads -= 1
             return wire.encode_read(request, Status.ETOOMANYREQUESTS)
-        if (status := _status_of(fault)) is not None:
+        if (status := _READ_STATUSES.get(fault, _status_of(fault))) is not None:
             return wire.encode_read(request, status)
         holding = self._holdings.get(ledger_id)
         if holding is None:
@@ -269,6 +274,13 @@ class Bookie:
             return Status.EFENCED
         self._holdings.setdefault(ledger_id, Holding()).store(entry_id, request.body)
         return Status.EOK
+
+
+_READ_STATUSES: dict[LedgerFault | None, Status] = {
+    LedgerFault.READS_FAIL: Status.EIO,
+    LedgerFault.READS_DENIED: Status.ENOLEDGER,
+}
+"""The faults that answer each read with a status, and lists as ever."""
 
 
 def _status_of(fault: LedgerFault | None) -> Status | None:

@@ -1,10 +1,10 @@
 """Seeds the cluster of `auditor demo`: a story for each kind of finding that one run can show.
 
-Each story has a twin without the finding, which differs in one fact. The stories use fourteen
+Each story has a twin without the finding, which differs in one fact. The stories use fifteen
 bookies. b1 to b5 are well; b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
 b10 lost all its entries, and b11 those of one ledger; b12 cannot list. b13 fails the requests about
-all its ledgers, and b14 those about one. A new kind in the catalogue needs a story in a module
-`stories_of_*`; until it has one, seeding fails.
+all its ledgers, b14 those about one; b15 lists entries that it cannot send. A new kind in the
+catalogue needs a story in a module `stories_of_*`; until it has one, seeding fails.
 """
 
 from __future__ import annotations
@@ -69,6 +69,7 @@ ADDED_LATER: tuple[Kind, ...] = (
     Kind.ENTRY_UNAVAILABLE,
     Kind.LEDGER_CLOSED_SHORT,
     Kind.NEWEST_LEDGER_MISSING,
+    Kind.BOOKIE_UNREADABLE_ENTRIES,
 )
 """Kinds whose stories come after all others, in this order: a new kind goes to its end. The ledgers
 of all other stories then keep their ids, which the pages on findings name."""

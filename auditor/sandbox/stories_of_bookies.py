@@ -14,6 +14,7 @@ from auditor.sandbox.story import (
     LOST_AND_MARKED,
     SCRATCHED,
     SILENT,
+    UNREADABLE,
     WIPED,
     Story,
     put,
@@ -82,3 +83,16 @@ def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(
         Kind.BOOKIE_FAILING_REQUESTS, cluster.id_of(FAILING), cluster.id_of(FAILING_ONCE), fact, ids
     )
+
+
+@story_of(Kind.BOOKIE_UNREADABLE_ENTRIES)
+def _unreadable_entries(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, f"e3 w2 a2 0:[b1 b2 {UNREADABLE}] closed 49")
+    put(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
+    cluster.fault(UNREADABLE, n, LedgerFault.READS_FAIL)
+    fact = (
+        f"Bookie {UNREADABLE} lists its entries of ledger {n} and answers each read of them with"
+        f" EIO; b5, named by ledger {n + 1}, sends what it lists."
+    )
+    ids = cluster.id_of(UNREADABLE), cluster.id_of("b5")
+    return Story(Kind.BOOKIE_UNREADABLE_ENTRIES, *ids, fact, (n, n + 1))

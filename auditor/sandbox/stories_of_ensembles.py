@@ -9,7 +9,7 @@ from auditor.sandbox.story import BESIDE_B1, Story, put, story_of
 
 _ZONES_AND_DOMAINS = (
     *((1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (3, 2), (1, 3)),
-    *((2, 3), (1, 1), (3, 3), (2, 4), (3, 4), (3, 5), (3, 6)),
+    *((2, 3), (1, 1), (3, 3), (2, 4), (3, 4), (3, 5), (3, 6), (2, 5)),
 )
 LOCATIONS = {
     f"b{number}": f"/zone{zone}/domain{domain}"

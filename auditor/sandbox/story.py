@@ -30,8 +30,9 @@ SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = (
 
 b10 lost its content, b11 is its twin, and b12 cannot list.
 """
-FAILING, FAILING_ONCE = "b13", "b14"
-"""Bookies that answer with an error status: about all their ledgers, and about one."""
+FAILING, FAILING_ONCE, UNREADABLE = "b13", "b14", "b15"
+"""Bookies that answer with an error status: about all their ledgers, about one, and to reads only.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
@@ -47,6 +48,9 @@ _WHY_NO_READ = {
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
 _NOT_READ = frozenset({Unknown.ANSWER_TIMEOUT})
+LOOKS_OF_DENIAL = 2
+"""Looks that must read a listed entry as not being there before the list is not believed."""
+NEVER_DENIED: Mapping[EntryId, int] = MappingProxyType({})
 NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
@@ -150,14 +154,19 @@ def list_testimony(
     has_ledger: bool,
     highest: EntryId,
     reads: Mapping[EntryId, EntryRead],
+    denied: Mapping[EntryId, int] = NEVER_DENIED,
 ) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
     `groups` is None if its list claims too much. `reads` are the reads there, `highest` is the
     highest entry written to it. An unlisted entry is absent if its own read found nothing. If it
     was not read, it is absent if other unlisted entries were read and none was found; only the
-    entry that an honest list may lack (see PAGE) may be. A copy read with a wrong digest is
-    unknown, listed or not.
+    entry that an honest list may lack (see PAGE) may be. A copy read with a wrong digest, or whose
+    read failed, is unknown, listed or not.
+
+    `denied` has the listed entries that were read as not being there, and at how many looks. If one
+    was at two looks, all of them are absent, and everything is if the newest reads know no such
+    ledger and none brought an entry. Otherwise they are unknown.
     """
     if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
@@ -166,6 +175,24 @@ def list_testimony(
     unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     by_entry, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
+    refuted = {entry: times for entry, times in denied.items() if names(groups, entry)}
+    is_confirmed = max(refuted.values(), default=0) >= LOOKS_OF_DENIAL
+    was_sent = any(
+        read.status in (ReadStatus.PRESENT, ReadStatus.CORRUPT) for read in reads.values()
+    )
+    if is_confirmed and knows_no_ledger(reads) and not was_sent:
+        return Testimony(ABSENT)
+    failed_though_listed = False
+    for entry, read in reads.items():
+        if entry in unlisted:
+            continue
+        if entry in refuted:
+            by_entry[entry] = ABSENT if is_confirmed else UNKNOWN
+        elif read.status is ReadStatus.PRESENT:
+            by_entry[entry] = HELD
+        elif read.status is ReadStatus.FAILED:
+            by_entry[entry] = UNKNOWN
+            failed_though_listed = True
     for entry, read in unlisted.items():
         if read.status is ReadStatus.PRESENT:
             by_entry[entry] = HELD
@@ -176,7 +203,9 @@ def list_testimony(
             by_entry[entry] = UNKNOWN
             why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
     lacks_all = is_honest and not why and ABSENT in (by_entry[entry] for entry in unlisted)
-    if corrupt or not is_honest:
+    if failed_though_listed:
+        why.add(Unknown.BOOKIE_REFUSED)
+    if corrupt or not is_honest or (refuted and not is_confirmed):
         why.add(Unknown.ANSWER_INVALID)
     return Testimony(
         ABSENT if lacks_all else UNKNOWN,
@@ -187,6 +216,26 @@ def list_testimony(
     )
 
 
+def conclusive_reads(reads: Mapping[EntryId, EntryRead]) -> dict[EntryId, EntryRead]:
+    """Return the reads in which the bookie spoke of the entry."""
+    return {
+        entry: read
+        for entry, read in reads.items()
+        if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)
+    }
+
+
+def knows_no_ledger(reads: Mapping[EntryId, EntryRead]) -> bool:
+    """Return whether ENOLEDGER came at the newest look with a conclusive read, and no entry did."""
+    spoken = conclusive_reads(reads).values()
+    latest = max((read.look for read in spoken), default=None)
+    at_latest = {read.status for read in spoken if read.look == latest}
+    return ReadStatus.NO_LEDGER in at_latest and not at_latest & {
+        ReadStatus.PRESENT,
+        ReadStatus.CORRUPT,
+    }
+
+
 def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bool) -> Testimony:
     """Return the testimony of a bookie that cannot list, from the reads of entries written to it.
 
@@ -194,17 +243,8 @@ def reads_testimony(reads: Mapping[EntryId, EntryRead], *, all_due_were_made: bo
     read at that look returned an entry. An entry that was not read counts as held if all due reads
     were made and one of them found an entry present or absent.
     """
-    spoken = {
-        e: read
-        for e, read in reads.items()
-        if read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT)
-    }
-    latest = max((read.look for read in spoken.values()), default=None)
-    at_latest = {read.status for read in spoken.values() if read.look == latest}
-    if ReadStatus.NO_LEDGER in at_latest and not at_latest & {
-        ReadStatus.PRESENT,
-        ReadStatus.CORRUPT,
-    }:
+    spoken = conclusive_reads(reads)
+    if knows_no_ledger(reads):
         return Testimony(ABSENT, answered=frozenset(spoken))
     by_entry, why, is_conclusive = dict[EntryId, int](), set[Unknown](), False
     for entry, read in reads.items():

@@ -135,7 +135,9 @@ def _testimony(
     has_ledger = answer.status is AnswerStatus.HELD
     if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
         highest = _highest_of(parts, bookie) if reads else -1
-        return list_testimony(lists.get(bookie), has_ledger, highest, reads)
+        denied = {entry: heard.denied.get((bookie, entry), 0) for entry in reads}
+        denied = {entry: times for entry, times in denied.items() if times}
+        return list_testimony(lists.get(bookie), has_ledger, highest, reads, denied)
     if answer.status is AnswerStatus.FAILED:
         return failed_list_testimony(reads)
     return unheard_testimony(answer)

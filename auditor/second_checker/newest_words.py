@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import takewhile
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
+from auditor.second_checker.listed_groups import Group, groups_of, names
 
 LOOKS_OF_CORRUPTION = 2
 """Looks that must read a wrong digest before a copy is reported as corrupt."""
 
 _SPOKEN = {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
+_DENIED = {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
 _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
 
 
@@ -29,6 +31,9 @@ class Words:
     any other way since the first of these. `out`: bookies not in maintenance that every look that
     asked found unregistered. `failed`: copies on the others that some look failed to read and no
     look read: at each the bookie failed, lacked the entry or was not registered.
+
+    `denied`: copies that were last read as not being there, at a look at which their bookie listed
+    them, with the number of such looks since any other conclusive read.
     """
 
     record: LedgerRecord
@@ -38,6 +43,7 @@ class Words:
     corrupt: frozenset[tuple[BookieId, EntryId]]
     out: frozenset[BookieId] = frozenset()
     failed: frozenset[tuple[BookieId, EntryId]] = frozenset()
+    denied: Mapping[tuple[BookieId, EntryId], int] = field(default_factory=dict)
 
 
 def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
@@ -60,12 +66,15 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
     wrong: dict[tuple[BookieId, EntryId], int] = {}
+    denied: dict[tuple[BookieId, EntryId], int] = {}
+    undenied: set[tuple[BookieId, EntryId]] = set()
     otherwise: set[tuple[BookieId, EntryId]] = set()
     was_gone: set[BookieId] = set()
     for look in reversed(looks):
         if not is_same_write(look.record, newest):
             break
         chain.append(look)
+        lists: dict[BookieId, tuple[Group, ...]] = {}
         for bookie, answer in look.answers.items():
             kept = answers.setdefault(bookie, answer)
             if bookie not in was_gone and kept.status not in spoken and answer.status in spoken:
@@ -74,8 +83,12 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
                 was_gone.add(bookie)
         for key, read in look.reads.items():
             before = reads.get(key)
-            if before is None or (before.status not in _READ and read.status in _READ):
+            if before is None or _says_more(read, before):
                 reads[key] = read
+            if read.status in _DENIED and key not in undenied and _is_named(look, key, lists):
+                denied[key] = denied.get(key, 0) + 1
+            elif read.status in _READ:
+                undenied.add(key)
             if read.status is ReadStatus.CORRUPT and key not in otherwise:
                 wrong[key] = wrong.get(key, 0) + 1
             elif read.status in _READ:
@@ -91,6 +104,7 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
         corrupt,
         frozenset(out - away),
         frozenset(copy for copy in failed if copy[0] not in away),
+        denied,
     )
 
 
@@ -118,3 +132,27 @@ def _out_of_service(
         {bookie for bookie, times in unseen.items() if times == looks},
         {key for key, times in unread.items() if times == looks},
     )
+
+
+def _says_more(older: EntryRead, newer: EntryRead) -> bool:
+    """Return whether an older read counts although there is a newer one.
+
+    A conclusive read counts before any other, and a failure of the bookie before no answer.
+    """
+    if newer.status in _READ:
+        return False
+    return older.status in _READ or (
+        older.status is ReadStatus.FAILED and newer.status is not ReadStatus.FAILED
+    )
+
+
+def _is_named(
+    look: Look, copy: tuple[BookieId, EntryId], lists: dict[BookieId, tuple[Group, ...]]
+) -> bool:
+    """Return whether the bookie listed the entry at this look. `lists` keeps decoded lists."""
+    bookie, entry = copy
+    if bookie not in look.answers or look.answers[bookie].status is not AnswerStatus.HELD:
+        return False
+    if bookie not in lists:
+        lists[bookie] = groups_of(look.answers[bookie])
+    return names(lists[bookie], entry)

@@ -91,7 +91,7 @@ async def _read_entries(
     board: _Switchboard, batch: pa.RecordBatch, passwords: Mapping[LedgerId, bytes | None]
 ) -> list[EntryRead]:
     asked = []
-    columns = ("ledger_id", "entry_id", "digest_type", "is_search")
+    columns = ("ledger_id", "entry_id", "digest_type", "is_search", "is_spot")
     for bookie, cells in _by_bookie(batch, *columns).items():
         questions = [
             ReadQuestion(
@@ -100,8 +100,9 @@ async def _read_entries(
                 None if digest is None else DigestType(digest),
                 passwords.get(i),
                 bool(search),
+                bool(spot),
             )
-            for i, entry, digest, search in zip(*cells, strict=True)
+            for i, entry, digest, search, spot in zip(*cells, strict=True)
         ]
         asked.append(board.reads(bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))

@@ -41,6 +41,7 @@ WANTED = pa.schema(
         ("entry_id", pa.int64()),
         ("digest_type", pa.int32()),
         ("is_search", pa.bool_()),
+        ("is_spot", pa.bool_()),
     ]
 )
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
@@ -105,6 +106,6 @@ def wanted_rows(
     *,
     are_searches: bool,
 ) -> Iterator[Row]:
-    """Yield WANTED rows of one ledger."""
+    """Yield WANTED rows of one ledger, none of them a spot read."""
     for bookie, entry in reads:
-        yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches
+        yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches, False

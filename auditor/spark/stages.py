@@ -22,7 +22,7 @@ from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import Mark
 from auditor.model.topic import TopicName
 from auditor.spark import ledgers as ledger_table
@@ -134,6 +134,21 @@ class Stages:
             "evidence/answers",
         )
 
+    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
+        """Read the entries that test the lists of these bookies at the first look, one of so many
+        -> evidence/reads.
+        """
+        draw = verdicts.spots_of(self.terms, steps, self.judging)
+        wanted = map_batches(self._evidence(1, shard, asked=False), draw, WANTED)
+        self._write(
+            map_batches(
+                by_lane(wanted, directory),
+                entry_reader(directory, self.limits, 1, self.address),
+                COUNTED_READS,
+            ),
+            "evidence/reads",
+        )
+
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the confirming reads that the given judging of this look demanded ->
         evidence/reads.
@@ -193,7 +208,7 @@ class Stages:
         )
         reads = (
             _within(self._read("evidence/reads", READS), shard)
-            if look > 1 or ids is not None
+            if look > 1 or ids is not None or (asked and self.terms.spot_reads)
             else None
         )
         if look > 1 and ids is None:

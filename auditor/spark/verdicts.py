@@ -19,8 +19,9 @@ from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.first_checker.schedule import expected_list
-from auditor.judging.copies import COPIES_MAX
-from auditor.judging.healthy_ledgers import healthy_ledgers, healthy_verdict
+from auditor.first_checker.spot_reads import spot_copies
+from auditor.judging.copies import cap
+from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_claimed, judge_to_row, set_aside, withheld
 from auditor.judging.set_aside import stopped_detail
@@ -28,9 +29,9 @@ from auditor.judging.settle import Step, Todo, lists_demanded
 from auditor.judging.verdict_rows import verdict_row
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.model.verdict import Verdict
+from auditor.model.verdict import CopyCounts, Verdict
 from auditor.second_checker.agreement import is_in_sample
 from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
 from auditor.spark.ledgers import Batches, Work
@@ -113,6 +114,36 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
                 QUESTIONS,
                 [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows],
             )
+
+    return work
+
+
+def spots_of(
+    terms: Terms, steps: Mapping[BookieId, int], limits: JudgingLimits, *, careful: bool = False
+) -> Work:
+    """Return work on SEEN rows: the WANTED rows of the entries that test lists, one of
+    `steps[bookie]` that a bookie should hold.
+
+    `careful`: in a child process, which a ledger may end. A ledger on which this raises, or has to
+    be stopped, is not tested: judging sets it aside.
+    """
+
+    def drawn(evidence: LedgerEvidence) -> list[Row]:
+        ledger, metadata = evidence.ledger_id, evidence.looks[-1].record.metadata
+        if metadata is None:
+            return []
+        digest = None if metadata.digest_type is None else int(metadata.digest_type)
+        copies = spot_copies(metadata, ledger, terms.probe_seed, steps)
+        return [(bookie, ledger, entry, digest, False, True) for bookie, entry in copies]
+
+    def undrawn(_: LedgerEvidence, __: str) -> list[Row]:
+        return []
+
+    def work(batches: Batches) -> Batches:
+        judge = Judge(drawn, undrawn, limits, careful=careful)
+        for batch in batches:
+            ledgers = list(evidence_by_ledger(batch))
+            yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
 
@@ -205,28 +236,35 @@ class _Steps:
         """Return the row of a ledger on which the checkers differ."""
         return _step_row(evidence, *withheld(evidence, detail, self.terms, self.facts))
 
-    def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, int]) -> pa.RecordBatch:
+    def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, Healthy]) -> pa.RecordBatch:
         """Return the rows of the healthy ledgers of a SEEN batch, which are all alike.
 
-        `settled`: the numbers of their rows, with the copies that each of them promises.
+        `settled`: the numbers of their rows, with the copies of each.
         """
         any_healthy = LedgerEvidence(0, (Look(LedgerRecord(0, 1, 0, RecordStatus.FOUND)),))
-        step = Step(healthy_verdict(0, 0), Todo.NOTHING)
+        step = Step(healthy_verdict(0, Healthy(0, 0)), Todo.NOTHING)
         row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
         ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
-        copies = [min(count, COPIES_MAX) for count in settled.values()]
-        return repeat_row(
-            STEPS, row, {"ledger_id": ids, "copies_expected": copies, "copies_listed": copies}
-        )
+        counts = [
+            cap(CopyCounts(one.copies, one.copies - one.read, one.read, 0))
+            for one in settled.values()
+        ]
+        columns = {
+            "ledger_id": ids,
+            "copies_expected": [one.expected for one in counts],
+            "copies_listed": [one.listed for one in counts],
+            "copies_read": [one.read for one in counts],
+        }
+        return repeat_row(STEPS, row, columns)
 
 
 def _settle_by_columns(
     batch: pa.RecordBatch, terms: Terms
-) -> tuple[dict[int, int], dict[LedgerId, Verdict]]:
+) -> tuple[dict[int, Healthy], dict[LedgerId, Verdict]]:
     """Return the healthy ledgers of a SEEN batch outside the sample, and the verdicts on those in
     it.
 
-    The former are row numbers, with the copies that each ledger promises.
+    The former are row numbers, with the copies of each ledger.
     """
     settled, claims = {}, {}
     ids = batch["ledger_id"].to_pylist()

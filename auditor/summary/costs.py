@@ -28,6 +28,8 @@ class Costs:
     """Number of bookies that had to be asked about some ledger."""
     paces: Mapping[str, Any] = field(default_factory=lambda: dict(NO_PACES))
     """The summary field on bookies that were asked less than the limits allow."""
+    spot_reads: int = 0
+    """Reads that tested lists. They are not among the confirming reads."""
 
 
 class BookieCost(NamedTuple):

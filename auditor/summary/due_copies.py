@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
+from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState
 
 DUE_COLUMNS = ["look", "state", "ensemble_size", "write_quorum", "last_entry_id", "segments"]
@@ -18,14 +19,21 @@ DUE_COLUMNS = ["look", "state", "ensemble_size", "write_quorum", "last_entry_id"
 
 
 def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
-    """Return how many entries of closed ledgers the fullest bookie should hold.
+    """Return how many entries of closed ledgers the fullest bookie should hold, as
+    `copies_by_bookie` counts them.
+    """
+    return max(copies_by_bookie(ledgers).values(), default=0.0)
+
+
+def copies_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, float]:
+    """Return how many entries of closed ledgers each bookie should hold.
 
     `ledgers` have the columns DUE_COLUMNS; rows of other looks than the first do not count. The
-    result is never too low, and too high by less than one round of the ensemble for each segment. A
-    bookie that stands twice in an ensemble counts twice. One segment counts up to
+    results are never too low, and too high by less than one round of the ensemble for each segment.
+    A bookie that stands twice in an ensemble counts twice. One segment counts up to
     SWEPT_ENTRIES_MAX: longer shares are not swept. Costs one pass.
     """
-    copies: Counter[str] = Counter()
+    copies: Counter[BookieId] = Counter()
     for batch in ledgers:
         closed = (pc.field("look") == 1) & (pc.field("state") == LedgerState.CLOSED.value)
         rows = (
@@ -35,7 +43,7 @@ def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
         )
         for part in rows.to_batches():
             copies.update(_copies_by_bookie(part))
-    return max(copies.values(), default=0.0)
+    return copies
 
 
 def _copies_by_bookie(ledgers: pa.RecordBatch) -> dict[str, float]:

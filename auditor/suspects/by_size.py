@@ -9,7 +9,7 @@ from threading import current_thread, main_thread
 from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.evidence import Terms
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
@@ -92,6 +92,12 @@ class StagesBySize:
             else self._of_judging(look, judging, Todo.LISTS)
         )
         stages.ask_lists(look, directory, shard, judging)
+
+    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
+        """Read the entries that test the lists of these bookies at the first look, one of so many
+        -> evidence/reads.
+        """
+        self._of_look(1, shard).read_spots(directory, shard, steps)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the confirming reads that the given judging of this look demanded ->

@@ -30,11 +30,11 @@ from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.identity import LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark import verdicts
 from auditor.spark.lane_tasks import entry_reader, list_asker
-from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, Directory
+from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
 from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING, Batches, listed_ids, reader
 from auditor.spark.verdicts import (
     STEPS,
@@ -164,6 +164,23 @@ class InProcessStages:
             PACED_ANSWERS,
             "evidence/answers",
             f"look-{look:02}-shard-{shard.number:04}",
+        )
+
+    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
+        """Read the entries that test the lists of these bookies at the first look, one of so many
+        -> evidence/reads.
+        """
+        draw = verdicts.spots_of(self.terms, steps, self.judging, careful=True)
+        with self.stop.raise_at_once():
+            ids = self.suspects.recorded_ledgers(shard)
+            drawn = list(draw(self._evidence_batches(ids, with_answers=False)))
+        wanted = pa.Table.from_batches(drawn, schema=WANTED).combine_chunks().to_batches()
+        work = entry_reader(directory, self.limits, 1, self.address)
+        self._write(
+            lambda: work(iter(wanted)),
+            COUNTED_READS,
+            "evidence/reads",
+            f"look-01-shard-{shard.number:04}-spots",
         )
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:

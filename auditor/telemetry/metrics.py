@@ -25,6 +25,7 @@ from auditor.summary.run_summary import STAGES
 from auditor.summary.sweeps import LENGTHS, SAMPLING
 from auditor.witness.finding_lines import LISTED, PROBED
 
+COPY_EVIDENCE = ("expected", "listed", "read", "assumed")
 PREFIX = "bookkeeper_auditor_"
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes that update the time of last success: the auditor did its work, whatever it found."""
@@ -192,6 +193,15 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         " there is none.",
         cluster,
         [({}, nan if verified is None else float(verified))],
+    )
+    copies = summary.get("copies") or {}
+    yield _gauge(
+        PREFIX + "last_run_copies",
+        "Copies in judged closed ledgers by what they rest on: expected is all of them, listed"
+        " those that only a list names, read those that were read, assumed those that rest on a"
+        " sample of other entries.",
+        cluster,
+        [({"evidence": name}, float(copies.get(name, 0))) for name in COPY_EVIDENCE],
     )
     yield _loss_found(summary.get(SAMPLING) or {}, cluster)
 

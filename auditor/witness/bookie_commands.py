@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts, LostContentFacts, LostFacts
+from auditor.model.bookie_facts import (
+    EntryLogLostFacts,
+    FailingFacts,
+    LostContentFacts,
+    LostFacts,
+    UnreadableFacts,
+)
 from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
 from auditor.witness.command_words import quote_word
@@ -145,6 +151,25 @@ def entry_log_lost_steps(finding: Finding) -> Steps:
         [f"put the file back: {quote_word(log.path)}", *copies],
         [dump_command(one) for one in ledgers],
     )
+
+
+def unreadable_steps(finding: Finding) -> Steps:
+    """Return commands that show the failed reads again, and whether the other copies can be read.
+
+    None changes anything: which disk or file fails decides what to do, and the bookie's log names
+    it.
+    """
+    facts = finding.facts
+    assert isinstance(facts, UnreadableFacts), finding
+    bookie = quote_word(str(finding.bookie_id))
+    ledger, entry = facts.some[0]
+    ledgers = dict.fromkeys(ledger for ledger, _ in facts.some)
+    look = [
+        f"endpointinfo -b {bookie}",
+        f"readledger -l {ledger} -fe {entry} -le {entry + 1} -b {bookie}",
+    ]
+    again = [f"auditor ledger {one}" for one in list(ledgers)[:LEDGERS_MAX]]
+    return Steps([*(shell(command) for command in look), *again], [])
 
 
 def population_steps(_finding: Finding) -> Steps:

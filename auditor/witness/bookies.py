@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import floor
+
 from auditor.model.bookie_facts import (
     EntryLogLostFacts,
     FailingFacts,
@@ -9,6 +11,7 @@ from auditor.model.bookie_facts import (
     LostFacts,
     LostLog,
     SilentFacts,
+    UnreadableFacts,
 )
 from auditor.model.finding import Finding, Kind
 from auditor.witness.phrases import name_some, span
@@ -117,6 +120,32 @@ def _entry_log_lost_sentences(finding: Finding, facts: EntryLogLostFacts) -> str
     )
 
 
+def _unreadable_sentences(finding: Finding, facts: UnreadableFacts) -> str:
+    ends = ", ".join(f"{_END_WORDS.get(name, name)} {times}x" for name, times in facts.statuses)
+    some = ", ".join(f"{entry} of ledger {ledger}" for ledger, entry in facts.some[:SPELLED_MAX])
+    more = f" and {facts.failed - SPELLED_MAX} more" if facts.failed > SPELLED_MAX else ""
+    are = "is entry" if facts.failed == 1 else "are entries"
+    share = (
+        " This proves that at least"
+        f" {floor(facts.share_min * 10_000) / 100:g} % of the entries that it should hold cannot be"
+        " read (95 % confidence, Clopper-Pearson)."
+        if facts.share_min is not None
+        else ""
+    )
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}. It"
+        f" could not send {facts.failed} of {_of(facts.read, 'entry', 'entries')} that were read"
+        f" there and that it lists, or should hold and cannot list ({ends}). These {are}"
+        f" {some}{more}, in {_of(facts.ledgers, 'ledger', 'ledgers')}. At least one failed at two"
+        f" looks.{share}"
+    )
+
+
+SPELLED_MAX = 3
+"""Entries named in a sentence; the facts have more."""
+_END_WORDS = {"digest": "wrong digest"}
+
+
 def _log_sentence(log: LostLog) -> str:
     ledger, first, last = log.some[0]
     entries = f"entry {first}" if first == last else f"entries {first} to {last}"
@@ -146,4 +175,5 @@ TELL: dict[Kind, TellOther] = {
     Kind.BOOKIE_LOST_CONTENT: _lost_content_sentences,
     Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie_sentences,
     Kind.ENTRY_LOG_LOST: _entry_log_lost_sentences,
+    Kind.BOOKIE_UNREADABLE_ENTRIES: _unreadable_sentences,
 }

@@ -260,6 +260,7 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.BOOKIE_LOST_CONTENT: bookie_commands.lost_content_steps,
     Kind.BOOKIE_FAILING_REQUESTS: bookie_commands.failing_bookie_steps,
     Kind.ENTRY_LOG_LOST: bookie_commands.entry_log_lost_steps,
+    Kind.BOOKIE_UNREADABLE_ENTRIES: bookie_commands.unreadable_steps,
     Kind.METADATA_MALFORMED: _malformed_steps,
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: entry_commands.beyond_end_steps,

@@ -65,6 +65,9 @@ ELSEWHERE = {
     Kind.ENTRY_LOG_LOST: (
         "test_findings_entry_log_lost.py::test_a_lost_entry_log_is_found_on_its_bookie_and_nothing_else_is"
     ),
+    Kind.BOOKIE_UNREADABLE_ENTRIES: (
+        "test_findings_spot_reads.py::test_bookies_that_list_and_cannot_send_are_found"
+    ),
     Kind.BOOKIE_FAILING_REQUESTS: (
         "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found"
     ),

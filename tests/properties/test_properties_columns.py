@@ -25,6 +25,7 @@ from support.stories import (
     drive,
     stories,
     with_doubts,
+    with_lying_lists,
 )
 from test_properties_second_checker import left_open, with_placement
 
@@ -131,7 +132,10 @@ def sound_but_for_one_thing(seed: int) -> Story:
     )
 
 
-@pytest.mark.parametrize("variant", [lambda story: story, with_doubts, with_placement, left_open])
+@pytest.mark.parametrize(
+    "variant",
+    [lambda story: story, with_doubts, with_lying_lists, with_placement, left_open],
+)
 def test_every_story_has_the_same_rows_by_columns(variant: Callable[[Story], Story]) -> None:
     """This holds at each step, with and without the sample of the second checker."""
     assert [] == judged_otherwise(map(variant, stories(STORIES)))

@@ -26,6 +26,7 @@ from support.stories import (
     unconfirmed,
     unprobed,
     with_doubts,
+    with_lying_lists,
 )
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
@@ -150,6 +151,15 @@ def test_every_story_of_copies_that_are_doubted_is_judged_as_the_contract_says(c
     """Lists, digests and reads of a copy differ from look to look."""
     seen = check(with_doubts(story) for story in stories(count))
     assert min(seen["ENTRY_CORRUPT"], seen["answer_invalid"]) > count // 50, seen
+
+
+@pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))
+def test_every_story_of_lists_that_reads_contradict_is_judged_as_the_contract_says(
+    count: int,
+) -> None:
+    """Bookies list entries that they deny, or cannot send, when they are read."""
+    seen = check(with_lying_lists(story) for story in stories(count))
+    assert min(seen["ENTRY_WITHOUT_REPLICA"], seen["bookie_refused"]) > count // 50, seen
 
 
 @pytest.mark.parametrize(

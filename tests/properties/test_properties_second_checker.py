@@ -25,7 +25,16 @@ from support.falsehoods import (
     SECOND,
 )
 from support.quick_forms import few_or_all, one_in
-from support.stories import NOW_MS, Bookie, Story, drive, stories, tell, with_doubts
+from support.stories import (
+    NOW_MS,
+    Bookie,
+    Story,
+    drive,
+    stories,
+    tell,
+    with_doubts,
+    with_lying_lists,
+)
 from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
 from test_properties_placement import story as placement_story
@@ -173,6 +182,12 @@ def test_both_checkers_agree_on_every_story(count: int) -> None:
 def test_both_checkers_agree_on_copies_that_are_doubted(count: int) -> None:
     """Lists, digests and reads of a copy differ from look to look."""
     assert {} == disagreements(with_doubts(story) for story in stories(count))
+
+
+@pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))
+def test_they_agree_on_lists_that_reads_contradict(count: int) -> None:
+    """Bookies list entries that they deny, or cannot send, when they are read."""
+    assert {} == disagreements(with_lying_lists(story) for story in stories(count))
 
 
 @pytest.mark.parametrize("count", few_or_all(FEW // 4, SWARM // 4))

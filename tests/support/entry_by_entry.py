@@ -12,7 +12,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from support.entry_by_probe import ABSENT, HELD, READ_REASON, UNKNOWN, by_probes, probes_due
 
@@ -138,6 +138,8 @@ class Heard:
     reads: dict[tuple[str, int], EntryRead]
     corrupt: set[tuple[str, int]]
     served: Served
+    denied: dict[tuple[str, int], int]
+    """How many of the newest conclusive looks in a row listed a copy and read that it is absent."""
 
 
 def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
@@ -149,6 +151,7 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
     reads: dict[tuple[str, int], EntryRead] = {}
     gone_since: set[object] = set()
     asked: list[Look] = []
+    denials: dict[tuple[str, int], list[bool]] = {}
     for look in reversed(evidence.looks):
         if (look.record.status, look.record.stamp) != (newest.status, newest.stamp):
             break
@@ -157,10 +160,25 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
             words.setdefault(key, []).extend(
                 [read.status.value] if read.status.value in _CONCLUSIVE else []
             )
+        for (bookie, entry), read in look.reads.items():
+            if read.status.value in _CONCLUSIVE:
+                answer = look.answers.get(bookie)
+                is_listed = (
+                    answer is not None
+                    and answer.status is AnswerStatus.HELD
+                    and in_groups(answer.groups, entry)
+                )
+                is_denied = is_listed and read.status.value in ("no_entry", "no_ledger")
+                denials.setdefault((bookie, entry), []).append(is_denied)
         for said, kept in ((look.answers, answers), (look.reads, reads)):
             for key, value in said.items():
                 may_speak = key not in gone_since and value.status.value in conclusive
-                if key not in kept or (may_speak and kept[key].status.value not in conclusive):
+                owns_up = value.status.value == "failed" and kept is reads
+                if (
+                    key not in kept
+                    or (may_speak and kept[key].status.value not in conclusive)
+                    or (owns_up and kept[key].status.value not in (*conclusive, "failed"))
+                ):
                     kept[key] = value
         gone_since |= {bookie for bookie, answer in look.answers.items() if _is_forgotten(answer)}
     return Heard(
@@ -172,8 +190,22 @@ def heard(evidence: LedgerEvidence, terms: Terms) -> Heard:
             not asked
             or bookie in terms.around.maintenance
             or any(_leaves_open(look, bookie, entry) for look in asked)
+            or all(_only_denies(look, bookie, entry) for look in asked)
         ),
+        {
+            copy: len(list(takewhile(bool, said)))
+            for copy, said in denials.items()
+            if copy in reads and said[0]
+        },
     )
+
+
+def _only_denies(look: Look, bookie: str, entry: int) -> bool:
+    """Return whether the bookie said that it has no such entry: whether that is so is decided by
+    how often, and by its list.
+    """
+    read = look.reads.get((bookie, entry))
+    return read is not None and read.status.value in ("no_entry", "no_ledger")
 
 
 def _leaves_open(look: Look, bookie: str, entry: int) -> bool:
@@ -285,8 +317,37 @@ def _by_word(
         for entry in wrong & wanted:
             lacks[bookie][entry] = UNKNOWN
             why[bookie].add("answer_invalid")
+        _apply_reads_of_listed(bookie, wanted - missing, said, lacks[bookie], why[bookie], wanted)
         why[bookie] = why[bookie] or {"answer_timeout"}
     return (lambda b, e: lacks[b].get(e, HELD)), (lambda b: why.get(b, set())), false_negatives
+
+
+def _apply_reads_of_listed(
+    bookie: str,
+    listed: set[int],
+    said: Heard,
+    lacks: dict[int, str],
+    why: set[str],
+    wanted: set[int],
+) -> None:
+    """Let reads beat a list: what was denied at two looks is absent, once or failed is unknown."""
+    newest = {e: said.reads[b, e] for b, e in said.reads if b == bookie and e in wanted}
+    for entry in listed & newest.keys():
+        if newest[entry].status is ReadStatus.FAILED:
+            lacks[entry] = UNKNOWN
+            why.add("bookie_refused")
+    denied = {e: times for (b, e), times in said.denied.items() if b == bookie and e in listed}
+    is_sure = any(times > 1 for times in denied.values())
+    lacks.update(dict.fromkeys(denied, ABSENT if is_sure else UNKNOWN))
+    if denied and not is_sure:
+        why.add("answer_invalid")
+    spoken = [one for one in newest.values() if one.status.value in _CONCLUSIVE]
+    last = max((one.look for one in spoken), default=0)
+    words = {one.status for one in spoken if one.look == last}
+    was_sent = any(one.status.value in ("present", "corrupt") for one in newest.values())
+    if is_sure and ReadStatus.NO_LEDGER in words and not was_sent:
+        lacks.update(dict.fromkeys(wanted, ABSENT))
+        why.clear()
 
 
 def judged(

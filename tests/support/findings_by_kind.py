@@ -16,6 +16,7 @@ from auditor.model.bookie_facts import (
     LostFacts,
     LostLog,
     SilentFacts,
+    UnreadableFacts,
 )
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
@@ -145,6 +146,16 @@ _FACTS: tuple[Facts, ...] = (
         ledgers=2,
         entries=70,
         some_logs=(LostLog("/data/current/1f.log", 2, 70, ((5, 0, 39), (6, 10, 39)), 8),),
+    ),
+    UnreadableFacts(
+        registration="writable",
+        address="h:3181",
+        read=410,
+        failed=11,
+        ledgers=2,
+        some=((50, 0), (50, 3), (51, 7), (51, 9)),
+        statuses=(("EIO", 10), ("digest", 1)),
+        share_min=0.015,
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
     MarkWithoutLedgerFacts(

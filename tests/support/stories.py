@@ -77,6 +77,12 @@ class Bookie:
     """Readable entries that its list leaves out."""
     corrupt: frozenset[int] = frozenset()
     """Entries that it holds, and returns with a digest that does not match."""
+    phantom: frozenset[int] = frozenset()
+    """Entries that its list names and that it does not have when they are read."""
+    failing: frozenset[int] = frozenset()
+    """Entries that its list names and whose read ends in EIO."""
+    denies_with: ReadStatus = ReadStatus.NO_ENTRY
+    """What a read of a phantom is answered."""
     knows_ledger: bool = True
     answer: AnswerStatus | None = None
     """The outcome of asking for the list, if that is no true answer."""
@@ -140,6 +146,8 @@ class Story:
     looks_max: int = 5
     more_terms: Mapping[str, Any] = field(default_factory=dict)
     """Terms, by name, that are off unless a story is about them."""
+    spots: int = 0
+    """Entries of each bookie that lists which are read at the first look before judging."""
 
     @property
     def terms(self) -> Terms:
@@ -197,6 +205,8 @@ class Story:
                 if (
                     bookie.read is not None
                     or bookie.corrupt
+                    or bookie.phantom
+                    or bookie.failing
                     or bookie.unlisted - ({tail} if tail % 1024 == 0 else set())
                 ):
                     return False
@@ -258,7 +268,8 @@ def list_answer(story: Story, state: State, bookie: str, look: int) -> Answer:
     if status is AnswerStatus.HELD:
         assert state.metadata is not None
         whole = quiet_groups(state.metadata, bookie, story.base) if story.base else []
-        said = groups(truth.holds - truth.unlisted, whole) if truth.groups is None else truth.groups
+        listed = (truth.holds | truth.phantom | truth.failing) - truth.unlisted
+        said = groups(listed, whole) if truth.groups is None else truth.groups
     why = NO_COOKIE if truth.is_forgotten else ""
     return Answer(bookie, LEDGER, look, NOW_MS, status, said, why, requests=1)
 
@@ -273,6 +284,10 @@ def read_answer(state: State, bookie: str, entry: int, look: int) -> EntryRead:
     sent = max(truth.holds, default=-1) if entry == HIGHEST_STORED else entry
     if sent in truth.holds:
         status = ReadStatus.CORRUPT if sent in truth.corrupt else ReadStatus.PRESENT
+    elif entry in truth.failing:
+        status = ReadStatus.FAILED
+    elif entry in truth.phantom:
+        status = truth.denies_with
     status = truth.read or status
     end = None if state.metadata is None else state.metadata.last_entry_id
     is_proven = status is ReadStatus.PRESENT and end is not None and sent > end
@@ -333,7 +348,8 @@ def drive(story: Story) -> Driven:
                 for q in step.questions
             }
             assert len(said) == len(step.questions), f"{story.name}: a bookie is asked twice"
-            looks[-1] = replace(newest, answers=said)
+            spots = _spot_reads(story, state, said) if len(looks) == 1 else {}
+            looks[-1] = replace(newest, answers=said, reads=spots)
         else:
             assert step.reads and not set(step.reads) & set(newest.reads), (
                 f"{story.name}: nothing to read, or read again"
@@ -343,12 +359,32 @@ def drive(story: Story) -> Driven:
                 **newest.reads,
                 **{(b, e): read_answer(state, b, e, newest.record.look) for b, e in step.reads},
             }
-            made = Counter(bookie for bookie, _ in reads)
+            made = Counter(bookie for (bookie, _), read in reads.items() if not read.is_spot)
             assert all(
                 count <= story.reads_allowed(look, bookie) for bookie, count in made.items()
             ), f"{story.name}: reads"
             looks[-1] = replace(newest, reads=reads)
     raise AssertionError(f"{story.name}: not settled after {STEPS_MAX} steps")
+
+
+def _spot_reads(
+    story: Story, state: State, said: Mapping[str, Answer]
+) -> dict[tuple[str, int], EntryRead]:
+    """Return the reads that test the lists of the first look."""
+    if not story.spots or state.metadata is None:
+        return {}
+    draw = random.Random(f"spots {story.name}")
+    wants = expected_on(state.metadata, story.base)
+    chosen = [
+        (bookie, entry)
+        for bookie, answer in said.items()
+        if answer.status is AnswerStatus.HELD
+        for entry in draw.sample(sorted(wants[bookie]), min(story.spots, len(wants[bookie])))
+    ]
+    return {
+        (bookie, entry): replace(read_answer(state, bookie, entry, 0), is_spot=True)
+        for bookie, entry in chosen
+    }
 
 
 # Verdicts from the truth
@@ -550,6 +586,31 @@ def tails_in_a_crowd() -> Story:
 def stories(count: int, first_seed: int = 0) -> Iterator[Story]:
     """Return a seeded strategy of stories."""
     return (tell(seed) for seed in range(first_seed, first_seed + count))
+
+
+def with_lying_lists(story: Story) -> Story:
+    """Return the same story, in which lists are tested by reads, and some bookies list entries that
+    they deny or cannot send: drawn anew for each look.
+    """
+    draw = random.Random(f"lies {story.name}")
+    states = []
+    for state in story.states:
+        bookies = dict(state.bookies)
+        for name, one in bookies.items():
+            if draw.random() < 0.5 or not one.holds or one.answer is not None:
+                continue
+            count = draw.choice((draw.randrange(1, len(one.holds) + 1), len(one.holds)))
+            some = frozenset(draw.sample(sorted(one.holds), count))
+            failing = some if draw.random() < 0.3 else frozenset()
+            bookies[name] = replace(
+                one,
+                holds=one.holds - some,
+                failing=failing,
+                phantom=some - failing,
+                denies_with=(ReadStatus.NO_LEDGER if some == one.holds else ReadStatus.NO_ENTRY),
+            )
+        states.append(replace(state, bookies=bookies))
+    return replace(story, states=tuple(states), spots=draw.choice((1, 3, 1_000)))
 
 
 def with_doubts(story: Story) -> Story:

@@ -20,6 +20,7 @@ GROWS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BOOKIE_LOST_UNNOTICED: ("unmarked_ledgers",),
     Kind.BOOKIE_LOST_CONTENT: ("lacking_most", "absent"),
     Kind.ENTRY_LOG_LOST: ("logs", "ledgers", "entries"),
+    Kind.BOOKIE_UNREADABLE_ENTRIES: ("failed", "ledgers"),
     Kind.BOOKIE_FAILING_REQUESTS: ("ledgers",),
     Kind.MARK_WITHOUT_LEDGER: ("marks",),
     Kind.LEDGER_ORPHANED: ("ledgers",),

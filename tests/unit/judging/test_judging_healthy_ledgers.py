@@ -17,7 +17,7 @@ from support.entry_by_entry import expected_on
 
 from auditor.evidence.rows import Row, answer_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
-from auditor.judging.healthy_ledgers import healthy_ledgers, healthy_verdict
+from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
 from auditor.judging.settle import Step, Todo, settle
 from auditor.model.availability import (
     Answer,
@@ -83,7 +83,13 @@ def batch_of(*ledgers: LedgerEvidence) -> pa.RecordBatch:
 
 
 def found(*ledgers: LedgerEvidence) -> dict[int, int]:
-    return healthy_ledgers(batch_of(*ledgers), TERMS)
+    return listed(healthy_ledgers(batch_of(*ledgers), TERMS))
+
+
+def listed(found: Mapping[int, Healthy]) -> dict[int, int]:
+    """Return the copies of healthy ledgers, none of which was read."""
+    assert all(one.read == 0 for one in found.values())
+    return {number: one.copies for number, one in found.items()}
 
 
 SHAPES = (
@@ -105,7 +111,25 @@ def test_a_ledger_whose_bookies_list_what_they_should_is_healthy(shape: str) -> 
     metadata = ledger(shape)
     copies = sum(map(len, entries_by_bookie(metadata).values()))
     assert {0: copies} == found(healthy(metadata))
-    assert Step(healthy_verdict(LEDGER, copies), Todo.NOTHING) == settle(healthy(metadata), TERMS)
+    verdict = healthy_verdict(LEDGER, Healthy(copies, 0))
+    assert Step(verdict, Todo.NOTHING) == settle(healthy(metadata), TERMS)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_copy_that_was_read_counts_as_read(shape: str) -> None:
+    """Spot reads that brought what is listed leave a ledger healthy. `settle` agrees."""
+    metadata = ledger(shape)
+    mine = entries_by_bookie(metadata)
+    copies = sum(map(len, mine.values()))
+    reads = {
+        (bookie, entry): EntryRead(bookie, LEDGER, entry, 1, 0, ReadStatus.PRESENT, is_spot=True)
+        for bookie, entries in mine.items()
+        for entry in entries[:2]
+        if entry != metadata.last_entry_id
+    }
+    seen = of_look(reads=reads)(healthy(metadata))
+    assert {0: Healthy(copies, len(reads))} == healthy_ledgers(batch_of(seen), TERMS)
+    assert settle(seen, TERMS).verdict == healthy_verdict(LEDGER, Healthy(copies, len(reads)))
 
 
 def of_look(**changes: Any) -> Damage:
@@ -193,7 +217,17 @@ STRANGER = Answer("b9", LEDGER, 1, 0, AnswerStatus.HELD, listing([0]))
 
 DAMAGE: Mapping[str, Damage] = {
     "looked at twice": looked_at_twice,
-    "an entry was read": of_look(reads={("b1", 0): READ}),
+    "a read was denied": of_look(reads={("b1", 0): replace(READ, status=ReadStatus.NO_ENTRY)}),
+    "a read failed": of_look(reads={("b1", 0): replace(READ, status=ReadStatus.FAILED)}),
+    "a read was not answered": of_look(reads={("b1", 0): replace(READ, status=ReadStatus.SILENT)}),
+    "an entry of another bookie was read": of_look(reads={("b1", 1): replace(READ, entry_id=1)}),
+    "an entry behind the end was read": of_look(reads={("b1", 30): replace(READ, entry_id=30)}),
+    "the last entry was read": of_look(
+        reads={("b3", 29): replace(READ, bookie_id="b3", entry_id=29)}
+    ),
+    "a bookie outside the ensemble was read": of_look(
+        reads={("b9", 0): replace(READ, bookie_id="b9")}
+    ),
     "a wrong digest was read": of_look(reads={("b1", 0): replace(READ, status=ReadStatus.CORRUPT)}),
     "its znode is gone": of_record(status=RecordStatus.GONE),
     "its metadata is malformed": of_record(status=RecordStatus.MALFORMED),
@@ -303,7 +337,7 @@ def test_a_ledger_may_promise_more_than_a_column_can_count() -> None:
     assert 3 * count + 1 == last
     for bookie, groups in lists.items():
         seen = of_answer(bookie, groups=canonical(SequenceGroup(*one) for one in groups))(seen)
-    assert settle(seen, TERMS).verdict == healthy_verdict(LEDGER, 2**64)
+    assert settle(seen, TERMS).verdict == healthy_verdict(LEDGER, Healthy(2**64, 0))
     assert {0: 2**64} == found(seen)
 
 
@@ -335,7 +369,7 @@ def test_nothing_is_found_where_placement_is_judged(policy: Policy) -> None:
     lenient = replace(
         TERMS, placement=PlacementRule(Policy.REGION, repp_minimum_regions_for_durability=1)
     )
-    assert {0: 60} == healthy_ledgers(batch_of(healthy(ledger(STRIPED))), lenient)
+    assert {0: 60} == listed(healthy_ledgers(batch_of(healthy(ledger(STRIPED))), lenient))
 
 
 def test_a_ledger_whose_metadata_has_no_version_was_not_read() -> None:
@@ -408,6 +442,6 @@ def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(
     batch = batch_of(*(one for one, _ in cases))
     got = healthy_ledgers(batch, TERMS)
     assert [number for number, (_, is_whole) in enumerate(cases) if is_whole] == list(got)
-    assert [healthy_verdict(LEDGER, copies) for copies in got.values()] == [
+    assert [healthy_verdict(LEDGER, one) for one in got.values()] == [
         settle(cases[number][0], TERMS).verdict for number in got
     ]

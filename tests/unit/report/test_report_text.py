@@ -208,7 +208,7 @@ def test_nothing_wrong_is_said_in_one_sentence():
     """A sound cluster: one sentence, the counts, no section about faults."""
     text = render(stories.summary(), [], run_dir="./audits/x")
     assert text.startswith(
-        "SOUND: 990 ledgers have every acknowledged entry where the metadata says it is"
+        "SOUND: 990 ledgers have every acknowledged entry listed where the metadata says it is"
     )
     assert "Findings" not in text and "could not be judged" not in text and "CHANGES" not in text
 

@@ -52,7 +52,7 @@ def verified(copies: dict[str, int]) -> float | None:
 def test_every_entry_is_only_said_where_every_copy_was_listed_or_read() -> None:
     """A single copy that is assumed from a sample changes the sentence."""
     assert report(ALL).startswith(
-        "SOUND: 990 ledgers have every acknowledged entry where the metadata says it is"
+        "SOUND: 990 ledgers have every acknowledged entry listed where the metadata says it is"
     )
     one_less = ALL | {"listed": 39_999, "assumed": 1}
     for copies in (one_less, SAMPLED, MIXED):
@@ -64,8 +64,8 @@ def test_every_acknowledged_entry_is_not_said_beside_entries_beyond_the_end() ->
     found = [stories.finding(Kind.ENTRIES_BEYOND_END, 7)]
     text = report(ALL, findings=stories.counted(found))
     assert text.startswith(
-        "SOUND: 990 ledgers have every entry up to the recorded end where the metadata says it is,"
-        " in as many copies as was promised; whether entries beyond the end of 1 ledger were"
+        "SOUND: 990 ledgers have every entry up to the recorded end listed where the metadata says"
+        " it is, in as many copies as was promised; whether entries beyond the end of 1 ledger were"
         " acknowledged is not known."
     )
     assert "every acknowledged entry" not in text and "nothing wrong" not in text

@@ -17,6 +17,7 @@ from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.schemas import SEEN
 from auditor.judging import settle as judgement
 from auditor.judging.copies import COPIES_MAX
+from auditor.judging.healthy_ledgers import Healthy
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -83,11 +84,11 @@ def overlook(monkeypatch: pytest.MonkeyPatch, *overlooked: int, copies: int = 60
     """Let these ledgers too be found healthy by their columns, with this number of copies."""
     find = verdicts.healthy_ledgers
 
-    def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, int]:
+    def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, Healthy]:
         ids = batch["ledger_id"].to_pylist()
         return {
             **find(batch, terms),
-            **{ids.index(one): copies for one in overlooked if one in ids},
+            **{ids.index(one): Healthy(copies, 0) for one in overlooked if one in ids},
         }
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
@@ -218,8 +219,8 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
     find, calls = verdicts.healthy_ledgers, iter([True, False])
 
-    def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, int]:
-        return {0: 60} if next(calls) else find(batch, terms)
+    def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, Healthy]:
+        return {0: Healthy(60, 0)} if next(calls) else find(batch, terms)
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     unknowns = rows(HALF, batch(hit), batch(hit), by_columns=True)["unknowns"].to_pylist()
@@ -231,9 +232,8 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(
 
 def test_more_copies_than_a_column_can_count_are_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row counts at most 2^53 copies."""
-    monkeypatch.setattr(
-        verdicts, "healthy_ledgers", lambda *_: {0: COPIES_MAX + 1, 1: COPIES_MAX - 1}
-    )
+    counts = {0: Healthy(COPIES_MAX + 1, 0), 1: Healthy(COPIES_MAX - 1, 0)}
+    monkeypatch.setattr(verdicts, "healthy_ledgers", lambda *_: counts)
     found = rows(TERMS, batch(0, 1), by_columns=True)
     for name in ("copies_expected", "copies_listed"):
         assert [COPIES_MAX, COPIES_MAX - 1] == found[name].to_pylist()

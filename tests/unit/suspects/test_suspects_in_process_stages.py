@@ -38,7 +38,14 @@ DIRECTORY = Directory({"b2": ("127.0.0.1", 2), "b1": None}, frozenset())
 SHARD = Shard(3, 10, 19)
 ADDRESS, FACTS = cast(StoreAddress, "an address"), cast(ClusterFacts, "facts")
 TERMS, LIMITS, JUDGING = cast(Terms, "terms"), cast(BookieLimits, "limits"), JudgingLimits()
-WANT = {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False}
+WANT = {
+    "bookie_id": "b1",
+    "ledger_id": 5,
+    "entry_id": 42,
+    "digest_type": 3,
+    "is_search": False,
+    "is_spot": False,
+}
 
 Batches = Iterator[pa.RecordBatch]
 

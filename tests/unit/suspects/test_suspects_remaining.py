@@ -19,8 +19,22 @@ from auditor.spark.verdicts import STEPS, steps_name
 from auditor.suspects.remaining import Suspects
 
 WANTS = [
-    {"bookie_id": "b1", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False},
-    {"bookie_id": "b2", "ledger_id": 5, "entry_id": 42, "digest_type": 3, "is_search": False},
+    {
+        "bookie_id": "b1",
+        "ledger_id": 5,
+        "entry_id": 42,
+        "digest_type": 3,
+        "is_search": False,
+        "is_spot": False,
+    },
+    {
+        "bookie_id": "b2",
+        "ledger_id": 5,
+        "entry_id": 42,
+        "digest_type": 3,
+        "is_search": False,
+        "is_spot": False,
+    },
 ]
 
 

@@ -70,6 +70,8 @@ def test_every_series_of_the_contract_is_there_at_zero():
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
     expected |= {(LAST + "marks", frozenset({state})) for state in states}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
+    evidence = ("expected", "listed", "read", "assumed")
+    expected |= {(LAST + "copies", frozenset({word})) for word in evidence}
     lengths = ("1", "10", "100", "1000")
     expected |= {
         (LAST + "loss_found_ratio", frozenset({n, runs}))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.findings_by_kind import FACTS_TYPES, facts_types, finding_of
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
+from auditor.model.bookie_facts import EntryLogLostFacts, LostLog, UnreadableFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.evidence import Look
@@ -260,6 +260,17 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         counts,
         counts,
         some(numbers, 3, 10),
+    ),
+    UnreadableFacts: st.builds(
+        UnreadableFacts,
+        st.just("writable"),
+        st.just("h:3181"),
+        st.integers(10, 10**6),
+        st.integers(1, 10),
+        st.integers(1, 10),
+        some(st.tuples(numbers, numbers), 1, 10),
+        st.just((("EIO", 7), ("digest", 1))),
+        st.none() | st.floats(0, 1),
     ),
     EntryLogLostFacts: st.builds(
         EntryLogLostFacts,

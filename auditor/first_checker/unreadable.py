@@ -1,0 +1,192 @@
+"""A bookie that cannot send entries which it should hold: more than BP-34 asks for.
+
+Verified: at two looks a read of an entry that the bookie lists, or should hold if it cannot list,
+ended in an error of the bookie's own or brought the entry with a wrong digest.
+
+Not verified: why the bookie fails (a disk, a lost entry log); entries that were not read; whether
+the copies on other bookies are there (the kinds of the entry family are about that).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, floor, lgamma, log, log1p
+
+from auditor.first_checker.probing import ANSWERED_READS
+from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.model.availability import UNREADABLE_READS, ReadStatus
+from auditor.model.bookie_facts import UnreadableFacts
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, EntryId, LedgerId
+
+LOOKS_MIN = 2
+"""Looks at which the read of one copy must fail before anything is reported."""
+ENTRIES_NAMED_MAX = 10
+"""Entries named in a finding; the rest is counted."""
+WRONG_DIGEST = "digest"
+"""Stands among statuses for an entry whose digest does not match."""
+CONFIDENCE = 0.95
+_SHARE_STEPS = 10**6
+_TELLING = ANSWERED_READS | UNREADABLE_READS
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The reads of one copy that the bookie lists, or should hold if it cannot list.
+
+    `words` has the status and the detail of each, oldest first. `is_spot`: the first read tested a
+    list, so the entry was drawn from all that the bookie should hold.
+    """
+
+    ledger_id: LedgerId
+    entry_id: EntryId
+    words: tuple[tuple[ReadStatus, str], ...]
+    is_spot: bool
+
+    @property
+    def failures(self) -> int:
+        """How many of the telling reads failed since the last one that did not."""
+        failed = 0
+        for status, _ in self.words:
+            if status in _TELLING:
+                failed = failed + 1 if status in UNREADABLE_READS else 0
+        return failed
+
+    @property
+    def is_answered(self) -> bool:
+        return any(status in _TELLING for status, _ in self.words)
+
+    @property
+    def last_failure(self) -> str:
+        """The name of the status of the newest failed read."""
+        return next(
+            WRONG_DIGEST if status is ReadStatus.CORRUPT else detail.split(":")[0]
+            for status, detail in reversed(self.words)
+            if status in UNREADABLE_READS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What reads on one bookie say: `failed` of the `read` entries cannot be sent.
+
+    `is_sample`: the entries that were read were drawn from all that the bookie should hold.
+    """
+
+    read: int
+    failed: int
+    ledgers: int
+    some: tuple[tuple[LedgerId, EntryId], ...]
+    statuses: tuple[tuple[str, int], ...]
+    is_sample: bool
+
+
+def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
+    """Return what the reads on one bookie say; None unless one copy failed at LOOKS_MIN looks.
+
+    Ledgers without such a copy do not count as failed: they may have been deleted meanwhile. The
+    spot reads are counted if one of them failed, else all reads.
+    """
+    answered = [one for one in readings if one.is_answered]
+    sure = {one.ledger_id for one in answered if one.failures >= LOOKS_MIN}
+    if not sure:
+        return None
+    is_sample = any(one.is_spot and one.failures and one.ledger_id in sure for one in answered)
+    counted = [one for one in answered if one.is_spot] if is_sample else answered
+    failed = [one for one in counted if one.failures and one.ledger_id in sure]
+    named = sorted((one.ledger_id, one.entry_id) for one in failed)
+    statuses = Counter(one.last_failure for one in failed)
+    return Unreadable(
+        len(counted),
+        len(failed),
+        len({one.ledger_id for one in failed}),
+        tuple(named[:ENTRIES_NAMED_MAX]),
+        tuple(sorted(statuses.items(), key=lambda one: (-one[1], one[0]))),
+        is_sample,
+    )
+
+
+def judge_unreadable(
+    looks: Sequence[BookieLook],
+    unreadable: Mapping[BookieId, Unreadable],
+    passed_over: frozenset[BookieId] = frozenset(),
+    *,
+    is_partial: bool = False,
+) -> list[Finding]:
+    """Return the findings on bookies that cannot send entries, in order of bookie id.
+
+    Bookies in `passed_over` get none: they are in maintenance, or fail every request. `is_partial`:
+    an operator named the ledgers, which says nothing of the share of all that a bookie holds.
+    """
+    if nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(unreadable.keys() - passed_over):
+        records = [look[bookie] for look in looks if bookie in look]
+        if records and records[-1].registration is not Registration.NONE:
+            found.append(_finding(records[-1], unreadable[bookie], is_partial=is_partial))
+    return found
+
+
+def _finding(last: BookieRecord, one: Unreadable, *, is_partial: bool) -> Finding:
+    proves_share = one.is_sample and not is_partial
+    facts = UnreadableFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        read=one.read,
+        failed=one.failed,
+        ledgers=one.ledgers,
+        some=one.some,
+        statuses=one.statuses,
+        share_min=least_share(one.failed, one.read) if proves_share else None,
+    )
+    return Finding(Kind.BOOKIE_UNREADABLE_ENTRIES, facts, bookie_id=last.bookie_id)
+
+
+def least_share(failed: int, read: int) -> float:
+    """Return the least share of entries that fail, at CONFIDENCE, where `failed` of `read` did.
+
+    The lower end of the one-sided interval of Clopper and Pearson (1934), rounded down. It assumes
+    independent draws; a sweep spreads them more evenly.
+    """
+    if failed == 0:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _at_least(failed, read, middle) > 1 - CONFIDENCE:
+            high = middle
+        else:
+            low = middle
+    return floor(low * _SHARE_STEPS) / _SHARE_STEPS
+
+
+def _at_least(failed: int, read: int, share: float) -> float:
+    """Return the probability of at least `failed` failures in `read` draws.
+
+    Sums the terms from the greater side of the tail until they no longer matter.
+    """
+    if share <= 0.0 or share >= 1.0:
+        return float(share >= 1.0)
+    if failed > read * share:
+        return _sum_terms(range(failed, read + 1), read, share)
+    return 1.0 - _sum_terms(range(failed - 1, -1, -1), read, share)
+
+
+def _sum_terms(counts: Iterable[int], read: int, share: float) -> float:
+    total = 0.0
+    for count in counts:
+        term = exp(
+            lgamma(read + 1)
+            - lgamma(count + 1)
+            - lgamma(read - count + 1)
+            + count * log(share)
+            + (read - count) * log1p(-share)
+        )
+        total += term
+        if term < total * 1e-12:
+            break
+    return total

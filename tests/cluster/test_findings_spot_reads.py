@@ -1,0 +1,91 @@
+"""Real bookies that list entries which they cannot send, or do not have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import Outcome, accounted, audit
+from support.raw_bookie import read_request, status_name
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import Kind
+
+pytestmark = pytest.mark.real
+
+LEDGER, ENTRIES = 7, 200
+BOOKIES = ("b1", "b2", "b3")
+COLLECTED_TIMEOUT_S = 60.0
+
+
+def _has_collected(cluster: RealCluster, bookie: str) -> bool:
+    """Return whether the bookie knows no such ledger when an entry is read."""
+    with cluster.connect(bookie) as connection:
+        answer = connection.ask(read_request(LEDGER, 0, connection.next_txn_id()))
+    return status_name(answer.readResponse.status) == "ENOLEDGER"
+
+
+def end_and_forget(cluster: RealCluster, bookie: str) -> Path:
+    """End a bookie in an orderly way, which flushes it, and take its journal, so that its next
+    start does not write everything again.
+    """
+    directory = cluster.end_bookie(bookie)
+    for path in (*directory.rglob("*.txn"), *directory.rglob("lastMark*")):
+        path.unlink()
+    return directory
+
+
+@pytest.fixture(scope="module")
+def without_logs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+    """Yield an audit of three SortedLedgerStorage bookies whose entry logs were deleted."""
+    with RealCluster(tmp_path_factory.mktemp("logs"), bookies=3) as cluster:
+        cluster.place(LEDGER, cluster.ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {ENTRIES - 1}"))
+        for bookie in BOOKIES:
+            logs = list(end_and_forget(cluster, bookie).rglob("current/*.log"))
+            assert logs, f"{bookie} wrote no entry log"
+            for path in logs:
+                path.unlink()
+            cluster.start_bookie(bookie)
+        yield accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
+
+
+def test_bookies_that_list_and_cannot_send_are_found(without_logs: Outcome) -> None:
+    """Each of them lists all entries and sends none: nothing is verified."""
+    facts = {
+        one["bookie_id"]: one["facts"]
+        for one in without_logs.findings
+        if one["kind"] == Kind.BOOKIE_UNREADABLE_ENTRIES.value
+    }
+    assert dict.fromkeys(BOOKIES, (ENTRIES, ENTRIES)) == {
+        bookie: (one["failed"], one["read"]) for bookie, one in facts.items()
+    }
+    assert {"critical"} == {one["severity"] for one in without_logs.findings}
+    assert 0 == without_logs.summary["copies"]["listed"] + without_logs.summary["copies"]["read"]
+    assert 1 == without_logs.exit_code
+
+
+def test_a_ledger_that_only_the_memtable_lists_is_lost(tmp_path: Path) -> None:
+    """Its znode went away, the bookies collected it, and the znode is back: the memtable lists each
+    entry, and each read knows no such ledger.
+    """
+    settings = {"gcWaitTime": 1000, "gcOverreplicatedLedgerWaitTime": 0}
+    with RealCluster(tmp_path / "cluster", bookies=3, settings=settings) as cluster:
+        metadata = cluster.ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {ENTRIES - 1}")
+        cluster.place(LEDGER, metadata)
+        cluster.delete_ledger(LEDGER)
+        deadline = time.monotonic() + COLLECTED_TIMEOUT_S
+        while not all(_has_collected(cluster, bookie) for bookie in BOOKIES):
+            assert time.monotonic() < deadline, "the bookies did not collect the ledger"
+            time.sleep(0.2)
+        cluster.add_ledger(LEDGER, metadata)
+        outcome = accounted(audit(cluster, tmp_path / "audit"))
+        found = outcome.one(LEDGER)
+        assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, ENTRIES - 1]]) == (
+            found["kind"],
+            found["entries"],
+        )
+        assert {"held"} == {
+            answer for look in found["looks"] for answer in look["answers"].values()
+        }

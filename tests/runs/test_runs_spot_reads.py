@@ -1,0 +1,127 @@
+"""Laws of whole runs about lists that reads contradict: a list is believed as long as reads agree
+with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, accounted, audit
+
+from auditor.model.finding import Kind
+from auditor.sandbox.bookie import LedgerFault
+from auditor.sandbox.cluster import SandboxCluster
+
+SOUND, HIT = range(1, 41), 50
+ENTRIES = 10
+BOOKIES = ("b1", "b2", "b3")
+WAYS = {"here": {}, "Spark": ON_SPARK, "Spark first": FIRST_LOOK_ON_SPARK}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Yield four bookies, with sound ledgers on three of them."""
+    with SandboxCluster(tmp_path_factory.mktemp("cluster"), bookies=4, named=True) as made:
+        for ledger in (*SOUND, HIT):
+            made.place(ledger, made.ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {ENTRIES - 1}"))
+        yield made
+        for bookie in BOOKIES:
+            made.bookie(bookie).faults.clear()
+
+
+@pytest.fixture(params=WAYS)
+def way(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Return the settings of each way to run the stages."""
+    if WAYS[request.param]:
+        request.getfixturevalue("spark")
+    return dict(WAYS[request.param])
+
+
+def inflict(cluster: SandboxCluster, fault: LedgerFault, *bookies: str) -> None:
+    """Let these bookies, and no others, list ledger HIT and not serve it."""
+    for bookie in BOOKIES:
+        cluster.bookie(bookie).faults.pop(HIT, None)
+    for bookie in bookies:
+        cluster.fault(bookie, HIT, fault)
+
+
+def test_what_each_bookie_lists_and_denies_is_lost(
+    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
+) -> None:
+    """Every list names all entries, and every read says that there is no such ledger."""
+    inflict(cluster, LedgerFault.READS_DENIED, *BOOKIES)
+    outcome = accounted(audit(cluster, tmp_path, **way))
+    found = outcome.one(HIT)
+    assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, ENTRIES - 1]]) == (
+        found["kind"],
+        found["entries"],
+    )
+    assert "b1 lists it and has no such ledger (READ_ENTRY: ENOLEDGER)." in found["witness"]
+    assert ["sound"] * len(SOUND) == outcome.standings(*SOUND)
+
+
+def test_what_each_bookie_lists_and_cannot_send_is_not_verified(
+    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
+) -> None:
+    """Each of the bookies has a critical finding, with what the spot reads showed."""
+    inflict(cluster, LedgerFault.READS_FAIL, *BOOKIES)
+    outcome = accounted(audit(cluster, tmp_path, **way))
+    facts = {
+        one["bookie_id"]: (one["severity"], one["facts"]["failed"], one["facts"]["read"])
+        for one in outcome.findings
+        if one["kind"] == Kind.BOOKIE_UNREADABLE_ENTRIES.value
+    }
+    held = ENTRIES * (len(SOUND) + 1)
+    assert dict.fromkeys(BOOKIES, ("critical", ENTRIES, held)) == facts
+    assert "sound" != outcome.verdicts[HIT].standing
+    assert 1 == outcome.exit_code
+
+
+def test_what_one_bookie_lists_and_denies_has_a_copy_less(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """The other bookies send every entry."""
+    inflict(cluster, LedgerFault.READS_DENIED, "b2")
+    found = accounted(audit(cluster, tmp_path)).one(HIT)
+    assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == found["kind"]
+    assert {"b2": [[0, ENTRIES - 1]]} == found["missing_on"]
+
+
+def test_a_read_that_fails_at_one_look_only_accuses_nobody(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """The entry was sent at the second look."""
+    inflict(cluster, LedgerFault.READS_FAIL, "b2")
+    outcome = accounted(
+        audit(cluster, tmp_path, between=lambda _: inflict(cluster, LedgerFault.READS_FAIL))
+    )
+    assert [] == outcome.findings
+    assert ["sound"] == outcome.standings(HIT)
+
+
+def test_without_spot_reads_a_list_is_believed_and_said_to_be_one(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """The outcome names how many copies only a list names."""
+    inflict(cluster, LedgerFault.READS_FAIL, *BOOKIES)
+    outcome = accounted(audit(cluster, tmp_path, spot_reads="0"))
+    copies = 3 * ENTRIES * (len(SOUND) + 1)
+    assert {"expected": copies, "listed": copies, "read": 0, "assumed": 0} == outcome.summary[
+        "copies"
+    ]
+    assert "every acknowledged entry listed where the metadata says" in " ".join(
+        outcome.stdout.split()
+    )
+    assert 0 == outcome.summary["requests"]["spot_reads"]
+
+
+def test_spot_reads_stay_within_their_bound(cluster: SandboxCluster, tmp_path: Path) -> None:
+    """At most so many entries of each bookie are read, and a bookie that holds more has others that
+    are only listed.
+    """
+    inflict(cluster, LedgerFault.READS_FAIL)
+    outcome = accounted(audit(cluster, tmp_path, spot_reads="100"))
+    assert 0 < outcome.summary["requests"]["spot_reads"] <= 100 * len(BOOKIES)
+    assert outcome.summary["copies"]["read"] == outcome.summary["requests"]["spot_reads"]

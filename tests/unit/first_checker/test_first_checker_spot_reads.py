@@ -1,0 +1,75 @@
+"""Laws of choosing the entries that test lists."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from support.entry_by_entry import expected_on
+
+from auditor.first_checker.spot_reads import end_copies, spot_copies
+from auditor.first_checker.sweep import step_within
+from auditor.sandbox.notation import ledger
+
+SHAPES = (
+    "e3 w2 a2 0:[b1 b2 b3] closed 29",
+    "e5 w3 a2 0:[b1 b2 b3 b4 b5] 17:[b1 b6 b3 b4 b5] closed 99",
+    "e3 w2 a2 0:[b1 b2 b1] closed 9",
+    "e1 w1 a1 0:[b1] closed 0",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_step_one_reads_every_copy_once(shape: str) -> None:
+    """That is what a small bookie gets."""
+    metadata = ledger(shape)
+    steps = dict.fromkeys(expected_on(metadata), 1)
+    due = sorted((b, e) for b, entries in expected_on(metadata).items() for e in entries)
+    assert due == sorted(spot_copies(metadata, 7, 1, steps))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_only_copies_that_are_promised_are_read(shape: str) -> None:
+    """Whatever the step, and only on bookies that have one."""
+    metadata = ledger(shape)
+    wants = expected_on(metadata)
+    for step in (2, 4, 64):
+        for bookie, entry in spot_copies(metadata, 7, step, {"b1": step}):
+            assert bookie == "b1" and entry in wants["b1"]
+
+
+def test_the_entries_of_a_bookie_are_read_downwards() -> None:
+    """A bookie reads ahead, and would serve from memory what its disk has lost."""
+    entries = [e for _, e in spot_copies(ledger("e1 w1 a1 0:[b1] closed 99"), 7, 1, {"b1": 4})]
+    assert entries == sorted(entries, reverse=True) and 25 == len(entries)
+
+
+def test_a_bookie_is_read_no_more_often_than_allowed() -> None:
+    """Over many ledgers, within the budget from which the step follows."""
+    metadata = ledger("e1 w1 a1 0:[b1] closed 6")
+    copies, budget = 7 * 5_000, 500
+    steps = {"b1": step_within(budget, copies)}
+    made = Counter(
+        bookie for number in range(5_000) for bookie, _ in spot_copies(metadata, number, 3, steps)
+    )
+    assert budget / 4 < made["b1"] <= budget
+
+
+def test_another_run_reads_other_entries() -> None:
+    """The seed decides where counting starts."""
+    metadata = ledger("e1 w1 a1 0:[b1] closed 999")
+    runs = {tuple(spot_copies(metadata, 7, seed, {"b1": 64})) for seed in range(20)}
+    assert len(runs) > 10
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_ends_are_the_first_and_the_last_copy_of_each_segment(shape: str) -> None:
+    """Of each bookie that should hold some of it."""
+    metadata = ledger(shape)
+    bounds = [one.first_entry_id for one in metadata.segments[1:]] + [metadata.last_entry_id + 1]
+    due = set()
+    for bookie, entries in expected_on(metadata).items():
+        for segment, end in zip(metadata.segments, bounds, strict=True):
+            mine = [e for e in entries if segment.first_entry_id <= e < end]
+            due |= {(bookie, e) for e in mine[:0] or ([min(mine), max(mine)] if mine else [])}
+    assert due == set(end_copies(metadata))
