@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import click
@@ -90,6 +91,23 @@ class GroupedCommand(click.Command):
             if isinstance(parameter, click.Argument) and parameter.metavar:
                 parameter.type = CompletedText(parameter.metavar)
 
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of the command line. What begins with one dash and is not an option of
+        this command is a value: ids of bookies and names of marks may begin so.
+        """
+        has_values = any(isinstance(one, click.Argument) for one in self.params)
+        if not has_values or context.resilient_parsing:
+            return super().parse_args(context, args)
+        try:
+            return super().parse_args(context, _values_last(self.get_params(context), args))
+        except click.NoSuchOption as error:
+            if error.possibilities:
+                raise
+            hint = f"To give it as a value: {context.command_path} ... -- {error.option_name}"
+            raise click.NoSuchOption(
+                error.option_name, f"{error.message} {hint}", ctx=context
+            ) from None
+
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own options first, then each section of settings."""
         sections: dict[str, list[tuple[str, str]]] = {"Options": []}
@@ -113,3 +131,22 @@ class GroupedCommand(click.Command):
             with formatter.section("Examples"):
                 for line in lines:
                     formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def _values_last(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
+    """Return the same words with the options first, then `--` and the values in their order."""
+    by_name = {name: one for one in params for name in (*one.opts, *one.secondary_opts)}
+    options: list[str] = []
+    values: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            values.extend(words)
+        elif word.startswith("--") or word in by_name:
+            options.append(word)
+            option = by_name.get(word)
+            if isinstance(option, click.Option) and not option.is_flag and not option.count:
+                options.extend(islice(words, option.nargs))
+        else:
+            values.append(word)
+    return [*options, "--", *values]
