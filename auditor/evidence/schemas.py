@@ -137,13 +137,14 @@ MARKS = pa.schema(
         ("changed_ms", pa.int64()),
         ("has_metadata", pa.bool_()),
         ("problem", pa.string()),
+        ("malformed_path", pa.string()),
     ]
 )
 """A mark of a ledger that the listing did not name, and whether the ledger has metadata.
 
 Key: (ledger_id, look). At look 0 the mark was only listed. `created_ms` is null where the mark was
 gone, `has_metadata` where that is unknown. In a row without ledger_id, `problem` says why not all
-marks could be listed."""
+marks could be listed, or `malformed_path` is a znode among the marks that marks no ledger."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
 LEDGERS = pa.schema(

@@ -43,10 +43,24 @@ def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
 
     That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
     """
-    absent = (upgrade_sentence(summary), *renamed_sentences(summary))
+    absent = (upgrade_sentence(summary), *renamed_sentences(summary), malformed_sentence(summary))
     probed = (assurance_sentence(summary), *sampling_sentences(summary))
     yield from filter(
         None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent)
+    )
+
+
+def malformed_sentence(summary: Mapping[str, Any]) -> str:
+    """Return which znodes among the marks mark no ledger, and what fails at them; "" if none."""
+    paths = [printable(path, 300) for path in summary.get("malformed_marks") or ()]
+    if not paths:
+        return ""
+    rest = f" and {len(paths) - 1} more (malformed_marks in summary.json)" if paths[1:] else ""
+    is_one = len(paths) == 1
+    return (
+        f"Malformed mark{'' if is_one else 's'} of under-replication: {paths[0]}{rest}"
+        f" mark{'s' if is_one else ''} no ledger. BookKeeper's `listunderreplicated` fails at such"
+        " a znode and lists no mark. Do not delete it before you know which ledger was meant."
     )
 
 

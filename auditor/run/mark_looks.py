@@ -25,6 +25,7 @@ from auditor.summary.cluster.seen_marks import (
     FIRST,
     LISTED,
     WHERE,
+    malformed_row,
     mark_row,
     problem_row,
     suspects_of,
@@ -57,6 +58,7 @@ class MarkLooks:
         looked_at, left = unlisted[:MARKS_LOOKED_AT_MAX], unlisted[MARKS_LOOKED_AT_MAX:]
         at_ms = now_ms()
         rows: list[Row] = [problem_row(at_ms, marks.problem)] if marks.problem else []
+        rows += [malformed_row(at_ms, path) for path in marks.malformed]
         rows += [mark_row(i, LISTED, at_ms, marks.by_ledger[i], None) for i in left]
         rows += self._look(FIRST, looked_at, marks.by_ledger.get)
         self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")

@@ -129,7 +129,8 @@ def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
     run.mark_looks.record_first(marks)
     problems = _count_problem(
         marks.unexpected_znodes,
-        "znodes among the under-replication marks mark nothing at their place",
+        "znodes among the under-replication marks mark nothing at their place, such as"
+        f" {''.join(marks.malformed[:1])}",
     )
     unread = [problem for problem in (marks.problem, marks.lock_problem) if problem]
     return {PROBLEMS: [*problems, *unread]}

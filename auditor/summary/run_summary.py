@@ -37,6 +37,10 @@ NO_TOPICS: Mapping[str, Any] = {"references": None, "topics_hit": None, "topics_
 STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
+MALFORMED_IN_SUMMARY = 20
+"""Malformed marks that the summary names; evidence/marks has at most a thousand."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunFacts:
     """What is known of a run beside its tables.
@@ -65,6 +69,8 @@ class RunFacts:
     """When the run was resumed."""
     unlisted_marks: tuple[UnlistedMark, ...] = ()
     """Marks whose ledgers the listing did not name. Empty in a partial run."""
+    malformed_marks: tuple[str, ...] = ()
+    """Paths of znodes among the marks that mark no ledger. Empty in a partial run."""
     baseline: LastPopulation | None = None
     """What the next run's number of ledgers is compared with; None for this run's number."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
@@ -197,6 +203,7 @@ def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
         **copies_of_verdicts(verdicts),
         "oldest_underreplicated_s": oldest_mark_s(verdicts),
         **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        "malformed_marks": list(run.malformed_marks[:MALFORMED_IN_SUMMARY]),
         "population": None if run.partial else _population(run, listed),
     }
 

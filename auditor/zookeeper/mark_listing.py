@@ -14,6 +14,8 @@ from auditor.zookeeper.reading import children_of_many, read_many
 from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
 from auditor.zookeeper.session import Session
 
+MALFORMED_MAX = 1_000
+"""Paths kept of znodes among the marks that mark nothing at their place; the rest is counted."""
 INNER_LEVELS = znode_paths.MARK_DEPTH - 1
 
 
@@ -21,13 +23,15 @@ INNER_LEVELS = znode_paths.MARK_DEPTH - 1
 class Marks:
     """The marks that lie at the path computed from their ledger's id.
 
-    `unexpected_znodes` counts names that are no mark or a mark in the wrong place. `problem` is not
-    empty when a part of the tree cannot be read: a ledger missing from `by_ledger` may still be
-    marked. `lock_problem` is not empty when some locks on marked ledgers are unknown.
+    `unexpected_znodes` counts names that are no mark or a mark in the wrong place; `malformed` has
+    the paths of at most MALFORMED_MAX of them. `problem` is not empty when a part of the tree
+    cannot be read: a ledger missing from `by_ledger` may still be marked. `lock_problem` is not
+    empty when some locks on marked ledgers are unknown.
     """
 
     by_ledger: dict[LedgerId, Mark] = field(default_factory=dict)
     unexpected_znodes: int = 0
+    malformed: list[str] = field(default_factory=list)
     problem: str = ""
     lock_problem: str = ""
 
@@ -69,7 +73,6 @@ def marked_ledgers(session: Session, root: str) -> Iterator[LedgerId]:
 
 def _inner(session: Session, root: str, parents: Iterable[str], marks: Marks) -> Iterator[str]:
     for children in _sort_children(session, root, parents, marks):
-        marks.unexpected_znodes += len(children.unexpected)
         yield from (root + path for path in children.inner)
 
 
@@ -77,7 +80,6 @@ def _marked_ids(
     session: Session, root: str, parents: Iterable[str], marks: Marks
 ) -> Iterator[LedgerId]:
     for children in _sort_children(session, root, parents, marks):
-        marks.unexpected_znodes += len(children.unexpected)
         yield from children.ledger_ids
 
 
@@ -86,7 +88,11 @@ def _sort_children(
 ) -> Iterator[znode_paths.Branch]:
     for children in children_of_many(session, parents):
         if children.error == OK:
-            yield znode_paths.tell_marks_apart(children.path[len(root) :], children.names)
+            found = znode_paths.tell_marks_apart(children.path[len(root) :], children.names)
+            marks.unexpected_znodes += len(found.unexpected)
+            room = MALFORMED_MAX - len(marks.malformed)
+            marks.malformed += [f"{children.path}/{name}" for name in found.unexpected[:room]]
+            yield found
         elif children.error != NO_NODE:
             _record_refusal(marks, children.path, children.error)
 

@@ -23,6 +23,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
+from support.printed_commands import harm_of
+from support.quick_forms import few_or_all
 from support.real_cluster import RealCluster
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
@@ -702,3 +704,14 @@ def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -
         one for one, verdict in outcome.verdicts.items() if again.verdicts[one] != verdict
     ]
     assert again.standings(ledger_id) == ["indeterminate: bookie_silent"]
+
+
+@pytest.mark.parametrize("of_each", few_or_all(1, 100))
+def test_what_findings_say_to_save_and_to_look_at_changes_nothing(
+    cluster: RealCluster, outcome: Outcome, tmp_path: Path, of_each: int
+) -> None:
+    """The commands are run on the damage that they are printed for, the worst of each kind; every
+    znode and what each bookie has stay the same. A few: one command of each sort.
+    """
+    first_of_each = list({one["kind"]: one for one in reversed(outcome.findings)}.values())
+    assert [] == harm_of(cluster, first_of_each, tmp_path, of_each)

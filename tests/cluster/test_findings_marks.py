@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.audits import accounted, audit
+from support.printed_commands import harm_of, harmless, run_printed
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -17,6 +18,8 @@ from auditor.model.finding import Kind
 pytestmark = pytest.mark.real
 
 SOUND, OLD, YOUNG, STALE = 1, 70, 71, 72
+MALFORMED = "/ledgers/underreplication/ledgers/e58b/1b8d/0c7c/5f70/urL-1907126707656498384"
+"""A mark as a BookKeeper wrote that took a negative number for a ledger's id."""
 TEN_DAYS_MS = 10 * 24 * 3600 * 1000
 
 
@@ -33,6 +36,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
                 made.mark(ledger_id, ["b2"], ctime_ms)
         for ledger_id in (OLD, YOUNG):
             made.delete_ledger(ledger_id)
+        made.set_raw(MALFORMED, b"")
         yield made
 
 
@@ -48,6 +52,30 @@ def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: P
     assert expected == outcome.summary["marks"]
     assert {"expected": 20, "listed": 20, "read": 0, "assumed": 0} == outcome.summary["copies"]
     assert ["sound", "exempt: marked_underreplicated"] == outcome.standings(SOUND, STALE)
+
+
+def test_a_malformed_mark_is_named_and_no_command_fails_at_it(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
+    """`listunderreplicated` fails at it and lists nothing: it is not among the commands."""
+    outcome = accounted(audit(cluster, tmp_path))
+    assert [MALFORMED] == outcome.summary["malformed_marks"]
+    assert MALFORMED in "".join(outcome.stdout.split())
+    with pytest.raises(RuntimeError, match="ListUnderReplicated"):
+        cluster.shell("listunderreplicated")
+    (found,) = outcome.findings
+    first, *_ = harmless(found["next"])
+    assert 0 == run_printed(cluster, first, tmp_path).code
+    assert not [command for command in found["next"] if "listunderreplicated" in command]
+
+
+@pytest.mark.long
+def test_what_it_says_to_save_and_to_look_at_changes_nothing(
+    cluster: RealCluster, tmp_path: Path
+) -> None:
+    """Not a znode and not a ledger differs after any of the commands."""
+    outcome = accounted(audit(cluster, tmp_path))
+    assert [] == harm_of(cluster, outcome.findings, tmp_path, 100)
 
 
 def test_a_mark_that_is_removed_meanwhile_is_no_finding(

@@ -7,9 +7,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit
+from support.printed_commands import harm_of
 from support.real_cluster import RealCluster
 from support.topics import closed, put_topic
 
@@ -73,3 +75,11 @@ def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(outcome: Outco
         orphaned["facts"]["some_ledgers"],
     )
     assert ["sound", "sound", "sound"] == outcome.standings(SOUND, CUT, ORPHAN)
+
+
+@pytest.mark.long
+def test_what_they_say_to_save_and_to_look_at_changes_nothing(
+    cluster: RealCluster, outcome: Outcome, tmp_path: Path
+) -> None:
+    """Not a znode and not a ledger differs after any of the commands."""
+    assert [] == harm_of(cluster, outcome.findings, tmp_path, 100)

@@ -15,10 +15,11 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
 from support.command_line import environment_of
@@ -140,3 +141,28 @@ def _run(line: list[str], directory: Path | None = None, env: dict[str, str] | N
         cwd=directory, env=env or dict(os.environ),
     )  # fmt: skip
     return Said(done.returncode, done.stdout + done.stderr)
+
+
+def harm_of(
+    cluster: RealCluster, findings: Iterable[Mapping[str, Any]], directory: Path, most: int
+) -> list[tuple[str, list[object]]]:
+    """Run what the findings say to save and to look at, at most `most` commands of each sort.
+
+    Return each command after which something differs, with what differs; none is right.
+    """
+    harm = []
+    runs: Counter[str] = Counter()
+    before = state_of(cluster)
+    for command in dict.fromkeys(one for finding in findings for one in harmless(finding["next"])):
+        sort = " ".join(
+            word for word in command.split() if not any(c in "0123456789/" for c in word)
+        )
+        runs[sort] += 1
+        if runs[sort] <= most:
+            run_printed(cluster, command, directory)
+            after = state_of(cluster)
+            changed = sorted(map(str, before.items() ^ after.items()))
+            harm += [(command, changed)] if changed else []
+            before = after
+    assert runs, "no finding says what to look at"
+    return harm

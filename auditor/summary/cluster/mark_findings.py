@@ -28,13 +28,15 @@ class MarkFindings:
     """What the marks of unlisted ledgers show.
 
     `findings` has one line or none. `withheld` says in sentences what could not be judged.
-    `ledger_ids` are those of the finding, ascending.
+    `ledger_ids` are those of the finding, ascending. `malformed` are paths of znodes among the
+    marks that mark no ledger.
     """
 
     findings: tuple[str, ...] = ()
     withheld: tuple[str, ...] = ()
     unlisted: tuple[UnlistedMark, ...] = ()
     ledger_ids: tuple[LedgerId, ...] = ()
+    malformed: tuple[str, ...] = ()
 
 
 def mark_findings(run: Place, about: About) -> MarkFindings:
@@ -57,6 +59,7 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
         ),
         unlisted=seen.as_unlisted(now_ms),
         ledger_ids=tuple(sorted(one.ledger_id for one in found)) if finding else (),
+        malformed=seen.malformed,
     )
 
 

@@ -52,6 +52,7 @@ class OnCluster:
         return {
             "listing_was_short": bool(self.listed.withheld),
             "unlisted_marks": self.marked.unlisted,
+            "malformed_marks": self.marked.malformed,
             "baseline": self.listed.baseline,
             "are_references_known": self.referenced.is_complete,
         }

@@ -31,6 +31,8 @@ class SeenMarks:
     marks: tuple[SeenMark, ...] = ()
     unchecked: tuple[SeenMark, ...] = ()
     problem: str = ""
+    malformed: tuple[str, ...] = ()
+    """Paths of znodes among the marks that mark no ledger."""
 
     def as_unlisted(self, now_ms: int) -> tuple[UnlistedMark, ...]:
         """Return each mark that existed when it was read last, with its age."""
@@ -47,12 +49,17 @@ def mark_row(
 ) -> Row:
     """Return one row of MARKS. `mark` is None if it was gone."""
     times = (None, None) if mark is None else (mark.created_ms, mark.changed_ms)
-    return (ledger_id, look, read_at_ms, *times, has_metadata, "")
+    return (ledger_id, look, read_at_ms, *times, has_metadata, "", None)
 
 
 def problem_row(read_at_ms: int, problem: str) -> Row:
     """Return the row of MARKS that says why not all marks could be listed."""
-    return (None, LISTED, read_at_ms, None, None, None, problem)
+    return (None, LISTED, read_at_ms, None, None, None, problem, None)
+
+
+def malformed_row(read_at_ms: int, path: str) -> Row:
+    """Return the row of MARKS for a znode among the marks that marks no ledger."""
+    return (None, LISTED, read_at_ms, None, None, None, "", path)
 
 
 def suspects_of(rows: pa.Table, terms: Terms) -> dict[LedgerId, int]:
@@ -66,9 +73,11 @@ def suspects_of(rows: pa.Table, terms: Terms) -> dict[LedgerId, int]:
 def seen_marks(rows: pa.Table) -> SeenMarks:
     """Return the rows of MARKS as values, sorted by ledger id."""
     looks: dict[LedgerId, dict[int, MarkLook]] = {}
-    problem = ""
+    problem, malformed = "", []
     for row in rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]).to_pylist():
-        if row["ledger_id"] is None:
+        if row["malformed_path"] is not None:
+            malformed.append(row["malformed_path"])
+        elif row["ledger_id"] is None:
             problem = row["problem"]
         else:
             looks.setdefault(row["ledger_id"], {})[row["look"]] = _look(row)
@@ -76,7 +85,7 @@ def seen_marks(rows: pa.Table) -> SeenMarks:
         SeenMark(i, seen[FIRST], seen.get(AGAIN)) for i, seen in looks.items() if FIRST in seen
     )
     unchecked = tuple(SeenMark(i, seen[LISTED]) for i, seen in looks.items() if FIRST not in seen)
-    return SeenMarks(marks, unchecked, problem)
+    return SeenMarks(marks, unchecked, problem, tuple(sorted(malformed)))
 
 
 def _look(row: Mapping[str, Any]) -> MarkLook:

@@ -11,7 +11,12 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.report.surroundings_text import BOOKIES_NAMED_MAX, name_some, placement_words
+from auditor.report.surroundings_text import (
+    BOOKIES_NAMED_MAX,
+    malformed_sentence,
+    name_some,
+    placement_words,
+)
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
@@ -118,3 +123,16 @@ def test_a_finding_on_the_cluster_is_reported_as_such():
     assert "CRITICAL LEDGER_POPULATION_DROPPED the cluster" in flattened
     assert "the cluster as a whole needs attention" in flattened
     assert "listing 411 ledgers 411 ledgers" in flattened
+
+
+def test_a_malformed_mark_is_named_with_its_path():
+    """`listunderreplicated` would fail at it. Of several, the first is named."""
+    one = {"malformed_marks": ["/ledgers/underreplication/ledgers/urL-7"]}
+    assert (
+        "Malformed mark of under-replication: /ledgers/underreplication/ledgers/urL-7 marks no"
+        in (malformed_sentence(one))
+    )
+    assert "/a and 1 more (malformed_marks in summary.json) mark no ledger" in malformed_sentence(
+        {"malformed_marks": ["/a", "/b"]}
+    )
+    assert "" == malformed_sentence({})

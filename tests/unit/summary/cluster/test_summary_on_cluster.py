@@ -65,11 +65,12 @@ def test_the_run_gets_facts_on_listings_marks_and_references() -> None:
     assert {
         "listing_was_short": True,
         "unlisted_marks": (UnlistedMark(5, True),),
+        "malformed_marks": (),
         "baseline": LAST,
         "are_references_known": False,
     } == ALL.as_run_facts()
     assert {
-        "listing_was_short": False, "unlisted_marks": (), "baseline": None,
+        "listing_was_short": False, "unlisted_marks": (), "malformed_marks": (), "baseline": None,
         "are_references_known": True,
     } == NOTHING.as_run_facts()  # fmt: skip
 

@@ -14,6 +14,7 @@ from auditor.summary.cluster.seen_marks import (
     FIRST,
     LISTED,
     SeenMarks,
+    malformed_row,
     mark_row,
     problem_row,
     seen_marks,
@@ -60,18 +61,28 @@ def test_what_was_seen_is_read_as_it_was() -> None:
 
 
 def test_a_row_has_each_value_in_its_column() -> None:
-    """The times of a mark that was gone are null. A problem has no ledger."""
-    some, none, problem = rows(
+    """The times of a mark that was gone are null. A problem and a malformed mark have no ledger."""
+    some, none, problem, malformed = rows(
         mark_row(7, FIRST, 40, OLD, False),
         mark_row(9, AGAIN, 70, None, True),
         problem_row(80, "no permission"),
+        malformed_row(90, "/marks/urL-1"),
     ).to_pylist()
     names = MARKS.names
-    assert [7, FIRST, 40, 2_000, 3_000, False, ""] == [some[name] for name in names]
-    assert [9, AGAIN, 70, None, None, True, ""] == [none[name] for name in names]
-    assert [None, LISTED, 80, None, None, None, "no permission"] == [
+    assert [7, FIRST, 40, 2_000, 3_000, False, "", None] == [some[name] for name in names]
+    assert [9, AGAIN, 70, None, None, True, "", None] == [none[name] for name in names]
+    assert [None, LISTED, 80, None, None, None, "no permission", None] == [
         problem[name] for name in names
     ]
+    assert [None, LISTED, 90, None, None, None, "", "/marks/urL-1"] == [
+        malformed[name] for name in names
+    ]
+
+
+def test_malformed_marks_are_no_problem_of_the_listing() -> None:
+    """They are paths of their own, sorted: all other marks are known."""
+    seen = seen_marks(rows(malformed_row(90, "/marks/b"), malformed_row(90, "/marks/a")))
+    assert SeenMarks(malformed=("/marks/a", "/marks/b")) == seen
 
 
 def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:
