@@ -6,14 +6,19 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+
 from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.identity import LEDGER_ID_MAX
 from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
+from auditor.report.unjudged_text import render_verdict
 
 SHOWN_MAX = 20
 """Findings shown by one call. One ledger or bookie has a handful."""
@@ -26,17 +31,26 @@ them.
 def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
+    A ledger without a finding gets its verdict, with each reason why it could not be judged.
     `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run
-    cannot be read, has lost findings, or has no such finding.
+    cannot be read, has lost findings, or has neither.
     """
     with refuse_damaged_run(context, run_dir or context.settings.output):
         run, summary = open_finished_run(run_dir or _newest(context))
         findings = read_all_findings(run, summary)
         chosen = choose_findings(findings, name)
+        verdict = None if chosen else _verdict_on(run, name)
+        if verdict is not None:
+            if context.settings.format == "json":
+                context.say(json.dumps(verdict) + "\n")
+            else:
+                context.say(render_verdict(verdict, summary, context.width))
+            return EXIT_SOUND
         if not chosen:
             raise ConfigError(
-                f"{run.address} has no finding {name}: give the id of a finding, a ledger id or a"
-                f" bookie id; the run has {of(len(findings), 'finding')} (findings.jsonl)"
+                f"{run.address} has no finding {name} and no ledger of that id: give the id of a"
+                f" finding, a ledger id or a bookie id; the run has {of(len(findings), 'finding')}"
+                " (findings.jsonl)"
             )
         if context.settings.format == "json":
             context.say(json.dumps(chosen) + "\n")
@@ -69,6 +83,16 @@ def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Ma
         or ([] if name == "None" else on)
         or (begun if len({finding["id"] for finding in begun}) == 1 else [])
     )
+
+
+def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:
+    """Return the run's verdict on the ledger with this id; None if it has none."""
+    if not name.isdecimal() or not name.isascii() or int(name) > LEDGER_ID_MAX:
+        return None
+    columns = ["ledger_id", "standing", "exempt", "unknowns", "detail", "looks", "assurance"]
+    keep = pc.field("ledger_id") == int(name)
+    rows = run.scan("verdicts", VERDICTS).table(columns, keep).to_pylist()
+    return rows[0] if rows else None
 
 
 def _newest(context: Context) -> Place:

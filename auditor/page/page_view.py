@@ -25,8 +25,14 @@ from auditor.report.outcome_words import machine_line
 from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.references_text import references_section
 from auditor.report.text import cluster_name
-from auditor.report.unjudged_text import unjudged_section
+from auditor.report.unjudged_text import (
+    bookies_behind,
+    most_frequent,
+    name_examples,
+    unjudged_section,
+)
 from auditor.summary.causes.contrast import percent
+from auditor.summary.unjudged import FILES
 
 TOPICS_SHOWN_MAX = 200
 """Topics in the page's table, worst first; topics.jsonl has all of them."""
@@ -57,6 +63,7 @@ def page_view(contents: PageContents) -> Json:
         "racks": racks_view(contents.bookies) if contents.bookies else None,
         "marks": _marks(summary),
         "topics": _topics(contents),
+        "unjudged_rows": list(_unjudged_rows(summary)),
         "unjudged": sentences.section_lines(unjudged_section(summary, sentences.UNBROKEN, False)),
         "history": _history(contents.history or ()),
         "margin": margin_view(contents.margin) if contents.margin else None,
@@ -102,6 +109,19 @@ def _share(name: str, ratio: float, says: str) -> Json:
         "says": says,
         "bar": meter(ratio, "sound", f"{name}: {shown}"),
     }
+
+
+def _unjudged_rows(summary: Summary) -> Iterator[Json]:
+    """Yield each reason to be unknown with its ledgers, the most frequent first."""
+    unheard = summary.get("bookies_unheard") or {}
+    for reason, number in most_frequent(summary):
+        yield {
+            "reason": reason.value,
+            "ledgers": number,
+            "some": name_examples(summary, reason, number).removeprefix(": "),
+            "bookies": bookies_behind(reason, unheard),
+            "file": FILES.replace("REASON", reason.value),
+        }
 
 
 def _standings(summary: Summary) -> Json:

@@ -29,7 +29,12 @@ from auditor.report.line_budget import Section
 from auditor.report.outcome_words import hits
 from auditor.report.references_text import hit_words
 from auditor.report.surroundings_text import REPLICATION_DISABLED, note_sentences, upgrade_sentence
-from auditor.report.unjudged_text import most_frequent, name_bookies
+from auditor.report.unjudged_text import (
+    most_frequent,
+    name_bookies,
+    name_examples,
+    reasons_sum_words,
+)
 
 ITEM_LINES_MAX = 2
 """Lines of an item that is one sentence among several."""
@@ -165,7 +170,8 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
     items = [
         list(
             wrap(
-                f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}",
+                f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
+                f"{name_bookies(reason, unheard)}",
                 width,
                 "",
                 ITEM_LINES_MAX,
@@ -173,6 +179,8 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
         )
         for reason, number in most_frequent(summary)
     ]
+    if sum_words := reasons_sum_words(summary):
+        items.append(list(wrap(sum_words, width, "", ITEM_LINES_MAX)))
     for sentence in summary.get("withheld") or ():
         items.append(list(wrap(printable(sentence, 1_000), width, "", ITEM_LINES_MAX)))
     return Section("unknown", items, "reason", "reasons", weight=2)

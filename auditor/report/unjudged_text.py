@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.availability import AnswerStatus, Greeting
-from auditor.model.verdict import Unknown
+from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.report.reason_words import UNKNOWN_WORDS
+from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
 """Reasons explained in sentences. One line counts the ledgers of the others."""
@@ -60,13 +60,15 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     withheld = [str(sentence) for sentence in summary.get("withheld") or ()]
     if not most and not withheld:
         return
-    several = " (a ledger may have several reasons)" if most else ""
-    yield paint(f"What could not be judged, or not in full{several}", "bold", color)
+    yield paint("What could not be judged, or not in full", "bold", color)
+    if sum_words := reasons_sum_words(summary):
+        yield from wrap(sum_words, width, "  ")
     unheard: Unheard = summary.get("bookies_unheard") or {}
     away = in_maintenance(summary)
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
         yield from wrap(
-            f"{reason.value}  {of(number, 'ledger')}{name_bookies(reason, unheard)}",
+            f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
+            f"{name_bookies(reason, unheard)}",
             width,
             "  ",
             hang="  ",
@@ -78,6 +80,8 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
         yield from wrap(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrap(f"also {rest}", width, "  ") if rest else ()
+    if most and summary.get("unjudged"):
+        yield "  all ids: unjudged/REASON.txt in the run's directory; `auditor explain LEDGER`"
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
         yield from wrap(
             f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  "
@@ -85,6 +89,61 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     if len(withheld) > WITHHELD_SHOWN_MAX:
         yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
+
+
+def render_verdict(verdict: Mapping[str, Any], summary: Mapping[str, Any], width: int) -> str:
+    """Return what a run says of a ledger without a finding: its standing, and each reason for it.
+
+    `verdict` has the columns of VERDICTS.
+    """
+    standing, ledger = Standing[str(verdict["standing"]).upper()], verdict["ledger_id"]
+    lines = list(wrap(f"Ledger {ledger} is {standing.name}. No finding is on it.", width))
+    if verdict["exempt"]:
+        lines += wrap(EXEMPT_WORDS[Exempt(verdict["exempt"])] + ".", width, "  ")
+    unheard: Unheard = summary.get("bookies_unheard") or {}
+    for reason in map(Unknown, verdict["unknowns"] or ()):
+        lines += wrap(f"{reason.value}{name_bookies(reason, unheard)}", width, "  ", hang="  ")
+        lines += wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
+        lines += wrap(
+            f"to do: {what_to_do(reason, unheard, in_maintenance(summary))}", width, "    "
+        )
+    if verdict["detail"]:
+        detail = printable(verdict["detail"], 1_000)
+        lines += wrap(detail, width, "  ", DETAIL_LINES_MAX, hang="  ")
+    looks = of(int(verdict["looks"] or 0), "look")
+    lines += wrap(f"{looks}. `auditor ledger {ledger}` asks about it again.", width, "  ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def name_examples(summary: Mapping[str, Any], reason: Unknown, number: int) -> str:
+    """Return the first ledgers of a reason after a colon, ": 200, 201, 202 ..."; "" if unknown."""
+    some = ((summary.get("unjudged") or {}).get("some") or {}).get(reason.value) or ()
+    more = " ..." if number > len(some) else ""
+    return f": {', '.join(map(str, some))}{more}" if some else ""
+
+
+def reasons_sum_words(summary: Mapping[str, Any]) -> str:
+    """Return why the numbers of the reasons do not add up to the ledgers that were not judged.
+
+    Return "" where they do.
+    """
+    unjudged = summary.get("unjudged") or {}
+    said = []
+    if unjudged.get("in_part"):
+        said.append(
+            f"{of(unjudged['in_part'], 'ledger')} with another standing"
+            f" {'was' if unjudged['in_part'] == 1 else 'were'} not judged in full"
+        )
+    if unjudged.get("several_reasons"):
+        one = unjudged["several_reasons"] == 1
+        said.append(
+            f"{of(unjudged['several_reasons'], 'ledger')} {'has' if one else 'have'} more than one"
+            " reason"
+        )
+    if not said:
+        return ""
+    judged = unjudged["ledgers"] - unjudged.get("in_part", 0)
+    return f"{of(judged, 'ledger')} not judged; {'; '.join(said)}"
 
 
 def most_frequent(summary: Mapping[str, Any]) -> list[tuple[Unknown, int]]:

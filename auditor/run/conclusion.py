@@ -59,6 +59,7 @@ from auditor.summary.previous_run import Previous
 from auditor.summary.references.topic_hits import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.summary.unindexed_entries import add_unindexed
+from auditor.summary.unjudged import unjudged_ledgers
 from auditor.witness.finding_lines import bookie_testimony, finding_line
 
 
@@ -118,7 +119,8 @@ def conclude(
     costs, copies = count_requests(run), _fullest_copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     summary = add_unindexed(summary, run) | why.as_json()
-    files = {**why.files, **_stale_marks_file(verdicts), **clustered.files}
+    unjudged = unjudged_ledgers(verdicts).files
+    files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
     return Conclusion(summary, list(hits.findings), files, topics)
 

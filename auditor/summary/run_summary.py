@@ -26,6 +26,7 @@ from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_f
 from auditor.summary.poisoned import HAS_DETAIL, poison_json
 from auditor.summary.previous_run import Previous
 from auditor.summary.sweeps import SAMPLING, SweptRun, sampling_json
+from auditor.summary.unjudged import unjudged_ledgers
 from auditor.summary.verdict_counts import copies_of_verdicts
 from auditor.witness.finding_lines import PROBED
 
@@ -203,6 +204,7 @@ def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
         **copies_of_verdicts(verdicts),
         "oldest_underreplicated_s": oldest_mark_s(verdicts),
         **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
+        "unjudged": unjudged_ledgers(verdicts).as_json(),
         "malformed_marks": list(run.malformed_marks[:MALFORMED_IN_SUMMARY]),
         "population": None if run.partial else _population(run, listed),
     }

@@ -70,6 +70,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "bookies_unheard",
         "withheld",
         "poison",
+        "unjudged",
         "checkers_disagree",
         "partial",
         "replication_disabled",

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support import report_stories
 
@@ -14,6 +15,8 @@ from auditor.commands.context import Context
 from auditor.commands.explain import choose_findings, explain
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
 from auditor.stop import StopRequest
 from auditor.summary.outcome import findings_by_kind
@@ -64,6 +67,18 @@ def write(run: Path, findings: list[dict[str, Any]]) -> None:
         json.dumps(report_stories.summary(findings=findings_by_kind(findings)))
     )
     (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in findings))
+    rows = [
+        {"ledger_id": 30, "standing": "sound", "unknowns": [], "looks": 1},
+        {"ledger_id": 31, "standing": "exempt", "exempt": "open", "unknowns": [], "looks": 1},
+        {
+            "ledger_id": 32,
+            "standing": "indeterminate",
+            "unknowns": ["bookie_silent", "poison"],
+            "detail": "judging it did not end",
+            "looks": 2,
+        },
+    ]
+    place(str(run)).write_table("verdicts", pa.Table.from_pylist(rows, VERDICTS), "all")
 
 
 @pytest.fixture
@@ -137,9 +152,29 @@ def test_ranges_that_a_bookie_lacks_may_continue_after_the_last_stored(
     assert f", {2 * stored - 2}{more} What each bookie answered" in text
 
 
+def test_a_ledger_without_a_finding_gets_its_verdict(output: Path):
+    """Its standing and why: each reason with its meaning and what to do."""
+    assert said("30", output / RUN).startswith("Ledger 30 is SOUND. No finding is on it.\n")
+    assert "is EXEMPT" in said("31", output / RUN) and "open: its last" in said("31", output / RUN)
+    text = said("32", output / RUN)
+    assert text.startswith("Ledger 32 is INDETERMINATE. No finding is on it.\n  bookie_silent\n")
+    assert "gave no answer at any look" in text and "to do: see whether the bookie is up" in text
+    assert "  poison\n" in text and "judging it did not end" in text and "2 looks." in text
+
+
+def test_the_json_form_has_the_verdict(output: Path):
+    """It is one object, as it is stored."""
+    verdict = json.loads(said("32", output / RUN, format="json"))
+    assert (32, "indeterminate", ["bookie_silent", "poison"]) == (
+        verdict["ledger_id"],
+        verdict["standing"],
+        verdict["unknowns"],
+    )
+
+
 def test_what_cannot_be_shown_is_refused(output: Path, tmp_path: Path):
     """There is no such finding, no such run, or no run at all."""
-    with pytest.raises(ConfigError, match=r"has no finding 99: .* has 5 findings"):
+    with pytest.raises(ConfigError, match=r"has no finding 99 and no ledger .* has 5 findings"):
         said("99", output / RUN)
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said("7", tmp_path / "elsewhere")

@@ -481,7 +481,29 @@ def test_a_ledger_without_metadata_is_not_called_deleted():
 def test_the_section_on_reasons_counts_ledgers_not_judged_in_full_too():
     """Ledgers in violation carry reasons too, and are counted with them."""
     said = render(stories.summary(indeterminate={Unknown.BOOKIE_SILENT.value: 1}), [])
-    assert "What could not be judged, or not in full (a ledger may have several reasons)" in said
+    assert "What could not be judged, or not in full\n" in said
+
+
+def test_reasons_that_do_not_add_up_are_explained_by_numbers():
+    """Five ledgers were not judged, and the reasons count seven: each number is there."""
+    reasons = {Unknown.BOOKIE_SILENT.value: 4, Unknown.ANSWER_TIMEOUT.value: 3}
+    some = {"bookie_silent": [200, 201, 202], "answer_timeout": [200]}
+    unjudged = {"ledgers": 6, "in_part": 1, "several_reasons": 1, "some": some}
+    said = render(stories.summary(indeterminate=reasons, unjudged=unjudged), [])
+    assert (
+        "5 ledgers not judged; 1 ledger with another standing was not judged in full; 1 ledger has"
+        " more than one reason" in " ".join(said.split())
+    )
+    assert "bookie_silent  4 ledgers: 200, 201, 202 ...\n" in said
+    assert "unjudged/REASON.txt" in said
+
+
+def test_reasons_that_add_up_need_no_explanation():
+    """Each ledger has one reason, and none has another standing."""
+    unjudged = {"ledgers": 1, "in_part": 0, "several_reasons": 0, "some": {"poison": [9]}}
+    said = render(stories.summary(indeterminate={"poison": 1}, unjudged=unjudged), [])
+    assert "more than one reason" not in said and "another standing" not in said
+    assert "poison  1 ledger: 9\n" in said
 
 
 def test_a_part_of_the_findings_changes_no_count():
