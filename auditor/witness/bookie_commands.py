@@ -13,6 +13,8 @@ from auditor.model.bookie_facts import (
 )
 from auditor.model.finding import Finding
 from auditor.model.identity import LedgerId
+from auditor.wire.service_uri import DEFAULT_ROOT
+from auditor.wire.znode_paths import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION
 from auditor.witness.command_words import quote_word
 
 GC_PAUSE_MS = 604_800_000
@@ -40,12 +42,6 @@ def shell(command: str) -> str:
     return f"bookkeeper shell {command}"
 
 
-CLUSTER_INFO = shell("clusterinfo")
-"""Shows whether auto-recovery is on and who is its auditor.
-
-Where no auto-recovery ever ran, it makes the znodes that auto-recovery needs: `next_commands` then
-lists these znodes instead."""
-
 SAVE_ZOOKEEPER = "cp -a ZOOKEEPER_DATA/version-2 SAVED_ZOOKEEPER"
 """Copies all metadata on a ZooKeeper server: snapshots, and the log of what came after them.
 
@@ -60,6 +56,15 @@ def dump_command(ledger_id: LedgerId | None) -> str:
 def zookeeper_get(path: str, *, base64: bool = False) -> str:
     """Return the command of ZooKeeper's own shell that prints a znode. ZOOKEEPER is its address."""
     return f"zkCli.sh -server ZOOKEEPER get {'-b ' if base64 else ''}{quote_word(path)}"
+
+
+RECOVERY_STATE = f"zkCli.sh -server ZOOKEEPER ls {DEFAULT_ROOT}{UNDERREPLICATION}"
+"""Shows whether auto-recovery is switched off (`disable`) and elects an auditor.
+
+BookKeeper's own commands for it (`clusterinfo`, `queryautorecoverystatus`,
+`lostbookierecoverydelay`, `listunderreplicated`) first make the znodes of auto-recovery that are
+missing. `next_commands` puts the cluster's own root into it, and into RECOVERY_DELAY."""
+RECOVERY_DELAY = f"zkCli.sh -server ZOOKEEPER get {DEFAULT_ROOT}{LOST_BOOKIE_RECOVERY_DELAY}"
 
 
 def silent_bookie_steps(finding: Finding) -> Steps:
@@ -79,20 +84,14 @@ def lost_bookie_steps(finding: Finding) -> Steps:
     look = [
         "listbookies -a -h",
         f"listledgers -bookieid {bookie}",
-        CLUSTER_INFO.removeprefix(shell("")),
-        "lostbookierecoverydelay -g",
     ]
+    state = [RECOVERY_STATE, RECOVERY_DELAY]
     if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
-        return Steps(
-            [
-                shell(one)
-                for one in (*look, f"endpointinfo -b {quote_word(finding.facts.renamed_to)}")
-            ],
-            [],
-        )
+        renamed = f"endpointinfo -b {quote_word(finding.facts.renamed_to)}"
+        return Steps([*(shell(command) for command in (*look, renamed)), *state], [])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps(
-        [shell(command) for command in look],
+        [*(shell(command) for command in look), *state],
         [shell(command) for command in change],
         [SAVE_ZOOKEEPER],
     )

@@ -13,7 +13,7 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, EntryId
-from auditor.witness.bookie_commands import CLUSTER_INFO, Commands, Steps, shell
+from auditor.witness.bookie_commands import RECOVERY_STATE, Commands, Steps, shell
 from auditor.witness.command_words import quote_word
 from auditor.witness.ledger_commands import (
     metadata_command,
@@ -127,7 +127,7 @@ def below_quorum_steps(finding: Finding) -> Steps:
     lacking = _lacking_bookies(finding, entry)[: _BOOKIES_MAX + 1 - len(recovered)]
     read = read_commands(finding, lacking, entry)
     plan = [recover_command(finding, bookie, plan=True) for bookie in recovered[:1]]
-    look = [metadata_command(finding), *read, CLUSTER_INFO, *plan]
+    look = [metadata_command(finding), *read, RECOVERY_STATE, *plan]
     return Steps(look, [recover_command(finding, bookie) for bookie in recovered])
 
 
@@ -151,7 +151,7 @@ def unrecoverable_steps(finding: Finding) -> Steps:
     look = [
         metadata_command(finding),
         *read_commands(finding, _lacking_bookies(finding, entry), entry),
-        CLUSTER_INFO,
+        RECOVERY_STATE,
     ]
     return Steps(look, [], _save_on(finding, _holders(finding), _HOLDERS_MAX))
 

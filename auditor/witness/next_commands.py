@@ -20,11 +20,11 @@ from auditor.model.facts import (
 from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.ledger import LedgerState
 from auditor.wire.service_uri import DEFAULT_ROOT
-from auditor.wire.znode_paths import UNDERREPLICATION
 from auditor.witness import bookie_commands, entry_commands, reference_commands
 from auditor.witness.bookie_commands import (
-    CLUSTER_INFO,
     LEDGERS_MAX,
+    RECOVERY_DELAY,
+    RECOVERY_STATE,
     SAVE_ZOOKEEPER,
     Commands,
     Steps,
@@ -99,19 +99,24 @@ def next_commands(
     line says so; without one that looks nothing is changed.
     """
     look, change, save = _NEXT[finding.kind](finding)
-    marks = mark_commands(finding, root)
-    look = [*look[:1], *marks, *look[1:]]
+    look = [*look[:1], *mark_commands(finding, root), *look[1:]]
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
-        look = look if CLUSTER_INFO in look else [*look, CLUSTER_INFO]
+        look = look if RECOVERY_STATE in look else [*look, RECOVERY_STATE]
         change = [shell("autorecovery -e"), *change]
-    if not (marks or replication_disabled or finding.kind is Kind.MARK_WITHOUT_LEDGER):
-        state = f"zkCli.sh -server ZOOKEEPER ls {quote_word(root + UNDERREPLICATION)}"
-        look = [state if command == CLUSTER_INFO else command for command in look]
+    look = [_in_root(command, root) for command in look]
     if finding.ledger_id is not None and change and finding.kind not in _WITHOUT_METADATA:
         save = [*save, dump_command(finding.ledger_id)]
     notes = [NO_LOADING] if finding.kind in _OF_REFERENCES else []
     lines = _lines(NextSteps(notes, list(save), look, change))
     return with_topic(lines, finding.kind, pulsar_ledger(owner))
+
+
+def _in_root(command: str, root: str) -> str:
+    """Return the command for a cluster whose ledgers have this parent."""
+    if command not in (RECOVERY_STATE, RECOVERY_DELAY):
+        return command
+    before, path = command.rsplit(" ", 1)
+    return f"{before} {quote_word(root + path.removeprefix(DEFAULT_ROOT))}"
 
 
 def with_topic(lines: Sequence[str], kind: Kind, topic: PulsarLedger | None) -> Commands:
@@ -212,8 +217,7 @@ def _mark_steps(finding: Finding) -> Steps:
     named = facts.missing_replicas[:1] if may_lack else ()
     look = [
         metadata_command(finding),
-        CLUSTER_INFO,
-        shell("queryautorecoverystatus"),
+        RECOVERY_STATE,
         *(recover_command(finding, bookie, plan=True) for bookie in named),
     ]
     return Steps(look, [recover_command(finding, bookie) for bookie in named])
@@ -227,7 +231,7 @@ def _mark_without_ledger_steps(finding: Finding) -> Steps:
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding
     again = [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]]
-    look = [*again, shell("queryautorecoverystatus"), CLUSTER_INFO]
+    look = [*again, RECOVERY_STATE]
     remove = f"zkCli.sh -server ZOOKEEPER delete {quote_word(facts.oldest_path)}"
     return Steps(look, [remove], [zookeeper_get(facts.oldest_path)])
 

@@ -365,8 +365,16 @@ def test_a_copy_of_zookeepers_files_has_every_znode(untouched: RealCluster, tmp_
     assert before == state_of(untouched)
 
 
-def test_clusterinfo_makes_znodes_where_auto_recovery_never_ran(
-    untouched: RealCluster, tmp_path: Path
+@pytest.mark.parametrize(
+    "command",
+    [
+        "clusterinfo",
+        pytest.param("queryautorecoverystatus", marks=pytest.mark.long),
+        pytest.param("listunderreplicated", marks=pytest.mark.long),
+    ],
+)
+def test_commands_on_auto_recovery_make_znodes_where_it_never_ran(
+    untouched: RealCluster, tmp_path: Path, command: str
 ) -> None:
     """Therefore the children of that znode are listed instead, with ZooKeeper's own shell."""
     where = untouched.root + UNDERREPLICATION
@@ -374,8 +382,10 @@ def test_clusterinfo_makes_znodes_where_auto_recovery_never_ran(
     before = state_of(untouched)
     said = run_printed(untouched, f"zkCli.sh -server ZOOKEEPER ls {where}", tmp_path)
     assert "Node does not exist" in said.text and before == state_of(untouched)
-    untouched.shell("clusterinfo")
-    assert {"LAYOUT", "locks"} <= set(untouched.zk.get_children(where))
+    untouched.shell(command)
+    made = {"LAYOUT", "locks"} & set(untouched.zk.get_children(where))
+    untouched.zk.delete(where, recursive=True)
+    assert {"LAYOUT", "locks"} == made
 
 
 def test_listunderreplicated_fails_at_a_znode_that_is_no_mark(

@@ -28,7 +28,7 @@ from auditor.witness.next_commands import (
 )
 
 ENABLE = f"{CHANGES}bookkeeper shell autorecovery -e"
-STATUS = "bookkeeper shell clusterinfo"
+STATUS = "zkCli.sh -server ZOOKEEPER ls /ledgers/underreplication"
 
 
 @pytest.mark.parametrize("owner", OWNERS)
@@ -180,19 +180,21 @@ def test_a_topic_that_a_broker_may_not_read_is_saved_before_it_is_loaded(kind, o
     assert harmed == any("PULSAR_ZOOKEEPER get -b" in command for command in steps.save)
 
 
-def test_where_auto_recovery_may_never_have_run_its_znodes_are_listed():
-    """`clusterinfo` makes these znodes where they are missing; a mark or a switch shows that they
-    are there.
-    """
-    listed = "zkCli.sh -server ZOOKEEPER ls /ledgers/underreplication"
-    assert listed in commands_of(Kind.ENTRY_BELOW_ACK_QUORUM)
-    assert STATUS not in commands_of(Kind.ENTRY_BELOW_ACK_QUORUM)
-    for commands in (
-        commands_of(Kind.ENTRY_BELOW_ACK_QUORUM, disabled=True),
-        commands_of(Kind.UNDERREPLICATED_BEYOND_GRACE),
-        commands_of(Kind.MARK_WITHOUT_LEDGER),
-    ):
-        assert STATUS in commands and listed not in commands
+@pytest.mark.parametrize("kind", Kind)
+def test_no_look_makes_the_znodes_of_auto_recovery(kind):
+    """BookKeeper's own commands on auto-recovery make those that are missing."""
+    steps = sort_steps(commands_of(kind, disabled=True))
+    made_by = ("clusterinfo", "queryautorecoverystatus", "lostbookierecoverydelay", "listunder")
+    assert not [c for c in (*steps.save, *steps.look) if any(word in c for word in made_by)]
+
+
+def test_the_state_of_auto_recovery_is_read_below_the_clusters_own_root():
+    """ROOT is quoted like any other name."""
+    found = next_commands(
+        finding(Kind.ENTRY_BELOW_ACK_QUORUM), replication_disabled=False, root="/a b"
+    )
+    assert "zkCli.sh -server ZOOKEEPER ls '/a b/underreplication'" in found and STATUS not in found
+    assert STATUS in commands_of(Kind.ENTRY_BELOW_ACK_QUORUM)
 
 
 def test_a_mark_is_read_at_its_own_znode():
