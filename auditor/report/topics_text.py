@@ -14,11 +14,9 @@ from auditor.report.outcome_words import machine_line
 from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
-from auditor.wire.topic_paths import parse_topic
 from auditor.witness.bookie_commands import SAVE_ZOOKEEPER
 from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
-from auditor.witness.owner import owner_by_use
-from auditor.witness.pulsar_commands import pulsar_ledger, save_commands
+from auditor.witness.pulsar_commands import save_commands, znodes_of_use
 from auditor.witness.references import NEWEST_EFFECT, loss_effect
 
 LEDGERS_SHOWN_MAX = 20
@@ -309,12 +307,11 @@ def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Itera
     yield paint("Next, for ledgers that are missing or truncated: save, then look", "bold", color)
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
         worst = next(one for one in topic["ledgers"] if one["condition"] in broken)
-        owner = owner_by_use(parse_topic(topic["topic"]), Role(worst["role"]), worst["name"])
-        pulsar = pulsar_ledger(owner)
+        znodes = znodes_of_use(topic["topic"], Role(worst["role"]), worst["name"])
         lines = [
             NOTE + NO_LOADING,
             SAVES + SAVE_ZOOKEEPER,
-            *(SAVES + command for command in (save_commands(pulsar) if pulsar else [])),
+            *(SAVES + command for command in save_commands(znodes)),
             f"bookkeeper shell ledgermetadata -l {worst['ledger_id']}",
         ]
         yield f"  for {printable(topic['topic'], 300)}"

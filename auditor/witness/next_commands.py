@@ -129,10 +129,10 @@ def with_topic(lines: Sequence[str], kind: Kind, topic: PulsarLedger | None) -> 
     notes, save, look, change = sort_steps(lines)
     if kind in _HARMED_BY_LOADING:
         notes = _unique([NO_LOADING, *notes])
-        save = [*save, *save_commands(topic)]
+        save = [*save, *save_commands(topic.znodes)]
     if kind is Kind.LEDGER_STUCK:
         change = unload_commands(topic)
-    look = [*look, *look_commands(topic)]
+    look = [*look, *look_commands(topic.topic)]
     return _lines(NextSteps(notes, _unique(save), _unique(look), change))
 
 

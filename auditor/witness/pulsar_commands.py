@@ -8,12 +8,22 @@ Codec). The name of a schema is `tenant/namespace/topic`, encoded likewise
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 from urllib.parse import unquote_plus
 
-from auditor.wire.topic_paths import MANAGED_LEDGERS, PERSISTENT, SCHEMAS, encode_name
+from auditor.errors import ConfigError
+from auditor.model.topic import Role
+from auditor.wire.topic_paths import (
+    MANAGED_LEDGERS,
+    PERSISTENT,
+    SCHEMAS,
+    encode_name,
+    parse_topic,
+    schema_path,
+    topic_path,
+)
 from auditor.witness.command_words import quote_word
 from auditor.witness.owner import TEXT_CHARS_MAX
 
@@ -34,6 +44,7 @@ class Use(StrEnum):
     CURSOR = "cursor"
     SCHEMA = "schema"
     COMPACTED = "compacted"
+    DELAYED = "delayed"
 
 
 class PulsarLedger(NamedTuple):
@@ -67,17 +78,19 @@ def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
         topic = _of_parts(name.split("/"), range(3, 4))
         found = PulsarLedger(topic, Use.SCHEMA, (f"{SCHEMAS}/{name}",))
     elif component == "compacted-ledger" and name.startswith(_PREFIX):
-        found = PulsarLedger(name, Use.COMPACTED, _compaction_znodes(name))
+        found = PulsarLedger(name, Use.COMPACTED, _znodes_of(name, _COMPACTION))
+    elif component == "delayed-index-bucket" and name.startswith(_PREFIX):
+        found = PulsarLedger(name, Use.DELAYED, _znodes_of(name))
     else:
         return None
     return found if found.topic else None
 
 
-def _compaction_znodes(topic: str) -> tuple[str, ...]:
-    """Return the znodes of a topic and of the cursor of its compaction."""
+def _znodes_of(topic: str, *cursors: str) -> tuple[str, ...]:
+    """Return the znodes of a topic and of some of its cursors."""
     *namespace, local_name = topic.removeprefix(_PREFIX).split("/")
     path = "/".join((MANAGED_LEDGERS, *namespace, PERSISTENT, encode_name(local_name)))
-    return (path, f"{path}/{_COMPACTION}")
+    return (path, *(f"{path}/{cursor}" for cursor in cursors))
 
 
 def _of_managed_ledger(name: str) -> str:
@@ -97,23 +110,36 @@ def _of_parts(parts: list[str], wanted: range) -> str:
     return f"{_PREFIX}{'/'.join(parts[:-1])}/{unquote_plus(parts[-1])}"
 
 
-def look_commands(ledger: PulsarLedger) -> list[str]:
+def look_commands(topic: str) -> list[str]:
     """Return the command that shows the topic as its metadata has it.
 
     It asks no broker. Each request of `pulsar-admin` on a topic, also one that reads, may make a
     broker load it.
     """
-    return [f"auditor topic {quote_word(ledger.topic)}"]
+    return [f"auditor topic {quote_word(topic)}"]
 
 
-def save_commands(ledger: PulsarLedger) -> list[str]:
-    """Return the commands that print the znodes of this use in base64, for their bytes are no text.
+def save_commands(znodes: Iterable[str]) -> list[str]:
+    """Return the commands that print znodes in base64, because their bytes are no text.
 
     PULSAR_ZOOKEEPER stands for the address and chroot of Pulsar's metadata store.
     """
-    return [
-        f"zkCli.sh -server PULSAR_ZOOKEEPER get -b {quote_word(path)}" for path in ledger.znodes
-    ]
+    return [f"zkCli.sh -server PULSAR_ZOOKEEPER get -b {quote_word(path)}" for path in znodes]
+
+
+def znodes_of_use(topic: str, role: Role, name: str) -> list[str]:
+    """Return the znodes that a broker may rewrite where it cannot read a ledger of this use.
+
+    `name` is a subscription, or "".
+    """
+    try:
+        parsed = parse_topic(topic)
+    except ConfigError:  # only a name that no znode can have; the copy of ZooKeeper has all
+        return []
+    if role is Role.SCHEMA:
+        return [schema_path(parsed)]
+    path = topic_path(parsed)
+    return [path, f"{path}/{encode_name(name)}"] if name else [path]
 
 
 def unload_commands(ledger: PulsarLedger) -> list[str]:

@@ -12,7 +12,6 @@ from auditor.model.reference_facts import (
     OrphanedFacts,
     TruncatedLedgerFacts,
 )
-from auditor.wire.topic_paths import parse_topic
 from auditor.witness.bookie_commands import (
     LEDGERS_MAX,
     SAVE_ZOOKEEPER,
@@ -21,8 +20,7 @@ from auditor.witness.bookie_commands import (
     dump_command,
     shell,
 )
-from auditor.witness.owner import owner_by_use
-from auditor.witness.pulsar_commands import look_commands, pulsar_ledger, save_commands
+from auditor.witness.pulsar_commands import look_commands, save_commands, znodes_of_use
 
 TOPICS_MAX = 2
 """Topics of a ledger that get commands of their own."""
@@ -58,15 +56,14 @@ def _topic_steps(finding: Finding) -> tuple[Commands, Commands]:
         finding
     )
     topics = sorted({use.topic for use in facts.some_uses})[:TOPICS_MAX]
-    owners = [
-        owner_by_use(parse_topic(use.topic), use.role, use.name)
+    paths = [
+        path
         for use in facts.some_uses
         if use.topic in topics
+        for path in znodes_of_use(use.topic, use.role, use.name)
     ]
-    ledgers = [ledger for owner in owners if (ledger := pulsar_ledger(owner))]
-    look = dict.fromkeys(command for ledger in ledgers for command in look_commands(ledger))
-    save = dict.fromkeys(command for ledger in ledgers for command in save_commands(ledger))
-    return list(look), list(save)[: 2 * TOPICS_MAX]
+    look = [command for topic in topics for command in look_commands(topic)]
+    return look, save_commands(list(dict.fromkeys(paths))[: 2 * TOPICS_MAX])
 
 
 def _metadata(finding: Finding) -> str:

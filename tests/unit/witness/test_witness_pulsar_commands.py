@@ -67,6 +67,11 @@ def test_schemas_and_compacted_ledgers_name_their_topic_in_their_own_way():
                 "/managed-ledgers/t/ns/persistent/a+b/__compaction",
             ],
         ),
+        (
+            "delayed-index-bucket",
+            "persistent://t/ns/a b",
+            ["/managed-ledgers/t/ns/persistent/a+b"],
+        ),
     ],
 )
 def test_what_a_broker_would_rewrite_is_saved(component, name, znodes):
@@ -74,7 +79,7 @@ def test_what_a_broker_would_rewrite_is_saved(component, name, znodes):
     ledger = of(component, name)
     assert tuple(znodes) == ledger.znodes
     assert [f"zkCli.sh -server PULSAR_ZOOKEEPER get -b {path}" for path in znodes] == save_commands(
-        ledger
+        ledger.znodes
     )
 
 
@@ -109,11 +114,9 @@ def test_only_pulsar_is_pulsar():
     assert pulsar_ledger(None) is None
 
 
-@pytest.mark.parametrize("use", Use)
-def test_no_look_at_a_topic_asks_a_broker(use):
+def test_no_look_at_a_topic_asks_a_broker():
     """A broker that loads the topic repairs it: the auditor reads its metadata instead."""
-    topic = "persistent://t/ns/a b"
-    assert [f"auditor topic '{topic}'"] == look_commands(PulsarLedger(topic, use, ()))
+    assert ["auditor topic 'persistent://t/ns/a b'"] == look_commands("persistent://t/ns/a b")
 
 
 def test_a_topic_is_unloaded_only_for_messages_and_cursors():
@@ -125,4 +128,5 @@ def test_a_topic_is_unloaded_only_for_messages_and_cursors():
         Use.CURSOR: unload,
         Use.SCHEMA: [],
         Use.COMPACTED: [],
+        Use.DELAYED: [],
     } == {use: unload_commands(PulsarLedger(topic, use, ())) for use in Use}

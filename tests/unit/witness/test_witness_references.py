@@ -127,5 +127,5 @@ def test_an_owner_by_its_use_names_the_topic_that_uses_it() -> None:
     assert {str(topic)} == {one.topic for one in found.values() if one is not None}
     assert {
         Role.DATA: Use.MESSAGES, Role.CURSOR: Use.CURSOR, Role.SCHEMA: Use.SCHEMA,
-        Role.COMPACTED: Use.COMPACTED,
+        Role.COMPACTED: Use.COMPACTED, Role.DELAYED: Use.DELAYED,
     } == {role: one.use for role, one in found.items() if one is not None}  # fmt: skip
