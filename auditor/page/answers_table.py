@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.model.availability import VALID_ANSWERS
-from auditor.report.findings_text import FindingRow
+from auditor.model.availability import VALID_ANSWERS, AnswerStatus
+from auditor.report.findings_text import FindingRow, answer_words
 from auditor.report.layout import duration, moment, printable, ranges
 
 BOOKIES_MAX = 40
@@ -16,13 +16,14 @@ LOOKS_MAX = 8
 RANGES_MAX = 20
 """Ranges of entries shown of one finding: as many as findings.jsonl has."""
 
-LACKS, LACKS_SOME, CORRUPT, HOLDS, UNKNOWN, NOT_ASKED, NOTHING_SAID = (
-    "lacks", "lacks some", "digest wrong", "holds", "unknown", "not asked", "",
+LACKS, LACKS_SOME, CORRUPT, HOLDS, UNKNOWN, NOT_ASKED, NONE_MISSING, NOT_DUE, NOTHING_SAID = (
+    "lacks", "lacks some", "digest wrong", "holds", "unknown", "not asked", "none missing",
+    "not due", "",
 )  # fmt: skip
 """What a cell says of one bookie and one range of entries.
 
-NOTHING_SAID: the bookie gave its list and lacks none of these: it holds them, or should not hold
-them.
+NONE_MISSING: it should hold some of these, gave its list, and is not said to lack any. NOT_DUE: it
+should hold none of these. NOTHING_SAID: the finding does not tell which of both.
 """
 
 _VALID = frozenset(status.value for status in VALID_ANSWERS)
@@ -73,9 +74,7 @@ def who_says_what(finding: FindingRow) -> dict[str, Any]:
             {
                 "bookie": printable(bookie),
                 "part": _part(finding, bookie),
-                "answers": [
-                    printable(look.get("answers", {}).get(bookie, ""), 40) for look in looks
-                ],
+                "answers": [answer_words(look, bookie) for look in looks],
                 "cells": [cell(finding, bookie, pair) for pair in columns],
             }
             for bookie in bookies[:BOOKIES_MAX]
@@ -112,7 +111,32 @@ def cell(finding: FindingRow, bookie: str, pair: Sequence[int]) -> str:
     newest = _newest_answer(finding, bookie)
     if newest is None:
         return NOT_ASKED
-    return NOTHING_SAID if newest in _VALID else UNKNOWN
+    if newest not in _VALID:
+        return UNKNOWN
+    is_due = _is_due(finding, bookie, first, last)
+    if is_due is False:
+        return NOT_DUE
+    lacking = (finding.get("missing_on") or {}).get(bookie, ())
+    is_cut = len(lacking) >= RANGES_MAX and last > lacking[-1][1]
+    is_list = newest == AnswerStatus.HELD.value
+    return NONE_MISSING if is_due and is_list and not is_cut else NOTHING_SAID
+
+
+def _is_due(finding: FindingRow, bookie: str, first: int, last: int) -> bool | None:
+    """Return whether a bookie should hold any of these entries; None where that is not known.
+
+    Entry e belongs on the positions e, e + 1, ... of the ensemble, as many as the write quorum.
+    """
+    segment, copies = finding.get("segment"), finding.get("copies")
+    if not segment or not copies or not copies.get("write_quorum"):
+        return None
+    end = segment["last_entry_id"]
+    if first < segment["first_entry_id"] or (end is not None and last > end):
+        return None
+    ensemble, quorum = segment["ensemble"], int(copies["write_quorum"])
+    places = {place for place, member in enumerate(ensemble) if member == bookie}
+    some = range(first, min(last, first + len(ensemble) - 1) + 1)
+    return any((entry + step) % len(ensemble) in places for entry in some for step in range(quorum))
 
 
 def _overlap(runs: Ranges, first: int, last: int) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
-from auditor.report.layout import moment, of, paint, printable, ranges, table, wrap
+from auditor.report.layout import count, moment, of, paint, printable, ranges, table, wrap
 from auditor.report.outcome_words import hits
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
@@ -190,7 +190,7 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
     rows = [
         [
             printable(b, 50),
-            *(printable(look.get("answers", {}).get(b, "-"), 24) for look in shown_looks),
+            *(answer_words(look, b) or "-" for look in shown_looks),
             ranges(missing.get(b, [])),
         ]
         for b in bookies[:MATRIX_BOOKIES_MAX]
@@ -198,6 +198,17 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
     yield from table([header, *rows], indent)
     if len(bookies) > MATRIX_BOOKIES_MAX:
         yield f"{indent}... and {of(len(bookies) - MATRIX_BOOKIES_MAX, 'more bookie')}"
+
+
+def answer_words(look: Mapping[str, Any], bookie: str) -> str:
+    """Return what a bookie said at a look: of a list, how much of what it should hold it names.
+
+    Return "" if it was not asked.
+    """
+    if (counts := (look.get("listed") or {}).get(bookie)) is not None:
+        listed, due = counts
+        return f"{count(listed)} of {count(due)} listed" if due else "should hold none"
+    return printable((look.get("answers") or {}).get(bookie, ""), 40)
 
 
 def _clock(look: Mapping[str, Any]) -> str:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from auditor.first_checker.recheck import newest_state_start
-from auditor.model.availability import ReadStatus
+from auditor.first_checker.schedule import expected_entries, extents, held_entries, positions
+from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
@@ -198,7 +199,28 @@ def ledger_look(look: Look) -> Json:
         "znode_version": None if record.stamp is None else record.stamp.version,
         "marked": record.mark is not None,
         "answers": {bookie: answer.status.value for bookie, answer in sorted(look.answers.items())},
+        "listed": _listed(look),
     }
+
+
+def _listed(look: Look) -> dict[str, list[int]]:
+    """Return for each bookie with a list `[listed, due]`: entries of the ledger that it should hold
+    by the metadata of the look, and how many of them its list names. Empty unless it is closed.
+    """
+    metadata = look.record.metadata
+    if metadata is None or not (parts := extents(metadata)):
+        return {}
+    found = {}
+    for bookie, answer in sorted(look.answers.items()):
+        if answer.status is not AnswerStatus.HELD:
+            continue
+        held, listed, due = held_entries(answer.groups), 0, 0
+        for part in parts:
+            if at := positions(part.segment.ensemble).get(bookie):
+                share = expected_entries(part, at, metadata.ensemble_size, metadata.write_quorum)
+                listed, due = listed + (share & held).count(), due + share.count()
+        found[bookie] = [listed, due]
+    return found
 
 
 def _bookie_look(record: BookieRecord) -> Json:

@@ -130,7 +130,7 @@
       ...cells.map((cell) => make("td", { class: cell.replace(/ \d+$/, "").replace(" ", "-") }, cell || "\u00b7")),
       ...said.map((answer) => make("td", {}, answer))));
     const notes = [];
-    if (ranges.length) notes.push("A dot: the bookie gave its list and is not said to lack these: it holds them, or should not hold them.");
+    if (ranges.length) notes.push("None missing: it should hold some of these, gave its list, and is not said to lack any. Not due: it should hold none of these. A dot: the finding does not tell which of both.");
     if (more) notes.push(`${plural(more, "more entry is", "more entries are")} hit.`);
     if (bookies_left) notes.push(`${plural(bookies_left, "more bookie is", "more bookies are")} in findings.jsonl.`);
     const head = make("thead", {}, make("tr", {}, make("td", {}), ...over), make("tr", {}, ...names));

@@ -10,6 +10,7 @@ from support.report_stories import finding
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.finding import Kind
 from auditor.page.answers_table import BOOKIES_MAX, LOOKS_MAX, cell, time_line, who_says_what
+from auditor.report.findings_text import answer_words
 
 
 def of_ledger(**changes: Any) -> dict[str, Any]:
@@ -50,9 +51,41 @@ def test_only_a_valid_answer_makes_a_cell_empty(status: AnswerStatus):
             "answers": {"b1": status.value},
         }
     ]
-    assert ("" if status in VALID_ANSWERS else "unknown") == cell(
-        of_ledger(looks=looks), "b1", [10, 19]
+    words = {AnswerStatus.HELD: "none missing", AnswerStatus.NO_SUCH_LEDGER: ""}
+    assert words.get(status, "unknown") == cell(of_ledger(looks=looks), "b1", [10, 19])
+    assert words.keys() == VALID_ANSWERS
+
+
+def test_what_a_bookie_should_hold_and_should_not_hold_has_two_signs():
+    """Entry 42 of the striped segment belongs on b1 and b2; b3 is asked and should hold none.
+
+    Beyond the segment, and beyond the ranges that a finding stores, neither is said.
+    """
+    held = {"at": "2026-01-01T03:09:00Z", "znode_version": 0, "answers": dict.fromkeys(
+        ("b1", "b2", "b3"), "held"
+    )}  # fmt: skip
+    copies = {"write_quorum": 2, "ack_quorum": 2, "confirmed": 2, "unknown": 0}
+    one = of_ledger(looks=[held], copies=copies, missing_on={})
+    assert ["none missing", "none missing", "not due"] == [
+        cell(one, bookie, [42, 42]) for bookie in ("b1", "b2", "b3")
+    ]
+    assert "" == cell(one, "b3", [100, 100])
+    cut = of_ledger(
+        looks=[held], copies=copies, missing_on={"b1": [[2 * n, 2 * n] for n in range(20)]}
     )
+    assert "" == cell(cut, "b1", [42, 42])
+
+
+def test_a_list_is_described_by_how_much_of_its_share_it_names():
+    """`held` alone would read as if it held the entry that is lost."""
+    look = {
+        "at": "2026-01-01T03:09:00Z", "znode_version": 0,
+        "answers": {"b1": "held", "b2": "held", "b3": "silent"},
+        "listed": {"b1": [1_099, 1_100], "b2": [0, 0]},
+    }  # fmt: skip
+    assert ["1,099 of 1,100 listed", "should hold none", "silent", ""] == [
+        answer_words(look, bookie) for bookie in ("b1", "b2", "b3", "b4")
+    ]
 
 
 def test_the_newest_answer_counts():
@@ -64,7 +97,9 @@ def test_the_newest_answer_counts():
         for n, s in ((1, "held"), (2, "silent"))
     )
     assert "unknown" == cell(of_ledger(looks=[first, second]), "b1", [10, 19])
-    assert "" == cell(of_ledger(looks=[second | {"at": first["at"]}, first]), "b1", [10, 19])
+    assert "none missing" == cell(
+        of_ledger(looks=[second | {"at": first["at"]}, first]), "b1", [10, 19]
+    )
     assert "not asked" == cell(of_ledger(), "b2", [10, 19])
 
 
@@ -93,7 +128,10 @@ def test_facts_on_the_entries_of_a_marked_ledger_are_found():
     corrupt = of_ledger(
         facts={"worst_entry": 42, "write_set": ["b1"], "copies": [["b1", [42]]]}, missing_on={}
     )
-    assert ("", "digest wrong") == (cell(corrupt, "b1", [10, 19]), cell(corrupt, "b1", [42, 42]))
+    assert ("none missing", "digest wrong") == (
+        cell(corrupt, "b1", [10, 19]),
+        cell(corrupt, "b1", [42, 42]),
+    )
 
 
 def test_bookies_that_lack_entries_come_first_and_none_twice():

@@ -25,8 +25,15 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
+from auditor.sandbox.notation import ledger
 from auditor.witness.beyond_end import INNOCENT_REASONS
-from auditor.witness.finding_lines import bookie_testimony, finding_line, gist, ledger_testimony
+from auditor.witness.finding_lines import (
+    bookie_testimony,
+    finding_line,
+    gist,
+    ledger_look,
+    ledger_testimony,
+)
 from auditor.witness.phrases import span
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
@@ -578,3 +585,17 @@ def test_a_finding_is_one_line_of_ascii():
     """Other characters and line breaks are escaped."""
     line = finding_line(lost() | {"owner": {"name": "语\n"}})
     assert line.isascii() and "\n" not in line and json.loads(line)["bookie_id"] == "b7"
+
+
+def test_a_look_counts_what_a_list_names_of_what_its_bookie_should_hold():
+    """Of a closed ledger. Entries that belong elsewhere do not count, and silence has no list."""
+    metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 99")
+    groups = pack(">qqii", 0, 0, 50, 0)
+    answers = {
+        "b1": Answer("b1", 7, 1, 1000, AnswerStatus.HELD, groups=groups),
+        "b2": Answer("b2", 7, 1, 1000, AnswerStatus.SILENT),
+        "b9": Answer("b9", 7, 1, 1000, AnswerStatus.HELD, groups=groups),
+    }
+    record = replace(look(1).record, metadata=metadata)
+    assert {"b1": [33, 67], "b9": [0, 0]} == ledger_look(Look(record, answers))["listed"]
+    assert {} == ledger_look(look(1))["listed"]
