@@ -42,6 +42,9 @@ class RowOf(StrEnum):
     UNREAD = "unread"
     """How much of one kind, which `name` says, is not read of a topic: `entries`."""
     PROBLEM = "problem"
+    NAMESPACE = "namespace"
+    """A namespace that has policies, managed ledgers or partitioned topics. Without a row at a
+    look it is not known which have."""
     PARTITION = "partition"
     """A partition that Pulsar names and that has no znode: nothing of it was read. Without a topic:
     why some of these in a namespace may be missed.
@@ -72,6 +75,11 @@ def listing_problem_row(
 ) -> Row:
     """Return the row that says why not all topics were listed. `namespace`: only in this one."""
     return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
+
+
+def namespace_row(namespace: str, look: int, read_at_ms: int) -> Row:
+    """Return the row of a namespace that exists."""
+    return (namespace, None, look, read_at_ms, RowOf.NAMESPACE.value, *(None,) * 11)
 
 
 def partition_row(topic: TopicName, look: int, read_at_ms: int) -> Row:

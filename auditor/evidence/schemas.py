@@ -125,9 +125,9 @@ and of a shadow topic as `name` the znode of its source, with the problem "sourc
 is none), "data" (of a shadow topic: of its source), "cursor" (`position` is the mark-delete
 position; `ledger_id` is null if that is the newest one), "compacted", "delayed" (a ledger with the
 times of delayed messages), "schema" (`entries` is the version), "unread" (`entries` is how much is
-not read of what `name` says), "partition" (one that has no znode; without a topic, why some in the
-namespace may be missed), or "problem" (what could not be read). A problem without a topic means
-that topics were missed."""
+not read of what `name` says), "namespace" (one that exists), "partition" (one that has no znode;
+without a topic, why some in the namespace may be missed), or "problem" (what could not be read). A
+problem without a topic means that topics were missed."""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),

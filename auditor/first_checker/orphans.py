@@ -1,10 +1,11 @@
 """Ledgers that Pulsar wrote and that nothing references: one finding on the cluster for all of
 them.
 
-Verified: the ledger names a topic of this Pulsar, and neither that topic nor any other referenced
-it when the references were read before the ledger, and again later. Only ledgers of messages and of
+Verified: the ledger names a topic of a namespace whose topics were all read, or that does not exist
+at two looks, and neither that topic nor any other referenced it when the references were read
+before the ledger, and again later. Only ledgers of messages and of
 cursors are decided: others may be named where nothing is decoded. Not verified: whether another
-Pulsar, with the same namespaces, shares the bookies.
+Pulsar shares the bookies.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from urllib.parse import unquote_plus
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
-from auditor.model.reference_facts import OrphanedFacts
+from auditor.model.reference_facts import OrphanedFacts, OrphansInNamespace
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, Unread
 
+NAMESPACES_NAMED_MAX = 20
+"""Namespaces named in the finding, those with the most bytes; the rest is counted."""
 LEDGERS_NAMED_MAX = 20
 """Ledgers named in the finding; the rest is counted, and the file of the run has all of them."""
 _SYSTEM_NAMESPACE = ("pulsar", "", "system")
@@ -31,13 +34,31 @@ class KnownTopics:
     """The namespaces whose topics were all read, and whether topics may have been missed.
 
     A namespace is a topic's name without its last part. `lone_partitions` are partitions that
-    Pulsar names and that have no znode: their ledgers may be all that is left of them.
+    Pulsar names and that have no znode: their ledgers may be all that is left of them. `present`
+    are the namespaces that exist, as `tenant/namespace`, or `tenant/cluster` for those named as
+    before Pulsar 2.0; None if that is not known.
     """
 
     namespaces: Set[tuple[str, ...]]
     doubtful: Set[tuple[str, ...]]
     is_blind: bool = False
     lone_partitions: Set[TopicName] = frozenset()
+    present: Set[str] | None = None
+
+    def is_deleted(self, topic: TopicName) -> bool:
+        """Return whether the namespace of a topic has neither policies, nor managed ledgers, nor
+        partitioned topics.
+        """
+        first_two = "/".join([part for part in topic[:-1] if part][:2])
+        return self.present is not None and first_two not in self.present
+
+    def is_read(self, topic: TopicName) -> bool:
+        """Return whether all topics of the namespace of a topic were read; none if it has none."""
+        namespace = topic[:-1]
+        if namespace in self.doubtful:
+            return False
+        is_empty = self.present is not None and not topic.cluster
+        return namespace in self.namespaces or self.is_deleted(topic) or is_empty
 
 
 class SeenOrphan(NamedTuple):
@@ -92,18 +113,21 @@ def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
     topic = None if record.metadata is None else topic_named_by(record.metadata)
     if topic is None or known.is_blind or topic in known.lone_partitions:
         return False
-    namespace = topic[:-1]
-    return namespace in known.namespaces - known.doubtful and namespace != _SYSTEM_NAMESPACE
+    return known.is_read(topic) and topic[:-1] != _SYSTEM_NAMESPACE
 
 
 def judge_orphans(
-    seen: Iterable[SeenOrphan], now_ms: int, orphan_age_ms: int, undecided: int = 0
+    seen: Iterable[SeenOrphan],
+    now_ms: int,
+    orphan_age_ms: int,
+    undecided: int = 0,
+    known: KnownTopics | None = None,
 ) -> Orphans:
     """Return the finding on the cluster, if any ledger is an orphan.
 
     `seen` are old enough, and `can_decide` is true of them.
 
-    `undecided` is how many more are known to be so.
+    `undecided` is how many more are known to be so. `known` says which namespaces exist.
     """
     orphans: list[SeenOrphan] = []
     for one in seen:
@@ -118,17 +142,50 @@ def judge_orphans(
         for one in orphans
         if one.first.metadata and _is_closed(one.first.metadata)
     ]
+    by_namespace = _by_namespace(orphans, known)
     facts = OrphanedFacts(
         ledgers=len(ids),
         some_ledgers=ids[:LEDGERS_NAMED_MAX],
         length_bytes=sum(closed),
+        stored_bytes=sum(map(_stored_bytes, orphans)),
         without_length=len(ids) - len(closed),
         oldest_age_ms=max(now_ms - created_ms(one.first) for one in orphans),
         orphan_age_ms=orphan_age_ms,
         undecided=undecided,
+        namespaces=len(by_namespace),
+        some_namespaces=by_namespace[:NAMESPACES_NAMED_MAX],
         apart_ms=min(one.again.read_at_ms - one.first.read_at_ms for one in orphans if one.again),
     )
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
+
+
+def _by_namespace(
+    orphans: Iterable[SeenOrphan], known: KnownTopics | None
+) -> tuple[OrphansInNamespace, ...]:
+    """Return the orphans of each namespace, those with the most bytes first."""
+    found: dict[TopicName, list[SeenOrphan]] = {}
+    for one in orphans:
+        topic = topic_named_by(one.first.metadata) if one.first.metadata else None
+        assert topic is not None, "can_decide is true of it"
+        found.setdefault(topic._replace(local_name=""), []).append(one)
+    counted = [
+        OrphansInNamespace(
+            namespace="/".join(filter(None, topic)),
+            ledgers=len(mine),
+            stored_bytes=sum(map(_stored_bytes, mine)),
+            is_deleted=known is not None and known.is_deleted(topic),
+        )
+        for topic, mine in found.items()
+    ]
+    return tuple(sorted(counted, key=lambda one: (-one.stored_bytes, one.namespace)))
+
+
+def _stored_bytes(one: SeenOrphan) -> int:
+    """Return the bytes of a closed ledger in all its copies, 0 for one that is not closed."""
+    metadata = one.first.metadata
+    if metadata is None or not _is_closed(metadata):
+        return 0
+    return metadata.length * metadata.write_quorum
 
 
 def _is_closed(metadata: LedgerMetadata) -> bool:

@@ -85,6 +85,20 @@ class TruncatedLedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OrphansInNamespace:
+    """The orphans of one namespace.
+
+    `stored_bytes`: the lengths of those that are closed, times their write quorums. `is_deleted`:
+    the namespace had neither policies, nor managed ledgers, nor partitioned topics at two looks.
+    """
+
+    namespace: str
+    ledgers: int
+    stored_bytes: int
+    is_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OrphanedFacts:
     """LEDGER_ORPHANED. Ledgers of Pulsar that nothing referenced at two looks.
 
@@ -96,10 +110,15 @@ class OrphanedFacts:
     """The first 20, ascending."""
     length_bytes: int
     """The lengths of those that are closed, in sum."""
+    stored_bytes: int
+    """These lengths, each times the ledger's write quorum."""
     without_length: int
     """Those that are not closed: their metadata has no length yet."""
     oldest_age_ms: int
     orphan_age_ms: int
+    namespaces: int
+    some_namespaces: tuple[OrphansInNamespace, ...]
+    """At most 20, those with the most bytes first."""
     undecided: int
     """Further ledgers of Pulsar, as old, without a reference that is decoded: something that is not
     decoded may reference them."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.model.finding import Kind
 from auditor.model.topic import Unread
-from auditor.report.layout import count, of, paint, printable, wrap
+from auditor.report.layout import count, of, paint, printable, size, wrap
 
 TOPICS_SHOWN_MAX = 5
 """Topics, and namespaces, shown; topics.jsonl has all topics."""
@@ -84,7 +84,12 @@ def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
 def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
     orphaned, undecided = int(references["orphaned"]), int(references.get("orphaned_unknown") or 0)
     if orphaned:
-        yield f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic (orphans)"
+        held = references.get("orphaned_bytes")
+        in_copies = "" if held is None else f", with {size(int(held))} in all copies"
+        yield (
+            f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic"
+            f" (orphans){in_copies}"
+        )
     if undecided:
         beside = " more" if orphaned else ""
         yield (

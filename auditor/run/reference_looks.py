@@ -21,6 +21,7 @@ from auditor.errors import StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.reference_rows import (
     listing_problem_row,
+    namespace_row,
     partition_problem_row,
     partition_row,
     reference_rows,
@@ -34,7 +35,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
-from auditor.run.topic_listing import NO_TOPICS, TopicListing, list_topics
+from auditor.run.topic_listing import NO_TOPICS, TopicListing, list_namespaces, list_topics
 from auditor.spark.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.references.reference_tables import (
@@ -114,6 +115,7 @@ class ReferenceLooks:
             partition_problem_row(FIRST, now_ms(), problem, namespace)
             for namespace, problem in listing.partition_problems
         ]
+        rows += [namespace_row(one, FIRST, now_ms()) for one in listing.namespaces]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
         self._read_topics(FIRST, listing.names)
         problems = [problem for _, problem in (*listing.problems, *listing.partition_problems)]
@@ -155,6 +157,8 @@ class ReferenceLooks:
         try:
             self._check_topics(topics_at)
             self._read_topics(AGAIN, sorted(topics))
+            if orphans:
+                self._list_namespaces_again()
             self._read_ledgers(
                 AGAIN,
                 np.union1d(
@@ -178,6 +182,13 @@ class ReferenceLooks:
             self.pulsar.store.sync()
             if not self.pulsar.store.is_there():
                 raise StoreUnavailable(NO_TOPICS)
+
+    def _list_namespaces_again(self) -> None:
+        assert self.pulsar is not None and self.pulsar.store is not None
+        with _Counted(self.pulsar.store, self.store.counts):
+            found = list_namespaces(self.pulsar.store)
+        rows = [namespace_row(one, AGAIN, now_ms()) for one in found]
+        self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{AGAIN}-namespaces")
 
     def _orphans(self) -> list[LedgerRecord]:
         """Return the first ledgers without a reference that a second look may prove to be

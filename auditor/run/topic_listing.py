@@ -16,6 +16,7 @@ from auditor.zookeeper.topic_names import (
     Partitions,
     misnamed_znode_sentence,
     partitions_in,
+    present_namespaces,
     topics_with_schemas_only,
 )
 from auditor.zookeeper.topics import TopicStore
@@ -31,12 +32,14 @@ class TopicListing:
 
     `lone_partitions` are partitions that a partitioned topic has and that have no znode.
     `partition_problems` say, by namespace, why some of them may be missed: these reference nothing.
+    `namespaces` are those that exist, none if that is not known.
     """
 
     names: list[TopicName] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     lone_partitions: list[TopicName] = field(default_factory=list)
     partition_problems: list[tuple[str, str]] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
 
 
 def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
@@ -49,6 +52,7 @@ def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
         namespaces = store.namespaces()
     except StoreUnavailable as error:
         return TopicListing(problems=[(None, f"Pulsar's topics could not be listed: {error}")])
+    listing.namespaces = list_namespaces(store)
     for namespace in namespaces:
         stop.check()
         try:
@@ -62,6 +66,16 @@ def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
         listing.problems.append((None, f"the schemas of topics could not be listed: {error}"))
     listing.names = list(dict.fromkeys(listing.names))
     return listing
+
+
+def list_namespaces(store: TopicStore) -> list[str]:
+    """Return the namespaces that exist, none if that is not known. Never raises
+    StoreUnavailable.
+    """
+    try:
+        return present_namespaces(store)
+    except StoreUnavailable:
+        return []
 
 
 def _add_namespace(listing: TopicListing, store: TopicStore, namespace: str) -> None:

@@ -15,6 +15,7 @@ from auditor.model.topic import TopicName
 MANAGED_LEDGERS = "/managed-ledgers"
 SCHEMAS = "/schemas"
 PARTITIONED = "/admin/partitioned-topics"
+POLICIES = "/admin/policies"
 PERSISTENT = "persistent"
 RIGHT_FORM = "persistent://tenant/namespace/topic"
 NAME_CHARS_MAX = 65_536

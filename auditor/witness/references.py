@@ -14,6 +14,7 @@ from auditor.model.topic import COMPACTION_CURSOR, Role
 from auditor.witness.phrases import name_some, span
 from auditor.witness.sentences import TellOther
 
+_NAMESPACES_SHOWN = 3
 _USES_SHOWN = 3
 """Uses in a sentence; the facts have more."""
 _ROLES = {
@@ -152,7 +153,8 @@ def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
     it, names = ("it", "it names") if one else ("them", "they name")
     closed = facts.ledgers - facts.without_length
     held = (
-        f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication."
+        f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication and"
+        f" {facts.stored_bytes} in all copies."
         if closed
         else ""
     )
@@ -168,9 +170,20 @@ def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
         f"{which} written by Pulsar more than {span(facts.orphan_age_ms)} ago, and no topic"
         f" referenced {it}, nor did the topic that {names} when it was read again. The looks were"
         f" {span(facts.apart_ms)} apart; the oldest ledger is {span(facts.oldest_age_ms)}"
-        f" old.{held}{rest} If another Pulsar with the same namespaces shares these bookies, the"
+        f" old.{held} {_namespaces_words(facts)}{rest} If another Pulsar shares these bookies, the"
         " ledgers may be its own."
     )
+
+
+def _namespaces_words(facts: OrphanedFacts) -> str:
+    """Return where the orphans belong, the namespaces with the most bytes first."""
+    parts = [
+        f"{one.namespace} {one.ledgers} ({one.stored_bytes} bytes"
+        f"{', and the namespace does not exist' if one.is_deleted else ''})"
+        for one in facts.some_namespaces[:_NAMESPACES_SHOWN]
+    ]
+    more = facts.namespaces - len(parts)
+    return f"By namespace: {', '.join([*parts, *([f'and {more} more'] if more else [])])}."
 
 
 def _ids(facts: OrphanedFacts) -> str:

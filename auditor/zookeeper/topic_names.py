@@ -59,6 +59,21 @@ def misnamed_znode_sentence(path: str) -> str:
     return f"znode {path} has a name that Pulsar does not write: what it references was not read"
 
 
+def present_namespaces(store: TopicStore) -> list[str]:
+    """Return the namespaces that have policies, managed ledgers or partitioned topics, sorted.
+
+    They are written `tenant/namespace`; of those named as before Pulsar 2.0, `tenant/cluster`.
+    Returns none if no tenant has policies here: then they are kept elsewhere, and a namespace
+    without any of these may exist. Costs one list a root and a tenant. Raises StoreUnavailable.
+    """
+    with_policies = list(store.children([topic_paths.POLICIES]))
+    if not with_policies:
+        return []
+    others = list(store.children([topic_paths.MANAGED_LEDGERS, topic_paths.PARTITIONED]))
+    found = store.children([*with_policies, *others])
+    return sorted({"/".join(path.split("/")[-2:]) for path in found})
+
+
 def partitions_in(store: TopicStore, namespace: str) -> Partitions:
     """Return what the partitioned topics of a namespace say.
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
-from support.audits import Json, audit_topics
-from support.pulsar_stories import topic_of
+from support.audits import Json, accounted, audit, audit_topics
+from support.pulsar_stories import make_older, topic_of
 from support.real_pulsar import BRIEFLY_KEPT, RealPulsar
 
+from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -29,6 +31,7 @@ BROKER_SETTINGS = {
     "brokerDeduplicationEntriesInterval": 10,
 }
 DELAY_MS = 60_000
+SIXTY_DAYS_MS = 60 * 24 * 3600 * 1000
 KEYS, KEYED = 21, 210
 COMPACTED = "CompactedTopicLedger"
 
@@ -221,15 +224,38 @@ def test_no_broker_loads_a_shadow_topic_without_its_source(pulsar: RealPulsar) -
         pulsar.read(shadow)
 
 
+def test_what_a_deleted_namespace_left_is_orphaned(pulsar: RealPulsar, tmp_path: Path) -> None:
+    """Pulsar has deleted every znode of it. A namespace that exists and has no topic is decided
+    too.
+    """
+    left = {}
+    for name in ("shop/deleted", "shop/emptied"):
+        pulsar.create_namespace(name)
+        topic = topic_of("a", name)
+        pulsar.produce(topic, 10)
+        left[name] = pulsar.strand(topic, 5)
+        make_older(pulsar, left[name], SIXTY_DAYS_MS)
+        pulsar.delete_topic(topic)
+    pulsar.delete_namespace("shop/deleted")
+    outcome = accounted(audit(pulsar, tmp_path, second_look_delay="1s"))
+    (found,) = (one for one in outcome.findings if one["kind"] == Kind.LEDGER_ORPHANED)
+    assert set(left.values()) == set(found["facts"]["some_ledgers"])
+    assert {"shop/deleted": True, "shop/emptied": False} == {
+        one["namespace"]: one["is_deleted"] for one in found["facts"]["some_namespaces"]
+    }
+
+
 def test_a_producer_may_be_named_like_the_property_of_the_compactor(pulsar: RealPulsar) -> None:
     """Its sequence number is not taken for a ledger."""
     namespace, topic = "shop/once", "persistent://shop/once/orders"
     pulsar.create_namespace(namespace)
     pulsar.deduplicate(namespace)
-    pulsar.produce(topic, 60, name=COMPACTED)
-    pulsar.unload(topic)
-    data, _ = pulsar.cluster.zk.get("/managed-ledgers/shop/once/persistent/orders/pulsar.dedup")
-    assert COMPACTED.encode() in data, "the broker keeps the producer's number there"
+    deadline, data = time.monotonic() + 60, b""
+    while COMPACTED.encode() not in data:  # the policy takes a while
+        assert time.monotonic() < deadline, "the broker does not keep the producer's number"
+        pulsar.produce(topic, 30, name=COMPACTED)
+        pulsar.unload(topic)
+        data, _ = pulsar.cluster.zk.get("/managed-ledgers/shop/once/persistent/orders/pulsar.dedup")
     said = audit_topics(pulsar, topic)
     assert (0, "readable") == (said.exit_code, said.summary["topics"][0]["answer"])
     assert {"data"} == {one["role"] for one in said.summary["topics"][0]["ledgers"]}

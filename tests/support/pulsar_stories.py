@@ -78,6 +78,16 @@ def cut_short(pulsar: RealPulsar, ledger_id: LedgerId, entries: int) -> None:
     )
 
 
+def make_older(pulsar: RealPulsar, ledger_id: LedgerId, age_ms: int) -> None:
+    """Let the metadata of a ledger say that it was created so long ago."""
+    path = pulsar.cluster.ledger_path(ledger_id)
+    data, _ = pulsar.cluster.zk.get(path)
+    older = replace(ledger_metadata.decode(data), ctime_ms=int(time.time() * 1000) - age_ms)
+    pulsar.cluster.zk.set(
+        path, ledger_metadata.encode(older, password=ledger_metadata.password(data) or b"")
+    )
+
+
 def holders(pulsar: RealPulsar, ledger_id: LedgerId, entry_id: EntryId) -> tuple[BookieId, ...]:
     """Return the bookies that should hold an entry, by the metadata."""
     placed = notation.placement(read_metadata(pulsar, ledger_id))

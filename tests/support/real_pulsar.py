@@ -156,6 +156,10 @@ class RealPulsar:
         )
         self._admin("POST", f"namespaces/{namespace}/retention", retention)
 
+    def delete_namespace(self, namespace: str) -> None:
+        """Delete a namespace without topics."""
+        self._admin("DELETE", f"namespaces/{namespace}")
+
     def create_partitioned(self, topic: str, partitions: int) -> None:
         """Create a topic of several partitions."""
         self._admin("PUT", f"{_path(topic)}/partitions", partitions)

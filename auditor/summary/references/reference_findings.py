@@ -32,6 +32,7 @@ from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
+    OrphanedFacts,
     TruncatedLedgerFacts,
 )
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
@@ -170,7 +171,7 @@ def _by_topic(looks: Iterable[TopicLook]) -> dict[TopicName, dict[int, TopicReco
 
 
 def _judge_orphans(run: Place, about: About) -> Orphans:
-    known, read_again = known_topics(run), frozenset(ids_read_again(run).tolist())
+    known, read_again = known_topics(run, (FIRST, AGAIN)), frozenset(ids_read_again(run).tolist())
     decided: list[LedgerRecord] = []
     undecided = 0
     for one in unreferenced_ledgers(run, about.terms):
@@ -186,7 +187,8 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
         SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN))
         for one in decided
     )
-    return judge_orphans(seen, about.terms.judged_at_ms, about.terms.orphan_age_ms, undecided)
+    terms = about.terms
+    return judge_orphans(seen, terms.judged_at_ms, terms.orphan_age_ms, undecided, known)
 
 
 def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
@@ -234,6 +236,13 @@ def _topics_with_problems(run: Place) -> pa.ChunkedArray:
     ]
 
 
+def _orphaned_bytes(orphans: Orphans) -> int:
+    if orphans.finding is None:
+        return 0
+    assert isinstance(orphans.finding.facts, OrphanedFacts), orphans
+    return orphans.finding.facts.stored_bytes
+
+
 def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans) -> Json:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
@@ -247,6 +256,7 @@ def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: 
         "newest_missing": sum(one.kind is Kind.NEWEST_LEDGER_MISSING for one in judged.findings),
         "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
         "orphaned": len(orphans.ledger_ids),
+        "orphaned_bytes": _orphaned_bytes(orphans),
         "unreadable": len(pc.unique(problems.drop_null())),
         "not_listed": problems.null_count,
         "unknown": len(judged.unknown) + judged.more,

@@ -5,7 +5,7 @@ Works on whole columns: a cluster may have millions of references.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -186,9 +186,9 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
     return topic_looks(run.read_table(WHERE, REFERENCES, pc.field("topic").isin(names)))
 
 
-def known_topics(run: Place) -> KnownTopics:
-    """Return which namespaces were read at the first look, and which were not read in full at some
-    look.
+def known_topics(run: Place, looks: Sequence[int] = (FIRST,)) -> KnownTopics:
+    """Return which namespaces were read at the first look, which were not read in full at some
+    look, and which existed at any of `looks`.
     """
     columns = ["namespace"]
     problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)[
@@ -203,7 +203,16 @@ def known_topics(run: Place) -> KnownTopics:
         _namespaces(problems.drop_null()) | _namespaces(partitions_in_doubt(run)),
         problems.null_count > 0,
         frozenset(lone_partitions(run)),
+        _present_namespaces(run, looks),
     )
+
+
+def _present_namespaces(run: Place, looks: Sequence[int]) -> frozenset[str] | None:
+    """Return the namespaces that existed at any of these looks, None if one did not list them."""
+    mine = pc.field("row") == RowOf.NAMESPACE.value
+    rows = run.read_table(WHERE, REFERENCES, mine, ["look", "namespace"])
+    at = set(rows["look"].to_pylist())
+    return frozenset(rows["namespace"].to_pylist()) if at.issuperset(looks) else None
 
 
 def lone_partitions(run: Place) -> list[TopicName]:

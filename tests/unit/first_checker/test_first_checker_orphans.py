@@ -23,7 +23,7 @@ from auditor.first_checker.orphans import (
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import OrphanedFacts
+from auditor.model.reference_facts import OrphanedFacts, OrphansInNamespace
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -147,7 +147,9 @@ def judged(
 
 def expected_orphans(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
     """Return the expected finding on closed ledgers of 100 bytes."""
-    facts = OrphanedFacts(len(ids), ids, 100 * len(ids), 0, 990, 100, undecided, 40)
+    held = 100 * len(ids)
+    where = (OrphansInNamespace("t/n", len(ids), held, False),)
+    facts = OrphanedFacts(len(ids), ids, held, held, 0, 990, 100, 1, where, undecided, 40)
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
 
 
@@ -209,7 +211,59 @@ def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
     """They are counted separately, and so is one whose first look had no stamp."""
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
     unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
-    facts = OrphanedFacts(1, (6,), 0, 1, 990, 100, 1, 60)
+    where = (OrphansInNamespace("t/n", 1, 0, False),)
+    facts = OrphanedFacts(1, (6,), 0, 0, 1, 990, 100, 1, where, 1, 60)
     assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans(
         [opened, unstamped], 1_000, 100
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "is_decided"),
+    [
+        (KnownTopics(frozenset(), frozenset()), False),
+        (KnownTopics(frozenset(), frozenset(), present={"t/other"}), True),
+        (KnownTopics(frozenset(), frozenset(), present={"t/n"}), True),
+        (KnownTopics(frozenset(), frozenset(), True, present={"t/other"}), False),
+        (KnownTopics(frozenset(), {("t", "", "n")}, present={"t/other"}), False),
+    ],
+    ids=["unknown", "deleted", "without topics", "topics not listed", "doubtful"],
+)
+def test_a_namespace_that_is_deleted_or_has_no_topic_is_decided(
+    known: KnownTopics, is_decided: bool
+) -> None:
+    """Only if it is known which namespaces exist, and all topics were listed."""
+    assert is_decided == can_decide(record(of_pulsar("t/n/persistent/x")), known)
+
+
+@pytest.mark.parametrize(("present", "is_decided"), [({"t/eu"}, False), ({"t/us"}, True)])
+def test_of_a_namespace_with_a_cluster_only_the_cluster_is_known(
+    present: set[str], is_decided: bool
+) -> None:
+    """Without that it does not exist either."""
+    known = KnownTopics(frozenset(), frozenset(), present=present)
+    assert is_decided == can_decide(record(of_pulsar("t/eu/n/persistent/x")), known)
+
+
+def test_orphans_are_counted_by_namespace_with_the_bytes_of_all_copies() -> None:
+    """Those with the most bytes come first, and it is said which namespace does not exist."""
+    gone = TopicRecord(TopicName("t", "", "gone", "x"), 5, TopicStatus.MISSING)
+    two_copies = replace(of_pulsar("t/gone/persistent/x"), ctime_ms=10, write_quorum=2)
+    seen = [
+        SeenOrphan(old(5, 1), old(5, 2), TOPIC),
+        SeenOrphan(
+            replace(old(6, 1), metadata=two_copies), replace(old(6, 2), metadata=two_copies), gone
+        ),
+    ]
+    known = KnownTopics({("t", "", "n")}, frozenset(), present={"t/n"})
+    finding = judge_orphans(seen, 1_000, 100, known=known).finding
+    assert finding is not None and isinstance(finding.facts, OrphanedFacts)
+    assert (
+        OrphansInNamespace("t/gone", 1, 200, True),
+        OrphansInNamespace("t/n", 1, 100, False),
+    ) == finding.facts.some_namespaces
+    assert (200, 300, 2) == (
+        finding.facts.length_bytes,
+        finding.facts.stored_bytes,
+        finding.facts.namespaces,
     )

@@ -12,6 +12,7 @@ from auditor.model.reference_facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
+    OrphansInNamespace,
     TruncatedLedgerFacts,
 )
 from auditor.model.topic import Position, Role, TopicName
@@ -114,10 +115,20 @@ def test_orphans_are_reported_with_what_may_be_wrong() -> None:
         == "2 ledgers (70, 71) were written by Pulsar more than 7 days ago, and no topic referenced"
         " them, nor did the topic that they name when it was read again. The looks were 5 min"
         " apart; the oldest ledger is 60 days old. Closed among them: 1, with 5000 bytes before"
-        " replication. 3 more ledgers of Pulsar have no known reference; it is not known whether"
-        " something needs them. If another Pulsar with the same namespaces shares these bookies,"
-        " the ledgers may be its own."
+        " replication and 10000 in all copies. By namespace: public/default 2 (10000 bytes). 3 more"
+        " ledgers of Pulsar have no known reference; it is not known whether something needs them."
+        " If another Pulsar shares these bookies, the ledgers may be its own."
     )
+
+
+def test_a_namespace_that_does_not_exist_is_said_to() -> None:
+    """The namespaces beyond the first are counted."""
+    some = tuple(OrphansInNamespace(f"t/{name}", 1, 7, name == "a") for name in "abcd")
+    said = witness_of(Kind.LEDGER_ORPHANED, some_namespaces=some, namespaces=9)
+    assert (
+        "By namespace: t/a 1 (7 bytes, and the namespace does not exist), t/b 1 (7 bytes), t/c 1"
+        " (7 bytes), and 6 more."
+    ) in said
 
 
 def test_an_owner_by_its_use_names_the_topic_that_uses_it() -> None:

@@ -12,6 +12,7 @@ from support.topics import closed
 
 from auditor.evidence.reference_rows import (
     listing_problem_row,
+    namespace_row,
     partition_problem_row,
     partition_row,
     reference_rows,
@@ -426,12 +427,51 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
         found["severity"],
     )
     assert {
-        "ledgers": 2, "some_ledgers": [2, 3], "length_bytes": 100, "without_length": 1,
+        "ledgers": 2, "some_ledgers": [2, 3], "length_bytes": 100, "stored_bytes": 200,
+        "without_length": 1, "namespaces": 1,
+        "some_namespaces": [
+            {
+                "namespace": "public/default", "ledgers": 2, "stored_bytes": 200,
+                "is_deleted": False,
+            }
+        ],
         "oldest_age_ms": NOW_MS - 1,
         "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 1_000,
     } == found["facts"]  # fmt: skip
     assert (2, 3) == result.orphaned
     assert result.is_complete
+
+
+@pytest.mark.parametrize(
+    ("first", "again", "is_found"),
+    [
+        (("t/other",), ("t/other",), True),
+        (("t/other", "public/default"), ("t/other", "public/default"), True),
+        (("t/other",), ("t/other", "public/default"), True),
+        (("t/other",), (), False),
+        ((), ("t/other",), False),
+    ],
+    ids=["deleted", "without topics", "made again", "not listed again", "not listed"],
+)
+def test_what_a_namespace_without_topics_left_is_orphaned(
+    scene: Scene, first: tuple[str, ...], again: tuple[str, ...], is_found: bool
+) -> None:
+    """It must be known at both looks which namespaces exist."""
+    scene.first, scene.again = (), (TopicRecord(TOPIC.topic, 5, TopicStatus.MISSING),)
+    scene.problems = tuple(
+        namespace_row(name, look, 5)
+        for look, names in enumerate((first, again), start=1)
+        for name in names
+    )
+    scene.ledgers, scene.read = (old(2),), (old(2, look=2),)
+    result, found = scene.find()
+    assert is_found == (["LEDGER_ORPHANED"] == [one["kind"] for one in found])
+    assert result.counts is not None
+    expected = (1, 0) if is_found else (0, 1)
+    assert expected == (result.counts["orphaned"], result.counts["orphaned_unknown"])
+    if is_found:
+        (where,) = found[0]["facts"]["some_namespaces"]
+        assert ("public/default" not in {*first, *again}) == where["is_deleted"]
 
 
 def test_orphans_are_counted_at_the_time_at_which_all_were_seen(scene: Scene) -> None:
@@ -632,6 +672,7 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
         "truncated": 0, "orphaned": 0,
         "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
         "partitions_without_znode": 0,
+        "orphaned_bytes": 0,
         "newest_missing": 0,
         "unread": {},
     } == result.counts  # fmt: skip
