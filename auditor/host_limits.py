@@ -6,6 +6,7 @@ address space is compared with what Python and its libraries map. Disk: the free
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 from pathlib import Path
@@ -24,6 +25,13 @@ then below 1.7 GiB: Arrow and each thread map far more than they use."""
 LIBRARIES_ADDRESS_SPACE_MIN = 2**29
 """Address space that importing Arrow and NumPy needs, in bytes. Below it OpenBLAS ends the process
 with exit code 1, which would mean findings."""
+SPARK_DESCRIPTORS_MIN = 1_024
+"""Descriptors that Spark's JVM needs: it keeps some 300 jars open, and sockets and files of its
+tasks. Below some 400 it does not start."""
+JVM_ADDRESS_SPACE_MIN = 4 * 2**30
+"""Address space that a JVM reserves beside its heap, in bytes: classes, code, threads' stacks."""
+JVM_HEAP_SHARE = 4
+"""A JVM without other options reserves this part of the memory for its heap."""
 OUTPUT_FREE_MIN = 2**20
 """Free space of OUTPUT below which no run begins, in bytes: a run of a few ledgers writes that
 much."""
@@ -59,6 +67,26 @@ def require_host_limits(output: Path | None) -> None:
     for limit in host_limits(output):
         if not limit.is_enough:
             raise LocalFault(limit.sentence)
+
+
+def require_room_for_spark() -> None:
+    """Raise LocalFault if this host's limits do not let Spark's JVM start. Raises soft limits where
+    that helps. A JVM that lacks them says nothing that helps.
+    """
+    descriptors = _raise_descriptor_limit(SPARK_DESCRIPTORS_MIN)
+    if descriptors < SPARK_DESCRIPTORS_MIN:
+        raise LocalFault(
+            f"this process may open {descriptors:,} files, and Spark needs"
+            f" {SPARK_DESCRIPTORS_MIN:,}: raise the hard limit (`ulimit -Hn`, or LimitNOFILE of the"
+            " service)"
+        )
+    needed = JVM_ADDRESS_SPACE_MIN + _memory_bytes() // JVM_HEAP_SHARE
+    space = _raise_soft(resource.RLIMIT_AS, needed)
+    if space is not None and space < needed:
+        raise LocalFault(
+            f"the address space of this process is limited to {space // 2**20:,} MiB, and Spark's"
+            f" JVM reserves {needed // 2**20:,} MiB on this host: raise the limit (`ulimit -v`)"
+        )
 
 
 def sockets_affordable(wanted: int) -> int:
@@ -126,6 +154,11 @@ def _free_space(output: Path) -> HostLimit:
         f"{says}, and a run needs at least {OUTPUT_FREE_MIN // 2**20:,} MiB: free space there, or"
         " give another --output",
     )
+
+
+def _memory_bytes() -> int:
+    """Return the memory of this host."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _open_descriptors() -> int:

@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Self, TypeVar
@@ -43,9 +43,13 @@ something in C code.
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Judging a ledger was stopped. `why` says what happened, as half a sentence."""
+    """Judging a ledger was stopped. `why` says what happened, as half a sentence.
+
+    `was_killed`: by a signal from outside, such as that of a kernel that runs out of memory.
+    """
 
     why: str
+    was_killed: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,17 @@ def judge_in_child(
 ) -> Iterator[T | Stopped | Raised]:
     """Yield `judge` of each ledger, in order: results are plain, picklable values.
 
-    Raises AssertionError for a failed assertion of `judge`, and LocalFault where this host gives
-    no process or no memory.
+    A ledger whose child was killed is judged once more: its memory is limited, and it may be other
+    processes of this host that took too much. Raises AssertionError for a failed assertion of
+    `judge`, and LocalFault where this host gives no process or no memory.
     """
-    done = 0
+    done, tried_again = 0, -1
     while done < len(ledgers):
         with contextlib.closing(_child_on(ledgers[done:], judge, limits)) as results:
             for result in results:
+                if isinstance(result, Stopped) and result.was_killed and tried_again != done:
+                    tried_again = done
+                    break
                 done += 1
                 yield result
 
@@ -98,7 +102,9 @@ def _child_on(
     finally:
         os.close(reading)
     if message is None:
-        yield Stopped(_how(status, limits))
+        is_killed = status is not None and os.WIFSIGNALED(status)
+        was_killed = is_killed and os.WTERMSIG(status or 0) == signal.SIGKILL
+        yield Stopped(_how(status, limits), was_killed)
 
 
 def _serve(

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from auditor.bookie.client import LANES_AT_ONCE_MAX
 from auditor.errors import SparkUnavailable, text_of
 from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
+from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
 from auditor.spark.jobs import JOB_GROUP, jvm_does
@@ -61,13 +62,15 @@ def spark_session(
     one. `lock`: a descriptor that a JVM started here keeps open: if this process is killed, the
     lock ends only when nothing writes any more. `lasting`: the session is for many runs, and its
     code is worth compiling well. Raises SparkUnavailable with what to do, also for a version that
-    is not supported.
+    is not supported, and LocalFault for limits under which no JVM starts.
     """
     check_spark_version(installed_version, "PySpark")
     session = session_of_this_process()
     if session is not None:
         yield session
         return
+    if not is_submitted():
+        require_room_for_spark()
     with tempfile.TemporaryFile() as spoken:
         try:
             options = [] if is_submitted() else _jvm_options(archive_to, lasting)

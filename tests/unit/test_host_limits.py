@@ -67,3 +67,18 @@ def test_what_is_enough_is_said_too() -> None:
     fewer = under("-n 80", "limits.host_limits(None, bookies=500)[0]")
     assert "is_enough=True" in fewer
     assert "too few for 500 bookies at once" in fewer
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("-n 1023", "this process may open 1,023 files, and Spark needs 1,024"),
+        ("-v 4000000", "is limited to 3,906 MiB, and Spark's JVM reserves"),
+        ("-Sn 100", "None"),
+    ],
+)
+def test_limits_under_which_no_jvm_starts_are_named(limit: str, said: str) -> None:
+    """The JVM itself would say nothing that helps, or pass for an old one. A soft limit is
+    raised.
+    """
+    assert said in under(limit, "limits.require_room_for_spark()")

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -312,3 +313,18 @@ def test_a_child_without_descriptors_blames_no_ledger() -> None:
 
     with pytest.raises(LocalFault, match="no file descriptor left"):
         list(judge_in_child([1], lacks, LONG))
+
+
+def test_a_child_that_is_killed_once_costs_no_ledger(tmp_path: Path) -> None:
+    """As where another process of this host took all memory. Killed again, the ledger is known."""
+    tries = tmp_path / "tries"
+
+    def killed_once(ledger: int) -> str:
+        if ledger == 2 and not tries.exists():
+            tries.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return f"judged {ledger}"
+
+    assert ["judged 1", "judged 2", "judged 3"] == list(
+        judge_in_child([1, 2, 3], killed_once, LONG)
+    )
