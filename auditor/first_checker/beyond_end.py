@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from auditor.first_checker.confirmation import Wanted
 from auditor.first_checker.coverage import Answers, Coverage, Reads
 from auditor.first_checker.entry_set import EMPTY, EntrySet
+from auditor.first_checker.metadata import is_longer_than_its_end
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.reasons import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.first_checker.schedule import questions
@@ -39,6 +40,9 @@ from auditor.model.verdict import Unknown
 END_READS_MAX = 3
 """Entries above the end that are read on one bookie at one look: the next lower one where the
 highest could not be read."""
+
+ORDER_READS_MAX = 4
+"""Entries below the last one that are read where the length is above that of the last entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,27 @@ def _next_read(
         if read.status is ReadStatus.PRESENT:
             return
         above = above - EntrySet.span(highest, highest)
+
+
+def order_reads(metadata: LedgerMetadata, seen: Coverage, reads: Reads) -> Wanted:
+    """Return the (bookie, entry) pairs to read before a length above that of the last entry counts
+    as a contradiction: the entries below the last one, each on every bookie of its write set that
+    was not read for it.
+
+    A writer that sets the entry ids itself may have sent one of them later. `reads` are those of
+    all looks.
+    """
+    last = metadata.last_entry_id
+    if last is None or not seen.extents or not is_longer_than_its_end(metadata, reads):
+        return ()
+    lower = range(last - 1, max(-1, last - 1 - ORDER_READS_MAX), -1)
+    shares = [share for one in seen.extents for share in one.shares]
+    return tuple(
+        (share.bookie_id, entry)
+        for entry in lower
+        for share in shares
+        if entry in share.expected and (share.bookie_id, entry) not in reads
+    )
 
 
 @dataclass(frozen=True, slots=True)

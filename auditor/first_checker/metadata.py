@@ -29,6 +29,7 @@ from auditor.model.facts import (
     UndecodableFacts,
 )
 from auditor.model.finding import Finding, Kind
+from auditor.model.identity import EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
 
 _NO_READS: Reads = MappingProxyType({})
@@ -148,14 +149,30 @@ def _length(metadata: LedgerMetadata, reads: Reads) -> Iterator[Contradiction]:
         return
     if last == -1 and length > 0:
         yield Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (length,))
+    of_last, of_others = _proven_lengths(last, reads)
+    if of_last and length not in of_last:
+        highest = max(of_last)
+        if length < highest or highest >= max(of_others, default=0):
+            yield Contradiction(Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, highest))
+
+
+def is_longer_than_its_end(metadata: LedgerMetadata, reads: Reads) -> bool:
+    """Return whether the length of a closed ledger is above that of its last entry's header, and no
+    header that was read shows that a lower entry was sent later.
+    """
+    last = metadata.last_entry_id
+    if metadata.state is not LedgerState.CLOSED or last is None:
+        return False
+    of_last, of_others = _proven_lengths(last, reads)
+    highest = max(of_last, default=metadata.length)
+    return metadata.length > highest >= max(of_others, default=0)
+
+
+def _proven_lengths(last: EntryId, reads: Reads) -> tuple[set[int], set[int]]:
+    """Return the lengths that headers prove: those of the last entry, and those of lower ones."""
     proven: dict[bool, set[int]] = {True: set(), False: set()}
     for read in reads.values():
         entry, proves = read.sent_entry_id, read.length_bytes
         if read.status is ReadStatus.PRESENT and proves is not None and 0 <= entry <= last:
             proven[entry == last].add(proves)
-    of_last, of_others = proven[True], proven[False]
-    if not of_last or length in of_last:
-        return
-    highest = max(of_last)
-    if length < highest or highest >= max(of_others, default=0):
-        yield Contradiction(Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, highest))
+    return proven[True], proven[False]

@@ -37,6 +37,7 @@ LOST_KINDS = frozenset(
     {
         Kind.ENTRY_WITHOUT_REPLICA,
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
+        Kind.LEDGER_CLOSED_SHORT,
         Kind.ENTRY_UNAVAILABLE,
         Kind.UNDERREPLICATED_UNRECOVERABLE,
     }
@@ -179,19 +180,18 @@ def _judged_condition(
     ledger: DataLedger, record: LedgerRecord, verdict: Verdict
 ) -> LedgerCondition:
     truncated = _range_cut_off(ledger, record)
-    lost = (*_lost_ranges(verdict.findings), *truncated)
+    lost = _merge_ranges((*_lost_ranges(verdict.findings), *truncated))
+    kinds = {one.kind for one in verdict.findings if one.kind in LOST_KINDS}
     more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
     why = _why_unknown(verdict)
     if truncated:
         condition = Condition.TRUNCATED
+    elif Kind.LEDGER_CLOSED_SHORT in kinds:
+        condition = Condition.CLOSED_SHORT
     elif lost:
         condition = (
             Condition.ENTRIES_UNAVAILABLE
-            if all(
-                one.kind is Kind.ENTRY_UNAVAILABLE
-                for one in verdict.findings
-                if one.kind in LOST_KINDS
-            )
+            if kinds == {Kind.ENTRY_UNAVAILABLE}
             else Condition.ENTRIES_LOST
         )
     elif why:
@@ -232,6 +232,17 @@ def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
     return tuple(
         sorted({pair for one in findings if one.kind in LOST_KINDS for pair in one.entries})
     )
+
+
+def _merge_ranges(ranges: Iterable[tuple[EntryId, EntryId]]) -> Ranges:
+    """Return the same entries as ascending ranges that are disjoint."""
+    merged: list[tuple[EntryId, EntryId]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
 
 
 def _is_cut(finding: Finding) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from auditor.first_checker.beyond_end import END_READS_MAX, end_reads
+from auditor.first_checker.beyond_end import END_READS_MAX, ORDER_READS_MAX, end_reads, order_reads
 from auditor.first_checker.confirmation import Wanted, wanted_reads
 from auditor.first_checker.coverage import coverage
 from auditor.first_checker.entries import Losses
@@ -134,6 +134,7 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
         + terms.probe_entries
         + END_READS_MAX
         + 1
+        + ORDER_READS_MAX
         + terms.stranded_entries_max
     )
     return of_a_bookie * bookies + 1
@@ -164,8 +165,11 @@ def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     )
     wanted = wanted_reads(seen, metadata.write_quorum, newest.reads, terms.confirming_reads_max)
     at_end = end_reads(metadata, newest.answers, seen, newest.reads, probes=plan is not None)
+    in_order = order_reads(metadata, seen, state.reads) if not wanted else ()
     mine = tuple(
-        (bookie, entry) for bookie, entry in (*wanted, *at_end) if _is_readable(newest, bookie)
+        (bookie, entry)
+        for bookie, entry in (*wanted, *at_end, *in_order)
+        if _is_readable(newest, bookie)
     )
     if mine:
         return mine, False

@@ -47,7 +47,7 @@ class WhyMarked(StrEnum):
     NO_SPARE_BOOKIE = "no_spare_bookie"
     LOCKED = "locked"
     EMPTY_LEDGER = "empty_ledger"
-    """Closed without entries."""
+    """Closed without entries, and no bookie that answered holds one."""
     STALE = "stale"
     """Every copy was listed or read where the metadata says."""
 

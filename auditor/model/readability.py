@@ -19,6 +19,7 @@ class Condition(StrEnum):
     UNKNOWN = "unknown"
     ENTRIES_UNAVAILABLE = "entries_unavailable"
     ENTRIES_LOST = "entries_lost"
+    CLOSED_SHORT = "closed_short"
     TRUNCATED = "truncated"
     NEWEST_MISSING = "newest_missing"
     MISSING = "missing"
@@ -28,6 +29,7 @@ LOSSES = frozenset(
     {
         Condition.ENTRIES_UNAVAILABLE,
         Condition.ENTRIES_LOST,
+        Condition.CLOSED_SHORT,
         Condition.TRUNCATED,
         Condition.NEWEST_MISSING,
         Condition.MISSING,

@@ -161,7 +161,11 @@ def _end(metadata: Mapping[str, Any]) -> str:
         return "last entry not known yet"
     last = metadata.get("last_entry_id")
     return (
-        "last entry unknown" if last is None else "no entry" if last < 0 else f"last entry {last}"
+        "last entry unknown"
+        if last is None
+        else "lastEntryId -1"
+        if last < 0
+        else f"last entry {last}"
     )
 
 

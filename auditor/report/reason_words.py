@@ -11,7 +11,7 @@ EXEMPT_WORDS: dict[Exempt, str] = {
     Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
     Exempt.IN_RECOVERY: "in recovery: its last entry is not agreed on yet",
     Exempt.OPEN: "open: its last entry is not known yet",
-    Exempt.EMPTY: "closed without entries",
+    Exempt.EMPTY: "closed without entries, and none was found",
 }
 
 

@@ -42,6 +42,7 @@ _CONDITIONS: Final = {
     Condition.UNKNOWN: "unknown",
     Condition.ENTRIES_UNAVAILABLE: "entries cannot be read now: no bookie serves them",
     Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
+    Condition.CLOSED_SHORT: "its metadata ends before entries that were acknowledged",
     Condition.TRUNCATED: "its metadata ends before the entries that the topic recorded",
     Condition.NEWEST_MISSING: (
         "the newest ledger, and no metadata: BookKeeper does not know it; whether it held messages"
@@ -53,6 +54,7 @@ _BAD: Final = (
     Condition.MISSING,
     Condition.NEWEST_MISSING,
     Condition.TRUNCATED,
+    Condition.CLOSED_SHORT,
     Condition.ENTRIES_LOST,
     Condition.ENTRIES_UNAVAILABLE,
     Condition.UNKNOWN,

@@ -23,7 +23,10 @@ _WHY = {
         "no auto-recovery auditor is elected, perhaps because no auto-recovery daemon runs"
     ),
     WhyMarked.NO_SPARE_BOOKIE: "there is no writable bookie outside the ensemble to take a copy",
-    WhyMarked.EMPTY_LEDGER: "the ledger is CLOSED without entries: there is nothing to replicate",
+    WhyMarked.EMPTY_LEDGER: (
+        "the ledger is CLOSED without entries, and no bookie that answered holds one: there is"
+        " nothing to replicate"
+    ),
     WhyMarked.STALE: "every copy is where the metadata says",
 }
 """Why a mark stands, in words. The lock has a sentence of its own, which names its holder."""

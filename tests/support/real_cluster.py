@@ -260,6 +260,10 @@ class RealCluster(RealLedgers):
         """Send SIGCONT."""
         self._process(bookie_id).resume()
 
+    def await_registered(self, bookie_id: BookieId) -> None:
+        """Wait until the bookie is registered again after a pause that outlived its session."""
+        self._await_registered({bookie_id}, read_only=False)
+
     def start_bookie(self, bookie_id: BookieId, *, read_only: bool = False) -> None:
         """Start a stopped bookie with what it stored, and wait until it is registered. 1-4 s."""
         self.unregister(bookie_id)

@@ -8,7 +8,13 @@ import pytest
 from support.ends import CANNOT_LIST, EMPTY, ENDS, WHOLE, WITHOUT_END, End
 from support.stories import LEDGER
 
-from auditor.first_checker.beyond_end import END_READS_MAX, BeyondEnd, EmptyLedger, end_reads
+from auditor.first_checker.beyond_end import (
+    END_READS_MAX,
+    BeyondEnd,
+    EmptyLedger,
+    end_reads,
+    order_reads,
+)
 from auditor.first_checker.coverage import coverage
 from auditor.model.availability import (
     HIGHEST_STORED,
@@ -82,6 +88,23 @@ def test_a_bookie_that_cannot_list_is_read_for_its_highest_entry() -> None:
     assert (("b1", HIGHEST_STORED),) == wanted(unable)
     assert () == wanted(unable, probes=False)
     assert () == wanted(replace(unable, sent={("b1", HIGHEST_STORED): (9, 8, 80)}))
+
+
+def test_lower_entries_are_read_before_a_length_above_the_last_entrys_counts() -> None:
+    """Each of the four below the last is read on its write set, unless it was read before, or a
+    header shows already that a lower entry was sent later.
+    """
+    long = End({}, {("b1", 9): (9, 8, 80)}, metadata=replace(WHOLE, length=500))
+    seen = coverage(long.metadata, {}, long.reads)
+    asked = order_reads(long.metadata, seen, long.reads)
+    assert {8: ["b1", "b3"], 7: ["b2", "b3"], 6: ["b1", "b2"], 5: ["b1", "b3"]} == {
+        e: sorted(b for b, entry in asked if entry == e) for e in dict.fromkeys(e for _, e in asked)
+    }
+    read = replace(long, sent={**long.sent, ("b3", 8): (8, 7, 72)})
+    assert ("b3", 8) not in order_reads(read.metadata, seen, read.reads)
+    late = replace(long, sent={**long.sent, ("b3", 8): (8, 7, 500)})
+    assert () == order_reads(late.metadata, seen, late.reads)
+    assert () == order_reads(WHOLE, seen, long.reads)
 
 
 def empty(*statuses: AnswerStatus, detail: str = "", **sent: ReadStatus) -> EmptyLedger:

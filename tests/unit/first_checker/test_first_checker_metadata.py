@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.ends import read_of
 from support.stories import LEDGER, NOW_MS
 
 from auditor.first_checker.metadata import contradictions, metadata_findings
+from auditor.model.availability import HIGHEST_STORED, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import Contradiction, Contradicts, StuckFacts
 from auditor.model.finding import Finding, Kind
@@ -85,6 +87,63 @@ def test_each_contradiction_comes_with_its_numbers(
 def test_every_contradiction_is_found() -> None:
     """One contradiction does not hide another."""
     assert len(contradictions(ledger("e3 w4 a5 5:[a b] 4:[a b c] closed"))) == 6
+
+
+# The length
+
+WHOLE = ledger("e3 w2 a2 0:[b1 b2 b3] closed 9")
+"""80 bytes: 8 for each entry."""
+
+
+@pytest.mark.parametrize(
+    ("length", "sent", "against"),
+    [
+        (80, {}, None),
+        (500, {}, None),
+        (80, {9: 80}, None),
+        (80, {9: 80, 8: 200}, None),
+        (72, {9: 80}, (72, 9, 80)),
+        (500, {9: 80}, (500, 9, 80)),
+        (500, {9: 80, 8: 72}, (500, 9, 80)),
+        (500, {9: 80, 8: 500}, None),
+        (500, {9: 80, 8: 90}, None),
+        (72, {9: 80, 8: 90}, (72, 9, 80)),
+        (500, {8: 72}, None),
+        (500, {12: 104}, None),
+    ],
+)
+def test_the_length_is_that_of_the_last_entry_unless_a_lower_one_was_sent_later(
+    length: int, sent: dict[int, int], against: tuple[int, ...] | None
+) -> None:
+    """`sent` are the lengths in the headers that were read, by entry. Both checkers agree."""
+    metadata = replace(WHOLE, length=length)
+    reads = {("b1", e): read_of(("b1", e), (e, e - 1, bytes_)) for e, bytes_ in sent.items()}
+    expected = [Contradiction(Contradicts.LENGTH_NOT_OF_LAST_ENTRY, against)] if against else []
+    assert expected == list(contradictions(metadata, reads))
+    assert expected == found_again(metadata, reads.values())
+
+
+def test_the_highest_stored_entry_may_be_the_last_one() -> None:
+    """A bookie that cannot list sent it."""
+    copy = ("b1", HIGHEST_STORED)
+    (found,) = contradictions(WHOLE, {copy: read_of(copy, (9, 8, 72))})
+    assert (80, 9, 72) == found.numbers
+
+
+def test_a_header_that_no_digest_proves_contradicts_nothing() -> None:
+    """Nor does a copy with a wrong digest."""
+    copy = ("b1", 9)
+    assert () == contradictions(WHOLE, {copy: read_of(copy, (9, None, 72))})
+    assert () == contradictions(WHOLE, {copy: read_of(copy, ReadStatus.CORRUPT)})
+
+
+def test_a_closed_ledger_without_entries_has_no_length() -> None:
+    """Both checkers find it."""
+    empty = ledger("e3 w2 a2 0:[b1 b2 b3] closed -1")
+    against = [Contradiction(Contradicts.LENGTH_WITHOUT_ENTRY, (16,))]
+    assert against == list(contradictions(replace(empty, length=16)))
+    assert against == found_again(replace(empty, length=16))
+    assert () == contradictions(replace(empty, length=16, state=LedgerState.OPEN))
 
 
 # Open or in recovery for too long

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.stories import GRACE_MS, NOW_MS, Bookie, State, Story, drive
 
-from auditor.first_checker.beyond_end import END_READS_MAX
+from auditor.first_checker.beyond_end import END_READS_MAX, ORDER_READS_MAX
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.recheck import Suspicion
 from auditor.judging import settle as judgement
@@ -120,15 +120,15 @@ def test_only_the_second_opinion_on_a_suspect_waits() -> None:
 
 
 def test_rounds_of_reading_are_bounded_by_what_may_be_read_of_each_bookie() -> None:
-    """The bound covers confirming reads, ends of segments, probes, reads above the end, searches,
+    """The bound covers confirming reads, ends of segments, probes, reads about the end, searches,
     and a final round without reads.
     """
     terms = Terms(
         0, 0, confirming_reads_max=3, looks_max=2, probe_entries=50, stranded_entries_max=700
     )
-    assert 4 * (3 + SEGMENT_ENDS_MAX + 50 + END_READS_MAX + 1 + 700) + 1 == reading_rounds_max(
-        terms, 4
-    )
+    assert 4 * (
+        3 + SEGMENT_ENDS_MAX + 50 + END_READS_MAX + 1 + ORDER_READS_MAX + 700
+    ) + 1 == reading_rounds_max(terms, 4)
 
 
 YOUNG, OLD = Mark(NOW_MS - GRACE_MS // 2), Mark(NOW_MS - 2 * GRACE_MS)

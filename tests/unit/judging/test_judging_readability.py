@@ -14,7 +14,7 @@ from auditor.judging.readability import Seen, doubt_unregistered, is_truncated, 
 from auditor.model.availability import NO_COOKIE, AnswerStatus
 from auditor.model.availability import Answer as ListAnswer
 from auditor.model.evidence import LedgerEvidence, Look
-from auditor.model.facts import EntryFacts
+from auditor.model.facts import BeyondEndFacts, EndHeader, EntryFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.ledger import (
@@ -91,6 +91,20 @@ def judged(
     return LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, metadata=metadata(last)), Verdict(
         ledger_id, standing, unknowns=unknowns, findings=findings
     )
+
+
+def closed_short(ledger_id: int, last: int, confirmed: int) -> Seen:
+    """Return a ledger that ends at `last`, although a header names `confirmed` as acknowledged."""
+    record, verdict = judged(ledger_id, last=last)
+    facts = BeyondEndFacts(last, 1, (), EndHeader("b1", confirmed + 1, confirmed, 0))
+    short = Finding(
+        Kind.LEDGER_CLOSED_SHORT,
+        facts,
+        ledger_id,
+        entries=((last + 1, confirmed),),
+        entries_total=confirmed - last,
+    )
+    return record, replace(verdict, standing=Standing.VIOLATED, findings=(short,))
 
 
 def gone(ledger_id: int) -> Seen:
@@ -181,6 +195,8 @@ def test_losses_that_are_not_all_named_leave_the_rest_unknown():
         (closed(1), judged(1, last=3), Condition.TRUNCATED, ((4, 5),)),
         (closed(1), judged(1, (2,), last=3), Condition.TRUNCATED, ((2, 2), (4, 5))),
         (closed(1, 4), judged(1), Condition.NOTHING_LOST, ()),
+        (closed(1, 4), closed_short(1, 3, 7), Condition.CLOSED_SHORT, ((4, 7),)),
+        (closed(1), closed_short(1, 3, 7), Condition.TRUNCATED, ((4, 7),)),
         (closed(1), judged(1, last=4), Condition.TRUNCATED, ((5, 5),)),
         (closed(1, None), judged(1, last=3), Condition.NOTHING_LOST, ()),
         (closed(1, None), judged(1, last=-1), Condition.NOTHING_LOST, ()),

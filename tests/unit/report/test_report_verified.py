@@ -197,7 +197,7 @@ def test_the_end_of_a_ledger_that_is_not_closed_is_not_known_yet(
 
 
 @pytest.mark.parametrize(
-    ("last", "words"), [(-1, "CLOSED, no entry,"), (4, "CLOSED, last entry 4,")]
+    ("last", "words"), [(-1, "CLOSED, lastEntryId -1,"), (4, "CLOSED, last entry 4,")]
 )
 def test_the_end_of_a_closed_ledger_is_a_fact(last: int, words: str) -> None:
     """Only a closed ledger is said to have no entry."""
