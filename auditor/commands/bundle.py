@@ -26,6 +26,7 @@ from auditor.evidence.pseudonyms import Pseudonyms, bookie_ids_in
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
 from auditor.evidence.seen import TABLES
+from auditor.evidence.stored_tables import require_stored
 from auditor.model.finding import CATALOGUE, Family, Kind
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 from auditor.report.layout import of, size
@@ -74,6 +75,8 @@ def bundle(
         run = place(run_dir)
         about = _require_run(run)
         summary = read_summary(run)
+        if summary:
+            require_stored(run, summary)
         findings = read_all_findings(run, summary) if summary else []
         chosen = _choose(run, findings, names)
         target = Path(file or f"auditor-bundle-{about.run_id}.tar.gz")

@@ -14,6 +14,7 @@ from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.stored_json import parse_json
+from auditor.evidence.stored_tables import require_stored
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of
@@ -27,7 +28,8 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
     """Return the directory and the summary of a run. Raises ConfigError if it is not a finished
     run.
 
-    A missing table is an error, unless the run found no ledger.
+    Raises OutputError if the run has lost a part of what it stored. A missing table is an error,
+    unless the run found no ledger.
     """
     directory = place(run_dir) if isinstance(run_dir, str) else run_dir
     summary = read_summary(directory)
@@ -35,6 +37,7 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
         raise ConfigError(
             f"{directory.address} holds no summary.json: it is not the directory of a finished run"
         )
+    require_stored(directory, summary)
     is_empty = (summary.get("ledgers") or {}).get("listed") == 0
     return replace(directory, missing_is_empty=is_empty), summary
 

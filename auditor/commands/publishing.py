@@ -15,6 +15,7 @@ from auditor.evidence.journal import forget
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
+from auditor.evidence.stored_tables import KEPT, STORED, count_stored
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.changes.earlier_run import UNCHECKED
@@ -45,8 +46,11 @@ def write_results(
     cluster: str,
     spark_version: str,
 ) -> Results:
-    """Write the results into the run's directory, summary.json last. Nothing is published yet."""
-    summary = conclusion.summary
+    """Write the results into the run's directory, summary.json last. Nothing is published yet.
+
+    The summary says how much is stored of each table (`evidence.stored_tables`).
+    """
+    summary = {**conclusion.summary, STORED: count_stored(directory.file_sizes(*KEPT))}
     findings = [json.loads(line) for line in conclusion.findings]
     log.violations(
         context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen

@@ -10,14 +10,16 @@ from typing import Any
 import pyarrow.compute as pc
 
 from auditor.commands.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.commands.finished_run import read_about
+from auditor.commands.finished_run import read_about, read_all_findings
 from auditor.commands.page import read_contents, save_page
 from auditor.commands.shown_report import show_report
 from auditor.commands.stored_run_faults import UNREADABLE, describe_fault, refuse_damaged_run
 from auditor.errors import AccountingError, ConfigError, OutputError
+from auditor.evidence.journal import Journal
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
+from auditor.evidence.stored_tables import require_stored
 from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text
@@ -39,6 +41,8 @@ def replay(context: Context, run_dir: str) -> int:
         about, summary = read_about(run), read_summary(run)
         if summary is None:
             _refuse_what_died_early(run, run_dir)
+        else:
+            require_stored(run, summary)
         stored = read_stored_findings(context, run) if summary else ()
     try:
         conclusion = restore_history(
@@ -94,7 +98,11 @@ def read_stored_findings(context: Context, run: Place) -> Sequence[Mapping[str, 
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
-    """Raise ConfigError if the run died before it had read the metadata of every ledger once."""
+    """Raise ConfigError if the run died before it had read the metadata of every ledger once, and
+    OutputError if it lost a part of what its journal names.
+    """
+    if lost := Journal.read(run).lost():
+        raise OutputError(lost)
     listed = run.count("evidence/listing", LISTING)
     read = run.count("evidence/ledgers", LEDGERS, pc.field("look") == 1)
     if read < listed or read == 0:
@@ -143,7 +151,8 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
                 f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges"
                 " its evidence)"
             )
-        findings: list[dict[str, Any]] = read_findings(run)
+        require_stored(run, summary)
+        findings = read_all_findings(run, summary)
         code = _exit_code(summary)
         if page is not None:
             whole = text.render(summary, findings, run_dir=run.address, width=context.width)

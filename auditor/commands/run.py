@@ -174,13 +174,30 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
 def _audit_unless_stopped(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
     """Run the audit. Raises Interrupted for any exception that follows a signal.
 
-    A signal to the process group also ends the JVM: what fails then is only a consequence.
+    A signal to the process group also ends the JVM: what fails then is only a consequence. So is
+    what fails behind evidence that somebody removed: that raises OutputError.
     """
     try:
         return _audit(state, uri, ids)
-    except Exception:
+    except ConfigError:
         state.context.stop.check()
         raise
+    except Exception as error:
+        state.context.stop.check()
+        if (lost := _lost_evidence(state)) is not None:
+            raise lost from error
+        raise
+
+
+def _lost_evidence(state: Run) -> OutputError | None:
+    """Return the error if evidence of the run is lost; None if it is not, or cannot be looked
+    for.
+    """
+    try:
+        state.require_whole()
+    except OutputError as error:
+        return error if state.has_lost_evidence else None
+    return None
 
 
 def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None) -> int:
@@ -244,7 +261,11 @@ def _collect_verdicts(context: Context, run: AuditRun, ids: Sequence[int] | None
 def _conclude(
     state: Run, opening: Opening, audited: Audited, directory: Place, watch: Watch
 ) -> Conclusion:
-    """Account for every ledger, and add the history of the findings and the mutes."""
+    """Account for every ledger, and add the history of the findings and the mutes.
+
+    Raises OutputError if a part of the evidence is lost.
+    """
+    state.require_whole()
     conclusion = conclude(
         directory,
         audited.about,
@@ -288,6 +309,7 @@ def _print_plan(state: Run, run: AuditRun, ids: Sequence[int] | None) -> int:
 def _publish(state: Run, directory: Place, conclusion: Conclusion) -> int:
     """Write the results, publish them, print the report, and return the exit code."""
     context = state.context
+    state.require_whole()
     results = write_results(
         context, state.output, directory, conclusion, state.cluster, state.spark_version
     )

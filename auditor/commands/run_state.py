@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from auditor.clock import utc_now
 from auditor.commands.context import Context
+from auditor.errors import OutputError
 from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
@@ -41,6 +42,16 @@ class Run:
     """Lines that the first screen may take."""
     is_over: bool = False
     """Whether everything is published."""
+    has_lost_evidence: bool = False
+    """Whether a part of what the run stored is gone: it cannot be resumed."""
+
+    def require_whole(self) -> None:
+        """Raise OutputError if a part of what the stages of this run stored is gone or changed."""
+        if self.journal is None or self.is_over:
+            return
+        if lost := self.journal.lost():
+            self.has_lost_evidence = True
+            raise OutputError(lost)
 
     def resume_advice(self) -> str:
         """Return advice on how to resume the run, as the end of a sentence.
@@ -49,7 +60,9 @@ class Run:
         the run is older than --resume-age-max, as one of several nights may be, it says so.
         """
         written = self.begun is not None or (self.journal is not None and self.journal.has(LISTED))
-        if not written or self.is_over or not self.lasting or self.context.settings.dry_run:
+        if not written or self.is_over or self.has_lost_evidence:
+            return ""
+        if not self.lasting or self.context.settings.dry_run:
             return ""
         age = utc_now() - datetime.fromisoformat(self.started_at)
         advice = f"; auditor run --resume {self.run_id} continues where it stopped"

@@ -1,19 +1,20 @@
 """The journal of a run: which of its stages are complete. A resumed run starts after the last one.
 
 Each stage has one file, such as `journal/000007.json`, written in one step after the stage's table.
-The file names the files that the stage wrote. Any other file among the tables was left by an
-interrupted stage. It is removed when the run is resumed.
+The file names the files that the stage wrote, with their sizes. Any other file among the tables was
+left by an interrupted stage. It is removed when the run is resumed.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec
 
 from auditor.errors import OutputError
+from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import Place
 
 JOURNAL = "journal"
@@ -50,26 +51,32 @@ class Journal:
     reads: Callable[[], Mapping[str, int]] = dict
     began_with_reads: Mapping[str, int] = field(default_factory=dict)
     _results: dict[str, StageResult] = field(default_factory=dict)
-    _files: set[str] = field(default_factory=set)
+    _files: dict[str, int] = field(default_factory=dict)
+    """The bytes of each file that a stage wrote."""
 
     @classmethod
-    def reopen(cls, run: Place) -> Journal:
-        """Return the journal of an interrupted run, and remove the files of its unfinished stage.
-
-        Raises OutputError when the journal is damaged or a file that it names is gone.
-        """
+    def read(cls, run: Place) -> Journal:
+        """Return the journal as it is stored. Raises OutputError when it is damaged."""
         journal = cls(run)
         for entry in entries(run):
             journal._results[entry["stage"]] = entry["result"]
             journal._files.update(entry["files"])
             journal.began_with, journal.began_with_reads = entry["seconds"], entry["reads"]
-        if lost := journal._files - run.files_in(*TABLES):
-            raise OutputError(
-                f"{run.uri}: {min(lost)} is gone, which the journal names: that run"
-                " cannot be resumed, start a new one"
-            )
-        for name in run.files_in(*TABLES) - journal._files:
-            if not _is_checksum_of(name, journal._files):
+        return journal
+
+    @classmethod
+    def reopen(cls, run: Place) -> Journal:
+        """Return the journal of an interrupted run, and remove the files of its unfinished stage.
+
+        Raises OutputError when the journal is damaged, or a file that it names is gone or has
+        another size.
+        """
+        journal = cls.read(run)
+        sizes = run.file_sizes(*TABLES)
+        if lost := journal.lost_in(sizes):
+            raise OutputError(f"{run.uri}: {lost}: that run cannot be resumed, start a new one")
+        for name in sizes.keys() - journal._files.keys():
+            if not _is_checksum_of(name, journal._files.keys()):
                 run.remove_file(name)
         return journal
 
@@ -103,11 +110,12 @@ class Journal:
         """
         if stage not in self._results:
             result = work(*args, **options) or {}
-            new = self.run.files_in(*TABLES) - self._files
+            sizes = self.run.file_sizes(*TABLES)
+            new = {name: sizes[name] for name in sorted(sizes.keys() - self._files.keys())}
             entry = {
                 "stage": stage,
                 "result": result,
-                "files": sorted(new),
+                "files": new,
                 "seconds": self.seconds(),
                 "reads": self.reads(),
             }
@@ -117,13 +125,42 @@ class Journal:
             self._results[stage], self._files = result, self._files | new
         return self._results[stage]
 
+    def lost_in(self, sizes: Mapping[str, int]) -> str:
+        """Return which file of a table is gone or has another size, as a sentence; "" if none is.
+
+        `sizes` has the bytes of each file that is there.
+        """
+        lost = [
+            name
+            for name, size in self._files.items()
+            if is_table_file(name) and sizes.get(name) != size
+        ]
+        if not lost:
+            return ""
+        name = min(lost)
+        more = f", and {len(lost) - 1} more files are not as written" if len(lost) > 1 else ""
+        if name not in sizes:
+            return f"{name} is gone, which the journal names{more}"
+        return f"{name} has {sizes[name]} bytes, and the journal names {self._files[name]}{more}"
+
+    def lost(self) -> str:
+        """Return which part of what the stages wrote is lost, as a sentence; "" if none is.
+
+        Costs one listing of the run's files. Raises OutputError.
+        """
+        lost = self.lost_in(self.run.file_sizes(*TABLES))
+        return lost and (
+            f"{self.run.address} has lost a part of what this run stored: {lost}; find out what"
+            " removes files from --output, and start a new run"
+        )
+
 
 def entries(run: Place) -> list[dict[str, Any]]:
     """Return the journal's entries in order. Raises OutputError when one is missing or damaged."""
     names = sorted(name for name in run.files_in(JOURNAL) if _ENTRY.fullmatch(name))
     if names != [_entry_name(number) for number in range(len(names))]:
         raise OutputError(
-            f"{run.uri}/{JOURNAL} has a gap: that run cannot be resumed, start a new one"
+            f"{run.uri}/{JOURNAL} has a gap: a part of what the run stored is lost; start a new run"
         )
     return [_entry(run, name) for name in names]
 
@@ -149,6 +186,8 @@ def _entry_name(number: int) -> str:
 def _entry(run: Place, name: str) -> dict[str, Any]:
     try:
         entry = json.loads(run.read_text(name) or "")
+        if not all(isinstance(size, int) for size in entry["files"].values()):
+            raise TypeError("a size is no number")
         return {key: entry[key] for key in ("stage", "result", "files", "seconds", "reads")}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OutputError(
@@ -156,7 +195,7 @@ def _entry(run: Place, name: str) -> dict[str, Any]:
         ) from None
 
 
-def _is_checksum_of(name: str, files: set[str]) -> bool:
+def _is_checksum_of(name: str, files: Set[str]) -> bool:
     """Return whether `name` is the checksum file that Hadoop keeps beside one of `files`."""
     folder, _, file = name.rpartition("/")
     return file.startswith(".") and file.endswith(".crc") and f"{folder}/{file[1:-4]}" in files

@@ -22,14 +22,17 @@ def is_uri(text: str) -> bool:
     return _URI.match(text) is not None
 
 
-def find_files(path: str) -> Iterator[str]:
-    """Yield the regular files in a directory and those below it. Links to directories are not
-    followed.
+def find_files(path: str) -> Iterator[tuple[str, int]]:
+    """Yield the regular files in a directory and those below it, each with its size in bytes. Links
+    to directories are not followed.
 
     Yields nothing if there is no such directory. Raises OSError for one that cannot be read.
     """
     for folder, _, names in os.walk(path, onerror=_refuse_unreadable):
-        yield from (file for name in names if stat.S_ISREG(_mode(file := f"{folder}/{name}")))
+        for name in names:
+            found = _status(file := f"{folder}/{name}")
+            if found is not None and stat.S_ISREG(found.st_mode):
+                yield file, found.st_size
 
 
 def find_table_files(path: str) -> list[str]:
@@ -66,17 +69,20 @@ def _refuse_unreadable(error: OSError) -> None:
 
 
 def _regular(file: str) -> str:
-    if not stat.S_ISREG(_mode(file)):
+    found = _status(file)
+    if found is None or not stat.S_ISREG(found.st_mode):
         raise OutputError(f"{file} is not a file but a link, a pipe or a device: no run writes one")
     return file
 
 
-def _mode(file: str) -> int:
-    """Return the mode of a file or of what a link leads to, 0 for a link that leads nowhere."""
+def _status(file: str) -> os.stat_result | None:
+    """Return the status of a file or of what a link leads to, None for a link that leads
+    nowhere.
+    """
     try:
-        return os.stat(file).st_mode  # noqa: PTH116
+        return os.stat(file)  # noqa: PTH116
     except OSError:
-        return 0
+        return None
 
 
 def synchronise(path: str) -> None:

@@ -207,7 +207,13 @@ class Place:
         """Return every file in some directories below this one, at any depth, as paths relative to
         it.
         """
-        found: set[str] = set()
+        return set(self.file_sizes(*names))
+
+    def file_sizes(self, *names: str) -> dict[str, int]:
+        """Return the bytes of every file in some directories below this one, at any depth, by paths
+        relative to it.
+        """
+        found: dict[str, int] = {}
         with file_errors(f"list {self.uri}"):
             for name in names:
                 if isinstance(self.files, fs.LocalFileSystem):
@@ -217,9 +223,11 @@ class Place:
                     f"{self.path}/{name}", allow_not_found=True, recursive=True
                 )
                 found.update(
-                    i.path for i in self.files.get_file_info(selector) if i.type is fs.FileType.File
+                    (i.path, i.size)
+                    for i in self.files.get_file_info(selector)
+                    if i.type is fs.FileType.File
                 )
-        return {path.removeprefix(f"{self.path}/") for path in found}
+        return {path.removeprefix(f"{self.path}/"): size for path, size in found.items()}
 
     def remove_file(self, name: str) -> None:
         """Remove a file below this directory. It must exist."""

@@ -61,7 +61,7 @@ class Halves:
             if self.cut.left == WRITTEN:
                 write(place, name, text)
             if self.cut.left == HALF:
-                for file in json.loads(text)["files"][::2]:
+                for file in list(json.loads(text)["files"])[::2]:
                     (Path(place.path).parent / file).unlink()
             raise CutDown
 

@@ -34,6 +34,7 @@ from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.stored_tables import STORED
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
@@ -244,6 +245,7 @@ def test_what_changed_is_read_from_the_run_before(tmp_path: Path, monkeypatch: p
     before, run = (place(str(tmp_path / "audits" / f"run-{name}")) for name in nights.begun)
     for one in (before, run):
         one.write_table("evidence/bookies", table(BOOKIES, []), "all")
+        one.write_text("summary.json", json.dumps({**read(one), STORED: None}))
     since = {"run_id": nights.begun[0], "started_at": "2026-03-01T03:00:00Z"}
     counts = {change.value.replace(" ", "_"): 0 for change in Change}
     more = {"since": since, "worse": 1, "not_checked_again": 1, "gone": 0, "partial": False}

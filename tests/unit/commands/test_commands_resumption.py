@@ -63,7 +63,7 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
 
 def entry(stage: str) -> str:
     """Return a journal's entry on a stage that wrote nothing."""
-    return json.dumps({"stage": stage, "result": {}, "files": [], "seconds": {}, "reads": {}})
+    return json.dumps({"stage": stage, "result": {}, "files": {}, "seconds": {}, "reads": {}})
 
 
 def test_a_run_goes_on_as_it_was_begun(tmp_path: Path):
@@ -200,7 +200,7 @@ def test_a_run_whose_journal_lost_its_beginning_does_not_go_on(tmp_path: Path):
     output = left_behind(tmp_path)
     journal = output.run(RUN_ID) / "journal"
     journal.write_text("000002.json", journal.read_text("000000.json") or "")
-    with pytest.raises(ConfigError, match=r"has a gap: .* start a new one"):
+    with pytest.raises(ConfigError, match=r"has a gap: .* start a new run"):
         resume_about(context(), output, RUN_ID, NOW)
     journal.remove_file("000002.json")
     journal.write_text("000000.json", entry("look 1: over"))

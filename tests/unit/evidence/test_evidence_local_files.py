@@ -28,9 +28,9 @@ def test_a_table_is_its_files_without_what_spark_writes_beside_them(tmp_path: Pa
     expected = [f"{table}/{name}" for name in ("a.parquet", "b.parquet", "part/c.parquet")]
     assert expected == find_table_files(str(table))
     assert expected[:1] == find_table_files(expected[0])
-    assert {*expected, f"{table}/_SUCCESS", f"{table}/.a.parquet.crc"} == set(
-        find_files(str(table))
-    )
+    found = dict(find_files(str(table)))
+    assert {*expected, f"{table}/_SUCCESS", f"{table}/.a.parquet.crc"} == found.keys()
+    assert {Path(file).stat().st_size for file in found} == {*found.values()}
 
 
 def test_a_link_to_a_file_is_read_like_it(tmp_path: Path):
@@ -48,7 +48,7 @@ def test_a_link_that_is_no_file_is_refused(tmp_path: Path, goal: str):
     (table / "itself").symlink_to(goal)
     with pytest.raises(OutputError, match="itself is not a file"):
         find_table_files(str(table))
-    assert f"{table}/itself" not in set(find_files(str(table)))
+    assert f"{table}/itself" not in dict(find_files(str(table)))
 
 
 def test_a_table_that_is_a_link_is_refused(tmp_path: Path):
