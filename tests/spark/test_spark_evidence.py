@@ -31,6 +31,7 @@ from auditor.evidence.schemas import (
     with_pace,
     with_read_counts,
 )
+from auditor.evidence.stored_tables import STORED
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.store import spark_type
 
@@ -239,8 +240,8 @@ def test_replay_needs_no_java(run: Run, tmp_path: Path):
 
 
 def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
-    """One row of the answers is deleted: only that ledger's verdict changes, and the replay says
-    that they differ.
+    """One row of the answers is deleted, by a run that counted without it: only that ledger's
+    verdict changes, and the replay says that they differ.
     """
     copy = copied(run.directory, tmp_path)
     first = ds.dataset(copy / "evidence" / "answers", format="parquet").to_table()
@@ -251,6 +252,8 @@ def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
         ]
     )
     rewritten(copy / "evidence" / "answers", first.filter(keep))
+    summary = json.loads((copy / "summary.json").read_text())
+    (copy / "summary.json").write_text(json.dumps({**summary, STORED: None}))
     again = replay_run(copy)
     changed = {i for i, verdict in again.verdicts.items() if verdict != run.outcome.verdicts[i]}
     assert {5} == changed
