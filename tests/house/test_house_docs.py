@@ -23,6 +23,7 @@ from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
 from auditor.evidence import findings_file as jsonl
 from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.stored_tables import STORED
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
@@ -510,7 +511,7 @@ def test_fields_of_names():
     summary.json.
     """
     assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS] == column("Fields of a finding", "field")
-    assert set(empty_summary()) == set(column("summary.json", "field"))
+    assert {*empty_summary(), STORED} == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
     assert list(jsonl.FIELDS) == list(
