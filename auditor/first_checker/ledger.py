@@ -81,12 +81,14 @@ def judge(
     doubted: Collection[Copy] = frozenset(),
     unserved: Unserved = NOTHING_UNSERVED,
     denials: Denials = NO_DENIALS,
+    unknown: frozenset[BookieId] = frozenset(),
 ) -> Verdict:
     """Return the verdict on one ledger, with every reason and finding it has.
 
     A copy read with a wrong digest is unknown. It is also a finding unless it is among the
     `doubted`. `unserved`: bookies and copies that could not be served at any look. `denials`: what
-    bookies list and denied when it was read. Costs groups and missing runs.
+    bookies list and denied when it was read. `unknown`: for a ledger in recovery, the bookies that
+    recovery has no answer from. Costs groups and missing runs.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
@@ -113,7 +115,7 @@ def judge(
         parts = _Parts([], [], marked, undecodable, unread)
     else:
         parts = _judge_metadata(
-            record, metadata, answers, reads, terms, placed, doubted, unserved, denials
+            record, metadata, answers, reads, terms, placed, doubted, unserved, denials, unknown
         )
         if exempt is None and parts.is_empty_shown:
             exempt = Exempt.EMPTY
@@ -130,6 +132,7 @@ def _judge_metadata(
     doubted: Collection[Copy],
     unserved: Unserved,
     denials: Denials,
+    unknown: frozenset[BookieId],
 ) -> _Parts:
     """Judge a ledger whose metadata could be read."""
     duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
@@ -145,7 +148,7 @@ def _judge_metadata(
     beyond = BeyondEnd.of(record.ledger_id, metadata, seen, reads)
     cut_off = [beyond.finding] if beyond is not None and beyond.is_cut_off else []
     described = metadata_findings(
-        record, metadata, terms, reads, None if beyond is None or cut_off else beyond.facts
+        record, metadata, terms, reads, None if beyond is None or cut_off else beyond.facts, unknown
     )
     if beyond is not None and not cut_off and not described:
         described = [beyond.finding]

@@ -17,6 +17,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from auditor.first_checker.coverage import Reads
+from auditor.first_checker.recovery import blocked_recovery
 from auditor.model.availability import ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.facts import (
@@ -29,7 +30,7 @@ from auditor.model.facts import (
     UndecodableFacts,
 )
 from auditor.model.finding import Finding, Kind
-from auditor.model.identity import EntryId
+from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
 
 _NO_READS: Reads = MappingProxyType({})
@@ -50,8 +51,10 @@ def metadata_findings(
     terms: Terms,
     reads: Reads = _NO_READS,
     beyond_end: BeyondEndFacts | None = None,
+    unknown: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
-    """Return METADATA_MALFORMED if the metadata contradicts itself, else any LEDGER_STUCK.
+    """Return METADATA_MALFORMED if the metadata contradicts itself, else RECOVERY_BLOCKED if too
+    many bookies are `unknown` to recovery, else any LEDGER_STUCK.
 
     `beyond_end` is what lies above the end and has no finding of its own.
     """
@@ -59,7 +62,8 @@ def metadata_findings(
     if against:
         facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against), beyond_end)
         return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
-    return _stuck_findings(record, metadata, terms)
+    blocked = blocked_recovery(record.ledger_id, metadata, unknown)
+    return blocked or _stuck_findings(record, metadata, terms)
 
 
 def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:

@@ -1,9 +1,10 @@
-"""Detect that a gone bookie was renamed: a registered bookie holds its entries (contract 8.1).
+"""Detect that a bookie was renamed: a registered bookie holds the entries of one that is not
+registered (contract 8.1).
 
-Verified, for up to three ledgers of the gone bookie: exactly one registered bookie holds all
-entries that the gone bookie should. Only bookies that no segment of these ledgers names are
-compared. On a bookie that cannot list, only the first, the middle and the last of these entries
-were read.
+Verified, of up to three ledgers of the bookie: exactly one registered bookie holds all that the
+bookie should of one of them at least, and lacks nothing of the others. A ledger that names the
+registered bookie cannot testify, nor can one of which it gave no conclusive answer: these count as
+nothing. On a bookie that cannot list, only the first, the middle and the last entry were read.
 
 Not verified: the ledgers that were not compared; bookies that gave no valid answer. Verdicts on
 ledgers do not depend on it: clients cannot read from a bookie that the metadata does not name.
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.schedule import expected_entries, extents, held_entries, positions
-from auditor.model.availability import Answer, AnswerStatus, ReadStatus
+from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, ReadStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 
@@ -32,7 +33,9 @@ A bookie whose list lacks more does not hold what the gone bookie should."""
 
 @dataclass(frozen=True, slots=True)
 class RenameCase:
-    """A gone bookie, and the metadata of the ledgers to compare, which all name it."""
+    """A bookie that is not registered, and the metadata of the ledgers to compare, which all name
+    it. Whether it has a cookie does not matter: the bookie may have a new one under its new id.
+    """
 
     gone: BookieId
     ledgers: Mapping[LedgerId, LedgerMetadata]
@@ -44,16 +47,25 @@ class RenameCase:
         """
         return entries_due(self.ledgers[ledger_id], self.gone)
 
-    def is_named(self, bookie: BookieId) -> bool:
-        """Return whether some segment of these ledgers names the bookie."""
-        return any(
-            bookie in segment.ensemble for one in self.ledgers.values() for segment in one.segments
+    def for_bookie(self, bookie: BookieId) -> RenameCase:
+        """Return the case with the ledgers of which this bookie can testify: those of which no
+        segment names it. It may hold the entries of the others as itself.
+        """
+        return RenameCase(
+            self.gone,
+            {
+                ledger_id: one
+                for ledger_id, one in self.ledgers.items()
+                if not any(bookie in segment.ensemble for segment in one.segments)
+            },
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """The bookie that holds what a gone bookie should, and the ledgers that were compared."""
+    """The bookie that holds what a bookie should that is not registered, and the ledgers of which
+    it holds all of this.
+    """
 
     renamed_to: BookieId
     ledgers: tuple[LedgerId, ...]
@@ -88,16 +100,22 @@ def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
     return tuple(lacking.nth(index) for index in range(count)) if count <= RENAME_READS_MAX else ()
 
 
-def holds(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) -> bool:
-    """Return whether a bookie holds all entries that are `due`, given the reads of `reads_due`."""
+def attest(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) -> bool | None:
+    """Return whether a bookie holds all entries that are `due`, given the reads of `reads_due`.
+
+    None where its answer or its reads leave that open.
+    """
+    if answer.status is AnswerStatus.NO_SUCH_LEDGER:
+        return False
+    if answer.status not in (AnswerStatus.HELD, AnswerStatus.UNSUPPORTED):
+        return None
     wanted = reads_due(due, answer)
-    if answer.status is AnswerStatus.UNSUPPORTED:
-        is_whole = bool(wanted)
-    else:
-        is_whole = answer.status is AnswerStatus.HELD and (
-            bool(wanted) or not due - held_entries(answer.groups)
-        )
-    return is_whole and all(reads.get(entry) is ReadStatus.PRESENT for entry in wanted)
+    if answer.status is AnswerStatus.HELD and not wanted:
+        return not due - held_entries(answer.groups)
+    found = [reads.get(entry) for entry in wanted]
+    if any(status in ABSENT_READS for status in found):
+        return False
+    return True if all(status is ReadStatus.PRESENT for status in found) else None
 
 
 def find_new_name(
@@ -105,29 +123,23 @@ def find_new_name(
     answers: Mapping[tuple[BookieId, LedgerId], Answer],
     reads: Mapping[tuple[BookieId, LedgerId], Mapping[EntryId, ReadStatus]],
 ) -> Renamed | None:
-    """Return the new name of a gone bookie.
+    """Return the new name of a bookie that is not registered.
 
-    None unless exactly one bookie holds all that the gone bookie should hold.
+    None unless of exactly one bookie a ledger testifies for it, and none against it.
     """
-    asked = sorted(
-        {
-            bookie
-            for bookie, ledger in answers
-            if ledger in case.ledgers and not case.is_named(bookie)
+    holders = []
+    for bookie in sorted({bookie for bookie, ledger in answers if ledger in case.ledgers}):
+        mine = case.for_bookie(bookie)
+        words = {
+            ledger: attest(
+                mine.should_hold(ledger),
+                answers[bookie, ledger],
+                reads.get((bookie, ledger), {}),
+            )
+            for ledger in sorted(mine.ledgers)
+            if (bookie, ledger) in answers
         }
-    )
-    due = {ledger: case.should_hold(ledger) for ledger in case.ledgers}
-    holders = [
-        bookie
-        for bookie in asked
-        if all(
-            (bookie, ledger) in answers
-            and holds(want, answers[bookie, ledger], reads.get((bookie, ledger), {}))
-            for ledger, want in due.items()
-        )
-    ]
-    return (
-        Renamed(holders[0], tuple(sorted(case.ledgers)))
-        if len(holders) == 1 and case.ledgers
-        else None
-    )
+        witnesses = tuple(ledger for ledger, word in words.items() if word)
+        if witnesses and False not in words.values():
+            holders.append(Renamed(bookie, witnesses))
+    return holders[0] if len(holders) == 1 else None

@@ -12,6 +12,7 @@ from auditor.first_checker.coverage import Answers, Copy, Denials, Reads
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.recheck import newest_state_start, same_state
+from auditor.first_checker.recovery import unknown_bookies
 from auditor.first_checker.schedule import held_entries
 from auditor.first_checker.unavailable import Unserved
 from auditor.model.availability import (
@@ -24,6 +25,7 @@ from auditor.model.availability import (
 )
 from auditor.model.evidence import Look, Terms
 from auditor.model.identity import BookieId, EntryId
+from auditor.model.ledger import LedgerState
 
 READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which a read on that bookie may add something."""
@@ -44,7 +46,8 @@ class NewestState:
     `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
     among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies that too
     few of these looks read with a wrong digest. `unserved` has what bookies could not serve at any
-    of them. `denials`: what bookies list and denied.
+    of them. `denials`: what bookies list and denied. `unknown`: the bookies from which the recovery
+    of a ledger has no answer.
     """
 
     looks: Sequence[Look]
@@ -54,14 +57,24 @@ class NewestState:
     doubted: frozenset[Copy]
     unserved: Unserved
     denials: Denials
+    unknown: frozenset[BookieId]
 
     @classmethod
     def of(cls, looks: Sequence[Look], terms: Terms) -> NewestState:
         chain = looks[newest_state_start(looks) :]
         answers, reads = _merge_looks(chain, terms)
-        unserved, denials = Unserved.of(chain, terms.around.maintenance), _denials(chain, reads)
-        doubted = _doubted_copies(chain, reads)
-        return cls(looks, terms, answers, reads, doubted, unserved, denials)
+        away, newest = terms.around.maintenance, chain[-1].record.metadata
+        is_in_recovery = newest is not None and newest.state is LedgerState.IN_RECOVERY
+        return cls(
+            looks,
+            terms,
+            answers,
+            reads,
+            _doubted_copies(chain, reads),
+            Unserved.of(chain, away),
+            _denials(chain, reads),
+            unknown_bookies(chain, away) if is_in_recovery else frozenset(),
+        )
 
     @property
     def newest(self) -> Look:

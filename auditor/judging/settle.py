@@ -18,6 +18,7 @@ from auditor.first_checker.ledger import gone_bookies, judge
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan
 from auditor.first_checker.reasons import REASON_OF_READ
 from auditor.first_checker.recheck import Next, Suspicion, next_step
+from auditor.first_checker.recovery import recovery_questions
 from auditor.first_checker.schedule import Question, questions
 from auditor.first_checker.stranded import Outside
 from auditor.judging.newest_state import READABLE_ANSWERS, NewestState
@@ -142,9 +143,13 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
 
 def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
     """Return the bookies to ask about the ledger as it was read. A marked ledger is asked about
-    too: its mark may hide a loss.
+    too: its mark may hide a loss. One in recovery is asked about on the bookies that its recovery
+    asks.
     """
-    return questions(record.metadata) if record.metadata is not None else ()
+    metadata = record.metadata
+    if metadata is None:
+        return ()
+    return questions(metadata) or recovery_questions(metadata)
 
 
 def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
@@ -228,6 +233,7 @@ def _judge_state(state: NewestState) -> Verdict:
         doubted=state.doubted,
         unserved=state.unserved,
         denials=state.denials,
+        unknown=state.unknown,
     )
 
 
@@ -238,7 +244,11 @@ def _suspicion(verdict: Verdict) -> Suspicion:
             one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings
         ):
             return Suspicion.MARKED
-        static = all(one.family in (Family.PLACEMENT, Family.METADATA) for one in verdict.findings)
+        static = all(
+            one.family in (Family.PLACEMENT, Family.METADATA)
+            and one.kind is not Kind.RECOVERY_BLOCKED
+            for one in verdict.findings
+        )
         return (
             Suspicion.STATIC
             if verdict.findings and static and unknowns <= _FIXED_UNKNOWNS

@@ -323,6 +323,24 @@ class StuckFacts:
     stuck_after_ms: int
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveryFacts:
+    """RECOVERY_BLOCKED. `ensemble` is that of the last segment, which begins at `first_entry_id`.
+
+    In `blocked_write_sets` of its `write_sets` write sets, as many bookies as the ack quorum or
+    more are unknown. `write_set` is the first of these. `unknown` are the unknown bookies of all of
+    them: recovery can succeed when enough of them answer.
+    """
+
+    first_entry_id: EntryId
+    ensemble: tuple[BookieId, ...]
+    ack_quorum: int
+    write_sets: int
+    blocked_write_sets: int
+    write_set: tuple[BookieId, ...]
+    unknown: tuple[BookieId, ...]
+
+
 Facts: TypeAlias = (
     EntryFacts
     | UnavailableFacts
@@ -334,6 +352,7 @@ Facts: TypeAlias = (
     | UndecodableFacts
     | ContradictionFacts
     | StuckFacts
+    | RecoveryFacts
     | BeyondEndFacts
     | SilentFacts
     | FailingFacts

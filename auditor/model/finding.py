@@ -73,6 +73,7 @@ class Kind(StrEnum):
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
+    RECOVERY_BLOCKED = "RECOVERY_BLOCKED"
     LEDGER_STUCK = "LEDGER_STUCK"
     ENTRIES_BEYOND_END = "ENTRIES_BEYOND_END"
     REFERENCED_LEDGER_MISSING = "REFERENCED_LEDGER_MISSING"
@@ -230,6 +231,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Family.METADATA,
         Subject.LEDGER,
         "metadata, read twice alike, that cannot be decoded or contradicts itself",
+    ),
+    Kind.RECOVERY_BLOCKED: KindFacts(
+        Severity.WARNING,
+        Family.METADATA,
+        Subject.LEDGER,
+        "in recovery, and too many bookies of a write set are unknown for it to succeed, at two"
+        " looks: no client can open the ledger",
     ),
     Kind.LEDGER_STUCK: KindFacts(
         Severity.INFO,

@@ -30,7 +30,7 @@ from auditor.first_checker.unreadable import Unreadable, judge_unreadable
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId
-from auditor.model.ledger import RecordStatus
+from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
@@ -186,6 +186,8 @@ def _missed_bookies(
     """
     answers = run.read_table("evidence/answers", BRIEF_ANSWERS, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
+    # Bookies of a ledger in recovery are asked too, and no entry of it is due there yet.
+    mine &= ~pc.field("state").isin([LedgerState.IN_RECOVERY.value])
     states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
     found = bookies_missed(
         answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)

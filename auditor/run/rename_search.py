@@ -1,8 +1,9 @@
-"""Ask registered bookies, after the last look, for what gone bookies should hold.
+"""Ask registered bookies, after the last look, for what bookies should hold that are not
+registered.
 
 A renamed bookie has these entries under another name. This is a small step in the driver: at most
-RENAMES_MAX gone bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
-registered bookie that these ledgers do not name. The answers are written down;
+RENAMES_MAX missing bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
+registered bookie that one of these ledgers does not name. The answers are written down;
 `summary.cluster.renames` draws the conclusion.
 """
 
@@ -51,8 +52,8 @@ class RenameSearch:
     can_read: bool = True
 
     def ask(self, silent: Collection[BookieId]) -> None:
-        """Ask for what the gone bookies should hold -> evidence/renames. Writes nothing if no
-        bookie is gone.
+        """Ask for what the missing bookies should hold -> evidence/renames. Writes nothing if no
+        bookie is missing.
 
         Answers about a ledger that has changed meanwhile are kept, but count for no gone bookie.
         Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises
@@ -61,7 +62,7 @@ class RenameSearch:
         if not rename_cases(self.run, ()):
             return
         directory = self.directory()
-        cases = rename_cases(self.run, {*directory.addresses, *(directory.cookies or ())})
+        cases = rename_cases(self.run, directory.addresses)
         rows = asyncio.run(self._ask_all(cases, directory, silent)) if cases else []
         if rows:
             changed = self._changed_ledgers(cases)
@@ -92,7 +93,7 @@ class RenameSearch:
         gate = asyncio.Semaphore(sockets_affordable(BOOKIES_AT_ONCE_MAX))
 
         async def ask(bookie: BookieId, address: tuple[str, int]) -> list[Row]:
-            mine = [case for case in cases if not case.is_named(bookie)]
+            mine = [one for case in cases if (one := case.for_bookie(bookie)).ledgers]
             if not mine:
                 return []
             async with gate:

@@ -70,6 +70,7 @@ ADDED_LATER: tuple[Kind, ...] = (
     Kind.LEDGER_CLOSED_SHORT,
     Kind.NEWEST_LEDGER_MISSING,
     Kind.BOOKIE_UNREADABLE_ENTRIES,
+    Kind.RECOVERY_BLOCKED,
 )
 """Kinds whose stories come after all others, in this order: a new kind goes to its end. The ledgers
 of all other stories then keep their ids, which the pages on findings name."""

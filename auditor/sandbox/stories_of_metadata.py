@@ -9,7 +9,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.model.topic import DataLedger
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.story import Story, put, put_topic, story_of, twins, with_owner
+from auditor.sandbox.story import LOST, Story, put, put_topic, story_of, twins, with_owner
 
 MARK_AGE_MS = 10 * 24 * 3600 * 1000
 """Age of the marks that are beyond any grace, by their ctime field: ten days."""
@@ -87,3 +87,14 @@ def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
         put_topic(cluster, f"story-{ledger_id}", [DataLedger(ledger_id)])
     fact = f"Ledger {n} has been open for sixty days, ledger {n + 1} since just now."
     return Story(Kind.LEDGER_STUCK, n, n + 1, fact, (n, n + 1))
+
+
+@story_of(Kind.RECOVERY_BLOCKED)
+def _recovery_blocked(cluster: SandboxCluster, n: LedgerId) -> Story:
+    put(cluster, n, f"e2 w2 a1 0:[b1 {LOST}] in_recovery")
+    put(cluster, n + 1, "e2 w2 a1 0:[b1 b2] in_recovery")
+    fact = (
+        f"Ledger {n} is in recovery, and {LOST} of its ensemble is gone: entries that one bookie"
+        f" acknowledged may be there alone. Both bookies of ledger {n + 1} answer."
+    )
+    return Story(Kind.RECOVERY_BLOCKED, n, n + 1, fact, (n, n + 1))

@@ -21,6 +21,9 @@ CLOSING_LOOKS = 2
 LOOKS_THAT_ASK = 2
 """Looks of the same metadata at which bookies are asked before an entry is reported."""
 
+_SAID_BY_BOOKIES = (Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.RECOVERY_BLOCKED)
+"""Kinds outside the family `entry` that rest on answers of bookies."""
+
 DELAYS = 2
 """Looks of one ledger, the second and the third, that a run waits before."""
 
@@ -58,7 +61,7 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence) -> Iterator[str]:
     reported = [
         one
         for one in verdict.findings
-        if one.family is Family.ENTRY or one.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
+        if one.family is Family.ENTRY or one.kind in _SAID_BY_BOOKIES
     ]
     if not reported:
         return

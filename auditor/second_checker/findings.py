@@ -28,6 +28,7 @@ from auditor.second_checker.ledger_count import LedgerCount
 from auditor.second_checker.metadata import is_beyond_grace, is_stuck
 from auditor.second_checker.newest_words import Words
 from auditor.second_checker.placement import adherence, judges, placement_facts
+from auditor.second_checker.recovery import recovery_facts
 from auditor.second_checker.schedule import Stretch
 from auditor.second_checker.search import search_facts
 
@@ -80,14 +81,15 @@ def mark_findings(
 
 
 def metadata_findings(
-    record: LedgerRecord,
+    heard: Words,
     terms: Terms,
     reads: Iterable[EntryRead] = (),
     beyond: Beyond = NOTHING,
 ) -> list[CrossCheckFinding]:
-    """Return the finding on malformed or contradictory metadata, else on a stuck ledger, else on
-    entries beyond the end, if any.
+    """Return the finding on malformed or contradictory metadata, else on a recovery that cannot
+    succeed, else on a stuck ledger, else on entries beyond the end, if any.
     """
+    record = heard.record
     bad, metadata = record.malformed, record.metadata
     if bad is not None:
         facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
@@ -99,6 +101,9 @@ def metadata_findings(
     if against:
         contradicts = ContradictionFacts(tuple(against), len(against), unproven)
         return [CrossCheckFinding(Kind.METADATA_MALFORMED, contradicts)]
+    blocked = recovery_facts(heard, metadata, terms)
+    if blocked is not None:
+        return [CrossCheckFinding(Kind.RECOVERY_BLOCKED, blocked)]
     if is_stuck(record, terms):
         return [CrossCheckFinding(Kind.LEDGER_STUCK, stuck_facts(record, terms))]
     if unproven is None:

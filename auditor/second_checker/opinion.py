@@ -96,7 +96,7 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
         return _opinion(
             exempt,
             unread | _why_no_age(record, terms),
-            [*mark_findings(record, None, terms), *metadata_findings(record, terms)],
+            [*mark_findings(record, None, terms), *metadata_findings(heard, terms)],
         )
     return _judge_entries(heard, metadata, exempt, terms, claimed)
 
@@ -117,14 +117,14 @@ def _judge_entries(
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     aged = _why_no_age(record, terms)
     if record.mark is not None and not heard.answers:
-        said = metadata_findings(record, terms, heard.reads.values())
+        said = metadata_findings(heard, terms, heard.reads.values())
         return _opinion(
             exempt, topology | aged, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
     count = count_entries(heard, metadata, parts, terms, claimed)
     copies, is_stale = _copies(record, count, copies_due(metadata, parts))
     above = beyond_end(heard, count.lists, metadata)
-    said = metadata_findings(record, terms, heard.reads.values(), above)
+    said = metadata_findings(heard, terms, heard.reads.values(), above)
     unheard, is_empty = NOBODY, False
     if metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1:
         unheard = unheard_of_empty(heard, metadata, count.lists, terms)

@@ -87,8 +87,10 @@ def lost_bookie_steps(finding: Finding) -> Steps:
     ]
     state = [RECOVERY_STATE, RECOVERY_DELAY]
     if finding.facts.renamed_to:  # recovering a renamed bookie would take hours for nothing
-        renamed = f"endpointinfo -b {quote_word(finding.facts.renamed_to)}"
-        return Steps([*(shell(command) for command in (*look, renamed)), *state], [])
+        new = quote_word(finding.facts.renamed_to)
+        rename = shell(f"updateBookieInLedger -srcBookie {bookie} -destBookie {new}")
+        also = [*look, f"endpointinfo -b {new}"]
+        return Steps([*(shell(command) for command in also), *state], [rename])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps(
         [*(shell(command) for command in look), *state],

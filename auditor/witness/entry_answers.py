@@ -39,6 +39,19 @@ def answer_sentences(
         yield f"What {more} more said is not shown."
 
 
+def bookie_sentences(bookies: Sequence[BookieId], looks: Sequence[Look]) -> Iterator[str]:
+    """Say what each bookie last answered about the ledger."""
+    asked = [look for look in newest_state_looks(looks) if look.answers]
+    for bookie in bookies[:NAMES_SHOWN]:
+        answers = [look.answers[bookie] for look in asked if bookie in look.answers]
+        if answers:
+            newest = answers[-1]
+            yield f"{bookie} {GONE if newest.is_gone else _ANSWERED.get(newest.status, _LISTED)}."
+    more = len(bookies) - NAMES_SHOWN
+    if more > 0:
+        yield f"What {more} more said is not shown."
+
+
 def newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
     """Return the looks that saw the newest state of the metadata; no others count."""
     return looks[newest_state_start(looks) :]
@@ -173,6 +186,9 @@ _ANSWERED: dict[AnswerStatus, str] = {
 
 assert _ANSWERED.keys() | {AnswerStatus.HELD} == set(AnswerStatus), "each answer has its words"
 
+
+_LISTED = "gave a list"
+"""What a bookie did that listed the ledger."""
 
 _READ: dict[ReadStatus, str] = {
     ReadStatus.PRESENT: "sent it when it was read",

@@ -9,13 +9,15 @@ from auditor.model.evidence import Look
 from auditor.model.facts import (
     ContradictionFacts,
     Contradicts,
+    RecoveryFacts,
     StuckFacts,
     UndecodableFacts,
 )
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 from auditor.witness.beyond_end import unproven_sentences
-from auditor.witness.phrases import clock, join_names, span
+from auditor.witness.entry_answers import bookie_sentences
+from auditor.witness.phrases import clock, join_names, name_some, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 CONTRADICTIONS_SHOWN = 5
@@ -74,6 +76,31 @@ def _malformed_sentence(
     return " ".join((contradicts, *beyond))
 
 
+def _recovery_sentences(finding: Finding, facts: RecoveryFacts, looks: Sequence[Look]) -> str:
+    """Return the witness: whom recovery asks, what they said, and what it would need."""
+    some = (
+        "each write set"
+        if facts.blocked_write_sets == facts.write_sets
+        else (f"{facts.blocked_write_sets} of {facts.write_sets} write sets")
+    )
+    few = facts.ack_quorum
+    return " ".join(
+        (
+            f"Ledger {finding.ledger_id} is IN_RECOVERY. Its last segment begins at entry"
+            f" {facts.first_entry_id} (ensemble {name_some(facts.ensemble)}).",
+            *bookie_sentences(facts.unknown, looks),
+            f"Recovery needs fewer unknown bookies than the ack quorum, {few}, in every write set."
+            f" In {some} of this ensemble there are {few} or more, first in"
+            f" {join_names(facts.write_set)}.",
+            "No client can finish the recovery, or read the ledger, before enough of"
+            f" {join_names(facts.unknown)} answer."
+            if len(facts.unknown) > 1
+            else "No client can finish the recovery, or read the ledger, before"
+            f" {join_names(facts.unknown)} answers.",
+        )
+    )
+
+
 def _stuck_sentences(finding: Finding, facts: StuckFacts, _looks: Sequence[Look]) -> str:
     at_least = "" if facts.state is LedgerState.OPEN else "at least "
     if facts.state is not LedgerState.OPEN:
@@ -112,6 +139,7 @@ def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
 
 TELL: dict[Kind, TellLedger] = {
     Kind.METADATA_MALFORMED: _malformed_sentence,
+    Kind.RECOVERY_BLOCKED: _recovery_sentences,
     Kind.LEDGER_STUCK: _stuck_sentences,
 }
 TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population_sentences}

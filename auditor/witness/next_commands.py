@@ -245,6 +245,10 @@ def _stuck_steps(finding: Finding) -> Steps:
     return Steps([metadata_command(finding), shell("listbookies -a -h")], fence)
 
 
+def _recovery_steps(finding: Finding) -> Steps:
+    return Steps([metadata_command(finding), shell("listbookies -a -h")], [])
+
+
 _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.ENTRY_WITHOUT_REPLICA: entry_commands.without_replica_steps,
     Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE: entry_commands.outside_ensemble_steps,
@@ -266,6 +270,7 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.ENTRY_LOG_LOST: bookie_commands.entry_log_lost_steps,
     Kind.BOOKIE_UNREADABLE_ENTRIES: bookie_commands.unreadable_steps,
     Kind.METADATA_MALFORMED: _malformed_steps,
+    Kind.RECOVERY_BLOCKED: _recovery_steps,
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: entry_commands.beyond_end_steps,
     Kind.LEDGER_POPULATION_DROPPED: bookie_commands.population_steps,

@@ -80,3 +80,28 @@ def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path:
     assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [
         one["kind"] for ledger in LEDGERS for one in outcome.of(ledger)
     ]
+
+
+def test_a_bookie_back_under_another_id_is_found_though_its_old_cookie_stays(
+    tmp_path: Path,
+) -> None:
+    """The lowest ledger names the new id too: it cannot testify, and is no counter-witness. The
+    command that is proposed makes the others sound.
+    """
+    with RealCluster(tmp_path / "cluster", bookies=4) as cluster:
+        for ledger_id in LEDGERS:
+            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
+        cluster.place(0, cluster.ledger("e3 w2 a2 0:[b1 b4 b3] 5:[b1 b2 b3] closed 29"))
+        old, new = cluster.end_bookie("b2"), cluster.end_bookie("b4")
+        for folder in ("journal", "ledgers"):
+            cookie = (new / folder / "current" / "VERSION").read_bytes()
+            shutil.rmtree(new / folder)
+            shutil.copytree(old / folder, new / folder)
+            (new / folder / "current" / "VERSION").write_bytes(cookie)
+        cluster.start_bookie("b4")
+        first = accounted(audit(cluster, tmp_path, lost_bookie_wait_max="0s"))
+        cluster.shell("updateBookieInLedger", "-srcBookie", "b2", "-destBookie", "b4")
+        again = accounted(audit(cluster, tmp_path / "again"))
+    (renamed,) = first.summary["bookies_renamed"]
+    assert ("b2", "b4") == (renamed["bookie_id"], renamed["renamed_to"])
+    assert ["sound"] * 4 == again.standings(*LEDGERS)

@@ -92,6 +92,7 @@ SAID = {
     "bookie_refused",
     *(
         "METADATA_MALFORMED",
+        "RECOVERY_BLOCKED",
         "LEDGER_STUCK",
         "ENTRIES_BEYOND_END",
         "LEDGER_CLOSED_SHORT",

@@ -32,6 +32,7 @@ from auditor.model.facts import (
     HeldBeyondEnd,
     MarkFacts,
     PlacementFacts,
+    RecoveryFacts,
     StuckFacts,
     UnavailableFacts,
     UndecodableFacts,
@@ -101,6 +102,7 @@ _FACTS: tuple[Facts, ...] = (
     UndecodableFacts("no end", 5, 9, "00ff"),
     ContradictionFacts((Contradiction(Contradicts.NO_LAST_ENTRY),), 1),
     StuckFacts(LedgerState.OPEN, 0, False, 31 * DAY_MS, 30 * DAY_MS),
+    RecoveryFacts(0, ("b1", "b2"), 1, 2, 2, ("b1", "b2"), ("b2",)),
     BeyondEndFacts(
         last_entry_id=41,
         ack_quorum=2,

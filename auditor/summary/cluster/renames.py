@@ -1,4 +1,4 @@
-"""Read from the evidence which gone bookies may have a new name: whom to ask, and the result."""
+"""Read from the evidence which missing bookies may have a new name: whom to ask, and the result."""
 
 from __future__ import annotations
 
@@ -28,18 +28,22 @@ NAME = "evidence/renames"
 CANDIDATES_MAX = 20
 """Maximum number of ledgers checked to find RENAME_LEDGERS_MAX that still name a gone bookie."""
 
-_GONE = (pc.field("status") == AnswerStatus.UNREGISTERED.value) & (pc.field("detail") == NO_COOKIE)
+_MISSING = pc.field("status") == AnswerStatus.UNREGISTERED.value
 
 
 def rename_cases(run: Place, known: Collection[BookieId]) -> list[RenameCase]:
-    """Return the gone bookies to look for under another name, with their ledgers, sorted by id.
+    """Return the bookies to look for under another name, with their ledgers, sorted by id.
 
-    There are at most RENAMES_MAX. `known`: bookies that are registered or have a cookie by now. The
+    They are not registered. There are at most RENAMES_MAX; those without a cookie come first.
+    `known`: bookies that are registered by now. The
     ledgers of a bookie are those with the lowest ids that are closed, not empty and still name it.
     Costs a scan of the answers.
     """
-    named = run.read_table("evidence/answers", BRIEF_ANSWERS, _GONE, ["bookie_id", "ledger_id"])
-    gone = sorted(set(pc.unique(named["bookie_id"]).to_pylist()) - set(known))[:RENAMES_MAX]
+    columns = ["bookie_id", "ledger_id", "detail"]
+    named = run.read_table("evidence/answers", BRIEF_ANSWERS, _MISSING, columns)
+    forgotten = set(named.filter(pc.field("detail") == NO_COOKIE)["bookie_id"].to_pylist())
+    missing = set(pc.unique(named["bookie_id"]).to_pylist()) - set(known)
+    gone = sorted(missing, key=lambda bookie: (bookie not in forgotten, bookie))[:RENAMES_MAX]
     lowest = {bookie: _lowest(named, bookie) for bookie in gone}
     metadata = _metadata(run, {ledger for ledgers in lowest.values() for ledger in ledgers})
     cases = []
@@ -73,7 +77,7 @@ def _metadata(run: Place, ids: Collection[LedgerId]) -> dict[LedgerId, LedgerMet
 
 
 def renames(run: Place) -> dict[BookieId, Renamed]:
-    """Return the gone bookies that probably have a new name. Empty if no bookie was asked."""
+    """Return the missing bookies that probably have a new name. Empty if no bookie was asked."""
     if not run.has_table(NAME):
         return {}
     rows = run.read_table(NAME, RENAMES, pc.is_valid(pc.field("ledger_id"))).to_pylist()

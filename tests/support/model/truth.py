@@ -238,6 +238,8 @@ class Truth:
         beyond = tuple(sorted(set().union(*above.held.values())))
         if ledger.flaw:
             yield FindingRow("METADATA_MALFORMED", facts=flat(facts_of.malformed(ledger)))
+        elif blocked := self._blocked_recovery(number, ledger):
+            yield FindingRow("RECOVERY_BLOCKED", facts=flat(blocked))
         elif ledger.state == OPEN and self.now - ledger.made_at > STUCK_MINUTES:
             yield FindingRow("LEDGER_STUCK", facts=flat(facts_of.stuck(self, ledger)))
         elif above.is_cut_off(ledger):
@@ -249,6 +251,38 @@ class Truth:
             )
         elif beyond:
             yield FindingRow("ENTRIES_BEYOND_END", entries=beyond, facts=flat(above.facts(ledger)))
+
+    def _blocked_recovery(self, number: int, ledger: Ledger) -> dict[str, object] | None:
+        """Return the facts of a recovery that too many unknown bookies block."""
+        if ledger.state != IN_RECOVERY:
+            return None
+        segment = ledger.last_segment()
+        ensemble = segment.ensemble
+        reached = [b for b in ensemble if self.bookies[b].can_be_asked]
+        unknown = {b for b in ensemble if self._is_unknown(b, reached)}
+        write_sets = [
+            [ensemble[(at + copy) % len(ensemble)] for copy in range(ledger.write_quorum)]
+            for at in range(len(ensemble))
+        ]
+        blocked = [one for one in write_sets if sum(b in unknown for b in one) >= ledger.ack_quorum]
+        if not blocked:
+            return None
+        return {
+            "first_entry_id": segment.first,
+            "ensemble": list(ensemble),
+            "ack_quorum": ledger.ack_quorum,
+            "write_sets": len(write_sets),
+            "blocked_write_sets": len(blocked),
+            "write_set": list(dict.fromkeys(blocked[0])),
+            "unknown": sorted({b for one in blocked for b in one} & unknown),
+        }
+
+    def _is_unknown(self, bookie: str, reached: list[str]) -> bool:
+        """Return whether recovery has no answer from the bookie, as an audit can find out."""
+        one = self.bookies[bookie]
+        if one.registered == UNREGISTERED:
+            return bookie not in self.perhaps_served
+        return not one.listens and any(other != bookie for other in reached)
 
     def _on_ensembles(self, ledger: Ledger) -> Iterator[FindingRow]:
         """Yield one finding for each segment with entries in which a bookie occurs twice, or a
@@ -300,9 +334,9 @@ class Truth:
 
     def asked(self, ledger: Ledger) -> set[str]:
         """Return the bookies that are asked about the ledger: those of `due`, and those of the last
-        ensemble if it has an end.
+        ensemble if it has an end or is in recovery.
         """
-        has_end = ledger.state == CLOSED and not ledger.flaw
+        has_end = ledger.state in (CLOSED, IN_RECOVERY) and not ledger.flaw
         return self.due(ledger) | (set(ledger.last_segment().ensemble) if has_end else set())
 
     def due(self, ledger: Ledger) -> set[str]:

@@ -9,8 +9,8 @@ from auditor.first_checker.renaming import (
     RENAME_READS_MAX,
     RenameCase,
     Renamed,
+    attest,
     find_new_name,
-    holds,
     reads_due,
 )
 from auditor.model.availability import Answer, AnswerStatus, ReadStatus, SequenceGroup
@@ -61,7 +61,7 @@ def test_what_the_gone_bookie_should_hold_is_its_share_of_each_segment_that_name
 def test_a_list_with_all_of_it_needs_no_read():
     """More entries than those due do not matter."""
     assert () == reads_due(due(LEDGER), listed("new", 1, DUE))
-    assert holds(due(LEDGER), listed("new", 1, sorted({*DUE, 1, 77})), {})
+    assert attest(due(LEDGER), listed("new", 1, sorted({*DUE, 1, 77})), {})
 
 
 @pytest.mark.parametrize("lacking", [1, RENAME_READS_MAX])
@@ -71,41 +71,39 @@ def test_few_entries_that_a_list_lacks_are_read(lacking: int):
     """
     answered, missing = listed("new", 1, DUE[:-lacking]), tuple(DUE[-lacking:])
     assert missing == reads_due(due(LEDGER), answered)
-    assert holds(due(LEDGER), answered, dict.fromkeys(missing, ReadStatus.PRESENT))
-    assert not holds(
-        due(LEDGER),
-        answered,
-        {**dict.fromkeys(missing, ReadStatus.PRESENT), missing[0]: ReadStatus.NO_ENTRY},
-    )
-    assert not holds(due(LEDGER), answered, {})
+    assert attest(due(LEDGER), answered, dict.fromkeys(missing, ReadStatus.PRESENT))
+    lacks_one = {**dict.fromkeys(missing, ReadStatus.PRESENT), missing[0]: ReadStatus.NO_ENTRY}
+    assert False is attest(due(LEDGER), answered, lacks_one)
+    assert None is attest(due(LEDGER), answered, {}), "nothing was read"
+    failed = {**dict.fromkeys(missing, ReadStatus.PRESENT), missing[0]: ReadStatus.TIMED_OUT}
+    assert None is attest(due(LEDGER), answered, failed)
 
 
 def test_a_list_that_lacks_more_is_not_read_after():
     """Such a bookie does not hold what is due."""
     answered = listed("new", 1, DUE[: -RENAME_READS_MAX - 1])
     assert () == reads_due(due(LEDGER), answered)
-    assert not holds(due(LEDGER), answered, dict.fromkeys(DUE, ReadStatus.PRESENT))
+    assert False is attest(due(LEDGER), answered, dict.fromkeys(DUE, ReadStatus.PRESENT))
 
 
 def test_where_a_bookie_cannot_list_three_entries_decide():
     """The first, the middle and the last of those due."""
     wanted = reads_due(due(LEDGER), answer(AnswerStatus.UNSUPPORTED))
     assert (DUE[0], DUE[len(DUE) // 2], DUE[-1]) == wanted
-    assert holds(
-        due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted, ReadStatus.PRESENT)
-    )
-    assert not holds(
-        due(LEDGER), answer(AnswerStatus.UNSUPPORTED), dict.fromkeys(wanted[:2], ReadStatus.PRESENT)
-    )
+    unable = answer(AnswerStatus.UNSUPPORTED)
+    assert attest(due(LEDGER), unable, dict.fromkeys(wanted, ReadStatus.PRESENT))
+    assert None is attest(due(LEDGER), unable, dict.fromkeys(wanted[:2], ReadStatus.PRESENT))
+    assert False is attest(due(LEDGER), unable, dict.fromkeys(wanted, ReadStatus.NO_LEDGER))
 
 
 @pytest.mark.parametrize(
     "status", [s for s in AnswerStatus if s not in (AnswerStatus.HELD, AnswerStatus.UNSUPPORTED)]
 )
-def test_whoever_gave_no_list_holds_nothing(status: AnswerStatus):
-    """Silent, refusing, or without the ledger: nothing is read there."""
+def test_who_gave_no_list_says_nothing_unless_it_lacks_the_ledger(status: AnswerStatus):
+    """Nothing is read there."""
     assert () == reads_due(due(LEDGER), answer(status))
-    assert not holds(due(LEDGER), answer(status), dict.fromkeys(DUE, ReadStatus.PRESENT))
+    expected = False if status is AnswerStatus.NO_SUCH_LEDGER else None
+    assert expected is attest(due(LEDGER), answer(status), {})
 
 
 CASE = RenameCase("gone", {1: LEDGER, 2: LEDGER})
@@ -136,7 +134,10 @@ def test_what_was_read_of_each_ledger_decides_where_a_list_does_not():
     assert Renamed("new", (1, 2)) == find_new_name(CASE, answers, read)
     for key in read:
         less = {other: found for other, found in read.items() if other != key}
-        assert None is find_new_name(CASE, answers, less), "it was not read"
+        (witness,) = (ledger_id for _, ledger_id in less)
+        assert Renamed("new", (witness,)) == find_new_name(CASE, answers, less)
+        against = {**less, key: dict.fromkeys(read[key], ReadStatus.NO_ENTRY)}
+        assert None is find_new_name(CASE, answers, against)
 
 
 def test_two_that_hold_it_are_no_new_name():
@@ -146,14 +147,24 @@ def test_two_that_hold_it_are_no_new_name():
     )
 
 
-def test_one_ledger_less_and_it_is_no_new_name():
-    """This includes a bookie that was not asked about one ledger."""
-    assert None is find_new_name(CASE, said(listed("new", 1, DUE)), {})
+def test_a_ledger_that_cannot_testify_counts_as_nothing():
+    """One ledger is enough if no other speaks against it: it was not asked about, timed out, or
+    names the bookie.
+    """
+    late = answer(AnswerStatus.TIMED_OUT)
+    both = [listed("new", 1, DUE), Answer("new", 2, 0, 0, late.status)]
+    assert Renamed("new", (1,)) == find_new_name(CASE, said(listed("new", 1, DUE)), {})
+    assert Renamed("new", (1,)) == find_new_name(CASE, said(*both), {})
+    names_it = RenameCase("gone", {1: LEDGER, 2: ledger(("gone", "new", "b3"))})
+    answers = said(listed("new", 1, DUE), listed("new", 2, []))
+    assert Renamed("new", (1,)) == find_new_name(names_it, answers, {})
+    against = said(listed("new", 1, DUE), Answer("new", 2, 0, 0, AnswerStatus.NO_SUCH_LEDGER))
+    assert None is find_new_name(CASE, against, {})
     assert None is find_new_name(CASE, {}, {})
     assert None is find_new_name(RenameCase("gone", {}), said(listed("new", 1, DUE)), {})
 
 
 def test_a_bookie_that_some_segment_names_is_not_the_new_name():
     """It may hold the entries as itself."""
-    assert CASE.is_named("b4") and not CASE.is_named("new")
+    assert {} == CASE.for_bookie("b4").ledgers and CASE == CASE.for_bookie("new")
     assert None is find_new_name(CASE, said(listed("b4", 1, DUE), listed("b4", 2, DUE)), {})

@@ -87,7 +87,7 @@ def test_a_ledger_closed_without_entries_is_exempt_after_one_list_of_each_bookie
     assert (Standing.EXEMPT, Exempt.EMPTY) == (verdict.standing, verdict.exempt)
 
 
-@pytest.mark.parametrize("text", ["open", "in_recovery"])
+@pytest.mark.parametrize("text", ["open"])
 def test_ledgers_without_an_end_cost_no_question(text: str) -> None:
     """They are exempt after the first read of the metadata."""
     driven = drive(story(metadata=ledger(f"e3 w2 a2 0:[b1 b2 b3] {text}")))
@@ -95,6 +95,68 @@ def test_ledgers_without_an_end_cost_no_question(text: str) -> None:
         [step.todo for _, step in driven.steps],
         driven.step.verdict.standing,
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "away", "is_blocked"),
+    [
+        ("e2 w2 a1 0:[b1 b2] in_recovery", {"b2"}, True),
+        ("e2 w2 a2 0:[b1 b2] in_recovery", {"b2"}, False),
+        ("e2 w2 a2 0:[b1 b2] in_recovery", {"b1", "b2"}, True),
+        ("e3 w2 a2 0:[b1 b2 b3] in_recovery", {"b2"}, False),
+        ("e3 w2 a2 0:[b1 b2 b3] in_recovery", {"b1", "b3"}, True),
+        ("e4 w2 a2 0:[b1 b2 b3 b4] in_recovery", {"b1", "b3"}, False),
+        ("e1 w1 a1 0:[b2] 5:[b1] in_recovery", {"b2"}, False),
+        ("e2 w2 a1 0:[b1 b2] open", {"b2"}, False),
+    ],
+)
+@pytest.mark.parametrize("created_ms", [None, 0, NOW_MS])
+def test_a_recovery_is_blocked_by_as_many_unknown_bookies_as_the_ack_quorum(
+    text: str, away: set[str], is_blocked: bool, created_ms: int | None
+) -> None:
+    """In some write set of the last ensemble, whether the ledger is marked or not. Both checkers
+    say so, after two looks.
+    """
+    bookies = {f"b{n}": Bookie(frozenset(range(9))) for n in range(1, 5)}
+    bookies |= dict.fromkeys(away, AWAY)
+    one = Story("recovery", (State(ledger(text), bookies),))
+    driven = drive(one if created_ms is None else marked(one, created_ms))
+    kinds = [one.kind for one in driven.step.verdict.findings]
+    assert is_blocked is (Kind.RECOVERY_BLOCKED in kinds)
+    assert () == differences(driven.step.verdict, driven.evidence, one.terms)
+    if is_blocked:
+        assert 2 == sum(bool(look.answers) for look in driven.evidence.looks)
+
+
+@pytest.mark.parametrize(
+    ("status", "others", "is_blocked"),
+    [
+        (AnswerStatus.FAILED, None, True),
+        (AnswerStatus.SILENT, None, True),
+        (AnswerStatus.SILENT, AnswerStatus.SILENT, False),
+        (AnswerStatus.TIMED_OUT, None, False),
+        (AnswerStatus.REFUSED, None, False),
+        (AnswerStatus.UNSUPPORTED, None, False),
+        (AnswerStatus.ADDRESS_UNKNOWN, None, False),
+    ],
+)
+def test_only_a_bookie_that_fails_for_everybody_blocks_a_recovery(
+    status: AnswerStatus, others: AnswerStatus | None, is_blocked: bool
+) -> None:
+    """Silence counts where another bookie of the ensemble shows that we reach the cluster."""
+    bookies = {"b1": Bookie(answer=others), "b2": Bookie(answer=status)}
+    one = Story("recovery", (State(ledger("e2 w2 a1 0:[b1 b2] in_recovery"), bookies),))
+    driven = drive(one)
+    assert is_blocked is bool(driven.step.verdict.findings)
+    assert () == differences(driven.step.verdict, driven.evidence, one.terms)
+
+
+def test_a_bookie_that_is_back_at_the_second_look_blocks_no_recovery() -> None:
+    """It was restarting."""
+    metadata = ledger("e2 w2 a1 0:[b1 b2] in_recovery")
+    first = State(metadata, {"b1": Bookie(), "b2": AWAY})
+    driven = drive(Story("back", (first, State(metadata, {"b1": Bookie(), "b2": Bookie()}))))
+    assert (Standing.EXEMPT, ()) == (driven.step.verdict.standing, driven.step.verdict.findings)
 
 
 def test_a_suspect_is_asked_read_and_read_again_before_it_is_reported() -> None:

@@ -33,6 +33,7 @@ from auditor.model.facts import (
     LostFacts,
     MarkFacts,
     PlacementFacts,
+    RecoveryFacts,
     Search,
     SilentFacts,
     StuckFacts,
@@ -195,6 +196,16 @@ USES = st.lists(
 ).map(tuple)
 OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
     EntryFacts: entry_facts,
+    RecoveryFacts: st.builds(
+        RecoveryFacts,
+        st.integers(0, 99),
+        names(1),
+        st.integers(1, 3),
+        st.integers(3, 9),
+        st.integers(1, 3),
+        names(1),
+        names(1),
+    ),
     UnavailableFacts: st.builds(
         UnavailableFacts, st.integers(0, 99), names(1), names(1), names(), names()
     ),

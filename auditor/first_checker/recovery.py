@@ -1,0 +1,104 @@
+"""Judge whether the recovery of a ledger can succeed with the bookies that answer.
+
+Recovery asks the bookies of the last ensemble for the last entry. It goes on only where in every
+write set fewer bookies than the ack quorum are unknown: an entry that was acknowledged may be on
+those alone (RoundRobinDistributionSchedule.RRQuorumCoverageSet). A bookie is known if it serves the
+ledger, or says that it has no such entry or ledger.
+
+Verified: at each look at the newest state of the metadata, two at least before it is reported,
+these bookies were not registered, answered with an error of their own, or were silent while another
+bookie of the ensemble answered.
+
+Not verified: that a client tried. A refusal, a time-out or a bookie in maintenance does not count
+as unknown: other clients may be served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from auditor.first_checker.schedule import Question
+from auditor.model.availability import NOT_DIALLED, VALID_ANSWERS, Answer, AnswerStatus
+from auditor.model.evidence import Look
+from auditor.model.facts import RecoveryFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerState
+
+EXPECTED_BYTES = 1_024
+"""Guess of the size of a list of a ledger in recovery: a few dozen runs."""
+
+_ANSWERED = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED, AnswerStatus.FAILED}
+
+
+def recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
+    """Return the distinct bookies that the recovery of the ledger asks, in their order.
+
+    Empty for a ledger that is not in recovery, and where quorums or the last ensemble make no
+    sense.
+    """
+    if metadata.state is not LedgerState.IN_RECOVERY or not metadata.segments:
+        return ()
+    ensemble = metadata.segments[-1].ensemble
+    size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
+    if not 1 <= ack <= write <= size or len(ensemble) != size:
+        return ()
+    return tuple(dict.fromkeys(ensemble))
+
+
+def recovery_questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
+    """Return these bookies as questions: whether they answer for the ledger."""
+    return tuple(Question(bookie, EXPECTED_BYTES) for bookie in recovery_bookies(metadata))
+
+
+def unknown_bookies(looks: Sequence[Look], maintenance: frozenset[BookieId]) -> frozenset[BookieId]:
+    """Return the bookies that are unknown at every look that asked, but for those in
+    maintenance.
+    """
+    asked = [look for look in looks if look.answers]
+    if not asked:
+        return frozenset()
+    return frozenset(
+        bookie
+        for bookie in asked[0].answers.keys() - maintenance
+        if all(bookie in look.answers and _is_unknown(look, bookie) for look in asked)
+    )
+
+
+def _is_unknown(look: Look, bookie: BookieId) -> bool:
+    answer = look.answers[bookie]
+    if answer.status is AnswerStatus.SILENT:
+        others = (one for other, one in look.answers.items() if other != bookie)
+        return not answer.detail.startswith(NOT_DIALLED) and any(map(_is_answered, others))
+    return answer.status in (AnswerStatus.UNREGISTERED, AnswerStatus.FAILED)
+
+
+def _is_answered(answer: Answer) -> bool:
+    return answer.status in _ANSWERED
+
+
+def blocked_recovery(
+    ledger_id: LedgerId, metadata: LedgerMetadata, unknown: frozenset[BookieId]
+) -> list[Finding]:
+    """Return RECOVERY_BLOCKED where too many bookies of a write set are `unknown`."""
+    if not unknown.intersection(recovery_bookies(metadata)):
+        return []
+    segment, ack = metadata.segments[-1], metadata.ack_quorum
+    size = metadata.ensemble_size
+    write_sets = [
+        [segment.ensemble[(at + copy) % size] for copy in range(metadata.write_quorum)]
+        for at in range(size)
+    ]
+    blocked = [one for one in write_sets if sum(bookie in unknown for bookie in one) >= ack]
+    if not blocked:
+        return []
+    facts = RecoveryFacts(
+        first_entry_id=segment.first_entry_id,
+        ensemble=segment.ensemble,
+        ack_quorum=ack,
+        write_sets=size,
+        blocked_write_sets=len(blocked),
+        write_set=tuple(dict.fromkeys(blocked[0])),
+        unknown=tuple(sorted(unknown.intersection(b for one in blocked for b in one))),
+    )
+    return [Finding(Kind.RECOVERY_BLOCKED, facts, ledger_id=ledger_id)]
