@@ -39,7 +39,7 @@ def quiet_context() -> Any:
 def test_no_step_after_publishing_changes_the_code(
     step: str, error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The step is logged, and all others are done."""
+    """The step is logged, and all others are done. The run is published before each of them."""
     run, done = place(str(tmp_path)), []
     results = Results(run, {"exit_code": 1, "partial": False}, [], "", "")
     monkeypatch.setattr(run_command, "write_results", lambda *_: results)
@@ -52,7 +52,7 @@ def test_no_step_after_publishing_changes_the_code(
     monkeypatch.setattr(run_command, step, fail)
     state = Run(quiet_context(), Output(run), "r", "2026-01-01T03:00:00Z")
     assert 1 == run_command._publish(state, run, cast(Any, None))
-    assert 4 == len(done)
+    assert ("publish", 4) == (done[0], len(done))
 
 
 def test_a_run_that_latest_json_names_is_published_whatever_failed_behind_it(
