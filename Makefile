@@ -10,7 +10,7 @@ DEMO_OUTPUT ?= audits/demo
 TEST_WORKERS ?= 4
 MINUTES ?= 10
 
-.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints clean
+.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints pins clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
@@ -129,6 +129,10 @@ proto: $(STAMP)
 # The versions that were tried together; pyproject.toml says what is allowed.
 constraints: $(STAMP)
 	$(BIN)/python -m pip freeze --exclude-editable --exclude bookkeeper-cluster-auditor > constraints.txt
+
+# The same files by their hashes, which a release is built from: some minutes.
+pins: $(STAMP)
+	$(BIN)/python deploy/release/pin.py
 
 clean:
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

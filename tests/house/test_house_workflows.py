@@ -104,6 +104,9 @@ def test_what_runs_at_night_are_targets_of_the_makefile():
     assert "fuzz" in targets
 
 
+UNPINNED = "pypa/gh-action-pypi-publish@release/v1"
+"""The one action that is named by a branch: docs/decisions/0006-constraints-without-hosts.md."""
+PINNED = re.compile(rf"^{re.escape(UNPINNED)}$|@[0-9a-f]{{40}}$")
 OF_RUNNER = {"chromium", "python3-dev"}
 """Programs of GitHub's runners: Chrome, and a Python with its headers from setup-python."""
 
@@ -121,7 +124,7 @@ def test_tests_have_the_programs_they_need(name: str, job: str):
 @pytest.mark.parametrize("path", SCHEMAS["vendor.github-workflows"], ids=lambda path: path.name)
 def test_a_workflow_may_do_little_and_ends(path: Path):
     """It has read permission by default, a time limit for each job, no value of an event inside a
-    command, and a version for each action.
+    command, and a commit for each action but one.
     """
     found = yaml.safe_load(path.read_text())
     assert {"contents": "read"} == found["permissions"]
@@ -129,19 +132,21 @@ def test_a_workflow_may_do_little_and_ends(path: Path):
         assert job["timeout-minutes"] <= 350
         for step in job["steps"]:
             assert "${{" not in step.get("run", ""), step
-            assert re.search(r"@(v\d+|release/v\d+)$", step.get("uses", "@v1")), step
+            assert PINNED.search(step.get("uses", UNPINNED)), step
 
 
-def test_the_release_is_of_files_and_extras_that_exist():
-    """They are the recipe of the image, the extra with the builders, and the line with the
-    version.
-    """
+@pytest.mark.parametrize("path", SCHEMAS["vendor.github-workflows"], ids=lambda path: path.name)
+def test_a_commit_of_an_action_has_its_version_beside_it(path: Path):
+    """A person reads it there, and Dependabot keeps both."""
+    lines = [line for line in path.read_text().splitlines() if re.search(r"@[0-9a-f]{40}", line)]
+    assert lines and [] == [line for line in lines if not re.search(r"  # v\d+\.\d+\.\d+$", line)]
+
+
+def test_the_release_is_of_files_that_exist():
+    """They are the recipe of the image, the files with hashes, and the line with the version."""
     text = (GITHUB / "workflows/release.yml").read_text()
-    assert (PROJECT / re.findall(r"--file (\S+)", text)[0]).is_file()
-    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    assert {"release"} == set(re.findall(r"'\.\[(\w+)\]'", text)) and "release" in extras
+    named = re.findall(r"--(?:file|requirement) (\S+)", text)
+    assert 3 == len(named) and all((PROJECT / name).is_file() for name in named)
     assert re.search(
         r'^__version__ = "\d+\.\d+\.\d+"$',
         (PROJECT / "auditor/__init__.py").read_text(),
