@@ -12,21 +12,26 @@ from auditor.commands.grouped_help import GroupedCommand
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="RUN_DIR")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
 @options("replay")
-def replay(run_dir: str, **flags: Any) -> None:
-    """Judge the stored evidence of a run again with this version. Needs no cluster and no Java."""
+def replay(run_dir: str | None, **flags: Any) -> None:
+    """Judge the stored evidence of a run again with this version. Needs no cluster and no Java.
+
+    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
+    --output.
+    """
 
     def work(context: Any) -> int:
+        from auditor.commands.chosen_run import choose_run
         from auditor.commands.replay import replay as command
 
-        return command(context, run_dir)
+        return command(context, choose_run(context, run_dir))
 
     call("replay", flags, work)
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="RUN_DIR")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
 @click.option(
     "--html",
     "page",
@@ -37,38 +42,46 @@ def replay(run_dir: str, **flags: Any) -> None:
     ),
 )
 @options("report")
-def report(run_dir: str, page: str | None, **flags: Any) -> None:
-    """Print the report of a stored run."""
+def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
+    """Print the report of a stored run: by default of the newest finished one in --output.
+
+    RUN_DIR is a run's directory, its name or the run's id.
+    """
 
     def work(context: Any) -> int:
+        from auditor.commands.chosen_run import choose_run
         from auditor.commands.replay import report as command
 
-        return command(context, run_dir, page)
+        return command(context, choose_run(context, run_dir), page)
 
     call("report", flags, work)
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("earlier", metavar="RUN_A")
-@click.argument("later", metavar="RUN_B")
+@click.argument("earlier", metavar="[RUN_A]", required=False)
+@click.argument("later", metavar="[RUN_B]", required=False)
 @options("diff")
-def diff(earlier: str, later: str, **flags: Any) -> None:
+def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     """Show what became of each finding from run A to run B, which audited the same cluster.
+
+    A run is named by its directory, that directory's name or its id. By default run B is the newest
+    finished run in --output, and run A the one of the whole cluster before it.
 
     Exit 1 when something of warning or above is new or worse, and 3 when nothing is but run B could
     not judge everything.
     """
 
     def work(context: Any) -> int:
+        from auditor.commands.chosen_run import choose_two_runs
         from auditor.commands.diff import diff as command
 
-        return command(context, earlier, later)
+        return command(context, *choose_two_runs(context, earlier, later))
 
     call("diff", flags, work)
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="RUN_DIR")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
 @click.option(
     "--without",
     metavar="BOOKIE|/LOCATION",
@@ -79,17 +92,21 @@ def diff(earlier: str, later: str, **flags: Any) -> None:
     ),
 )
 @options("margin")
-def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
+def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
     """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
+
+    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
+    --output.
 
     With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a
     copy, 3 when that is not ruled out or the evidence is too old, else 0.
     """
 
     def work(context: Any) -> int:
+        from auditor.commands.chosen_run import choose_run
         from auditor.commands.margin import margin as command
 
-        return command(context, run_dir, without)
+        return command(context, choose_run(context, run_dir), without)
 
     call("margin", flags, work)
 
@@ -101,7 +118,8 @@ def margin(run_dir: str, without: Sequence[str], **flags: Any) -> None:
 def explain(name: str, run_dir: str | None, **flags: Any) -> None:
     """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
 
-    Without RUN_DIR it is the newest finished run in --output.
+    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
+    --output.
     """
 
     def work(context: Any) -> int:
@@ -153,17 +171,27 @@ def mute(
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="RUN_DIR")
+@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
 @click.argument("names", nargs=-1, metavar="[ID …]")
 @click.option("--file", metavar="FILE", help="Where to write it.  [default: in this directory]")
 @click.option("--plain", is_flag=True, help="Leave the names of bookies, hosts and owners in it.")
 @options("bundle")
-def bundle(run_dir: str, names: Sequence[str], file: str | None, plain: bool, **flags: Any) -> None:
-    """Pack the evidence of findings, ledgers or bookies of a run, to report a wrong verdict."""
+def bundle(
+    run_dir: str | None, names: Sequence[str], file: str | None, plain: bool, **flags: Any
+) -> None:
+    """Pack the evidence of findings, ledgers or bookies of a run, to report a wrong verdict.
+
+    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
+    --output.
+    """
 
     def work(context: Any) -> int:
         from auditor.commands.bundle import bundle as command
+        from auditor.commands.chosen_run import choose_run, is_run
 
-        return command(context, run_dir, names, file, plain=plain)
+        is_named = run_dir is not None and is_run(run_dir)
+        run = choose_run(context, run_dir if is_named else None)
+        ids = names if is_named or run_dir is None else (run_dir, *names)
+        return command(context, run, ids, file, plain=plain)
 
     call("bundle", flags, work, is_answer_printed=lambda _: False)

@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from auditor.commands.chosen_run import choose_run
 from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
-from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.report.finding_text import render_finding
@@ -32,11 +32,12 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
     A ledger without a finding gets its verdict, with each reason why it could not be judged.
-    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the run
-    cannot be read, has lost findings, or has neither.
+    `run_dir` is as `choose_run` takes it. Raises ConfigError if the run cannot be read, has lost
+    findings, or has neither.
     """
-    with refuse_damaged_run(context, run_dir or context.settings.output):
-        run, summary = open_finished_run(run_dir or _newest(context))
+    chosen_dir = choose_run(context, run_dir)
+    with refuse_damaged_run(context, chosen_dir):
+        run, summary = open_finished_run(chosen_dir)
         findings = read_all_findings(run, summary)
         chosen = choose_findings(findings, name)
         verdict = None if chosen else _verdict_on(run, name)
@@ -93,13 +94,3 @@ def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:
     keep = pc.field("ledger_id") == int(name)
     rows = run.scan("verdicts", VERDICTS).table(columns, keep).to_pylist()
     return rows[0] if rows else None
-
-
-def _newest(context: Context) -> Place:
-    """Return the directory of the newest finished run. Raises ConfigError if there is none."""
-    newest = Output(place(context.settings.output)).latest()
-    if newest is None:
-        raise ConfigError(
-            f"{context.settings.output} has no finished run: give the directory of a run"
-        )
-    return newest

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 from auditor.clock import utc_now
+from auditor.commands.chosen_run import choose_run
 from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.explain import choose_findings
 from auditor.commands.finished_run import open_finished_run, read_all_findings
@@ -27,14 +28,14 @@ def mute(
 ) -> int:
     """Add a finding of a stored run to the file of mutes, or replace its line. Returns 0.
 
-    `run_dir` is by default the newest finished run in --output. Raises ConfigError if the name does
+    `run_dir` is as `choose_run` takes it. Raises ConfigError if the name does
     not mean exactly one finding, if the day is over, or if the file is bad. The file is then
     unchanged.
     """
     try:
         output = Output(place(context.settings.output))
         day, reason = _day(until), _reason(why)
-        run_id, finding = _choose_one(context, output, name, run_dir)
+        run_id, finding = _choose_one(context, name, run_dir)
         new = Mute(
             str(finding["id"]),
             day,
@@ -127,18 +128,11 @@ def _reason(why: str | None) -> str:
     return reason
 
 
-def _choose_one(
-    context: Context, output: Output, name: str, run_dir: str | None
-) -> tuple[str, Mapping[str, Any]]:
+def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
     """Return the id of the run and the finding. Raises ConfigError unless the name means exactly
     one.
     """
-    newest = run_dir or output.latest()
-    if newest is None:
-        raise ConfigError(
-            f"{context.settings.output} has no finished run: give the directory of a run"
-        )
-    run, summary = open_finished_run(newest)
+    run, summary = open_finished_run(choose_run(context, run_dir))
     chosen = choose_findings(read_all_findings(run, summary), name)
     if not chosen:
         raise ConfigError(

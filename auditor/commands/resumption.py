@@ -8,13 +8,13 @@ from datetime import datetime
 
 from auditor import __version__
 from auditor.clock import rfc3339
+from auditor.commands.chosen_run import run_name
 from auditor.commands.context import Context, terms_of
 from auditor.config.units import show_duration
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
-from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import Place, place
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.about import About
 
@@ -33,8 +33,7 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
             "--resume continues with the ledgers of its run: neither --ledgers-from nor --dry-run"
             " goes with it"
         )
-    if not RUN_NAME.fullmatch(f"run-{run_id}"):
-        raise ConfigError(f"--resume: {run_id!r} is not a run id, such as 20260301T020000Z-1a2b3c")
+    run_id = _id_of(output, run_id)
     run, latest = output.run(run_id), output.latest()
     about = _read(run, run_id)
     if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
@@ -49,6 +48,23 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     _check_journal(run, run_id, is_partial=about.partial)
     _check_terms(context, about, run_id, now)
     return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
+
+
+def _id_of(output: Output, text: str) -> str:
+    """Return the id of the run that a person names: by its id, its directory's name or its path.
+
+    Raises ConfigError if it is none, or a path of a run that is not in OUTPUT.
+    """
+    name = run_name(text.rstrip("/").rpartition("/")[2])
+    if name is None:
+        raise ConfigError(
+            f"--resume: {text!r} is not a run: give its id, such as 20260301T020000Z-1a2b3c, the"
+            " name of its directory or its path"
+        )
+    run = output.root / name
+    if "/" in text and place(text).path.rstrip("/") != run.path:
+        raise ConfigError(f"--resume: {text} is not in --output ({output.root.address})")
+    return name.removeprefix("run-")
 
 
 def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> None:

@@ -38,8 +38,8 @@ CLUSTER_SETTINGS = (
     ),
     Setting(
         "resume", _WHAT, TEXT, None,
-        "Resume the run with this ID, which was killed or stopped. Finished stages are not "
-        "repeated.",
+        "Resume this run, which was killed or stopped: its ID, name or path. Finished stages are "
+        "not repeated.",
         "Not set: a new run starts. A resumed run keeps the settings it started with; give the "
         "same ones again.",
         commands=ONLY_RUN,

@@ -102,6 +102,19 @@ class Output:
         else:
             lock.write_latest(text)
 
+    def runs(self) -> list[Place]:
+        """Return the directories of all runs, finished or not, oldest first."""
+        return [self.root / name for name in self._run_names()]
+
+    def _run_names(self) -> list[str]:
+        with file_errors(f"list {self.root.uri}"):
+            infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
+        return sorted(
+            i.base_name
+            for i in infos
+            if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name)
+        )
+
     def prune(self, keep: int) -> list[str]:
         """Remove all but the `keep` newest finished runs (0: keep all), and dead runs older than
         these.
@@ -111,13 +124,7 @@ class Output:
         if keep <= 0:
             return []
         latest = self.latest()
-        with file_errors(f"list {self.root.uri}"):
-            infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
-        names = sorted(
-            i.base_name
-            for i in infos
-            if i.type is fs.FileType.Directory and RUN_NAME.fullmatch(i.base_name)
-        )
+        names = self._run_names()
         finished = [
             name for name in names if (self.root / name).read_text("summary.json") is not None
         ]

@@ -130,13 +130,25 @@ def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: d
     assert RUN_ID == resume_about(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
 
 
-@pytest.mark.parametrize(
-    "run_id", ["", "latest", "../run-20260301T020000Z-1a2b3c", f"run-{RUN_ID}"]
-)
-def test_what_is_not_a_run_id_is_refused(tmp_path: Path, run_id: str):
+@pytest.mark.parametrize("text", ["", "latest", "../run-1", f"{RUN_ID}/evidence"])
+def test_what_is_not_a_run_is_refused(tmp_path: Path, text: str):
     """Any other text could name another directory."""
-    with pytest.raises(ConfigError, match="is not a run id, such as"):
-        resume_about(context(), left_behind(tmp_path), run_id, NOW)
+    with pytest.raises(ConfigError, match="is not a run: give its id, such as"):
+        resume_about(context(), left_behind(tmp_path), text, NOW)
+
+
+@pytest.mark.parametrize("form", ["{id}", "run-{id}", "{output}/run-{id}", "{output}/run-{id}/"])
+def test_a_run_goes_on_by_its_id_its_directory_or_its_path(tmp_path: Path, form: str):
+    """The log names its directory: that can be pasted."""
+    output = left_behind(tmp_path)
+    text = form.format(id=RUN_ID, output=output.root.path)
+    assert RUN_ID == resume_about(context(), output, text, NOW).run_id
+
+
+def test_a_run_of_another_output_is_refused(tmp_path: Path):
+    """It would go on in this one."""
+    with pytest.raises(ConfigError, match="is not in --output"):
+        resume_about(context(), left_behind(tmp_path), f"../run-{RUN_ID}", NOW)
 
 
 def test_a_run_that_is_not_there_does_not_go_on(tmp_path: Path):

@@ -1,0 +1,86 @@
+"""Which run an argument means: an id, a directory's name, a path, or none."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from auditor.commands.chosen_run import choose_run, choose_two_runs, is_run
+from auditor.commands.context import Context
+from auditor.config import Layers, parse
+from auditor.errors import ConfigError
+from auditor.stop import StopRequest
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
+
+OLDEST, PARTIAL, OLDER, NEWEST, DEAD = (f"run-2026010{n}T030000Z-00000{n}" for n in range(1, 6))
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    """Return an OUTPUT with four finished runs, one of named ledgers, and one that died."""
+    root = tmp_path / "audits"
+    for name in (OLDEST, PARTIAL, OLDER, NEWEST, DEAD):
+        (root / name).mkdir(parents=True)
+        if name != DEAD:
+            summary = {"run_id": name, "partial": name == PARTIAL}
+            (root / name / "summary.json").write_text(json.dumps(summary))
+    (root / "latest.json").write_text(json.dumps({"run": NEWEST}))
+    return root
+
+
+def context(output: Path) -> Context:
+    settings = parse(Layers(flags={"output": str(output)}), command="report")
+    return Context(
+        settings, io.StringIO(), log.setup(stream=io.StringIO()), Silent(), StopRequest()
+    )
+
+
+@pytest.mark.parametrize("form", ["{id}", "run-{id}", "{output}/run-{id}"])
+def test_a_run_is_named_by_its_id_its_directory_or_its_path(output: Path, form: str):
+    """All three mean one directory."""
+    run_id = OLDER.removeprefix("run-")
+    text = form.format(id=run_id, output=output)
+    assert str(output / OLDER) == choose_run(context(output), text)
+
+
+def test_a_directory_here_is_meant_by_its_own_name(
+    output: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """So in OUTPUT itself a name needs no --output; an id is still looked for there."""
+    monkeypatch.chdir(output)
+    assert OLDER == choose_run(context(tmp_path / "elsewhere"), OLDER)
+
+
+def test_without_a_run_it_is_the_newest_finished_one(output: Path, tmp_path: Path):
+    """It is the one that latest.json names, not one that died. Without any, a sentence says so."""
+    assert str(output / NEWEST) == choose_run(context(output), None)
+    with pytest.raises(ConfigError, match="has no finished run"):
+        choose_run(context(tmp_path / "empty"), None)
+
+
+def test_the_newest_two_whole_runs_are_compared(output: Path):
+    """A run of named ledgers lies between them and is passed over; one named run is the earlier."""
+    (output / PARTIAL).rename(output / "run-20260103T040000Z-000009")
+    assert (str(output / OLDER), str(output / NEWEST)) == choose_two_runs(
+        context(output), None, None
+    )
+    assert (str(output / OLDEST), str(output / NEWEST)) == choose_two_runs(
+        context(output), OLDEST, None
+    )
+
+
+def test_one_run_alone_is_not_compared(output: Path):
+    """Nothing is older than the oldest."""
+    (output / "latest.json").write_text(json.dumps({"run": OLDEST}))
+    with pytest.raises(ConfigError, match="give two runs to compare"):
+        choose_two_runs(context(output), None, None)
+
+
+def test_a_run_differs_in_form_from_a_finding_and_a_ledger(output: Path):
+    """`bundle` takes ids behind its run: only a word of a run's form is one."""
+    assert is_run(OLDER) and is_run(OLDER.removeprefix("run-")) and is_run(str(output / OLDER))
+    assert not any(is_run(word) for word in ("7", "abcd000000000001", "b1:3181"))
