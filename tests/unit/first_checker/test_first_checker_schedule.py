@@ -211,6 +211,19 @@ def test_each_bookie_with_an_entry_or_at_the_end_is_asked_once(text: str) -> Non
     assert sorted(wanted) == sorted(asked)
 
 
+@pytest.mark.parametrize("size", range(1, 7))
+def test_a_ledger_with_an_entry_for_each_bookie_costs_no_further_question(size: int) -> None:
+    """Only shorter ledgers, and those whose last segment is empty, are asked about because of what
+    may lie above their end.
+    """
+    names = " ".join("abcdef"[:size])
+    for write in range(1, size + 1):
+        for last in range(size - 1, 3 * size):
+            metadata = ledger(f"e{size} w{write} 0:[{names}] closed {last}")
+            holders = {b for b, entries in expected_on(metadata).items() if entries}
+            assert holders == {question.bookie_id for question in questions(metadata)}
+
+
 def test_the_bytes_expected_of_an_answer_bound_what_a_healthy_bookie_sends() -> None:
     """64 bytes, and 24 for each run, as real bookies send them: one run for each group, or one for
     each segment.
