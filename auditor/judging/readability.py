@@ -11,7 +11,7 @@ from auditor.first_checker.schedule import extents
 from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.finding import Finding, Kind, Ranges
-from auditor.model.identity import ENTRY_ID_MAX, EntryId, LedgerId
+from auditor.model.identity import ENTRY_ID_MAX, BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import (
     LOSSES,
@@ -52,12 +52,16 @@ Seen = tuple[LedgerRecord, Verdict]
 
 
 def judge_topic(
-    record: TopicRecord, seen: Mapping[LedgerId, Seen], withdrawn: frozenset[LedgerId] = frozenset()
+    record: TopicRecord,
+    seen: Mapping[LedgerId, Seen],
+    withdrawn: frozenset[LedgerId] = frozenset(),
+    registered: frozenset[BookieId] | None = None,
 ) -> TopicReadability:
     """Return what can be read of a topic.
 
     `seen` has every ledger that the topic references. `withdrawn` are ledgers that it no longer
-    references at the second look: trimmed meanwhile, so nobody needs them.
+    references at the second look: trimmed meanwhile, so nobody needs them. `registered` are the
+    bookies from which a ledger that is not closed can be recovered; None if that is not asked.
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
@@ -69,9 +73,16 @@ def judge_topic(
         one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn
     ]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
-    data = [(one, _data_condition(one, seen, one.ledger_id == newest)) for one in ledgers]
+    data = [
+        (one, _data_condition(one, seen, registered, one.ledger_id == newest)) for one in ledgers
+    ]
+    if not blocker and data and data[-1][1].condition is Condition.UNRECOVERABLE:
+        blocker = (
+            f"the recovery of its newest ledger {newest} cannot succeed with the bookies that"
+            " answer: no broker can load the topic"
+        )
     others = [
-        (one, _other_condition(one, record, seen))
+        (one, _other_condition(one, record, seen, registered))
         for one in references(record)
         if one.role is not Role.DATA and one.ledger_id not in withdrawn
     ]
@@ -153,13 +164,18 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
 
 
 def _data_condition(
-    ledger: DataLedger, seen: Mapping[LedgerId, Seen], is_newest: bool
+    ledger: DataLedger,
+    seen: Mapping[LedgerId, Seen],
+    registered: frozenset[BookieId] | None,
+    is_newest: bool,
 ) -> LedgerCondition:
     if ledger.bookkeeper_deleted:
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED)
     one = seen[ledger.ledger_id]
     found = (
-        _missing_condition(ledger, is_newest) if is_gone(one) else _judged_condition(ledger, *one)
+        _missing_condition(ledger, is_newest)
+        if is_gone(one)
+        else _judged_condition(ledger, *one, registered)
     )
     if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
         detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
@@ -177,13 +193,19 @@ def _missing_condition(ledger: DataLedger, is_newest: bool) -> LedgerCondition:
 
 
 def _judged_condition(
-    ledger: DataLedger, record: LedgerRecord, verdict: Verdict
+    ledger: DataLedger,
+    record: LedgerRecord,
+    verdict: Verdict,
+    registered: frozenset[BookieId] | None,
 ) -> LedgerCondition:
+    if any(one.kind is Kind.RECOVERY_BLOCKED for one in verdict.findings):
+        every = ((0, ENTRY_ID_MAX),)
+        return LedgerCondition(ledger.ledger_id, Condition.UNRECOVERABLE, every)
     truncated = _range_cut_off(ledger, record)
     lost = _merge_ranges((*_lost_ranges(verdict.findings), *truncated))
     kinds = {one.kind for one in verdict.findings if one.kind in LOST_KINDS}
     more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
-    why = _why_unknown(verdict)
+    why = _why_unknown(verdict) or _why_unrecoverable(record, registered)
     if truncated:
         condition = Condition.TRUNCATED
     elif Kind.LEDGER_CLOSED_SHORT in kinds:
@@ -203,8 +225,39 @@ def _judged_condition(
     return LedgerCondition(ledger.ledger_id, condition, lost, more, bool(why), why)
 
 
+def _why_unrecoverable(record: LedgerRecord, registered: frozenset[BookieId] | None) -> str:
+    """Return why it is not known whether a ledger that is not closed can be recovered, or "".
+
+    Recovery needs, in each write set of the last ensemble, fewer bookies that do not answer than
+    the ack quorum. A broker that has the ledger open needs no recovery.
+    """
+    metadata = record.metadata
+    if (
+        registered is None
+        or metadata is None
+        or metadata.state is LedgerState.CLOSED
+        or not metadata.segments
+    ):
+        return ""
+    ensemble = metadata.segments[-1].ensemble
+    for start in range(len(ensemble)):
+        write_set = {
+            ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)
+        }
+        away = sorted(write_set - registered)
+        if len(away) >= metadata.ack_quorum:
+            return (
+                f"{', '.join(away)} not registered: unless a broker has it open, no broker can"
+                " recover it"
+            )
+    return ""
+
+
 def _other_condition(
-    reference: Reference, topic: TopicRecord, seen: Mapping[LedgerId, Seen]
+    reference: Reference,
+    topic: TopicRecord,
+    seen: Mapping[LedgerId, Seen],
+    registered: frozenset[BookieId] | None,
 ) -> LedgerCondition:
     """Return the condition of a ledger of a cursor, a schema or compaction.
 
@@ -214,7 +267,9 @@ def _other_condition(
     ledger_id = reference.ledger_id
     if not is_gone(seen[ledger_id]):
         return _judged_condition(
-            schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)), *seen[ledger_id]
+            schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)),
+            *seen[ledger_id],
+            registered,
         )
     cursors = (one.cursor for one in topic.subscriptions if one.name == reference.name)
     if reference.role is Role.COMPACTED and any(

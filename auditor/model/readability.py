@@ -17,6 +17,7 @@ class Condition(StrEnum):
     OPEN = "open"
     OFFLOADED = "offloaded"
     UNKNOWN = "unknown"
+    UNRECOVERABLE = "unrecoverable"
     ENTRIES_UNAVAILABLE = "entries_unavailable"
     ENTRIES_LOST = "entries_lost"
     CLOSED_SHORT = "closed_short"
@@ -27,6 +28,7 @@ class Condition(StrEnum):
 
 LOSSES = frozenset(
     {
+        Condition.UNRECOVERABLE,
         Condition.ENTRIES_UNAVAILABLE,
         Condition.ENTRIES_LOST,
         Condition.CLOSED_SHORT,

@@ -37,9 +37,16 @@ _HUES: Final = {
 }
 _CONDITIONS: Final = {
     Condition.NOTHING_LOST: "nothing lost was found",
-    Condition.OPEN: "still written to or in recovery: not judged",
+    Condition.OPEN: (
+        "still written to or in recovery: not judged; enough of its bookies are registered for a"
+        " recovery"
+    ),
     Condition.OFFLOADED: "a whole copy is in long-term storage, which is not audited",
     Condition.UNKNOWN: "unknown",
+    Condition.UNRECOVERABLE: (
+        "not closed, and its recovery cannot succeed with the bookies that answer: no client can"
+        " open it now"
+    ),
     Condition.ENTRIES_UNAVAILABLE: "entries cannot be read now: no bookie serves them",
     Condition.ENTRIES_LOST: "entries have no copy where the metadata says",
     Condition.CLOSED_SHORT: "its metadata ends before entries that were acknowledged",
@@ -57,6 +64,7 @@ _BAD: Final = (
     Condition.CLOSED_SHORT,
     Condition.ENTRIES_LOST,
     Condition.ENTRIES_UNAVAILABLE,
+    Condition.UNRECOVERABLE,
     Condition.UNKNOWN,
 )
 
@@ -116,6 +124,9 @@ def _headline(topic: Mapping[str, Any]) -> str:
     answer = Answer(topic["answer"])
     if topic["blocker"]:
         return f"NOT READABLE: {printable(topic['blocker'], 1_000)}"
+    if answer is Answer.BLOCKED and _is_temporary(topic):
+        at = _position(topic["first_loss"])
+        return f"NOT READABLE now: no client can read from {at} on until more bookies answer"
     if answer is Answer.BLOCKED:
         return (
             f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
@@ -132,6 +143,15 @@ def _headline(topic: Mapping[str, Any]) -> str:
     }
     beyond = " in what was judged" if conditions & {Condition.OPEN, Condition.OFFLOADED} else ""
     return f"READABLE: no loss was found{beyond}"
+
+
+def _is_temporary(topic: Mapping[str, Any]) -> bool:
+    """Return whether what stops a reader first can be read again once its bookies are back."""
+    ledger_id, _ = topic["first_loss"] or (None, None)
+    now = {Condition.ENTRIES_UNAVAILABLE.value, Condition.UNRECOVERABLE.value}
+    return any(
+        one["ledger_id"] == ledger_id and one["condition"] in now for one in topic["ledgers"]
+    )
 
 
 def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:

@@ -87,8 +87,10 @@ def audit_topics(
         if any(ids & once for ids in suspects.values()):
             asker.wait(asker.second_look_delay_ms / 1000)
         records, withdrawn = _read_suspects_again(asker, topics, records, suspects, seen)
+    registered = terms.around.writable | terms.around.readonly
     readable = tuple(
-        judge_topic(record, seen, withdrawn.get(record.topic, frozenset())) for record in records
+        judge_topic(record, seen, withdrawn.get(record.topic, frozenset()), registered)
+        for record in records
     )
     needed = {one.ledger_id for topic in readable for one in topic.conditions}
     kept = tuple(

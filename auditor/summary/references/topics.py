@@ -140,13 +140,18 @@ def _other_json(
     }
 
 
+_LOST = LOSSES - {Condition.NEWEST_MISSING, Condition.UNRECOVERABLE}
+"""Conditions in which it is known that entries are lost. A newest ledger may have been empty, and
+one that cannot be recovered now may have all its entries."""
+
+
 def _condition_json(found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
     lost = [[first, None if last == ENTRY_ID_MAX else last] for first, last in found.lost]
     return {
         "ledger_id": found.ledger_id,
         "condition": found.condition.value,
         "standing": standings.get(found.ledger_id),
-        "lost": lost if found.condition in LOSSES else [],
+        "lost": lost if found.condition in _LOST else [],
         "lost_more": found.lost_more,
         "is_unknown": found.is_unknown,
         "detail": found.detail,

@@ -233,6 +233,45 @@ def test_a_loss_before_the_newest_ledger_blocks_for_certain():
 
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
+@pytest.mark.parametrize(
+    ("registered", "condition", "answer"),
+    [
+        (frozenset({"b1", "b2"}), Condition.OPEN, Answer.READABLE),
+        (frozenset({"b2"}), Condition.UNKNOWN, Answer.UNKNOWN),
+        (frozenset(), Condition.UNKNOWN, Answer.UNKNOWN),
+    ],
+)
+def test_a_ledger_that_is_not_closed_is_readable_where_it_can_be_recovered(
+    state: LedgerState, registered: frozenset[str], condition: Condition, answer: Answer
+):
+    """Recovery needs, in each write set, fewer bookies away than the ack quorum. A broker that has
+    it open needs none: it is not known.
+    """
+    segment = Segment(0, ("b1", "b2"))
+    made = replace(metadata(-1, state), ensemble_size=2, write_quorum=2, segments=(segment,))
+    record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=made)
+    seen = {1: (record, Verdict(1, Standing.EXEMPT, Exempt.OPEN))}
+    judged = judge_topic(topic(closed(1, None)), seen, registered=registered)
+    assert condition is judged.data[0][1].condition
+    assert judged.start is not None and answer is judged.start.answer
+
+
+def test_a_newest_ledger_that_was_closed_short_stops_a_reader():
+    """The topic has no record of its newest ledger: the header of an entry beyond the end proves
+    the loss.
+    """
+    record, verdict = judged(1, (5, 6, 7, 8), last=4)
+    short = tuple(replace(one, kind=Kind.LEDGER_CLOSED_SHORT) for one in verdict.findings)
+    seen = {1: (record, replace(verdict, findings=short))}
+    found = judge_topic(topic(closed(1, None)), seen)
+    assert (Condition.CLOSED_SHORT, ((5, 8),)) == (
+        found.data[0][1].condition,
+        found.data[0][1].lost,
+    )
+    assert found.start is not None and Answer.BLOCKED is found.start.answer
+
+
+@pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
 def test_a_ledger_that_is_not_closed_has_no_end_to_compare(state: LedgerState):
     """It is neither truncated nor judged."""
     record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=metadata(-1, state))
