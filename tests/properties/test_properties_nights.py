@@ -47,6 +47,7 @@ def test_findings_do_not_depend_on_the_order_of_the_rows(count: int) -> None:
         "BOOKIE_SILENT_YET_REGISTERED", "BOOKIE_LOST_UNNOTICED", "BOOKIE_LOST_CONTENT",
         "BOOKIE_FAILING_REQUESTS",
         "MARK_WITHOUT_LEDGER", "LEDGER_POPULATION_DROPPED", "REFERENCED_LEDGER_MISSING",
+        "NEWEST_LEDGER_MISSING",
         "LEDGER_TRUNCATED",
         "LEDGER_ORPHANED",
     }  # fmt: skip

@@ -83,27 +83,28 @@ def said(outcome: Outcome) -> list[tuple[str, int | None, dict[str, Any]]]:
 
 
 def test_losses_and_orphans_are_found_and_nothing_else(whole: Outcome) -> None:
-    """The newest ledger without a record is unknown; a ledger in long-term storage, and an empty
+    """A newest ledger is found apart; a ledger in long-term storage, and an empty
     one, have no finding.
     """
     assert [
         Kind.REFERENCED_LEDGER_MISSING,
+        Kind.NEWEST_LEDGER_MISSING,
         Kind.LEDGER_TRUNCATED,
         Kind.LEDGER_ORPHANED,
     ] == whole.kinds
-    missing, cut, orphaned = whole.findings
+    missing, newest, cut, orphaned = whole.findings
+    assert NEWEST == newest["ledger_id"]
     assert (MISSING, CUT, None) == (missing["ledger_id"], cut["ledger_id"], orphaned["ledger_id"])
     assert "public/default/persistent/bad" == missing["owner"]["name"] == cut["owner"]["name"]
     assert [ORPHAN] == orphaned["facts"]["some_ledgers"]
     references = whole.summary["references"]
-    assert {"missing": 1, "truncated": 1, "orphaned": 1, "unreadable": 0, "unknown": 1} == {
-        name: references[name]
-        for name in ("missing", "truncated", "orphaned", "unreadable", "unknown")
-    }
+    expected = {"missing": 1, "newest_missing": 1, "truncated": 1, "orphaned": 1}
+    expected |= {"unreadable": 0, "unknown": 0}
+    assert expected == {name: references[name] for name in expected}
     assert (2, 2, 7) == tuple(
         references[name] for name in ("topics", "cursors", "ledgers_referenced")
     )
-    assert ("VIOLATED", 1, False) == tuple(
+    assert ("VIOLATED", 1, True) == tuple(
         whole.summary[name] for name in ("outcome", "exit_code", "complete")
     )
     assert ["sound", "sound"] == whole.standings(SOUND, CUT)
@@ -116,7 +117,7 @@ def test_topics_that_are_hit_are_written(whole: Outcome) -> None:
     assert whole.run_dir is not None
     (line,) = (whole.run_dir / "topics.jsonl").read_text().splitlines()
     topic = json.loads(line)
-    assert ("persistent://public/default/bad", True, [CUT, MISSING]) == (
+    assert ("persistent://public/default/bad", True, [CUT, MISSING, NEWEST]) == (
         topic["topic"],
         topic["has_loss"],
         topic["ledgers"],

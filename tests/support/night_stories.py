@@ -304,9 +304,10 @@ class _Teller:
                     *times,
                     self.draw.choice((False, False, False, True, None)),
                     "",
+                    None,
                 )
         if self.draw.random() < 0.1:
-            yield None, 0, 5, None, None, None, "some marks may not be read"
+            yield None, 0, 5, None, None, None, "some marks may not be read", None
 
     def _renames(self, metadata: dict[int, LedgerMetadata]) -> Iterator[Any]:
         closed = [
