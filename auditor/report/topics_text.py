@@ -29,6 +29,7 @@ _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
+_OF_REFERENCES: Final = ("missing", "truncated")
 _HUES: Final = {
     Answer.READABLE: "green",
     Answer.BLOCKED: "red",
@@ -93,7 +94,16 @@ def render_topics(
         next_section(findings, width, color),
         _next(topics, width, color),
         wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
-        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+        [_machine_line(summary)],
+    )
+
+
+def _machine_line(summary: Mapping[str, Any]) -> str:
+    """Return the last line. Ledgers that are missing or truncated are in no other number of it."""
+    line = machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])
+    counts = summary.get("references") or {}
+    return " ".join(
+        [line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if name in counts)]
     )
 
 
