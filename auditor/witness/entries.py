@@ -16,6 +16,7 @@ from auditor.witness.entry_answers import (
     newest_state_looks,
     rests_on_a_sample,
 )
+from auditor.witness.neighbours import neighbour_sentences
 from auditor.witness.phrases import NAMES_SHOWN, join_names, name_some, runs
 from auditor.witness.sentences import TellLedger
 
@@ -52,6 +53,7 @@ def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) 
         lines += _search_sentences(facts.search, newest_state_looks(looks))
     elif finding.kind in _LOST:
         lines.append("No other bookie was searched.")
+    lines += neighbour_sentences(finding, facts, looks)
     return " ".join(lines)
 
 

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 from struct import iter_unpack
 
 from auditor.first_checker.recheck import newest_state_start
-from auditor.model.availability import VALID_ANSWERS, Answer, AnswerStatus, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    VALID_ANSWERS,
+    Answer,
+    AnswerStatus,
+    ReadStatus,
+)
 from auditor.model.evidence import Look
 from auditor.model.identity import BookieId, EntryId
 from auditor.witness.phrases import NAMES_SHOWN
@@ -37,6 +43,21 @@ def answer_sentences(
     more = len(write_set) - NAMES_SHOWN
     if more > 0:
         yield f"What {more} more said is not shown."
+
+
+def has_entry(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool | None:
+    """Return whether the bookie has the entry, by its newest conclusive read, else by its newest
+    list; None if it said neither.
+    """
+    for look in reversed(looks):
+        read = look.reads.get((bookie, entry))
+        if read is not None and read.status in ABSENT_READS | {ReadStatus.PRESENT}:
+            return read.status is ReadStatus.PRESENT
+    for look in reversed(looks):
+        answer = look.answers.get(bookie)
+        if answer is not None and answer.status in VALID_ANSWERS:
+            return answer.status is AnswerStatus.HELD and _lists(answer, entry)
+    return None
 
 
 def bookie_sentences(bookies: Sequence[BookieId], looks: Sequence[Look]) -> Iterator[str]:

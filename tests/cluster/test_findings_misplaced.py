@@ -1,0 +1,66 @@
+"""Entries that a writer sent to the old ensemble after an ensemble change, on real bookies and in
+the sandbox.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.audits import Outcome, accounted, audit
+from support.real_cluster import RealCluster
+
+from auditor.model.finding import Kind
+from auditor.sandbox.cluster import SandboxCluster
+
+Cluster = RealCluster | SandboxCluster
+MISPLACED, ELSEWHERE, SWAPPED, PARTLY = 7, 8, 9, 10
+HINT = "Copies lie at the same positions of the segment from entry 0"
+
+
+def hold(cluster: Cluster, bookie: str, ledger_id: int, kept: str, more: str) -> None:
+    """Let a bookie hold more than it was given. In the sandbox `hold` says all that it holds."""
+    cluster.hold(bookie, ledger_id, more if isinstance(cluster, RealCluster) else f"{kept} {more}")
+
+
+@pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    workdir = tmp_path_factory.mktemp("misplaced")
+    made: Cluster = (
+        SandboxCluster(workdir, 5, named=True)
+        if request.param == "sandbox"
+        else RealCluster(workdir, bookies=5)
+    )
+    with made as cluster:
+        lost = {"b3": "10-14", "b4": "10-14"}
+        for ledger_id in (MISPLACED, ELSEWHERE):
+            text = "e2 w2 a2 0:[b1 b2] 10:[b3 b4] closed 19"
+            cluster.place(ledger_id, cluster.ledger(text), lost)
+        for bookie in ("b1", "b2"):
+            hold(cluster, bookie, MISPLACED, "0-9", "10-14")
+        hold(cluster, "b5", ELSEWHERE, "", "10-14")
+        text = "e2 w1 a1 0:[b1 b2] 10:[b3 b4] closed 19"
+        cluster.place(SWAPPED, cluster.ledger(text), {"b3": "12"})
+        hold(cluster, "b2", SWAPPED, "1 3 5 7 9", "12")
+        text = "e2 w2 a2 0:[b1 b2] 10:[b1 b4] closed 19"
+        cluster.place(PARTLY, cluster.ledger(text), {"b4": "10-14"})
+        hold(cluster, "b2", PARTLY, "0-9", "10-14")
+        return accounted(audit(cluster, tmp_path_factory.mktemp("run")))
+
+
+def test_entries_that_went_to_the_old_members_have_the_hint(outcome: Outcome) -> None:
+    """Corrected metadata brings them back."""
+    found = outcome.one(MISPLACED)
+    assert Kind.ENTRY_WITHOUT_REPLICA.value == found["kind"]
+    assert f"{HINT}: b1 in place of b3 and b2 in place of b4." in found["witness"]
+
+
+def test_one_member_that_was_not_replaced_has_the_hint(outcome: Outcome) -> None:
+    """The other copy is where it belongs."""
+    found = outcome.one(PARTLY)
+    assert Kind.ENTRY_BELOW_ACK_QUORUM.value == found["kind"]
+    assert f"{HINT}: b2 in place of b4." in found["witness"]
+
+
+@pytest.mark.parametrize("ledger_id", [ELSEWHERE, SWAPPED])
+def test_copies_at_other_positions_are_no_hint(outcome: Outcome, ledger_id: int) -> None:
+    """They are on a bookie of no segment, or at another position of the segment before."""
+    assert HINT not in outcome.one(ledger_id)["witness"]
