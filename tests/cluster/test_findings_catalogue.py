@@ -60,6 +60,12 @@ ELSEWHERE = {
     Kind.ENTRY_CORRUPT: (
         "test_findings_probed.py::test_a_wrong_digest_is_read_at_two_looks_before_it_accuses"
     ),
+    Kind.ENTRY_UNAVAILABLE: (
+        "test_findings_unavailable.py::test_a_mark_does_not_excuse_that_the_only_bookie_is_down"
+    ),
+    Kind.RECOVERY_BLOCKED: (
+        "test_findings_recovery.py::test_a_recovery_without_enough_bookies_is_found"
+    ),
     Kind.PLACEMENT_SOFT: "test_findings_placement.py::test_zones_softly",
     Kind.BOOKIE_LOST_CONTENT: (
         "test_findings_bookies.py::test_a_bookie_that_lost_its_content_is_found"
