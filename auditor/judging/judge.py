@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from auditor.config import JudgingLimits
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, LocalFault
 from auditor.judging.guard import Guard, Raised, Stopped
 from auditor.judging.isolation import judge_in_child
 from auditor.judging.set_aside import stopped_detail
@@ -44,9 +44,10 @@ class Judge(Generic[T]):
     ) -> None:
         self._work, self._aside, self._limits, self._careful = work, aside, limits, careful
         self._stopped: list[str] = []
+        self._killed = 0
 
     def judge_all(self, ledgers: Sequence[LedgerEvidence]) -> list[T]:
-        """Return a result for each ledger, in order. Raises TooManyPoisoned."""
+        """Return a result for each ledger, in order. Raises TooManyPoisoned and LocalFault."""
         results = (
             judge_in_child(ledgers, self._work, self._limits)
             if self._careful
@@ -65,7 +66,14 @@ class Judge(Generic[T]):
         if not isinstance(result, Stopped):
             return result
         self._stopped.append(f"ledger {ledger.ledger_id}: {result.why}")
+        self._killed += result.was_killed
         if len(self._stopped) > POISON_MAX:
+            if self._killed == len(self._stopped):
+                raise LocalFault(
+                    f"the process that judges was killed on more than {POISON_MAX} ledgers, twice"
+                    " on each: this host runs out of memory, or something ends our processes; see"
+                    " the log of the kernel"
+                )
             raise TooManyPoisoned(
                 f"judging was stopped on more than {POISON_MAX} ledgers"
                 f" ({'; '.join(self._stopped[:3])} ...): this is a fault of the auditor or of the"

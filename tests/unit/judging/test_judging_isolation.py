@@ -328,3 +328,15 @@ def test_a_child_that_is_killed_once_costs_no_ledger(tmp_path: Path) -> None:
     assert ["judged 1", "judged 2", "judged 3"] == list(
         judge_in_child([1, 2, 3], killed_once, LONG)
     )
+
+
+def test_where_every_child_is_killed_the_host_is_at_fault() -> None:
+    """Not the auditor: on so many ledgers, twice on each, something ends our processes."""
+
+    def is_killed(_: LedgerEvidence) -> str:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+    judge = Judge(is_killed, lambda one, why: why, LONG, careful=True)
+    with pytest.raises(LocalFault, match=f"killed on more than {POISON_MAX} ledgers"):
+        judge.judge_all(list(evidence(POISON_MAX + 1)))
