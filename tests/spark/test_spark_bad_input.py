@@ -151,8 +151,8 @@ def lists(story: Story, lies: Lies) -> None:
         lies.payloads[read] = payload((0, 0, 9, 0))
         story.cluster.fault("b1", read, fault)
     for fault, expected in (
-        (LedgerFault.EIO, "indeterminate: bookie_refused"),
-        (LedgerFault.UNKNOWN_LEDGER_STATE, "indeterminate: bookie_refused"),
+        (LedgerFault.EIO, "violated: bookie_refused"),
+        (LedgerFault.UNKNOWN_LEDGER_STATE, "violated: bookie_refused"),
         (LedgerFault.LIST_CUT_SHORT, "indeterminate: answer_invalid"),
         (LedgerFault.NEVER_ANSWERED, "indeterminate: answer_timeout"),
         (LedgerFault.LAST_ENTRY_UNLISTED, "sound"),
@@ -271,10 +271,14 @@ def test_every_ledger_is_accounted_for(audited: Audited):
 
 def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Audited):
     """With broken metadata, silent bookies and wrong digests, only the marked ledger that lost an
-    entry is accused. Entries beyond the last one are a remark.
+    entry is accused. Entries beyond the last one are a remark, unless their headers prove more, as
+    behind a segment that the end cut off. Entries that their only bookie fails to read are
+    unavailable.
     """
     expected = {
         Kind.ENTRIES_BEYOND_END,
+        Kind.LEDGER_CLOSED_SHORT,
+        Kind.ENTRY_UNAVAILABLE,
         Kind.METADATA_MALFORMED,
         Kind.BOOKIE_SILENT_YET_REGISTERED,
         Kind.BOOKIE_FAILING_REQUESTS,
