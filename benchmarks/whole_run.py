@@ -54,8 +54,8 @@ class OurRun:
         )
 
 
-def audit(uri: str, output: Path) -> OurRun:
-    """One run in a process of its own."""
+def audit(uri: str, output: Path, *more: str) -> OurRun:
+    """One run in a process of its own, with `more` options."""
     command = [
         sys.executable,
         "-m",
@@ -70,7 +70,7 @@ def audit(uri: str, output: Path) -> OurRun:
     lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
     began = time.monotonic()
     done = subprocess.run(
-        [*command, *lifted],
+        [*command, *lifted, *more],
         cwd=PROJECT,
         capture_output=True,
         text=True,

@@ -9,14 +9,21 @@ Verified: the entries read, with their digests. Not verified: every other listed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import SEGMENT_ENDS_MAX
 from auditor.first_checker.schedule import Extent, expected_entries, extents, positions
-from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX, first_rank, swept_entries
-from auditor.model.evidence import Sweep
+from auditor.first_checker.sweep import (
+    SWEPT_ENTRIES_MAX,
+    first_rank,
+    step_within,
+    swept_entries,
+)
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 
@@ -50,6 +57,45 @@ def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:
         wants = [want for want in _wants(parts, metadata, bookie) if want]
         ends = sorted({end for want in wants for end in (want.first(), want.last())}, reverse=True)
         yield from ((bookie, entry) for entry in ends[:SEGMENT_ENDS_MAX])
+
+
+def single_spots(
+    metadata: Mapping[LedgerId, LedgerMetadata | None],
+    listed: Iterable[tuple[BookieId, LedgerId]],
+    terms: Terms,
+) -> list[tuple[BookieId, LedgerId, EntryId]]:
+    """Return the entries to read where single ledgers are audited, for each bookie and ledger that
+    it listed: both ends of each segment, then others by a sweep.
+
+    At most `terms.spot_reads` a bookie; the ends go first.
+    """
+    lists, chosen = set(listed), list[tuple[BookieId, LedgerId, EntryId]]()
+    sought = [(i, one) for i, one in metadata.items() if one is not None]
+    steps = _steps_within(sought, terms.spot_reads)
+    ends = ((b, i, entry) for i, one in sought for b, entry in end_copies(one))
+    swept = (
+        (b, i, entry)
+        for i, one in sought
+        for b, entry in spot_copies(one, i, terms.probe_seed, steps)
+    )
+    made: Counter[BookieId] = Counter()
+    for bookie, ledger_id, entry in dict.fromkeys(chain(ends, swept)):
+        if (bookie, ledger_id) in lists and made[bookie] < terms.spot_reads:
+            made[bookie] += 1
+            chosen.append((bookie, ledger_id, entry))
+    return chosen
+
+
+def _steps_within(
+    ledgers: Iterable[tuple[LedgerId, LedgerMetadata]], budget: int
+) -> dict[BookieId, int]:
+    """Return for each bookie one of how many of its entries in these ledgers are read."""
+    copies: Counter[BookieId] = Counter()
+    for _, one in ledgers:
+        parts = extents(one)
+        for bookie in {b for part in parts for b in part.segment.ensemble}:
+            copies[bookie] += _share_max(parts, one, bookie)
+    return {bookie: step_within(budget, count) for bookie, count in copies.items()}
 
 
 def _wants(

@@ -16,9 +16,10 @@ from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.bookie.searching import unread
 from auditor.first_checker.schedule import expected_list
+from auditor.first_checker.spot_reads import single_spots
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.run.single_ledger_state import AuditState
 
@@ -73,7 +74,22 @@ class SingleLook:
                 self._looks[answer.ledger_id].answers.setdefault(self._look, {})[
                     answer.bookie_id
                 ] = answer
+        if self._look == 1:
+            await self._test_lists(ids)
         self._state.settle(ids)
+
+    async def _test_lists(self, ids: Sequence[LedgerId]) -> None:
+        """Read entries that bookies list: the ends of segments, and others as the bound allows."""
+        listed = [
+            (bookie, ledger_id)
+            for ledger_id in ids
+            for bookie, answer in self._looks[ledger_id].answers.get(self._look, {}).items()
+            if answer.status is AnswerStatus.HELD
+        ]
+        chosen = single_spots(
+            {i: self._looks[i].records[-1].metadata for i in ids}, listed, self._state.terms
+        )
+        await self._make_reads([(b, i, entry, False, True) for b, i, entry in chosen])
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
         undialled = self._known.undialled_answers(bookie, questions, self._look, self._asker.now_ms)
@@ -125,17 +141,28 @@ class SingleLook:
         return bool(changed)
 
     async def _reads(self, ids: list[LedgerId]) -> None:
+        await self._make_reads(
+            [
+                (bookie, ledger_id, entry, self._steps[ledger_id].are_searches, False)
+                for ledger_id in ids
+                for bookie, entry in self._steps[ledger_id].reads
+            ]
+        )
+        self._state.settle(ids)
+
+    async def _make_reads(
+        self, wanted: Sequence[tuple[BookieId, LedgerId, EntryId, bool, bool]]
+    ) -> None:
+        """Read entries: on which bookie, of which ledger, whether it is a search or a spot read."""
         asked: dict[BookieId, list[ReadQuestion]] = {}
+        ids = dict.fromkeys(ledger_id for _, ledger_id, *_ in wanted)
         passwords = self._asker.store.passwords(
             [i for i in ids if self._digest(i) is DigestType.HMAC]
         )
-        for ledger_id in ids:
-            for bookie, entry in self._steps[ledger_id].reads:
-                is_search = self._steps[ledger_id].are_searches
-                question = ReadQuestion(
-                    ledger_id, entry, self._digest(ledger_id), passwords.get(ledger_id), is_search
-                )
-                asked.setdefault(bookie, []).append(question)
+        for bookie, ledger_id, entry, is_search, is_spot in wanted:
+            digest, password = self._digest(ledger_id), passwords.get(ledger_id)
+            question = ReadQuestion(ledger_id, entry, digest, password, is_search, is_spot)
+            asked.setdefault(bookie, []).append(question)
         for reads in await asyncio.gather(
             *(self._read(b, questions) for b, questions in asked.items())
         ):
@@ -143,7 +170,6 @@ class SingleLook:
                 self._looks[read.ledger_id].reads.setdefault(self._look, {})[
                     read.bookie_id, read.entry_id
                 ] = read
-        self._state.settle(ids)
 
     async def _read(self, bookie: BookieId, questions: list[ReadQuestion]) -> list[EntryRead]:
         undialled = self._known.undialled_reads(bookie, questions, self._look, self._asker.now_ms)

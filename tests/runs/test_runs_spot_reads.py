@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, accounted, audit
+from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, accounted, audit, audit_ledgers
 
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
@@ -125,3 +125,27 @@ def test_spot_reads_stay_within_their_bound(cluster: SandboxCluster, tmp_path: P
     outcome = accounted(audit(cluster, tmp_path, spot_reads="100"))
     assert 0 < outcome.summary["requests"]["spot_reads"] <= 100 * len(BOOKIES)
     assert outcome.summary["copies"]["read"] == outcome.summary["requests"]["spot_reads"]
+
+
+def test_single_ledgers_are_tested_at_the_ends_of_their_segments(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """`auditor ledger` finds what each bookie lists and denies, with two reads a bookie allowed."""
+    inflict(cluster, LedgerFault.READS_DENIED, *BOOKIES)
+    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4")
+    assert Kind.ENTRY_WITHOUT_REPLICA.value == outcome.one(HIT)["kind"]
+    assert ["sound"] == outcome.standings(1)
+    assert 2 * len(BOOKIES) == outcome.summary["copies"]["read"]
+
+
+def test_single_ledgers_are_not_tested_where_spot_reads_are_off(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """Every copy is only listed."""
+    inflict(cluster, LedgerFault.READS_DENIED, *BOOKIES)
+    outcome = audit_ledgers(cluster, [HIT], spot_reads="0")
+    assert ["sound"] == outcome.standings(HIT)
+    assert (3 * ENTRIES, 0) == (
+        outcome.summary["copies"]["listed"],
+        outcome.summary["copies"]["read"],
+    )
