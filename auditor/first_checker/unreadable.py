@@ -30,7 +30,8 @@ WRONG_DIGEST = "digest"
 """Stands among statuses for an entry whose digest does not match."""
 CONFIDENCE = 0.95
 _SHARE_STEPS = 10**6
-_TELLING = ANSWERED_READS | UNREADABLE_READS
+TELLING = ANSWERED_READS | UNREADABLE_READS
+"""Results of a read in which the bookie spoke of the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,13 @@ class Reading:
         """How many of the telling reads failed since the last one that did not."""
         failed = 0
         for status, _ in self.words:
-            if status in _TELLING:
+            if status in TELLING:
                 failed = failed + 1 if status in UNREADABLE_READS else 0
         return failed
 
     @property
     def is_answered(self) -> bool:
-        return any(status in _TELLING for status, _ in self.words)
+        return any(status in TELLING for status, _ in self.words)
 
     @property
     def last_failure(self) -> str:

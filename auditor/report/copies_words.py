@@ -58,6 +58,23 @@ def _verified_count(copies: Mapping[str, int]) -> str:
     return count(copies["listed"] + copies["read"])
 
 
+def doubt_words(summary: Mapping[str, Any]) -> str:
+    """Return how many copies only bookies in doubt list; "" if none. Stored runs may lack the
+    field.
+    """
+    doubt = summary.get("doubt") or {}
+    if not doubt.get("copies"):
+        return ""
+    some, total = doubt["some_bookies"], doubt["bookies"]
+    more = f" and {count(total - len(some))} more" if total > len(some) else ""
+    copies = of(doubt["copies"], "copy", "copies")
+    are = "is" if doubt["copies"] == 1 else "are"
+    return (
+        f"{copies} {are} only listed by {', '.join(some)}{more}, where reads contradicted lists or"
+        f" entries are missing, and {are} not counted as verified"
+    )
+
+
 def _only_listed(copies: Mapping[str, int]) -> str:
     """Return how many of the verified copies only a list names; "" if each was read."""
     return f", {count(copies['listed'])} only listed" if copies["listed"] else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.report.changes_text import changes_words
-from auditor.report.copies_words import verified_share_words
+from auditor.report.copies_words import doubt_words, verified_share_words
 from auditor.report.findings_text import FindingRow, by_kind, worst
 from auditor.report.layout import of, paint, printable, wrap
 from auditor.report.line_budget import LABEL_CHARS, fill
@@ -115,6 +115,7 @@ def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
     text_width = width - LABEL_CHARS
     for label, words in (
         ("verified", verified_share_words(summary)),
+        ("in doubt", doubt_words(summary)),
         ("changed", changes_words(summary.get("changes"))),
     ):
         lines += label_lines(label, wrap(words, text_width, "", PART_LINES_MAX))

@@ -33,7 +33,8 @@ def marks_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterat
     if marks["stale"]:
         are = "mark is" if marks["stale"] == 1 else "marks are"
         yield from wrap(
-            f"{count(marks['stale'])} {are} stale: every copy is where the metadata says",
+            f"{count(marks['stale'])} {are} stale: every copy was listed or read where the metadata"
+            " says",
             width,
             "  ",
         )

@@ -13,7 +13,7 @@ from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.changes_text import changes_words, mutes_sentences
-from auditor.report.copies_words import verified_share_meaning
+from auditor.report.copies_words import doubt_words, verified_share_meaning
 from auditor.report.findings_text import FindingRow, findings_section, next_section
 from auditor.report.layout import (
     count,
@@ -211,6 +211,8 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     if copies.get("expected"):
         meaning = verified_share_meaning(summary)
         yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
+    if words := doubt_words(summary):
+        yield from wrap(f"in doubt: {words}", width, "  ")
     yield ""
 
 

@@ -47,6 +47,7 @@ from auditor.summary.cluster.bookies import (
     by_look,
     named_ledgers,
 )
+from auditor.summary.cluster.doubt import add_doubt, doubt_of
 from auditor.summary.cluster.lost_logs import lost_logs
 from auditor.summary.cluster.on_cluster import findings_on_cluster
 from auditor.summary.cluster.refusals import refusals_of
@@ -119,6 +120,7 @@ def conclude(
     costs, copies = count_requests(run), _fullest_copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     summary = add_unindexed(summary, run) | why.as_json()
+    summary = add_doubt(summary, doubt_of(run, verdicts, seen.unreadable))
     unjudged = unjudged_ledgers(verdicts).files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
@@ -140,7 +142,8 @@ def _facts_of(about: About) -> dict[str, Any]:
 
 
 STALE_MARKS = "marks/stale.txt"
-"""Ids of ledgers, one a line, that are marked while every copy is where the metadata says."""
+"""Ids of ledgers, one a line, that are marked while every copy was listed or read where the
+metadata says."""
 _NAMED_MAX = 10  # ledgers in one sentence
 
 

@@ -97,8 +97,10 @@ LEDGERS = (
     [(_metric("last_run_ledgers"), "{{standing}}")]),
     Panel("Why ledgers could not be judged, or not in full", "By reason.",
     [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
-    Panel("Under-replication marks", "By state; stale: every copy is there.",
+    Panel("Under-replication marks", "By state; stale: every copy was listed or read.",
     [(_metric("last_run_marks"), "{{state}}")]),
+    Panel("Copies", "In judged closed ledgers, by what they rest on; expected is all of them.",
+    [(_metric("last_run_copies"), "{{evidence}}")]),
     Panel(
         "Certainty",
         "Share of copies that were verified, and of ledgers without a reason to be unknown that are"

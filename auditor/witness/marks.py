@@ -27,7 +27,7 @@ _WHY = {
         "the ledger is CLOSED without entries, and no bookie that answered holds one: there is"
         " nothing to replicate"
     ),
-    WhyMarked.STALE: "every copy is where the metadata says",
+    WhyMarked.STALE: "every copy was listed or read where the metadata says",
 }
 """Why a mark stands, in words. The lock has a sentence of its own, which names its holder."""
 assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"

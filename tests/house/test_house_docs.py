@@ -34,6 +34,7 @@ from auditor.report.outcome_words import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.causes.cause_rows import Causes
 from auditor.summary.changes.mutes import Applied, mutes_json
+from auditor.summary.cluster.doubt import Doubt, add_doubt
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.summary.run_summary import RunFacts, summarise
@@ -436,7 +437,8 @@ def empty_summary() -> dict[str, object]:
     nothing, no_costs = scan_rows(VERDICTS.empty_table()), Costs(0, 0, 0, 0, 0, 0, 0, 0)
     counted = summarise(run, nothing, [], no_costs, [], NO_PREVIOUS, 0.0)
     history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
-    return counted | Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json() | history
+    causes = Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
+    return add_doubt(counted | causes | history, Doubt(frozenset(), 0))
 
 
 def test_commands_of_names():
@@ -731,7 +733,7 @@ def test_the_defaults_of_the_costs_are_the_defaults():
         if match:
             assert by_flag[match[2]].default == match[1], match[2]
             compared += 1
-    assert 10 == compared
+    assert 11 == compared
 
 
 def test_decided_defaults_are_the_defaults():

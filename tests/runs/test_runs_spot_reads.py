@@ -127,6 +127,27 @@ def test_spot_reads_stay_within_their_bound(cluster: SandboxCluster, tmp_path: P
     assert outcome.summary["copies"]["read"] == outcome.summary["requests"]["spot_reads"]
 
 
+@pytest.mark.parametrize("fault", [LedgerFault.READS_FAIL, LedgerFault.READS_DENIED])
+def test_what_only_a_bookie_in_doubt_lists_is_not_verified(
+    cluster: SandboxCluster, tmp_path: Path, fault: LedgerFault
+) -> None:
+    """It lists all its ledgers, and one of them it cannot serve. The first screen says how many
+    copies rest on its word alone.
+    """
+    inflict(cluster, fault, "b2")
+    outcome = accounted(audit(cluster, tmp_path, spot_reads="150"))
+    copies, doubt = outcome.summary["copies"], outcome.summary["doubt"]
+    assert (1, ["b2"]) == (doubt["bookies"], doubt["some_bookies"])
+    lost = ENTRIES if fault is LedgerFault.READS_DENIED else 0
+    assert copies["expected"] == copies["listed"] + copies["read"] + doubt["copies"] + lost
+    assert ENTRIES * len(SOUND) - 150 <= doubt["copies"] <= ENTRIES * len(SOUND)
+    said = " ".join(outcome.stdout.split())
+    assert f"{doubt['copies']} copies are only listed by b2" in said
+    inflict(cluster, fault)
+    again = accounted(audit(cluster, tmp_path / "again", spot_reads="150"))
+    assert {"bookies": 0, "some_bookies": [], "copies": 0} == again.summary["doubt"]
+
+
 def test_single_ledgers_are_tested_at_the_ends_of_their_segments(
     cluster: SandboxCluster, tmp_path: Path
 ) -> None:

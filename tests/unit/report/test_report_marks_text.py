@@ -22,7 +22,8 @@ def test_marks_are_counted_by_grace_and_by_age() -> None:
         "12 marks: 10 within grace, 2 beyond it by age: under 1 h 4, 1 h to 1 d 6, older 2" in text
     )
     assert (
-        "3 marks are stale: every copy is where the metadata says 1 mark has no ledger: its"
+        "3 marks are stale: every copy was listed or read where the metadata says "
+        "1 mark has no ledger: its"
         " metadata does not exist" in text
     )
     assert "marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)" in text

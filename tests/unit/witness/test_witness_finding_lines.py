@@ -407,7 +407,8 @@ def test_short_spans_have_tenths_where_that_is_wanted(expected: str, ms: int):
             (
                 "The mark names no missing bookie. Its znode was created at 1970-01-01 00:00:00 UTC"
                 " and it has no ctime field: the mark is 10 days old. Up to 3 days is acceptable."
-                " Why it may still stand: every copy is where the metadata says; placement repair"
+                " Why it may still stand: every copy "
+                "was listed or read where the metadata says; placement repair"
                 " makes marks that name no bookie"
                 " (repairedPlacementPolicyNotAdheringBookieEnabled)."
             ),
@@ -417,7 +418,7 @@ def test_short_spans_have_tenths_where_that_is_wanted(expected: str, ms: int):
             (
                 "The mark names b3 as missing. Its znode was created at 1970-01-01 00:00:00 UTC and"
                 " it has no ctime field: the mark is 10 days old. Up to 3 days is acceptable. Why"
-                " it may still stand: every copy is where the metadata says."
+                " it may still stand: every copy was listed or read where the metadata says."
             ),
             {"why": (WhyMarked.STALE,)},
         ),
