@@ -178,7 +178,8 @@ def _part(finding: FindingRow, bookie: str) -> str:
     """Return why the bookie is in the table; "" if only its answer is known."""
     facts, segment = _facts(finding), finding.get("segment") or {}
     if bookie in (facts.get("write_set") or ()):
-        return f"should hold entry {facts['worst_entry']}"
+        entry = facts.get("worst_entry")
+        return "in a blocked write set" if entry is None else f"should hold entry {entry}"
     if bookie in segment.get("ensemble", ()):
         return "in the ensemble"
     return "found there by the search" if bookie in _found_first(finding) else ""

@@ -182,3 +182,14 @@ def test_a_finding_on_a_bookie_has_answers_and_no_entries():
     assert [(["unregistered", "unregistered"], [])] == [
         (row["answers"], row["cells"]) for row in table["rows"]
     ]
+
+
+def test_a_write_set_that_blocks_recovery_names_no_entry():
+    """The facts of RECOVERY_BLOCKED have the write set alone; the other bookies are in the
+    ensemble.
+    """
+    blocked = of_ledger(kind="RECOVERY_BLOCKED", facts={"write_set": ["b1", "b3"]}, entries=[])
+    rows = {row["bookie"]: row["part"] for row in who_says_what(blocked)["rows"]}
+    assert {"b1": "in a blocked write set", "b3": "in a blocked write set"} == {
+        bookie: part for bookie, part in rows.items() if part != "in the ensemble"
+    }
