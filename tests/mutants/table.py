@@ -860,8 +860,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "two bookies that hold it are one new name",
         ACCOUNTING,
         "first_checker/renaming.py",
-        "if len(holders) == 1 and case.ledgers",
-        "if holders and case.ledgers",
+        "return holders[0] if len(holders) == 1 else None",
+        "return holders[0] if holders else None",
         (
             "tests/unit/first_checker/test_first_checker_renaming.py::test_two_that_hold_it_are_no_new_name",
         ),
