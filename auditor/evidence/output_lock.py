@@ -49,14 +49,32 @@ class HeldLock(Protocol):
 
 
 class PlainLock:
-    """A lock that needs no renewal, or none. latest.json is replaced whatever it was before."""
+    """A lock that needs no renewal, or none.
+
+    That of a local file is lost if the file is removed or replaced.
+    """
 
     def __init__(self, root: Place, descriptor: int | None, problem: str | None = None) -> None:
         self.root, self.descriptor, self.problem = root, descriptor, problem
 
     def write_latest(self, text: str) -> None:
-        """Replace latest.json in one step."""
+        """Replace latest.json in one step. Raises OutputError if the lock was lost."""
+        if self.descriptor is not None and not self._is_at_its_place(self.descriptor):
+            raise OutputError(
+                f"{self.root.path}/{LOCK} was removed or replaced while this run held it: another"
+                " run may be at work there, and nothing is published; find out what removes files"
+                " from --output, and run again"
+            )
         self.root.write_text(LATEST, text)
+
+    def _is_at_its_place(self, descriptor: int) -> bool:
+        """Return whether the file that is locked is the one that the next run will lock."""
+        try:
+            at_place = os.stat(f"{self.root.path}/{LOCK}")  # noqa: PTH116 - a path as Arrow has it
+        except FileNotFoundError:
+            return False
+        held = os.fstat(descriptor)
+        return (held.st_dev, held.st_ino) == (at_place.st_dev, at_place.st_ino)
 
 
 @contextmanager

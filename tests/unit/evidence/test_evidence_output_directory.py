@@ -129,6 +129,19 @@ def test_a_lock_that_is_released_soon_is_waited_for(root: Place):
     release.join()
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_run_whose_lock_file_was_removed_publishes_nothing(root: Place, is_replaced: bool):
+    """Another run may hold the lock of a new file, and may have published."""
+    with Output(root).hold_lock() as lock:
+        run = Output(root).start(NAMES[2].removeprefix("run-"))
+        Path(root.path, LOCK).unlink()
+        if is_replaced:
+            Path(root.path, LOCK).touch()
+        with pytest.raises(OutputError, match="removed or replaced while this run held it"):
+            Output(root).publish(run, lock)
+    assert Output(root).latest() is None
+
+
 def test_a_signal_ends_the_wait_for_a_lock(root: Place):
     """At once, and the lock of the other run stays held."""
 
