@@ -35,7 +35,9 @@ _RATIO_STEPS = 10**6
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The bookies in doubt, and how many copies in judged ledgers only they list."""
+    """The bookies in doubt that list what was not read, and how many copies in judged ledgers these
+    are.
+    """
 
     bookies: frozenset[BookieId]
     copies: int
@@ -95,7 +97,8 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     for bookie, ledger, _ in read:
         if (bookie, ledger) in due:
             due[bookie, ledger] -= 1
-    return Doubt(bookies, sum(max(0, copies) for copies in due.values()))
+    rest = {pair: copies for pair, copies in due.items() if copies > 0}
+    return Doubt(frozenset(bookie for bookie, _ in rest), sum(rest.values()))
 
 
 _ABSENT = ("no_entry", "no_ledger")
