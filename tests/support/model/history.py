@@ -25,6 +25,8 @@ T = TypeVar("T")
 
 SHRINKS_MAX = 400
 """Histories tried in search of a shorter failing one."""
+HISTORIES_DRAWN = 200
+"""Histories among which `histories_with` chooses."""
 
 
 class Seeded:
@@ -203,6 +205,24 @@ def draw_history(
         if actions.happen(truth, line):
             lines.append(line)
     return lines
+
+
+def histories_with(names: Collection[str], steps: int, truth: Truth) -> list[list[str]]:
+    """Return few histories in which each of these actions happens, each cut after the last one that
+    it adds. The same names and steps give the same histories. Nothing is audited.
+
+    Raises AssertionError if no drawn history has one of them.
+    """
+    left, found = set(names), []
+    drawn = [draw_history(f"with/{number}", steps, truth) for number in range(HISTORIES_DRAWN)]
+    while left:
+        adds = [left.intersection(line.split()[0] for line in lines) for lines in drawn]
+        at = max(range(HISTORIES_DRAWN), key=lambda number: len(adds[number]))
+        assert adds[at], f"{HISTORIES_DRAWN} histories of {steps} actions have no {sorted(left)}"
+        firsts = [[line.split()[0] for line in drawn[at]].index(name) for name in adds[at]]
+        found.append(drawn[at][: max(firsts) + 1])
+        left -= adds[at]
+    return found
 
 
 def shortest(

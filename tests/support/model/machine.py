@@ -22,7 +22,7 @@ Act = Callable[[Cluster, str], object]
 
 STEPS = 12
 """Maximum number of actions after the beginning of a history."""
-QUICK_HISTORIES = 24
+QUICK_HISTORIES = 22
 """Histories of the quick form, of ten actions on average."""
 QUICK_SEED = 36
 """A seed whose histories have many ledgers of each standing. Hypothesis draws others if other
