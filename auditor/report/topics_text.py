@@ -29,7 +29,7 @@ _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
-_OF_REFERENCES: Final = ("missing", "truncated")
+_OF_REFERENCES: Final = ("missing", "newest_missing", "truncated")
 _HUES: Final = {
     Answer.READABLE: "green",
     Answer.BLOCKED: "red",

@@ -187,6 +187,7 @@ def test_the_lost_end_of_a_truncated_ledger_is_said_to_be_skipped():
 def test_the_last_line_counts_ledgers_that_are_missing():
     """Such a ledger is not listed: no other number shows why the outcome is VIOLATED."""
     said = text(
-        topic(ledgers=[ledger(1, Condition.MISSING)]), references={"missing": 1, "truncated": 0}
+        topic(ledgers=[ledger(1, Condition.MISSING)]),
+        references={"missing": 1, "newest_missing": 0, "truncated": 0},
     )
-    assert said.splitlines()[-1].endswith(" missing=1 truncated=0")
+    assert said.splitlines()[-1].endswith(" missing=1 newest_missing=0 truncated=0")
