@@ -72,10 +72,12 @@ def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Ma
     mistyped one must not show another ledger.
     """
     same = [finding for finding in findings if finding["id"] == name]
+    ledger = _ledger_of(name)
     on = [
         finding
         for finding in findings
-        if name in (str(finding["ledger_id"]), str(finding["bookie_id"]))
+        if name == str(finding["bookie_id"])
+        or (ledger is not None and finding["ledger_id"] == ledger)
     ]
     can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
     begun = [finding for finding in findings if can_begin and str(finding["id"]).startswith(name)]
@@ -88,9 +90,24 @@ def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Ma
 
 def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:
     """Return the run's verdict on the ledger with this id; None if it has none."""
-    if not name.isdecimal() or not name.isascii() or int(name) > LEDGER_ID_MAX:
+    ledger = _ledger_of(name)
+    if ledger is None:
         return None
     columns = ["ledger_id", "standing", "exempt", "unknowns", "detail", "looks", "assurance"]
-    keep = pc.field("ledger_id") == int(name)
+    keep = pc.field("ledger_id") == ledger
     rows = run.scan("verdicts", VERDICTS).table(columns, keep).to_pylist()
     return rows[0] if rows else None
+
+
+def _ledger_of(name: str) -> int | None:
+    """Return the ledger id that a name is, also with zeros before it; None if it is not one."""
+    if not name.isdecimal() or not name.isascii():
+        return None
+    digits = name.lstrip("0") or "0"
+    return (
+        int(digits) if len(digits) <= _LEDGER_DIGITS_MAX and int(digits) <= LEDGER_ID_MAX else None
+    )
+
+
+_LEDGER_DIGITS_MAX = len(str(LEDGER_ID_MAX))
+"""No longer number is a ledger id. Python converts no more than 4,300 digits."""

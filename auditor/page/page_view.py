@@ -18,7 +18,7 @@ from auditor.page.left_out import left_out
 from auditor.page.margin_view import margin_view
 from auditor.page.rack_view import racks_view
 from auditor.report.causes_text import cause_words, more_causes, without_cause
-from auditor.report.copies_words import verified_share_meaning
+from auditor.report.copies_words import doubt_words, verified_share_meaning
 from auditor.report.layout import count, duration, moment, of, printable, share
 from auditor.report.marks_text import marks_section
 from auditor.report.outcome_words import machine_line
@@ -60,7 +60,11 @@ def page_view(contents: PageContents) -> Json:
         "shares": list(_shares(summary)),
         "standings": _standings(summary),
         "causes": _causes(summary),
-        "racks": racks_view(contents.bookies) if contents.bookies else None,
+        "racks": (
+            racks_view(contents.bookies, _kinds_on_bookies(contents.findings))
+            if contents.bookies
+            else None
+        ),
         "marks": _marks(summary),
         "topics": _topics(contents),
         "unjudged_rows": list(_unjudged_rows(summary)),
@@ -79,6 +83,15 @@ def page_view(contents: PageContents) -> Json:
     return {**view, "left_out": list(left_out(contents, view))}
 
 
+def _kinds_on_bookies(findings: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the kinds of the findings on each bookie, in the order of the findings."""
+    kinds: dict[str, list[str]] = {}
+    for one in findings:
+        if one.get("bookie_id") is not None:
+            kinds.setdefault(str(one["bookie_id"]), []).append(str(one["kind"]))
+    return kinds
+
+
 def _about(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Cluster", cluster_name(summary)
     started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
@@ -94,7 +107,8 @@ def _shares(summary: Summary) -> Iterator[Json]:
     """Yield the verified share and the coverage, each with what it is a share of."""
     copies = summary.get("copies") or {}
     if copies.get("expected"):
-        said = verified_share_meaning(summary)
+        doubt = doubt_words(summary)
+        said = verified_share_meaning(summary) + (f"; {doubt}" if doubt else "")
         yield _share("Verified", float(summary["verified_ratio"]), said)
     if summary["ledgers"]["listed"]:
         said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.model.availability import Greeting
@@ -12,7 +12,9 @@ from auditor.page.drawing import meter
 from auditor.report.layout import count, of, printable
 
 BOOKIES_SHOWN_MAX = 500
-"""Bookies drawn: those that lack entries or did not answer first. The rest is counted."""
+"""Bookies drawn: those that lack entries, have findings or did not answer first. The rest is
+counted.
+"""
 
 _STATES: dict[Greeting, str] = {
     Greeting.ANSWERED: "answered",
@@ -30,10 +32,13 @@ _READ_ONLY = ", read-only"
 Json = dict[str, Any]
 
 
-def racks_view(bookies: Sequence[BookieSeen]) -> Json:
-    """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last."""
-    shown = sorted(bookies, key=_badness)[:BOOKIES_SHOWN_MAX]
-    left = sorted(bookies, key=_badness)[BOOKIES_SHOWN_MAX:]
+def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> Json:
+    """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last.
+
+    `found` has the kinds of the findings on each bookie that has any.
+    """
+    worst_first = sorted(bookies, key=lambda one: _badness(one, found))
+    shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
     most = max((one.lacking.entries for one in shown), default=0)
     racks: dict[str | None, list[BookieSeen]] = {}
     for one in sorted(shown, key=lambda one: _natural(one.bookie_id)):
@@ -43,21 +48,21 @@ def racks_view(bookies: Sequence[BookieSeen]) -> Json:
         "racks": [
             {
                 "location": None if name is None else printable(name),
-                "bookies": [_tile(one, most) for one in racks[name]],
+                "bookies": [_tile(one, most, found) for one in racks[name]],
             }
             for name in order
         ],
-        "left": _left_words(left),
+        "left": _left_words(left, found),
     }
 
 
-def _left_words(left: Sequence[BookieSeen]) -> str:
+def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> str:
     """Return how many bookies are not drawn, and whether all of them are healthy; "" for none."""
     if not left:
         return ""
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")
-    if any(_badness(one)[0] < _HEALTHY for one in left):
-        return f"{head}; some of them lack entries or did not answer."
+    if any(_badness(one, found)[0] < _HEALTHY for one in left):
+        return f"{head}; some of them lack entries, have a finding or did not answer."
     return (
         f"{head}; it answered and lacks nothing."
         if len(left) == 1
@@ -68,10 +73,10 @@ def _left_words(left: Sequence[BookieSeen]) -> str:
 _HEALTHY = 2
 
 
-def _badness(one: BookieSeen) -> tuple[Any, ...]:
+def _badness(one: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, ...]:
     rank = (
         0
-        if one.lacking.entries
+        if one.lacking.entries or one.bookie_id in found
         else 1
         if one.record.greeting is not Greeting.ANSWERED
         else _HEALTHY
@@ -84,7 +89,7 @@ def _natural(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-def _tile(one: BookieSeen, most: int) -> Json:
+def _tile(one: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
     lacking = one.lacking
     says = (
         f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
@@ -97,6 +102,7 @@ def _tile(one: BookieSeen, most: int) -> Json:
         "state": state_words(one),
         "is_answering": one.record.greeting is Greeting.ANSWERED,
         "lacks": says,
+        "found": list(found.get(one.bookie_id, ())),
         "bar": (
             meter(
                 lacking.entries / most,

@@ -19,8 +19,9 @@ def sampled_words(summary: Mapping[str, Any]) -> str:
     copies = summary.get("copies") or {}
     if not copies.get("assumed"):
         return ""
+    how = "verified" if doubt_words(summary) else _how(copies)
     return (
-        f"Only {_verified_count(copies)} of {_expected_count(summary)} were {_how(copies)};"
+        f"Only {_verified_count(copies)} of {_expected_count(summary)} were {how};"
         f" {count(copies['assumed'])} are assumed from a sample."
     )
 
@@ -32,14 +33,16 @@ def verified_share_words(summary: Mapping[str, Any]) -> str:
         return ""
     assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
     ratio = share(float(summary["verified_ratio"]))
-    return f"{ratio} of {_expected_count(summary)} {_how(copies)}{_only_listed(copies)}{assumed}"
+    how = "" if doubt_words(summary) else f" {_how(copies)}"
+    return f"{ratio} of {_expected_count(summary)}{how}{_only_listed(copies)}{assumed}"
 
 
 def verified_share_meaning(summary: Mapping[str, Any]) -> str:
     """Return what the verified share is a share of, for a line that begins with the share."""
     copies = summary["copies"]
+    how = "verified" if doubt_words(summary) else "listed or read"
     return (
-        f"of the copies{_where(summary)} were listed or read"
+        f"of the copies{_where(summary)} were {how}"
         f" ({_verified_count(copies)} of {count(copies['expected'])}){_only_listed(copies)}"
     )
 

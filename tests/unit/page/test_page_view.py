@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import report_stories
-from support.page_stories import bookies, contents, history, sound
+from support.page_stories import bookies, contents, finding, history, sound
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import Kind
 from auditor.page import rack_view
 from auditor.page.contents import BookieSeen, Lacking
 from auditor.page.drawing import WIDTH, Part, line_chart, meter, stacked_bar
 from auditor.page.page_view import TOPICS_SHOWN_MAX, page_view
 from auditor.page.rack_view import racks_view
+from auditor.page.rendering import render_page
 
 
 def widths(svg: str) -> list[float]:
@@ -118,6 +120,13 @@ def test_shares_are_rounded_down():
     assert ("99.99 %", "100 %") == (verified["share"], coverage["share"])
 
 
+def test_copies_in_doubt_stand_beside_the_share_without_them():
+    """The share alone would hide why it is small."""
+    doubt = {"bookies": 1, "some_bookies": ["b1"], "copies": 7}
+    verified, _ = page_view(replace(sound(), summary=sound().summary | {"doubt": doubt}))["shares"]
+    assert "7 copies are only listed by b1" in verified["says"]
+
+
 def test_topics_beyond_the_table_are_counted():
     """The table is bounded, and the page has the number of the others."""
     made = contents()
@@ -139,7 +148,7 @@ def test_bookies_stand_at_their_locations():
     """Locations are sorted, and bookies without one come last. Each bookie has its state and what
     it lacks.
     """
-    racks = racks_view(bookies("b"))["racks"]
+    racks = racks_view(bookies("b"), {})["racks"]
     assert ["/rack/b", None] == [rack["location"] for rack in racks]
     tiles = [(one["name"], one["state"], one["lacks"]) for rack in racks for one in rack["bookies"]]
     assert [
@@ -160,12 +169,28 @@ def test_every_greeting_has_words(greeting: Greeting | None):
 def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyPatch):
     """The others are counted, and called in order only if they are."""
     monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 3)
-    view = racks_view(bookies("b"))
+    view = racks_view(bookies("b"), {})
     assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]
     assert "1 bookie is not drawn; it answered and lacks nothing." == view["left"]
     monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 1)
     assert (
-        "3 bookies are not drawn; some of them lack entries or did not answer."
-        == racks_view(bookies("b"))["left"]
+        "3 bookies are not drawn; some of them lack entries, have a finding or did not answer."
+        == racks_view(bookies("b"), {})["left"]
     )
-    assert "" == racks_view(bookies("b")[:1])["left"]
+    assert "" == racks_view(bookies("b")[:1], {})["left"]
+
+
+def test_a_bookie_with_a_finding_is_drawn_as_one_that_needs_attention():
+    """It may answer and lack nothing, and be unable to send what it lists."""
+    found = {"b-1": ["BOOKIE_UNREADABLE_ENTRIES"]}
+    tiles = {
+        one["name"]: one
+        for rack in racks_view(bookies("b"), found)["racks"]
+        for one in rack["bookies"]
+    }
+    assert (["BOOKIE_UNREADABLE_ENTRIES"], []) == (tiles["b-1"]["found"], tiles["b-3"]["found"])
+    made = contents()
+    assert made.bookies is not None
+    one = finding(Kind.BOOKIE_UNREADABLE_ENTRIES, made.bookies[0].bookie_id)
+    page = render_page(replace(made, findings=[one]))
+    assert re.search(r'<li class="lacking">(?:(?!</li>).)*<span>BOOKIE_UNREADABLE', page, re.S)

@@ -165,6 +165,25 @@ def test_where_some_ledgers_do_not_count_it_says_which_do(
     )
 
 
+def test_copies_that_a_bookie_in_doubt_lists_are_not_called_unlisted() -> None:
+    """They were listed, and are not verified: no sentence says that all others were not listed."""
+    counted = stories.summary(
+        copies=SAMPLED | {"listed": 5, "assumed": 19_395},
+        verified_ratio=0.015125,
+        ledgers=EACH_JUDGED | {"sound": 999, "violated": 1},
+    ) | {"doubt": {"bookies": 1, "some_bookies": ["b1"], "copies": 20_000}}
+    assert "Only 605 of 40,000 copies in judged closed ledgers were verified; " in (
+        sampled_words(counted)
+    )
+    assert (
+        "of the copies in judged closed ledgers were verified (605 of 40,000), 5 only listed"
+        == (verified_share_meaning(counted))
+    )
+    assert "1.51 % of 40,000 copies in judged closed ledgers, 5 only listed, 19,395 assumed" in (
+        verified_share_words(counted)
+    )
+
+
 def test_a_summary_without_these_counts_claims_nothing() -> None:
     """A run of an older version does not say what was verified."""
     text = report(None)
