@@ -55,12 +55,12 @@ def judge_topic(
     record: TopicRecord,
     seen: Mapping[LedgerId, Seen],
     withdrawn: frozenset[LedgerId] = frozenset(),
-    registered: frozenset[BookieId] | None = None,
+    answering: frozenset[BookieId] | None = None,
 ) -> TopicReadability:
     """Return what can be read of a topic.
 
     `seen` has every ledger that the topic references. `withdrawn` are ledgers that it no longer
-    references at the second look: trimmed meanwhile, so nobody needs them. `registered` are the
+    references at the second look: trimmed meanwhile, so nobody needs them. `answering` are the
     bookies from which a ledger that is not closed can be recovered; None if that is not asked.
     """
     if record.managed_ledger is None:
@@ -74,7 +74,7 @@ def judge_topic(
     ]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
     data = [
-        (one, _data_condition(one, seen, registered, one.ledger_id == newest)) for one in ledgers
+        (one, _data_condition(one, seen, answering, one.ledger_id == newest)) for one in ledgers
     ]
     if not blocker and data and data[-1][1].condition is Condition.UNRECOVERABLE:
         blocker = (
@@ -82,7 +82,7 @@ def judge_topic(
             " answer: no broker can load the topic"
         )
     others = [
-        (one, _other_condition(one, record, seen, registered))
+        (one, _other_condition(one, record, seen, answering))
         for one in references(record)
         if one.role is not Role.DATA and one.ledger_id not in withdrawn
     ]
@@ -166,7 +166,7 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
 def _data_condition(
     ledger: DataLedger,
     seen: Mapping[LedgerId, Seen],
-    registered: frozenset[BookieId] | None,
+    answering: frozenset[BookieId] | None,
     is_newest: bool,
 ) -> LedgerCondition:
     if ledger.bookkeeper_deleted:
@@ -175,7 +175,7 @@ def _data_condition(
     found = (
         _missing_condition(ledger, is_newest)
         if is_gone(one)
-        else _judged_condition(ledger, *one, registered)
+        else _judged_condition(ledger, *one, answering)
     )
     if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
         detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
@@ -196,7 +196,7 @@ def _judged_condition(
     ledger: DataLedger,
     record: LedgerRecord,
     verdict: Verdict,
-    registered: frozenset[BookieId] | None,
+    answering: frozenset[BookieId] | None,
 ) -> LedgerCondition:
     if any(one.kind is Kind.RECOVERY_BLOCKED for one in verdict.findings):
         every = ((0, ENTRY_ID_MAX),)
@@ -205,7 +205,7 @@ def _judged_condition(
     lost = _merge_ranges((*_lost_ranges(verdict.findings), *truncated))
     kinds = {one.kind for one in verdict.findings if one.kind in LOST_KINDS}
     more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
-    why = _why_unknown(verdict) or _why_unrecoverable(record, registered)
+    why = _why_unknown(verdict) or _why_unrecoverable(record, answering)
     if truncated:
         condition = Condition.TRUNCATED
     elif Kind.LEDGER_CLOSED_SHORT in kinds:
@@ -225,7 +225,7 @@ def _judged_condition(
     return LedgerCondition(ledger.ledger_id, condition, lost, more, bool(why), why)
 
 
-def _why_unrecoverable(record: LedgerRecord, registered: frozenset[BookieId] | None) -> str:
+def _why_unrecoverable(record: LedgerRecord, answering: frozenset[BookieId] | None) -> str:
     """Return why it is not known whether a ledger that is not closed can be recovered, or "".
 
     Recovery needs, in each write set of the last ensemble, fewer bookies that do not answer than
@@ -233,7 +233,7 @@ def _why_unrecoverable(record: LedgerRecord, registered: frozenset[BookieId] | N
     """
     metadata = record.metadata
     if (
-        registered is None
+        answering is None
         or metadata is None
         or metadata.state is LedgerState.CLOSED
         or not metadata.segments
@@ -244,10 +244,10 @@ def _why_unrecoverable(record: LedgerRecord, registered: frozenset[BookieId] | N
         write_set = {
             ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)
         }
-        away = sorted(write_set - registered)
+        away = sorted(write_set - answering)
         if len(away) >= metadata.ack_quorum:
             return (
-                f"{', '.join(away)} not registered: unless a broker has it open, no broker can"
+                f"no answer from {', '.join(away)}: unless a broker has it open, no broker can"
                 " recover it"
             )
     return ""
@@ -257,7 +257,7 @@ def _other_condition(
     reference: Reference,
     topic: TopicRecord,
     seen: Mapping[LedgerId, Seen],
-    registered: frozenset[BookieId] | None,
+    answering: frozenset[BookieId] | None,
 ) -> LedgerCondition:
     """Return the condition of a ledger of a cursor, a schema or compaction.
 
@@ -269,7 +269,7 @@ def _other_condition(
         return _judged_condition(
             schema_ledgers(topic).get(ledger_id, DataLedger(ledger_id)),
             *seen[ledger_id],
-            registered,
+            answering,
         )
     cursors = (one.cursor for one in topic.subscriptions if one.name == reference.name)
     if reference.role is Role.COMPACTED and any(

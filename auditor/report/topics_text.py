@@ -39,8 +39,7 @@ _HUES: Final = {
 _CONDITIONS: Final = {
     Condition.NOTHING_LOST: "nothing lost was found",
     Condition.OPEN: (
-        "still written to or in recovery: not judged; enough of its bookies are registered for a"
-        " recovery"
+        "still written to or in recovery: not judged; enough of its bookies answer for a recovery"
     ),
     Condition.OFFLOADED: "a whole copy is in long-term storage, which is not audited",
     Condition.UNKNOWN: "unknown",

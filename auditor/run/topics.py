@@ -4,15 +4,20 @@ again.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from auditor.bookie.address_table import AddressTable
+from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane_gate import LaneGate
 from auditor.errors import StoreUnavailable
 from auditor.judging.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
 from auditor.judging.settle import Step
+from auditor.model.availability import Greeting
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references, schema_ledgers
 from auditor.model.verdict import Standing, Unknown, Verdict
@@ -87,9 +92,9 @@ def audit_topics(
         if any(ids & once for ids in suspects.values()):
             asker.wait(asker.second_look_delay_ms / 1000)
         records, withdrawn = _read_suspects_again(asker, topics, records, suspects, seen)
-    registered = terms.around.writable | terms.around.readonly
+    answering = _answering_bookies(asker, seen, terms)
     readable = tuple(
-        judge_topic(record, seen, withdrawn.get(record.topic, frozenset()), registered)
+        judge_topic(record, seen, withdrawn.get(record.topic, frozenset()), answering)
         for record in records
     )
     needed = {one.ledger_id for topic in readable for one in topic.conditions}
@@ -97,6 +102,51 @@ def audit_topics(
         one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id])
     )
     return AuditedTopics(readable, kept)
+
+
+def _answering_bookies(
+    asker: Asker, seen: Mapping[LedgerId, Seen], terms: Terms
+) -> frozenset[BookieId]:
+    """Return the registered bookies without those that do not answer a greeting now.
+
+    Only bookies of the last ensembles of ledgers that are not closed are greeted: a broker asks
+    these to recover the ledger.
+    """
+    registered = terms.around.writable | terms.around.readonly
+    needed = {
+        bookie
+        for record, _ in seen.values()
+        if record.metadata is not None
+        and record.metadata.state is not LedgerState.CLOSED
+        and record.metadata.segments
+        for bookie in record.metadata.segments[-1].ensemble
+    }
+    return registered - asyncio.run(_silent_bookies(asker, sorted(needed & registered)))
+
+
+async def _silent_bookies(asker: Asker, bookies: Sequence[BookieId]) -> frozenset[BookieId]:
+    """Greet each bookie, and return those that gave no answer."""
+    addresses = AddressTable.from_records(asker.store.bookies(1, asker.now_ms)).addresses
+    gate = LaneGate(len(bookies))
+
+    async def is_silent(bookie: BookieId) -> bool:
+        address = addresses.get(bookie)
+        if address is None:
+            return True
+        lane = AsyncLane(bookie, *address, asker.limits, 1, asker.now_ms)
+        try:
+            async with gate.hold(lane):
+                greeting, _ = await lane.greet()
+        finally:
+            await lane.close()
+        return greeting not in _ALIVE
+
+    silent = await asyncio.gather(*map(is_silent, bookies))
+    return frozenset(bookie for bookie, no in zip(bookies, silent, strict=True) if no)
+
+
+_ALIVE = (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)
+"""Greetings of a bookie that is up: other clients may be served where ours is refused."""
 
 
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:

@@ -234,7 +234,7 @@ def test_a_loss_before_the_newest_ledger_blocks_for_certain():
 
 @pytest.mark.parametrize("state", [LedgerState.OPEN, LedgerState.IN_RECOVERY])
 @pytest.mark.parametrize(
-    ("registered", "condition", "answer"),
+    ("answering", "condition", "answer"),
     [
         (frozenset({"b1", "b2"}), Condition.OPEN, Answer.READABLE),
         (frozenset({"b2"}), Condition.UNKNOWN, Answer.UNKNOWN),
@@ -242,7 +242,7 @@ def test_a_loss_before_the_newest_ledger_blocks_for_certain():
     ],
 )
 def test_a_ledger_that_is_not_closed_is_readable_where_it_can_be_recovered(
-    state: LedgerState, registered: frozenset[str], condition: Condition, answer: Answer
+    state: LedgerState, answering: frozenset[str], condition: Condition, answer: Answer
 ):
     """Recovery needs, in each write set, fewer bookies away than the ack quorum. A broker that has
     it open needs none: it is not known.
@@ -251,7 +251,7 @@ def test_a_ledger_that_is_not_closed_is_readable_where_it_can_be_recovered(
     made = replace(metadata(-1, state), ensemble_size=2, write_quorum=2, segments=(segment,))
     record = LedgerRecord(1, 1, 0, RecordStatus.FOUND, metadata=made)
     seen = {1: (record, Verdict(1, Standing.EXEMPT, Exempt.OPEN))}
-    judged = judge_topic(topic(closed(1, None)), seen, registered=registered)
+    judged = judge_topic(topic(closed(1, None)), seen, answering=answering)
     assert condition is judged.data[0][1].condition
     assert judged.start is not None and answer is judged.start.answer
 
