@@ -107,7 +107,7 @@ class BeyondEnd:
         kind, entries = Kind.ENTRIES_BEYOND_END, self.entries
         if header is not None and self.is_cut_off:
             kind = Kind.LEDGER_CLOSED_SHORT
-            entries = EntrySet.span(last + 1, header.last_confirmed)
+            entries = EntrySet.span(max(0, last + 1), header.last_confirmed)
         return Finding(
             kind,
             self.facts,
@@ -230,6 +230,22 @@ class EmptyLedger:
     def is_shown(self) -> bool:
         """Whether bookies enough were heard: an acknowledged entry was on an ack quorum of them."""
         return len(self.unheard) < max(1, self.ack_quorum)
+
+
+def has_sent_beyond_end(metadata: LedgerMetadata, reads: Reads) -> bool:
+    """Return whether a read at any look brought an entry above the end of a closed ledger.
+
+    Its header proves what it proves, also where no list names the entry by now.
+    """
+    last = metadata.last_entry_id
+    return (
+        _has_end(metadata)
+        and last is not None
+        and any(
+            read.status is ReadStatus.PRESENT and read.sent_entry_id > last
+            for read in reads.values()
+        )
+    )
 
 
 def _has_end(metadata: LedgerMetadata) -> bool:

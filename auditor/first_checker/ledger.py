@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from auditor.first_checker.beyond_end import BeyondEnd, EmptyLedger
+from auditor.first_checker.beyond_end import BeyondEnd, EmptyLedger, has_sent_beyond_end
 from auditor.first_checker.coverage import (
     NO_DENIALS,
     Answers,
@@ -96,10 +96,12 @@ def judge(
     exempt = _exemption(record)
     placed = _placement(record, terms)
     is_refuted = any(read.status in _REFUTING for read in reads.values())
+    is_beyond_end = metadata is not None and has_sent_beyond_end(metadata, reads)
     if (
         exempt is None
         and metadata
         and not is_refuted
+        and not is_beyond_end
         and not unserved.copies
         and is_healthy(metadata, answers)
         and not contradictions(metadata, reads)

@@ -77,7 +77,7 @@ def promised_copies(metadata: LedgerMetadata) -> int:
         return 0
     last = metadata.last_entry_id
     clear = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata))
-    return (clear if last is None else last + 1) * metadata.write_quorum
+    return (clear if last is None else max(0, last + 1)) * metadata.write_quorum
 
 
 def is_promised(metadata: LedgerMetadata, bookie: BookieId, entry: EntryId) -> bool:

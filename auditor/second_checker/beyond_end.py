@@ -48,7 +48,7 @@ class Beyond:
         """
         if self.facts is None or self.facts.header is None:
             return None
-        low, high = self.facts.last_entry_id + 1, self.facts.header.last_confirmed
+        low, high = max(self.facts.last_entry_id, -1) + 1, self.facts.header.last_confirmed
         return Entries(((low, high),), high - low + 1) if low <= high else None
 
 

@@ -101,7 +101,7 @@ def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
     size, write, last = metadata.ensemble_size, metadata.write_quorum, metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
         return 0
-    return write * (sum(part.entry_count for part in parts) if last is None else last + 1)
+    return write * (sum(part.entry_count for part in parts) if last is None else max(-1, last) + 1)
 
 
 def entries_from_below(stretch: Stretch) -> range:

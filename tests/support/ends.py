@@ -168,5 +168,14 @@ ENDS = {
         ((0, 3),),
         EMPTY,
     ),
+    "an end below -1 cuts off from entry 0 on": End(
+        {"b1": {0, 1, 2}, "b2": set(), "b3": set()},
+        {("b1", 2): (2, 1, 24)},
+        ((0, 2),),
+        (("b1", ((0, 2),), True),),
+        EndHeader("b1", 2, 1, 24),
+        ((0, 1),),
+        replace(EMPTY, last_entry_id=-3),
+    ),
 }
 """What lies above the end of a ledger, by what is the matter."""

@@ -62,6 +62,17 @@ def test_a_sound_ledger_costs_one_list_a_bookie_and_no_second_look() -> None:
     assert (Standing.SOUND, 1) == (driven.step.verdict.standing, len(driven.evidence.looks))
 
 
+def test_a_header_that_proves_a_cut_counts_where_no_list_names_its_entry_by_now() -> None:
+    """At the first look a bookie sends an entry above the end, and by the second it has lost it:
+    both checkers say that the ledger was closed short.
+    """
+    before = {**story().states[0].bookies, "b1": Bookie(frozenset(HELD["b1"] | {25}))}
+    one = Story("lost meanwhile", (State(E3, before), story().states[0]))
+    driven = drive(one)
+    assert [Kind.LEDGER_CLOSED_SHORT] == [one.kind for one in driven.step.verdict.findings]
+    assert () == differences(driven.step.verdict, driven.evidence, one.terms)
+
+
 def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that is sound at the first look costs one judging and nothing else."""
     monkeypatch.setattr(settle_module, "wanted_reads", lambda *_: pytest.fail("nothing to read"))

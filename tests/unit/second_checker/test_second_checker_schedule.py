@@ -66,6 +66,8 @@ def test_a_segment_begins_at_zero_or_above_and_behind_all_before_it(
         ("e2 w1 a1 0:[b1 b2] open", 0),
         ("e2 w3 a1 0:[b1 b2] closed 5", 0),
         ("e2 w0 a0 0:[b1 b2] closed 5", 0),
+        ("e2 w2 a1 0:[b1 b2] closed -1", 0),
+        ("e2 w2 a1 0:[b1 b2] closed -9", 0),
     ],
 )
 def test_a_writer_left_a_write_quorum_of_copies_of_each_entry(text: str, expected: int) -> None:
