@@ -96,7 +96,7 @@ class BeyondEnd:
     def is_cut_off(self) -> bool:
         """Whether a header proves that acknowledged entries lie above the end."""
         header = self.facts.header
-        return header is not None and header.last_confirmed > self.facts.last_entry_id
+        return header is not None and header.last_confirmed > max(-1, self.facts.last_entry_id)
 
     @property
     def finding(self) -> Finding:

@@ -177,5 +177,13 @@ ENDS = {
         ((0, 1),),
         replace(EMPTY, last_entry_id=-3),
     ),
+    "a header names no entry, and the end is below -1: nothing is proven": End(
+        {"b1": {0, 1, 2}, "b2": set(), "b3": set()},
+        {("b1", 2): (2, -1, 24)},
+        ((0, 2),),
+        (("b1", ((0, 2),), True),),
+        EndHeader("b1", 2, -1, 24),
+        metadata=replace(EMPTY, last_entry_id=-3),
+    ),
 }
 """What lies above the end of a ledger, by what is the matter."""
