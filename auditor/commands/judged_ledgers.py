@@ -13,7 +13,7 @@ from auditor.evidence.newest_run import NewestRun
 from auditor.judging.copies import copies_of_ledgers, counts_json
 from auditor.judging.settle import Step
 from auditor.judging.unindexed import denying_bookies, unindexed_on
-from auditor.model.availability import LISTED_BY_LISTER, AnswerStatus
+from auditor.model.availability import LISTED_BY_LISTER, NON_CANONICAL, Answer, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import BookieId
@@ -162,6 +162,7 @@ def _ledger(
         "listing_false_negatives": verdict.listing_false_negatives,
         "gone": _gone_bookies(evidence),
         "listed_by": _listed_by(evidence),
+        "odd_lists": _odd_lists(evidence),
         "unindexed": unindexed_on(evidence, denying),
         "assurance": assurance(verdict.probes),
         "probes": verdict.probes.read if verdict.probes else 0,
@@ -172,20 +173,36 @@ def _ledger(
     }
 
 
+def _newest_answers(evidence: LedgerEvidence) -> dict[BookieId, Answer]:
+    return {b: a for look in evidence.looks for b, a in look.answers.items()}
+
+
 def _gone_bookies(evidence: LedgerEvidence) -> list[BookieId]:
     """Return the bookies that had neither a registration nor a cookie when last asked about."""
-    last = {b: a for look in evidence.looks for b, a in look.answers.items()}
+    last = _newest_answers(evidence)
     return sorted(b for b, answer in last.items() if answer.is_gone)
 
 
 def _listed_by(evidence: LedgerEvidence) -> dict[BookieId, str]:
     """Return the bookies whose last list came from a lister, with its address."""
-    last = {b: a for look in evidence.looks for b, a in look.answers.items()}
+    last = _newest_answers(evidence)
     return {
         b: last[b].detail.removeprefix(LISTED_BY_LISTER)
         for b in sorted(last)
         if last[b].is_from_lister
     }
+
+
+def _odd_lists(evidence: LedgerEvidence) -> dict[BookieId, str]:
+    """Return the bookies whose newest list cannot be used or is not canonical, with why."""
+    said = {
+        bookie: f"cannot be used: {answer.detail}"
+        if answer.status is AnswerStatus.INVALID
+        else f"is believed, but no bookie is known to send it: {NON_CANONICAL}"
+        for bookie, answer in _newest_answers(evidence).items()
+        if answer.non_canonical or (answer.status is AnswerStatus.INVALID and answer.detail)
+    }
+    return dict(sorted(said.items()))
 
 
 def _metadata(metadata: LedgerMetadata) -> Json:

@@ -60,6 +60,11 @@ NOT_DIALLED = "not dialled: "
 """How the detail of a SILENT answer, read or greeting begins when we had no Kerberos ticket because
 no KDC answered. Nothing was sent to the bookie, so it says nothing of the bookie."""
 
+NON_CANONICAL = (
+    "reserved bytes are set, or a group of one run has a period; the entries are well defined"
+)
+"""What is odd about a HELD answer that is `non_canonical`."""
+
 LISTED_BY_LISTER = "listed by its lister at "
 """How the detail of a HELD answer, and of a greeting, begins when a lister listed for the
 bookie.
@@ -91,6 +96,8 @@ class Answer:
     `groups` is the canonical form (contract section 5): 24 bytes a group, big-endian, without the
     64-byte header. It is empty unless HELD. `requests` counts every frame sent for this answer,
     `retries` those beyond the first.
+
+    `non_canonical`: what NON_CANONICAL says of it.
 
     Only a lister's answer has the last two. `missing_logs`: entry logs whose entries its list
     leaves out. `read_unlisted`: entries that the list lacks, and that the bookie sent all the same

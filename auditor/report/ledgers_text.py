@@ -43,7 +43,8 @@ def render_ledgers(
     The machine line is last. A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"),
     exempt (reason or null), unknowns [reasons], metadata, owner, looks (as in a finding),
     listing_false_negatives, assurance, probes, random_probes, copies, only_maintenance, detail,
-    listed_by {bookie: address of its lister}}.
+    listed_by {bookie: address of its lister}, odd_lists {bookie: why its list cannot be used, or
+    what is odd about it}}.
     Only ledger_id and standing are required. Metadata is null or {state, format_version,
     ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
     """
@@ -140,6 +141,9 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
             f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items()
         )
         yield from wrap(f"listed by the listers of {where}", width, "  ")
+    for bookie, why in (ledger.get("odd_lists") or {}).items():
+        said = f"the list of {printable(bookie, 60)} {printable(why, 300)}"
+        yield from wrap(said, width, "  ")
     for bookie, entry in (ledger.get("unindexed") or {}).items():
         yield from wrap(unindexed_sentence(bookie, f"entry {entry}"), width, "  ")
     yield from wrap(_copies(ledger.get("copies") or {}), width, "  ")

@@ -16,6 +16,7 @@ from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import DigestType
 from auditor.sandbox.holding import Holding, Run, entry_body, with_wrong_digest
 from auditor.wire import bookie_server as wire
+from auditor.wire.entry_availability import GROUP_BYTES, HEADER_BYTES
 from auditor.wire.frames import Status
 
 TOTAL_DISK_BYTES = 100 * 2**30
@@ -64,6 +65,8 @@ class LedgerFault(StrEnum):
     """
     LIST_CUT_SHORT = "list_cut_short"
     """The list announces one group more than it has."""
+    LIST_OUT_OF_ORDER = "list_out_of_order"
+    """The list names its first group once more behind the last."""
     WRONG_DIGEST = "wrong_digest"
     READS_FAIL = "reads_fail"
     """The list is whole, and each read ends in EIO: the index is there, the entry log is not."""
@@ -206,6 +209,10 @@ class Bookie:
                 + (int.from_bytes(payload[4:8], "big") + 1).to_bytes(4, "big")
                 + payload[8:]
             )
+        elif fault is LedgerFault.LIST_OUT_OF_ORDER:
+            header, groups = payload[:HEADER_BYTES], payload[HEADER_BYTES:]
+            more = (int.from_bytes(header[4:8], "big") + 1).to_bytes(4, "big")
+            payload = header[:4] + more + header[8:] + groups + groups[:GROUP_BYTES]
         return wire.encode_list(request, Status.EOK, payload)
 
     def _payload(self, holding: Holding, fault: LedgerFault | None) -> bytes:

@@ -1,7 +1,8 @@
-"""Bring the sequence groups of a list that breaks the order of entries into order.
+"""Find or mend what breaks the order of entries in the sequence groups of a list.
 
-No real bookie sends such a list. Groups that stand clear of each other are only sorted; those that
-overlap or interleave are expanded into runs, up to a bound.
+No real bookie sends such a list: `check_order` says why one is rejected. `make_disjoint` is for
+groups of our own. Those that stand clear of each other are only sorted; those that overlap or
+interleave are expanded into runs, up to a bound.
 """
 
 from __future__ import annotations
@@ -16,6 +17,21 @@ DISORDER_MAX = 1_000_000
 
 Group = tuple[int, int, int, int]
 """First entry of the first and of the last run, size of each run, and period; 0 for one run."""
+
+
+def check_order(groups: Iterable[Group]) -> None:
+    """Raise MalformedAvailability for the first group that breaks a rule, or that does not begin
+    behind the groups before it.
+    """
+    end = -1
+    for index, group in enumerate(groups):
+        first, last, size, _ = _check_group(index, group)
+        if first <= end:
+            raise MalformedAvailability(
+                f"sequence group {index} begins at entry {first}, and a group before it ends at"
+                f" entry {end}: groups overlap or are out of order, which no bookie sends"
+            )
+        end = last + size - 1
 
 
 def make_disjoint(groups: Iterable[Group]) -> Iterator[Group]:

@@ -2,8 +2,11 @@
 
 On the wire: a 64-byte header (version, number of groups, reserved), then 24 bytes a sequence group,
 all big-endian. Real bookies send a group for each run of consecutive entries; BP-34 describes
-periodic groups. Both are accepted. The canonical form merges runs that touch; then, left to right,
-the longest progression of equal-size runs is one group. A single run has period 0. Canonical bytes
+periodic groups. Both are accepted. A list whose groups overlap or are out of order is rejected: no
+bookie makes one, and what stands behind it is not known (docs/decisions/0051).
+
+The canonical form merges runs that touch; then, left to right, the longest progression of
+equal-size runs is one group. A single run has period 0. Canonical bytes
 have no header; two bookies that hold the same entries have the same canonical bytes.
 A run above 2**31 - 1 entries (int32) is cut there: the full pieces are one group whose period is
 its size, the rest is another group. No bookie holds so many, but the bytes can say so.
@@ -18,7 +21,7 @@ from typing import NamedTuple
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.wire.disordered_groups import Group, make_disjoint
+from auditor.wire.disordered_groups import Group, check_order, make_disjoint
 
 HEADER_BYTES = 64
 GROUP_BYTES = 24
@@ -40,7 +43,11 @@ _Run = tuple[int, int]
 
 
 class Decoded(NamedTuple):
-    """`groups`: canonical bytes. `non_canonical`: corrected; no real bookie sends such a list."""
+    """`groups`: canonical bytes.
+
+    `non_canonical`: no real bookie sends such a list, but what it says is well defined. A reserved
+    byte is set, or a group of one run has a period.
+    """
 
     groups: bytes
     non_canonical: bool
@@ -80,7 +87,8 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
     ordered = _of_ordered(_GROUP.iter_unpack(body))
     if ordered is not None:
         return Decoded(ordered[0], ordered[1] or reserved_used)
-    return Decoded(_of_disordered(_GROUP.iter_unpack(body)), True)
+    check_order(_GROUP.iter_unpack(body))
+    raise AssertionError("a list that is not in order breaks a rule")
 
 
 def canonical(groups: Iterable[SequenceGroup]) -> bytes:

@@ -89,6 +89,34 @@ def test_what_one_bookie_lists_and_denies_has_a_copy_less(
     assert {"b2": [[0, ENTRIES - 1]]} == found["missing_on"]
 
 
+def test_a_list_out_of_order_is_no_proof_and_no_loss(
+    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
+) -> None:
+    """The ledger is named among those that could not be judged, and nobody is accused."""
+    inflict(cluster, LedgerFault.LIST_OUT_OF_ORDER, *BOOKIES)
+    outcome = accounted(audit(cluster, tmp_path, **way))
+    verdict = outcome.verdicts[HIT]
+    assert ("indeterminate", ("answer_invalid",)) == (verdict.standing, tuple(verdict.unknowns))
+    assert ([], 3) == (outcome.findings, outcome.exit_code)
+    assert ["sound"] * len(SOUND) == outcome.standings(*SOUND)
+
+
+def test_auditor_ledger_says_why_a_list_is_no_proof(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """The sentence names the bookie and the group, in the report and in its JSON."""
+    inflict(cluster, LedgerFault.LIST_OUT_OF_ORDER, "b2")
+    settings = {"output": str(tmp_path / "audits")}
+    odd = audit_ledgers(cluster, [HIT], **settings).verdicts[HIT].report["odd_lists"]
+    why = (
+        "sequence group 1 begins at entry 0, and a group before it ends at entry 9: groups overlap"
+    )
+    assert {"b2"} == odd.keys()
+    assert f"cannot be used: {why}" in odd["b2"]
+    text = " ".join(audit_ledgers(cluster, [HIT], format="text", **settings).stdout.split())
+    assert f"the list of b2 cannot be used: {why}" in text
+
+
 def test_a_read_that_fails_at_one_look_only_accuses_nobody(
     cluster: SandboxCluster, tmp_path: Path
 ) -> None:

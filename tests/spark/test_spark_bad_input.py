@@ -62,14 +62,15 @@ INVALID = {
     "an end that no period reaches": payload((0, 5, 5, 3)),
     "runs longer than their period": payload((0, 4, 6, 2)),
     "entries beyond the last id": payload((2**63 - 1, 2**63 - 1, 2, 0)),
+    "groups in descending order": payload((5, 5, 5, 0), (0, 0, 5, 0)),
+    "groups that overlap": payload((0, 0, 6, 0), (4, 4, 6, 0)),
+    "interleaved groups": payload((0, 8, 1, 2), (1, 9, 1, 2)),
 }
 """Lists that break a rule of the encoding: they never prove that an entry is missing."""
 TOLERATED = {
     "reserved bytes in use": payload(RUN, reserved=b"\1" * 56),
     "a period for one run": payload((0, 0, 10, 20)),
     "a period as long as its runs": payload((0, 5, 5, 5)),
-    "groups out of order that overlap": payload((4, 4, 6, 0), (0, 0, 6, 0)),
-    "interleaved groups": payload((0, 8, 1, 2), (1, 9, 1, 2)),
     "entries beyond the last one": payload((0, 0, 1000, 0)),
 }
 """Lists that are unusual but unambiguous."""

@@ -188,8 +188,8 @@ def test_expected_bytes_hold_questions_back() -> None:
     assert {frozenset({10})} == {at_once for at_once in together if 10 in at_once}
 
 
-def test_a_bookie_that_sends_disorder_is_heard_and_reported() -> None:
-    """A list that had to be put right is HELD, with its flag."""
+def test_a_list_in_disorder_is_no_proof_of_an_entry() -> None:
+    """A list whose groups are out of order is INVALID, and the detail says why."""
     payload = (
         struct.pack(">ii56s", 0, 2, bytes(56))
         + struct.pack(">qqii", 5, 5, 1, 0)
@@ -198,8 +198,17 @@ def test_a_bookie_that_sends_disorder_is_heard_and_reported() -> None:
     with ScriptedBookie() as bookie:
         bookie.ledgers[1] = payload
         (held,), _ = ask(bookie, [1])
-    assert (HELD, True) == (held.status, held.non_canonical)
-    assert ((0, 0, 2, 0), (5, 5, 1, 0)) == groups_of(held.groups)
+    assert (AnswerStatus.INVALID, b"") == (held.status, held.groups)
+    assert "groups overlap or are out of order" in held.detail
+
+
+def test_a_list_with_reserved_bytes_is_believed_and_flagged() -> None:
+    """What it says is well defined, but no bookie that is known sends it."""
+    group = struct.pack(">qqii", 0, 0, 2, 0)
+    with ScriptedBookie() as bookie:
+        bookie.ledgers[1] = struct.pack(">ii56s", 0, 1, bytes(55) + b"\1") + group
+        (held,), _ = ask(bookie, [1])
+    assert (HELD, group, True) == (held.status, held.groups, held.non_canonical)
 
 
 # One ledger in trouble, the others not

@@ -216,6 +216,18 @@ def test_list_cut_short_announces_more_than_it_has() -> None:
     assert (struct.unpack_from(">i", cut, 4)[0], len(cut)) == (2, 64 + 24)
 
 
+def test_a_list_out_of_order_names_a_group_twice() -> None:
+    """Each group is valid, and their number is right."""
+    bookie = Bookie()
+    bookie.hold(7, [(0, 2), (5, 5)])
+    bookie.faults[7] = LedgerFault.LIST_OUT_OF_ORDER
+    with connected(bookie) as connection:
+        odd = payload(connection.ask(list_request(7, 1)))
+    first, last = (0, 0, 3, 0), (5, 5, 1, 0)
+    assert 3 == struct.unpack_from(">i", odd, 4)[0]
+    assert [first, last, first] == list(struct.iter_unpack(">qqii", odd[64:]))
+
+
 @pytest.mark.parametrize(
     ("fault", "expected"),
     [

@@ -1,4 +1,6 @@
-"""Lists whose groups are out of order, overlap or interleave become the sorted union."""
+"""Groups that are out of order, overlap or interleave: a list with them is rejected, and our own
+become the sorted union.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +9,30 @@ import struct
 import pytest
 
 from auditor.errors import MalformedAvailability
+from auditor.model.availability import SequenceGroup
 from auditor.wire import disordered_groups
 from auditor.wire.disordered_groups import DISORDER_MAX
-from auditor.wire.entry_availability import decode, encode_periodic, groups_of
+from auditor.wire.entry_availability import canonical, decode, encode_periodic, groups_of
 
 GROUPS_MAX = 10_000_000
 LAST_ID = 2**63 - 1
 
 
-def payload(
-    *groups: tuple[int, int, int, int],
-    version: int = 0,
-    count: int | None = None,
-    reserved: bytes = bytes(56),
-) -> bytes:
-    """A payload with exactly these groups, whatever they say."""
-    head = struct.pack(">ii", version, len(groups) if count is None else count) + reserved
+Groups = list[tuple[int, int, int, int]]
+
+
+def payload(*groups: tuple[int, int, int, int]) -> bytes:
+    """A list with exactly these groups, whatever they say."""
+    head = struct.pack(">ii56x", 0, len(groups))
     return head + b"".join(struct.pack(">qqii", *group) for group in groups)
 
 
-def decoded(data: bytes) -> list[tuple[int, int, int, int]]:
-    return [tuple(group) for group in groups_of(decode(data, GROUPS_MAX).groups)]
+def united(*groups: tuple[int, int, int, int]) -> bytes:
+    return canonical(SequenceGroup(*group) for group in groups)
+
+
+def decoded(*groups: tuple[int, int, int, int]) -> Groups:
+    return [tuple(group) for group in groups_of(united(*groups))]
 
 
 def entries(groups: bytes) -> list[int]:
@@ -53,15 +58,23 @@ def entries(groups: bytes) -> list[int]:
         ([(7, 7, 1, 0), (7, 7, 1, 0)], [7]),
     ],
 )
-def test_disorder_is_put_right_and_reported(
-    groups: list[tuple[int, int, int, int]], expected: list[int]
+def test_disorder_is_put_right_in_our_own_groups_and_rejected_in_a_list(
+    groups: Groups, expected: list[int]
 ) -> None:
     """Unsorted, repeated, overlapping and interleaving groups (B5 to B7, B9) become the sorted
-    union, flagged.
+    union. No bookie sends them: a list with such groups is rejected, and the sentence says why.
     """
-    got = decode(payload(*groups), GROUPS_MAX)
-    assert (expected, True) == (entries(got.groups), got.non_canonical)
-    assert encode_periodic(expected)[64:] == got.groups
+    got = united(*groups)
+    assert expected == entries(got)
+    assert encode_periodic(expected)[64:] == got
+    with pytest.raises(MalformedAvailability, match="groups overlap or are out of order"):
+        decode(payload(*groups), GROUPS_MAX)
+
+
+def test_a_list_is_rejected_at_the_first_group_out_of_order() -> None:
+    """The sentence names the group, where it begins and how far the groups before it reach."""
+    with pytest.raises(MalformedAvailability, match=r"group 2 begins at entry 8, .* at entry 9:"):
+        decode(payload((0, 0, 3, 0), (5, 5, 5, 0), (8, 8, 4, 0), (1, 1, 1, 0)), GROUPS_MAX)
 
 
 @pytest.mark.parametrize("first", [7, 100])
@@ -70,7 +83,7 @@ def test_disorder_elsewhere_does_not_expand_a_long_progression(first: int) -> No
     or by many, stays whole.
     """
     long = (first, first + 4 * 2**60, 1, 4)
-    assert [(0, 0, 6, 0), long] == decoded(payload(long, (0, 0, 4, 0), (2, 2, 4, 0)))
+    assert [(0, 0, 6, 0), long] == decoded(long, (0, 0, 4, 0), (2, 2, 4, 0))
 
 
 def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
@@ -78,20 +91,20 @@ def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
     else is out of order.
     """
     long = (1, 1 + 4 * 2**60, 1, 4)
-    assert [(0, 0, 2, 0), (5, 1 + 4 * 2**60, 1, 4)] == decoded(payload(long, (0, 0, 1, 0)))
+    assert [(0, 0, 2, 0), (5, 1 + 4 * 2**60, 1, 4)] == decoded(long, (0, 0, 1, 0))
 
 
 def test_a_list_in_order_is_never_too_long_to_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A period with nothing to repeat is put right where it stands: it is no disorder."""
     monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 1)
-    assert [(0, 0, 1, 0), (2, 2, 3, 0)] == decoded(payload((0, 0, 1, 1), (2, 2, 3, 0)))
+    assert [(0, 0, 1, 0), (2, 2, 3, 0)] == decoded((0, 0, 1, 1), (2, 2, 3, 0))
 
 
 def test_disorder_beyond_the_bound_is_refused() -> None:
     """Interleaving progressions are expanded up to a named bound, however few bytes they take."""
     runs = DISORDER_MAX
     with pytest.raises(MalformedAvailability, match="interleave"):
-        decode(payload((0, 4 * runs, 1, 4), (2, 6, 1, 4)), GROUPS_MAX)
+        united((0, 4 * runs, 1, 4), (2, 6, 1, 4))
 
 
 @pytest.mark.parametrize(
@@ -113,10 +126,10 @@ def test_the_bound_on_disorder_counts_groups_and_runs(
     """
     entries = {e for first, last, _, period in groups for e in range(first, last + 1, period or 1)}
     monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 9)
-    assert encode_periodic(sorted(entries))[64:] == decode(payload(*groups), GROUPS_MAX).groups
+    assert encode_periodic(sorted(entries))[64:] == united(*groups)
     monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 8)
     with pytest.raises(MalformedAvailability, match=r"too many to sort|more than 8 runs to sort"):
-        decode(payload(*groups), GROUPS_MAX)
+        united(*groups)
 
 
 @pytest.mark.parametrize("group", [(0, 27, 3, 3), (0, 0, 30, 40)])
@@ -125,4 +138,4 @@ def test_a_run_is_counted_once_however_it_is_written(
 ) -> None:
     """With a period as long as it is, or with one that repeats nothing."""
     monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 2)
-    assert [(0, 0, 30, 0)] == decoded(payload(group, (2, 2, 1, 0)))
+    assert [(0, 0, 30, 0)] == decoded(group, (2, 2, 1, 0))
