@@ -14,7 +14,7 @@ from auditor.report.outcome_words import machine_line
 from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
-from auditor.witness.bookie_commands import SAVE_ZOOKEEPER
+from auditor.witness.bookie_commands import LEDGERS_MAX, SAVE_ZOOKEEPER
 from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
 from auditor.witness.pulsar_commands import save_commands, znodes_of_use
 from auditor.witness.references import NEWEST_EFFECT, loss_effect
@@ -24,6 +24,8 @@ LEDGERS_SHOWN_MAX = 20
 SUBSCRIPTIONS_SHOWN_MAX = 20
 PROBLEMS_SHOWN_MAX = 5
 FINDINGS_SHOWN_MAX = 10
+ZNODES_MAX = 4
+"""Znodes of one topic that are named for saving. The copy of ZooKeeper has all."""
 
 _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
@@ -337,17 +339,37 @@ def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Itera
         return
     yield paint("Next, for ledgers that are missing or truncated: save, then look", "bold", color)
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
-        worst = next(one for one in topic["ledgers"] if one["condition"] in broken)
-        znodes = znodes_of_use(topic["topic"], Role(worst["role"]), worst["name"])
+        bad = [one for one in topic["ledgers"] if one["condition"] in broken]
         lines = [
             NOTE + NO_LOADING,
             SAVES + SAVE_ZOOKEEPER,
-            *(SAVES + command for command in save_commands(znodes)),
-            f"bookkeeper shell ledgermetadata -l {worst['ledger_id']}",
+            *(SAVES + command for command in save_commands(_znodes(topic, bad))),
+            *(
+                f"bookkeeper shell ledgermetadata -l {ledger_id}"
+                for ledger_id in list(dict.fromkeys(one["ledger_id"] for one in bad))[:LEDGERS_MAX]
+            ),
         ]
         yield f"  for {printable(topic['topic'], 300)}"
         yield from command_lines("the topic", lines, width)
     yield ""
+
+
+def _znodes(topic: Mapping[str, Any], ledgers: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the znodes that a broker may rewrite where it cannot read these ledgers.
+
+    The ledgers of a shadow topic are listed in the znode of its source.
+    """
+    source = topic["shadow_source"]
+    paths = [
+        path
+        for one in ledgers
+        for path in znodes_of_use(
+            source if source and one["role"] == Role.DATA else topic["topic"],
+            Role(one["role"]),
+            one["name"] or "",
+        )
+    ]
+    return list(dict.fromkeys(paths))[:ZNODES_MAX]
 
 
 def _position(position: Sequence[int] | None) -> str:

@@ -124,7 +124,7 @@ def _unreadable_sentences(finding: Finding, facts: UnreadableFacts) -> str:
     ends = ", ".join(f"{_END_WORDS.get(name, name)} {times}x" for name, times in facts.statuses)
     some = ", ".join(f"{entry} of ledger {ledger}" for ledger, entry in facts.some[:SPELLED_MAX])
     more = f" and {facts.failed - SPELLED_MAX} more" if facts.failed > SPELLED_MAX else ""
-    are = "is entry" if facts.failed == 1 else "are entries"
+    these_are = "This is entry" if facts.failed == 1 else "These are entries"
     share = (
         " This proves that at least"
         f" {floor(facts.share_min * 10_000) / 100:g} % of the entries that it should hold cannot be"
@@ -135,7 +135,7 @@ def _unreadable_sentences(finding: Finding, facts: UnreadableFacts) -> str:
     return (
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}. It"
         f" could not send {facts.failed} of {_of(facts.read, 'entry', 'entries')} that were read"
-        f" there and that it lists, or should hold and cannot list ({ends}). These {are}"
+        f" there and that it lists, or should hold and cannot list ({ends}). {these_are}"
         f" {some}{more}, in {_of(facts.ledgers, 'ledger', 'ledgers')}. At least one failed at two"
         f" looks.{share}"
     )

@@ -191,3 +191,27 @@ def test_the_last_line_counts_ledgers_that_are_missing():
         references={"missing": 1, "newest_missing": 0, "truncated": 0},
     )
     assert said.splitlines()[-1].endswith(" missing=1 newest_missing=0 truncated=0")
+
+
+def test_what_a_shadow_topic_lists_is_saved_from_its_source():
+    """The broker drops the ledger from the list of the source."""
+    said = text(
+        topic(
+            shadow_source="persistent://t/n/source",
+            ledgers=[ledger(1, Condition.NEWEST_MISSING)],
+        )
+    )
+    assert "get -b /managed-ledgers/t/n/persistent/source" in said
+    assert "get -b /managed-ledgers/t/n/persistent/x" not in said
+
+
+def test_each_missing_ledger_has_its_znode_saved():
+    """One that is left out is rewritten by the broker as the others are."""
+    cursors = [
+        ledger(n, Condition.MISSING, role=Role.CURSOR.value, name=name)
+        for n, name in ((7, "__compaction"), (8, "mine"))
+    ]
+    said = text(topic(ledgers=cursors))
+    for name in ("__compaction", "mine"):
+        assert f"get -b /managed-ledgers/t/n/persistent/x/{name}" in said
+    assert "ledgermetadata -l 7" in said and "ledgermetadata -l 8" in said
