@@ -16,6 +16,7 @@ from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Co
 from auditor.commands.finished_run import (
     open_finished_run,
     read_about,
+    read_all_findings,
     read_newest_bookies,
     read_rows_of,
     require_fields,
@@ -27,6 +28,7 @@ from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.report.layout import of
 from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
@@ -41,6 +43,7 @@ from auditor.summary.durability.stored_copies import LEDGER_COLUMNS, StoredCopie
 from auditor.summary.durability.stored_doubts import (
     ANSWER_COLUMNS,
     VERDICT_COLUMNS,
+    doubt_bookies,
     ledgers_in_doubt,
     with_doubts,
 )
@@ -112,9 +115,21 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "run_id", "started_at", "ledgers")
     require_verdicts(directory, summary)
     started = time_of(directory, summary, "started_at")
+    copies = doubt_bookies(_copies(directory), _unreadable_bookies(directory, summary))
     return StoredRun(
-        summary, started, read_about(directory), read_newest_bookies(directory), _copies(directory)
+        summary, started, read_about(directory), read_newest_bookies(directory), copies
     )
+
+
+def _unreadable_bookies(directory: Place, summary: Mapping[str, Any]) -> frozenset[BookieId]:
+    """Return the bookies that could not send what they list: no list of theirs vouches for a
+    copy.
+    """
+    kind = Kind.BOOKIE_UNREADABLE_ENTRIES.value
+    if not ((summary.get("findings") or {}).get(kind) or {}).get("findings"):
+        return frozenset()
+    findings = read_all_findings(directory, summary)
+    return frozenset(one["bookie_id"] for one in findings if one["kind"] == kind)
 
 
 def _copies(directory: Place) -> StoredCopies:

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, accounted, audit, audit_ledgers
 
+from auditor.commands.margin import read_copies
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.durability.margin import losses_without
 
 SOUND, HIT = range(1, 41), 50
 ENTRIES = 10
@@ -174,6 +176,19 @@ def test_what_only_a_bookie_in_doubt_lists_is_not_verified(
     inflict(cluster, fault)
     again = accounted(audit(cluster, tmp_path / "again", spot_reads="150"))
     assert {"bookies": 0, "some_bookies": [], "copies": 0} == again.summary["doubt"]
+
+
+def test_no_margin_rests_on_a_bookie_that_cannot_send_what_it_lists(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """A restart of the other two bookies might leave no copy of any ledger, also of those that no
+    read has tested.
+    """
+    inflict(cluster, LedgerFault.READS_FAIL, "b2")
+    outcome = audit(cluster, tmp_path, spot_reads="150")
+    inflict(cluster, LedgerFault.READS_FAIL)
+    losses = losses_without(read_copies(str(outcome.run_dir)).copies, ["b1", "b3"])
+    assert (0, len(SOUND) + 1) == (losses.no_copy.ledgers, losses.may_have_no_copy.ledgers)
 
 
 def test_single_ledgers_are_tested_at_the_ends_of_their_segments(

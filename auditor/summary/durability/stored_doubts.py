@@ -7,6 +7,7 @@ every copy of the ledger is doubtful. Ledgers without a difference cost no Pytho
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.ids import last_of_each
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
+from auditor.model.identity import BookieId
 from auditor.model.verdict import Unknown
 from auditor.summary.durability.stored_copies import (
     Flags,
@@ -69,6 +71,20 @@ def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> 
     is_few, is_many = (known.gaps <= total for total in explained)
     doubtful = pairs.keys[np.where(is_few[ledger], few > 0, many > 0)]
     return _apply_doubts(copies, known.all_of | ~is_many, doubtful, pairs.keys[pairs.absent])
+
+
+def doubt_bookies(copies: StoredCopies, bookies: Collection[BookieId]) -> StoredCopies:
+    """Return the copies with every copy on these bookies doubtful."""
+    if not bookies:
+        return copies
+    codes = [code for code, bookie in enumerate(copies.bookies) if bookie in bookies]
+    return replace(
+        copies,
+        segments=tuple(
+            replace(block, doubtful=block.doubtful | np.isin(block.ensembles, codes))
+            for block in copies.segments
+        ),
+    )
 
 
 def _apply_doubts(
