@@ -183,7 +183,9 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
         items.append(list(wrap(sum_words, width, "", ITEM_LINES_MAX)))
     for sentence in summary.get("withheld") or ():
         items.append(list(wrap(printable(sentence, 1_000), width, "", ITEM_LINES_MAX)))
-    return Section("unknown", items, "reason", "reasons", weight=2)
+    return Section(
+        "unknown", items, "line on what is unknown", "lines on what is unknown", weight=2
+    )
 
 
 def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:

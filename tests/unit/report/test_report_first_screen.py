@@ -14,6 +14,7 @@ from auditor.model.verdict import Unknown
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.report.line_budget import LABEL_CHARS
 from auditor.report.outcome_words import headline
+from auditor.report.screen_sections import unjudged_section
 from auditor.report.text import render, render_fault, render_unreachable
 
 WIDTHS = (80, 81, 97, 100, 120, 160, 200)
@@ -158,6 +159,15 @@ def test_what_could_not_be_judged_has_its_reason():
             line.startswith("unknown   ") and line.strip() != "unknown"
             for line in text.splitlines()
         ), text
+
+
+def test_only_reasons_are_counted_as_reasons():
+    """Beside them stand how their numbers add up, and what was withheld."""
+    summary = stories.summary(indeterminate={"bookie_silent": 2}, withheld=["Renames: unknown."])
+    section = unjudged_section(
+        summary | {"unjudged": {"ledgers": 2, "in_part": 1, "several_reasons": 0}}, 80
+    )
+    assert (3, "2 more lines on what is unknown") == (len(section.blocks), section.count(1))
 
 
 def test_an_upgrade_is_said_first():
