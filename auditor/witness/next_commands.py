@@ -177,6 +177,7 @@ _HARMED_BY_LOADING = frozenset(
             if facts.subject is Subject.LEDGER and facts.severity is Severity.CRITICAL
         ),
         Kind.METADATA_MALFORMED,
+        Kind.RECOVERY_BLOCKED,
         Kind.LEDGER_STUCK,
     }
 )
