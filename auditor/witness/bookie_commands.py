@@ -27,14 +27,17 @@ Commands = list[str]
 
 
 class Steps(NamedTuple):
-    """Commands that only look, commands that change something, and what to save before these.
+    """Commands that only look, commands that change something, what to save before these, and
+    sentences.
 
-    The commands of `save` only look too. `next_commands` puts `SAVES` and `CHANGES` before them.
+    The commands of `save` only look too. `next_commands` puts `SAVES`, `CHANGES` and `NOTE` before
+    them.
     """
 
     look: Commands
     change: Commands
     save: Commands = []
+    notes: Commands = []
 
 
 def shell(command: str) -> str:
@@ -90,7 +93,7 @@ def lost_bookie_steps(finding: Finding) -> Steps:
         new = quote_word(finding.facts.renamed_to)
         rename = shell(f"updateBookieInLedger -srcBookie {bookie} -destBookie {new}")
         also = [*look, f"endpointinfo -b {new}"]
-        return Steps([*(shell(command) for command in also), *state], [rename])
+        return Steps([*(shell(command) for command in also), *state], [rename], [SAVE_ZOOKEEPER])
     change = ["triggeraudit", f"recover {bookie}"]
     return Steps(
         [*(shell(command) for command in look), *state],

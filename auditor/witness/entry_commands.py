@@ -85,6 +85,32 @@ def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId
     return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
 
+def _renamed(finding: Finding) -> Commands:
+    """Say what brings copies back if a bookie that is gone was only renamed.
+
+    Which bookie was renamed is known at the end of a run, after this finding was made.
+    """
+    return [_IF_RENAMED] if _entry_facts(finding).gone else []
+
+
+_IF_RENAMED = (
+    "A bookie of this ledger is gone. If bookies_renamed in the summary names it, its copies are"
+    " there: save ZooKeeper, then bookkeeper shell updateBookieInLedger CHANGES THE CLUSTER and"
+    " gives all its ledgers the new id."
+)
+
+
+def restore_command(finding: Finding) -> str:
+    """Return the command that gives the ledger corrected metadata, which has to be made first."""
+    return shell(f"ledgermetadata -l {finding.ledger_id} -restorefromfile CORRECTED -update")
+
+
+RESTORE_NOTE = (
+    "Copies lie where a neighbouring segment would have them. Metadata that names their bookies"
+    " makes them readable. CORRECTED stands for a copy of the saved file that was corrected so."
+)
+
+
 def without_replica_steps(finding: Finding) -> Steps:
     """Return what to run for entries without a copy where the metadata says."""
     entry = _entry_facts(finding).worst_entry
@@ -93,7 +119,8 @@ def without_replica_steps(finding: Finding) -> Steps:
         *read_commands(finding, _lacking_bookies(finding, entry), entry),
         shell("listbookies -a -h"),
     ]
-    return Steps(look, [], _save_on(finding, _holders(finding), _HOLDERS_MAX))
+    save = _save_on(finding, _holders(finding), _HOLDERS_MAX)
+    return Steps(look, [], save, _renamed(finding))
 
 
 def outside_ensemble_steps(finding: Finding) -> Steps:
@@ -109,7 +136,7 @@ def outside_ensemble_steps(finding: Finding) -> Steps:
         f"restart bookie {quote_word(b)} with gcOverreplicatedLedgerWaitTime=0"
         for b in list(holders)[:_HOLDERS_MAX]
     ]
-    return Steps(look, pause, _save_on(finding, holders, _BOOKIES_MAX))
+    return Steps(look, pause, _save_on(finding, holders, _BOOKIES_MAX), _renamed(finding))
 
 
 def unavailable_steps(finding: Finding) -> Steps:
@@ -128,7 +155,8 @@ def below_quorum_steps(finding: Finding) -> Steps:
     read = read_commands(finding, lacking, entry)
     plan = [recover_command(finding, bookie, plan=True) for bookie in recovered[:1]]
     look = [metadata_command(finding), *read, RECOVERY_STATE, *plan]
-    return Steps(look, [recover_command(finding, bookie) for bookie in recovered])
+    change = [recover_command(finding, bookie) for bookie in recovered]
+    return Steps(look, change, notes=_renamed(finding))
 
 
 def corrupt_steps(finding: Finding) -> Steps:
@@ -153,7 +181,8 @@ def unrecoverable_steps(finding: Finding) -> Steps:
         *read_commands(finding, _lacking_bookies(finding, entry), entry),
         RECOVERY_STATE,
     ]
-    return Steps(look, [], _save_on(finding, _holders(finding), _HOLDERS_MAX))
+    save = _save_on(finding, _holders(finding), _HOLDERS_MAX)
+    return Steps(look, [], save, _renamed(finding))
 
 
 def beyond_end_steps(finding: Finding) -> Steps:

@@ -27,6 +27,7 @@ from auditor.witness import marks as tell_marks
 from auditor.witness import metadata as tell_metadata
 from auditor.witness import placement as tell_placement
 from auditor.witness import references as tell_references
+from auditor.witness.neighbours import has_misplaced_copies
 from auditor.witness.next_commands import next_commands
 from auditor.witness.owner import owner_of
 from auditor.witness.phrases import clocks, moment
@@ -67,7 +68,13 @@ def ledger_testimony(
     owner = owner_of(looks[-1].record.metadata)
     witness = f"{text} {_time_sentence(looks)}".strip()
     return _outside(
-        finding, facts, witness, [ledger_look(look) for look in looks], owner, assurance(probes)
+        finding,
+        facts,
+        witness,
+        [ledger_look(look) for look in looks],
+        owner,
+        assurance(probes),
+        is_misplaced=has_misplaced_copies(finding, looks),
     )
 
 
@@ -146,6 +153,8 @@ def _outside(
     looks: list[Json],
     owner: Json | None = None,
     rests_on: str | None = None,
+    *,
+    is_misplaced: bool = False,
 ) -> Json:
     return {
         "id": finding_id(finding, facts),
@@ -168,6 +177,7 @@ def _outside(
             replication_disabled=facts.replication_disabled,
             owner=owner,
             root=facts.root,
+            is_misplaced=is_misplaced,
         ),
         "runbook": runbook(finding.kind),
         "assurance": rests_on,

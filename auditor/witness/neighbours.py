@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from auditor.model.evidence import Look
-from auditor.model.facts import EntryFacts
+from auditor.model.facts import EntryFacts, UnrecoverableFacts
 from auditor.model.finding import Finding
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, Segment
@@ -51,6 +51,14 @@ def neighbour_sentences(
                 " corrected metadata makes them readable."
             )
             return
+
+
+def has_misplaced_copies(finding: Finding, looks: Sequence[Look]) -> bool:
+    """Return whether copies of the finding's entries lie as a neighbouring segment has them."""
+    facts = (
+        finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    )
+    return isinstance(facts, EntryFacts) and any(neighbour_sentences(finding, facts, looks))
 
 
 def _misplaced(

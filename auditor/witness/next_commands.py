@@ -89,6 +89,7 @@ def next_commands(
     replication_disabled: bool,
     owner: Owner | None = None,
     root: str = DEFAULT_ROOT,
+    is_misplaced: bool = False,
 ) -> Commands:
     """Return what a person does next: first what to save, then what looks, then what changes.
 
@@ -96,9 +97,13 @@ def next_commands(
     `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
     outside form; if Pulsar owns the ledger, `with_topic` adds the topic. `root` is the parent of
     all ledgers. A command with a name that must not be pasted is left out (`command_words`), and a
-    line says so; without one that looks nothing is changed.
+    line says so; without one that looks nothing is changed. `is_misplaced`: copies lie where a
+    neighbouring segment would have them, so corrected metadata brings them back.
     """
-    look, change, save = _NEXT[finding.kind](finding)
+    look, change, save, notes = _NEXT[finding.kind](finding)
+    if is_misplaced:
+        notes = [*notes, entry_commands.RESTORE_NOTE]
+        change = [entry_commands.restore_command(finding), *change]
     look = [*look[:1], *mark_commands(finding, root), *look[1:]]
     if replication_disabled and finding.kind in _HEALED_BY_AUTORECOVERY:
         look = look if RECOVERY_STATE in look else [*look, RECOVERY_STATE]
@@ -106,8 +111,9 @@ def next_commands(
     look = [_in_root(command, root) for command in look]
     if finding.ledger_id is not None and change and finding.kind not in _WITHOUT_METADATA:
         save = [*save, dump_command(finding.ledger_id)]
-    notes = [NO_LOADING] if finding.kind in _OF_REFERENCES else []
-    lines = _lines(NextSteps(notes, list(save), look, change))
+    if finding.kind in _OF_REFERENCES:
+        notes = [NO_LOADING, *notes]
+    lines = _lines(NextSteps(list(notes), list(save), look, change))
     return with_topic(lines, finding.kind, pulsar_ledger(owner))
 
 

@@ -10,6 +10,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.witness.next_commands import sort_steps
 
 Cluster = RealCluster | SandboxCluster
 MISPLACED, ELSEWHERE, SWAPPED, PARTLY = 7, 8, 9, 10
@@ -51,6 +52,9 @@ def test_entries_that_went_to_the_old_members_have_the_hint(outcome: Outcome) ->
     found = outcome.one(MISPLACED)
     assert Kind.ENTRY_WITHOUT_REPLICA.value == found["kind"]
     assert f"{HINT}: b1 in place of b3 and b2 in place of b4." in found["witness"]
+    save, change = sort_steps(found["next"]).save, sort_steps(found["next"]).change
+    assert f"bookkeeper shell ledgermetadata -l 7 -dumptofile ledger-{MISPLACED}.metadata" in save
+    assert ["bookkeeper shell ledgermetadata -l 7 -restorefromfile CORRECTED -update"] == change
 
 
 def test_one_member_that_was_not_replaced_has_the_hint(outcome: Outcome) -> None:
@@ -63,4 +67,6 @@ def test_one_member_that_was_not_replaced_has_the_hint(outcome: Outcome) -> None
 @pytest.mark.parametrize("ledger_id", [ELSEWHERE, SWAPPED])
 def test_copies_at_other_positions_are_no_hint(outcome: Outcome, ledger_id: int) -> None:
     """They are on a bookie of no segment, or at another position of the segment before."""
-    assert HINT not in outcome.one(ledger_id)["witness"]
+    found = outcome.one(ledger_id)
+    assert HINT not in found["witness"]
+    assert "restorefromfile" not in " ".join(found["next"])

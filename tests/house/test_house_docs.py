@@ -595,8 +595,8 @@ PARTS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "When it may be wrong",
 """The sections of each page, in this order; others may be between them."""
 CHANGE = "# CHANGES THE CLUSTER"
 CHANGING = re.compile(
-    r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie|recover(?!"
-    r" -(dr|q) )|.*-restorefromfile)"
+    r"bookkeeper shell (autorecovery|triggeraudit|deleteledger|decommissionbookie"
+    r"|updateBookieInLedger|recover(?! -(dr|q) )|.*-restorefromfile)"
     r"|bookkeeper shell readledger .* -r$"
     r"|pulsar-admin (topics|schemas) |curl -X PUT|zkCli.sh .* (delete|deleteall|set|create) "
     r"|^(gcWaitTime|gcOverreplicatedLedgerWaitTime)="

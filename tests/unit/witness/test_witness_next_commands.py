@@ -4,7 +4,16 @@ import shlex
 from dataclasses import replace
 
 import pytest
-from support.commands_of_findings import COMMANDS_MAX, MARK, OWNERS, TOPIC, commands_of, finding
+from support.commands_of_findings import (
+    COMMANDS_MAX,
+    ENTRY,
+    MARK,
+    OWNERS,
+    TOPIC,
+    commands_of,
+    finding,
+)
+from support.findings_by_kind import finding_of
 
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -86,6 +95,24 @@ def test_what_no_command_can_heal_changes_nothing(kind):
         for command in commands_of(kind, "messages", disabled=True)
         if command.startswith(CHANGES)
     ]
+
+
+def test_a_renamed_bookie_gets_its_new_id_behind_what_is_saved():
+    """The change is undone from the copy of ZooKeeper. Nothing is recovered."""
+    steps = sort_steps(commands_of(Kind.BOOKIE_LOST_UNNOTICED, renamed_to="b9:3181"))
+    assert ["cp -a ZOOKEEPER_DATA/version-2 SAVED_ZOOKEEPER"] == steps.save
+    (change,) = steps.change
+    assert change.startswith("bookkeeper shell updateBookieInLedger -srcBookie ")
+    assert change.endswith(" -destBookie b9:3181")
+
+
+def test_entries_of_a_bookie_that_is_gone_may_be_those_of_a_renamed_one():
+    """Where no bookie is gone, none was renamed."""
+    entries = replace(ENTRY, gone=("b1",))
+    gone = finding_of(Kind.ENTRY_WITHOUT_REPLICA, entries)
+    notes = sort_steps(next_commands(gone, replication_disabled=False)).notes
+    assert any("updateBookieInLedger CHANGES THE CLUSTER" in note for note in notes)
+    assert [] == sort_steps(commands_of(Kind.ENTRY_WITHOUT_REPLICA)).notes
 
 
 def test_a_dropped_population_stops_collection():
