@@ -18,6 +18,7 @@ from support import report_stories as stories
 from support.requirements import lack
 
 from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.verdict import Unknown
 from auditor.telemetry import metrics
 from auditor.witness.finding_lines import runbook
 
@@ -319,6 +320,11 @@ EXPORTS = {
         COVERAGE_LOW,
         maintenance={"bookies": ["b1:3181"], "ledgers": 340},
         **MOSTLY_UNKNOWN,
+        **INCOMPLETE,
+    ),
+    "a few unknown for a fault of the auditor's own host": export_of_run(
+        {"BookKeeperAuditorLimited": "warning"},
+        indeterminate={Unknown.AUDITOR_LIMITED.value: 1},
         **INCOMPLETE,
     ),
     "ZooKeeper out of reach, after findings": export_of_failure(
