@@ -83,13 +83,15 @@ def test_no_ledger_on_a_wiped_bookie_is_left_out(wiped: Outcome) -> None:
 
 
 def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
-    """The finding is critical, with what the bookie was asked for and lacks, at both looks."""
+    """The finding is critical, with what the bookie was asked for and lacks, at both looks. It was
+    also asked for the ledger of which it should hold none of the entries.
+    """
     found = wiped.one("b2")
     assert (Kind.BOOKIE_LOST_CONTENT.value, "critical") == (found["kind"], found["severity"])
     ledgers = len(ON_WIPED)
     for words in (
         "registered as writable",
-        f"answered for {ledgers} ledgers",
+        f"answered for {ledgers + 1} ledgers",
         f"Of {ledgers} of them (1, 2, 3, 4, 5",
     ):
         assert words in found["witness"]

@@ -28,6 +28,7 @@ from support.quick_forms import few_or_all
 from support.real_cluster import RealCluster
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
+from auditor.evidence.stored_tables import STORED
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.wire import ledger_metadata
 
@@ -703,6 +704,8 @@ def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -
     shutil.rmtree(less / "evidence" / "answers")
     (less / "evidence" / "answers").mkdir()
     pq.write_table(kept, less / "evidence" / "answers" / "answers.parquet")
+    summary = json.loads((less / "summary.json").read_text())
+    (less / "summary.json").write_text(json.dumps({**summary, STORED: None}))
 
     again = replay_run(less)
 
