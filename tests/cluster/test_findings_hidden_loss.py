@@ -80,6 +80,8 @@ LEDGERS = {
 """Each ledger beside a twin; LOCKED's is ONE_COPY, that of ledgers without an end EMPTIED."""
 FOR_GOOD = (UNRECOVERABLE, STRANDED)
 """Lost whatever the bookie with the cookie may hold."""
+FOR_NOW = (ON_LOST_BOOKIE, ONE_BOOKIE)
+"""Only the bookie with the cookie, which is not registered, may hold an entry of these."""
 
 
 @pytest.fixture(scope="module")
@@ -227,16 +229,23 @@ def test_replication_disabled(cluster: RealCluster) -> None:
     ]
 
 
-def test_within_grace_only_a_confirmed_loss_counts(cluster: RealCluster) -> None:
+def test_within_grace_only_what_nobody_can_read_counts(cluster: RealCluster) -> None:
     """With the same marks within grace, all are EXEMPT, except those with losses that no
-    replication can repair.
+    replication can repair, and those with entries that no registered bookie has.
     """
     outcome = audit_ledgers(cluster, list(LEDGERS), underreplication_grace=LONGER_THAN_THE_MARKS)
     expected = [
-        "violated" if one in FOR_GOOD else "exempt: marked_underreplicated" for one in LEDGERS
+        "violated" if one in (*FOR_GOOD, *FOR_NOW) else "exempt: marked_underreplicated"
+        for one in LEDGERS
     ]
     assert expected == outcome.standings(*LEDGERS)
-    assert [Kind.UNDERREPLICATED_UNRECOVERABLE] * len(FOR_GOOD) == outcome.kinds
+    unrecoverable, unavailable = Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRY_UNAVAILABLE
+    assert [(one, unrecoverable.value) for one in FOR_GOOD] == [
+        (one, found["kind"]) for one in FOR_GOOD for found in outcome.of(one)
+    ]
+    assert [(one, unavailable.value) for one in FOR_NOW] == [
+        (one, found["kind"]) for one in FOR_NOW for found in outcome.of(one)
+    ]
 
 
 def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(

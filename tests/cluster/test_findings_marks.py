@@ -42,7 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: Path) -> None:
     """It is beyond its grace, at two looks; the young one is counted, and so is the stale one,
-    whose copies real bookies list.
+    whose copies real bookies list and send.
     """
     outcome = accounted(audit(cluster, tmp_path))
     assert [Kind.MARK_WITHOUT_LEDGER] == outcome.kinds
@@ -50,7 +50,7 @@ def test_the_mark_of_a_deleted_ledger_is_found(cluster: RealCluster, tmp_path: P
     assert ([OLD], "warning") == (found["facts"]["some_ledgers"], found["severity"])
     expected = {"total": 3, "within_grace": 2, "beyond_grace": 1, "stale": 1, "without_ledger": 2}
     assert expected == outcome.summary["marks"]
-    assert {"expected": 20, "listed": 20, "read": 0, "assumed": 0} == outcome.summary["copies"]
+    assert {"expected": 20, "listed": 0, "read": 20, "assumed": 0} == outcome.summary["copies"]
     assert ["sound", "exempt: marked_underreplicated"] == outcome.standings(SOUND, STALE)
 
 

@@ -18,6 +18,7 @@ from support.real_cluster import RealCluster
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import READS
+from auditor.model.availability import HIGHEST_STORED
 from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.sandbox.cluster import SandboxCluster
@@ -207,11 +208,12 @@ def reads_of(outcome: Outcome) -> list[dict[str, Any]]:
 
 
 def test_a_wrong_digest_is_read_at_two_looks_before_it_accuses(outcome: Outcome) -> None:
-    """The same copy is read again at the second look."""
+    """The same copy is read again at the second look, by its number and as the highest one."""
     rows = [row for row in reads_of(outcome) if row["status"] == "corrupt"]
     corrupt = {(row["ledger_id"], row["bookie_id"], row["entry_id"], row["look"]) for row in rows}
     names = [name for name, case in CASES.items() if case.kind is Kind.ENTRY_CORRUPT]
-    assert {(IDS[name], "b2", 9, look) for name in names for look in (1, 2)} == corrupt
+    asked = [(entry, look) for entry in (HIGHEST_STORED, 9) for look in (1, 2)]
+    assert {(IDS[name], "b2", *one) for name in names for one in asked} == corrupt
     assert [Kind.ENTRY_CORRUPT.value] * 3 == [outcome.one(IDS[name])["kind"] for name in names]
 
 

@@ -52,9 +52,9 @@ def outcome(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> O
 
 def test_a_newest_ledger_that_was_deleted_is_found_by_its_topic(outcome: Outcome) -> None:
     """The topic has recorded nothing of it, and has it at both looks."""
-    (found,) = (one for one in outcome.findings if one["kind"] == Kind.NEWEST_LEDGER_MISSING)
-    assert (NEWEST, 1, "persistent://public/default/newest") == (
-        found["ledger_id"],
+    (found,) = (one for one in outcome.findings if one["ledger_id"] == NEWEST)
+    assert (Kind.NEWEST_LEDGER_MISSING.value, 1, "persistent://public/default/newest") == (
+        found["kind"],
         found["facts"]["topics"],
         found["facts"]["some_uses"][0]["topic"],
     )
