@@ -19,6 +19,7 @@ from support.audits import ON_SPARK, Outcome, accounted, audit, audit_ledgers, r
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.judging import settle as judgement
+from auditor.judging.healthy_ledgers import Healthy
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import Standing, Verdict
 from auditor.run import judging_rounds as judgings
@@ -166,8 +167,8 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
     """
     from auditor.spark import verdicts
 
-    def found(batch: Any, _: Terms) -> dict[int, int]:
-        return dict.fromkeys(range(batch.num_rows), 60)
+    def found(batch: Any, _: Terms) -> dict[int, Healthy]:
+        return dict.fromkeys(range(batch.num_rows), Healthy(60, 0))
 
     monkeypatch.setattr(verdicts, "healthy_ledgers", found)
     monkeypatch.setattr(verdicts, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)

@@ -205,11 +205,18 @@ def test_no_password_stands_anywhere(run: Run):
 
 
 def test_the_hmac_was_checked_with_the_password_all_the_same(run: Run):
-    """Confirming reads of the ledger under HMAC find absence where it is real."""
-    rows = ds.dataset(run.directory / "evidence" / "reads", format="parquet").to_table(
-        filter=ds.field("ledger_id") == HMAC
+    """Reads of the ledger under HMAC find absence where it is real, and digests that hold where
+    spot reads test what is listed.
+    """
+    rows = (
+        ds.dataset(run.directory / "evidence" / "reads", format="parquet")
+        .to_table(filter=ds.field("ledger_id") == HMAC)
+        .to_pylist()
     )
-    assert {"no_entry"} == set(rows["status"].to_pylist())
+    absent = {(row["bookie_id"], row["entry_id"]) for row in rows if row["status"] == "no_entry"}
+    assert [2, 3] == sorted(entry for _, entry in absent)
+    assert {"no_entry"} == {row["status"] for row in rows if not row["is_spot"]}
+    assert {"no_entry", "present"} == {row["status"] for row in rows if row["is_spot"]}
 
 
 def test_replay_is_the_same_to_the_byte(run: Run):

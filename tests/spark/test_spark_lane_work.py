@@ -54,7 +54,8 @@ def reads(
         parse(cluster.metadata_service_uri), cluster.root, cluster.layout, ZooKeeperLimits()
     )
     rows = table(
-        WANTED, [(cluster.id_of(name), LEDGER, entry, CRC32C, False) for name, entry in wanted]
+        WANTED,
+        [(cluster.id_of(name), LEDGER, entry, CRC32C, False, False) for name, entry in wanted],
     )
     rows_read = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
     by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in rows_read}
