@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,12 @@ def test_the_image_is_the_one_that_the_sidecar_names() -> None:
     assert {"pyproject.toml", "auditor"} <= set(copied) and all(
         (DEPLOY.parent / path).exists() for path in copied
     )
-    assert (
-        "'/src[lister]'" in text and "lister = [" in (DEPLOY.parent / "pyproject.toml").read_text()
-    )
+    assert "--require-hashes --requirement /release/lister.txt " in text
+    assert "deploy/release/lister.txt" in copied
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+    extra = {re.split(r"[<>=]", one)[0] for one in project["optional-dependencies"]["lister"]}
+    pinned = (DEPLOY / "release/lister.txt").read_text()
+    assert extra and extra <= set(re.findall(r"^(\S+)==", pinned, re.MULTILINE))
     user = re.search(r"^USER (\d+)$", text, re.MULTILINE)
     assert user is not None and f"runAsUser: {user[1]}\n" in SIDECAR.read_text()
     assert 'CMD ["auditor", "lister"]' in text

@@ -22,6 +22,7 @@ import pytest
 from pyspark import cloudpickle
 
 from auditor.judging import settle as judgement
+from auditor.judging.healthy_ledgers import Healthy
 from auditor.judging.judge import POISON_MAX
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerRecord
@@ -155,7 +156,7 @@ def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
     find = verdicts.healthy_ledgers
 
-    def found(batch: Any, terms: Terms) -> dict[int, int]:
+    def found(batch: Any, terms: Terms) -> dict[int, Healthy]:
         ids = batch["ledger_id"].to_pylist()
         return {
             number: copies
