@@ -9,6 +9,9 @@ Verified: at each look at the newest state of the metadata, two at least before 
 these bookies were not registered, answered with an error of their own, or were silent while another
 bookie of the ensemble answered.
 
+Of an open ledger the same is asked by the registrations and greetings of its bookies alone: would
+its recovery succeed if its writer died now?
+
 Not verified: that a client tried. A refusal, a time-out or a bookie in maintenance does not count
 as unknown: other clients may be served.
 """
@@ -17,8 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.first_checker.reachability import BookieLook
 from auditor.first_checker.schedule import Question
-from auditor.model.availability import NOT_DIALLED, VALID_ANSWERS, Answer, AnswerStatus
+from auditor.model.availability import NOT_DIALLED, VALID_ANSWERS, Answer, AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.evidence import Look
 from auditor.model.facts import RecoveryFacts
 from auditor.model.finding import Finding, Kind
@@ -37,7 +42,15 @@ def recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
     Empty for a ledger that is not in recovery, and where quorums or the last ensemble make no
     sense.
     """
-    if metadata.state is not LedgerState.IN_RECOVERY or not metadata.segments:
+    return last_bookies(metadata) if metadata.state is LedgerState.IN_RECOVERY else ()
+
+
+def last_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
+    """Return the distinct bookies of the last ensemble, in their order.
+
+    Empty where quorums or the last ensemble make no sense.
+    """
+    if not metadata.segments:
         return ()
     ensemble = metadata.segments[-1].ensemble
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
@@ -83,6 +96,16 @@ def blocked_recovery(
     """Return RECOVERY_BLOCKED where too many bookies of a write set are `unknown`."""
     if not unknown.intersection(recovery_bookies(metadata)):
         return []
+    facts = blocked_write_sets(metadata, unknown)
+    return [] if facts is None else [Finding(Kind.RECOVERY_BLOCKED, facts, ledger_id=ledger_id)]
+
+
+def blocked_write_sets(
+    metadata: LedgerMetadata, unknown: frozenset[BookieId]
+) -> RecoveryFacts | None:
+    """Return the write sets of the last ensemble in which too many bookies are `unknown` to
+    recovery, None if there are none. The last ensemble makes sense (`last_bookies`).
+    """
     segment, ack = metadata.segments[-1], metadata.ack_quorum
     size = metadata.ensemble_size
     write_sets = [
@@ -91,8 +114,8 @@ def blocked_recovery(
     ]
     blocked = [one for one in write_sets if sum(bookie in unknown for bookie in one) >= ack]
     if not blocked:
-        return []
-    facts = RecoveryFacts(
+        return None
+    return RecoveryFacts(
         first_entry_id=segment.first_entry_id,
         ensemble=segment.ensemble,
         ack_quorum=ack,
@@ -101,4 +124,43 @@ def blocked_recovery(
         write_set=tuple(dict.fromkeys(blocked[0])),
         unknown=tuple(sorted(unknown.intersection(b for one in blocked for b in one))),
     )
-    return [Finding(Kind.RECOVERY_BLOCKED, facts, ledger_id=ledger_id)]
+
+
+def greets_no_more(record: BookieRecord | None) -> bool:
+    """Return whether a bookie is not registered, or was silent when it was dialled.
+
+    `record` is None for a bookie with neither a registration nor a cookie.
+    """
+    if record is None or record.registration is Registration.NONE:
+        return True
+    return record.greeting is Greeting.SILENT and not record.greeting_detail.startswith(NOT_DIALLED)
+
+
+def unknown_by_greetings(
+    ensemble: Sequence[BookieId], looks: Sequence[BookieLook], maintenance: frozenset[BookieId]
+) -> frozenset[BookieId]:
+    """Return the bookies of an ensemble that are unknown at every look by their registrations and
+    greetings, but for those in maintenance.
+
+    Silence counts only while another bookie of the ensemble answers.
+    """
+    if not looks:
+        return frozenset()
+    return frozenset(
+        bookie
+        for bookie in set(ensemble) - maintenance
+        if all(_is_unknown_by_greeting(bookie, ensemble, look) for look in looks)
+    )
+
+
+def _is_unknown_by_greeting(
+    bookie: BookieId, ensemble: Sequence[BookieId], look: BookieLook
+) -> bool:
+    record = look.get(bookie)
+    if record is None or record.registration is Registration.NONE:
+        return True
+    others = (look.get(other) for other in ensemble if other != bookie)
+    return greets_no_more(record) and any(
+        other is not None and other.greeting in (Greeting.ANSWERED, Greeting.UNSUPPORTED)
+        for other in others
+    )

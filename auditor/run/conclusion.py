@@ -50,6 +50,7 @@ from auditor.summary.cluster.bookies import (
 from auditor.summary.cluster.doubt import add_doubt, doubt_of
 from auditor.summary.cluster.lost_logs import lost_logs
 from auditor.summary.cluster.on_cluster import findings_on_cluster
+from auditor.summary.cluster.open_ledgers import blocked_open
 from auditor.summary.cluster.refusals import refusals_of
 from auditor.summary.cluster.renames import renames
 from auditor.summary.cluster.unreadable_reads import unreadable_entries
@@ -71,8 +72,8 @@ class Conclusion:
     summary: dict[str, Any]
     findings: list[str]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
-    """Ids of ledgers by the file's name: those of each cause, of stale marks, and of marks without
-    a ledger.
+    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a
+    ledger, of reasons to be unknown, and open ones whose recovery would be blocked.
     """
     topics: Sequence[str] | None = None
     """The lines of topics.jsonl, worst first; None if no topics were looked for."""
@@ -121,7 +122,9 @@ def conclude(
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     summary = add_unindexed(summary, run) | why.as_json()
     summary = add_doubt(summary, doubt_of(run, verdicts, seen.unreadable))
-    unjudged = unjudged_ledgers(verdicts).files
+    blocked = blocked_open(run, seen.looks, _bookies_in_maintenance(about))
+    summary |= blocked.as_json()
+    unjudged = unjudged_ledgers(verdicts).files | blocked.files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
     return Conclusion(summary, list(hits.findings), files, topics)

@@ -30,6 +30,8 @@ from auditor.run.rename_search import RenameSearch
 from auditor.run.sweep_planner import SweepPlanner
 from auditor.spark.lanes import Directory
 from auditor.stop import StopRequest
+from auditor.summary.cluster.bookies import by_look
+from auditor.summary.cluster.open_ledgers import blocked_open
 from auditor.suspects.by_size import StagesBySize
 from auditor.telemetry.progress import LedgersDone, Progress
 from auditor.zookeeper.metadata_store import MetadataStore
@@ -182,14 +184,17 @@ def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
 def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
     """Look at suspects again until each verdict may stand.
 
-    The mark and the metadata come first, then the bookies that must be asked.
+    The bookies are greeted again too where one was silent, or where they would block the recovery
+    of an open ledger. The mark and the metadata come first, then the bookies that must be asked.
     """
     look = 1
-    while run.judgings.count_left(look, Todo.LOOK) or (look == 1 and run.bookies.has_silent()):
+    blocked = run.journal.run_once("look 1: open ledgers", _count_blocked_open, run)["blocked"]
+    greets = run.bookies.has_silent() or blocked > 0
+    while run.judgings.count_left(look, Todo.LOOK) or (look == 1 and greets):
         look += 1
         assert look <= run.stages.terms.looks_max + 2, "first_checker.recheck bounds the looks"
         waits = run.judgings.wants_second_opinion(look - 1)
-        waits = waits or (look == 2 and run.bookies.has_silent())
+        waits = waits or (look == 2 and greets)
         if not run.journal.has(f"look {look}: over"):
             # A resumed run refreshes too: a bookie that was gone may be back, and restarting now.
             run.bookies.refresh_registrations()
@@ -201,6 +206,12 @@ def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
         if any(asked):
             run.bookies.record_greetings(look)
         run.journal.run_once(f"look {look}: over", dict)
+
+
+def _count_blocked_open(run: AuditRun) -> StageResult:
+    """Count the open ledgers whose recovery would be blocked, by the first look at the bookies."""
+    found = blocked_open(run.directory, by_look(run.bookies.seen), run.bookies.maintenance)
+    return {"blocked": len(found.ledgers)}
 
 
 def _is_due(run: AuditRun, look: int, shard: Shard) -> bool:

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.cluster.open_ledgers import BLOCKED_OPEN
 
 Cluster = RealCluster | SandboxCluster
 DOWN = "b3"
@@ -32,6 +33,15 @@ CAN_SUCCEED = {
     20: "e2 w2 a1 0:[b1 b3] 5:[b1 b2] in_recovery",
 }
 """Fewer are unknown in every write set of the last ensemble."""
+OPEN_BLOCKED = {
+    27: "e2 w2 a1 0:[b1 b3] open",
+    28: "e3 w2 a2 0:[b3 b4 b1] open",
+}
+OPEN_FREE = {
+    37: "e2 w2 a2 0:[b1 b3] open",
+    38: "e2 w2 a1 0:[b1 b3] 5:[b1 b2] open",
+}
+"""Ledgers without a writer, of which no client has begun the recovery."""
 
 
 @pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
@@ -49,7 +59,7 @@ def down(
         else RealCluster(workdir, bookies=6)
     )
     with made as cluster:
-        for ledger_id, text in (BLOCKED | CAN_SUCCEED).items():
+        for ledger_id, text in (BLOCKED | CAN_SUCCEED | OPEN_BLOCKED | OPEN_FREE).items():
             cluster.place(ledger_id, cluster.ledger(text), written=4)
         for bookie in ("b3", "b4"):
             cluster.lose_bookie(bookie, cookie=True)
@@ -78,6 +88,21 @@ def test_a_recovery_that_can_succeed_is_exempt(outcome: Outcome) -> None:
     assert ["exempt: in_recovery"] * len(CAN_SUCCEED) == outcome.standings(*CAN_SUCCEED)
 
 
+def test_open_ledgers_whose_recovery_would_be_blocked_are_listed_without_a_finding(
+    outcome: Outcome,
+) -> None:
+    """A writer may be alive: they stay exempt. A replay counts them too."""
+    assert ["exempt: open"] * 4 == outcome.standings(*OPEN_BLOCKED, *OPEN_FREE)
+    expected = {"ledgers": 2, "some": [27, 28], "bookies": ["b3", "b4"]}
+    assert expected == outcome.summary["open_recovery_blocked"]
+    assert outcome.run_dir is not None
+    assert expected == replay_run(outcome.run_dir).summary["open_recovery_blocked"]
+    assert "27\n28\n" == (outcome.run_dir / BLOCKED_OPEN).read_text()
+    report = " ".join((outcome.run_dir / "report.txt").read_text().split())
+    assert "2 open ledgers (27, 28) could not be recovered if their writers died now" in report
+    assert "open/ (the open ledgers that could not be recovered now)" in report
+
+
 def test_the_command_for_one_ledger_finds_a_blocked_recovery(down: Cluster) -> None:
     """With exit code 1."""
     found = audit_ledgers(down, [7, 17])
@@ -86,17 +111,19 @@ def test_the_command_for_one_ledger_finds_a_blocked_recovery(down: Cluster) -> N
 
 def test_a_bookie_in_maintenance_blocks_no_recovery(down: Cluster, tmp_path: Path) -> None:
     """The operator has said that it is down and comes back."""
-    assert [] == accounted(audit(down, tmp_path, maintenance="b3, b4")).findings
+    outcome = accounted(audit(down, tmp_path, maintenance="b3, b4"))
+    assert ([], 0) == (outcome.findings, outcome.summary["open_recovery_blocked"]["ledgers"])
 
 
 def test_bookkeeper_recovers_what_is_not_blocked_and_nothing_else(down: Cluster) -> None:
-    """Its client is denied each blocked ledger, and closes each other one."""
+    """Its client is denied each blocked ledger, in recovery or open, and closes each other one."""
     if isinstance(down, SandboxCluster):
         pytest.skip("only real bookies have BookKeeper's client")
-    for ledger_id in CAN_SUCCEED:
+    free, blocked = CAN_SUCCEED | OPEN_FREE, BLOCKED | OPEN_BLOCKED
+    for ledger_id in free:
         down.shell("readledger", "-l", str(ledger_id), "-fe", "0", "-le", "0", "-r")
-    for ledger_id in BLOCKED:
+    for ledger_id in blocked:
         with pytest.raises(RuntimeError, match=f"readledger -l {ledger_id} "):
             down.shell("readledger", "-l", str(ledger_id), "-fe", "0", "-le", "0", "-r")
-    states = {n: down.shell("ledgermetadata", "-l", str(n)) for n in (*BLOCKED, *CAN_SUCCEED)}
-    assert set(CAN_SUCCEED) == {n for n, said in states.items() if "CLOSED" in said}
+    states = {n: down.shell("ledgermetadata", "-l", str(n)) for n in (*blocked, *free)}
+    assert set(free) == {n for n, said in states.items() if "CLOSED" in said}

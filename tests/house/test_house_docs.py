@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.findings_by_kind import finding_of
@@ -35,6 +36,7 @@ from auditor.sandbox import seeding
 from auditor.summary.causes.cause_rows import Causes
 from auditor.summary.changes.mutes import Applied, mutes_json
 from auditor.summary.cluster.doubt import Doubt, add_doubt
+from auditor.summary.cluster.open_ledgers import BlockedOpen
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.summary.run_summary import RunFacts, summarise
@@ -438,7 +440,8 @@ def empty_summary() -> dict[str, object]:
     counted = summarise(run, nothing, [], no_costs, [], NO_PREVIOUS, 0.0)
     history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
     causes = Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
-    return add_doubt(counted | causes | history, Doubt(frozenset(), 0))
+    blocked = BlockedOpen(np.array([], np.int64)).as_json()
+    return add_doubt(counted | causes | history | blocked, Doubt(frozenset(), 0))
 
 
 def test_commands_of_names():
@@ -535,7 +538,7 @@ def test_fields_of_names():
             "causes_rest",
             "requests",
         ),
-        *("copies", "marks", "marks_by_age", "population", "mutes"),
+        *("copies", "marks", "marks_by_age", "population", "mutes", "open_recovery_blocked"),
     ],
 )
 def test_inner_fields_of_the_summary(field: str):

@@ -71,6 +71,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "withheld",
         "poison",
         "unjudged",
+        "open_recovery_blocked",
         "checkers_disagree",
         "partial",
         "replication_disabled",

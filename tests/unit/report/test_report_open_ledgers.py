@@ -1,0 +1,40 @@
+"""The report's line on open ledgers whose recovery would be blocked."""
+
+from __future__ import annotations
+
+from support import report_stories as stories
+
+from auditor.report.text import render
+
+
+def flat(**changes: object) -> str:
+    text = render(stories.summary(**changes), [], run_dir="/runs/one", width=80)
+    return " ".join(text.split())
+
+
+def test_they_are_counted_with_the_bookies_that_block_them() -> None:
+    """And the file that has all is named."""
+    text = flat(open_recovery_blocked={"ledgers": 4, "some": [3, 5, 7], "bookies": ["b3", "b4"]})
+    assert (
+        "4 open ledgers (3, 5, 7 ...) could not be recovered if their writers died now: too many"
+        " bookies of the last ensemble are not registered or silent (b3, b4)"
+    ) in text
+    assert "open/ (the open ledgers that could not be recovered now)" in text
+
+
+def test_one_ledger_has_one_writer() -> None:
+    """The sentence is in the singular."""
+    text = flat(open_recovery_blocked={"ledgers": 1, "some": [3], "bookies": ["b3"]})
+    assert "1 open ledger (3) could not be recovered if its writer died now" in text
+
+
+def test_without_such_a_ledger_there_is_no_line() -> None:
+    """This includes the summary of a version that did not look for them."""
+    none = {"ledgers": 0, "some": [], "bookies": []}
+    assert flat() == flat(open_recovery_blocked=none)
+    assert "recovered" not in flat()
+
+
+def test_what_one_look_leaves_unknown_is_said() -> None:
+    """It is not zero."""
+    assert "if their writers died is not known" in flat(open_recovery_blocked=None)
