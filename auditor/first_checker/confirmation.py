@@ -206,7 +206,7 @@ def _of_failing(found: Coverage, write_quorum: int) -> Iterator[_Candidate]:
     """Yield entries that may be read nowhere, each with the bookies to read it on.
 
     These are entries that some bookie failed to read, and the ends of those without a confirmed
-    copy of which a bookie failed to list any: it is read instead.
+    copy that a bookie should hold and failed to list: it is read instead.
     """
     for extent in found.extents:
         for entry in _within(extent.extent, found.read_failed):
@@ -218,7 +218,8 @@ def _of_failing(found: Coverage, write_quorum: int) -> Iterator[_Candidate]:
         if len(unconfirmed) < write_quorum:
             continue
         bare = unconfirmed[write_quorum - 1]
-        for entry in dict.fromkeys((bare.first(), bare.last())):
+        mine = [its for b in unable if (its := bare & b.expected)]
+        for entry in dict.fromkeys(end for its in mine for end in (its.first(), its.last())):
             on = [b.bookie_id for b in unable if entry in b.expected]
             yield _Candidate(entry, [*on, *_askable(extent.shares, entry)])
 

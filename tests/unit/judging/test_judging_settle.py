@@ -73,6 +73,24 @@ def test_a_header_that_proves_a_cut_counts_where_no_list_names_its_entry_by_now(
     assert () == differences(driven.step.verdict, driven.evidence, one.terms)
 
 
+def test_each_bookie_that_failed_to_list_is_read_whatever_another_answers() -> None:
+    """Two of three stripes are on bookies that failed to list: one times out when it is read, the
+    other fails, so that nobody can read its entries.
+    """
+    failed = AnswerStatus.FAILED
+    driven = drive(
+        story(
+            metadata=ledger("e3 w1 a1 0:[b1 b2 b3] closed 9"),
+            b1=Bookie(answer=failed, read=ReadStatus.TIMED_OUT),
+            b2=Bookie(answer=failed, read=ReadStatus.FAILED),
+            b3=Bookie(frozenset({2, 5, 8})),
+        )
+    )
+    (found,) = driven.step.verdict.findings
+    assert (Kind.ENTRY_UNAVAILABLE, ((1, 1), (7, 7))) == (found.kind, found.entries)
+    assert () == differences(driven.step.verdict, driven.evidence, driven.story.terms)
+
+
 def test_reads_are_not_looked_for_on_a_sound_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """A ledger that is sound at the first look costs one judging and nothing else."""
     monkeypatch.setattr(settle_module, "wanted_reads", lambda *_: pytest.fail("nothing to read"))
