@@ -72,8 +72,6 @@ class BookieRegister:
     """The bookies as ZooKeeper has them at the current look."""
     _listed: set[BookieId] = field(default_factory=set)
     """Bookies that gave a list in this run, whatever they did later."""
-    _with_lists: set[BookieId] = field(default_factory=set)
-    """Bookies of which a list was given in this run, by themselves or by their lister."""
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in this run that they cannot list."""
     _silent: set[BookieId] = field(default_factory=set)
@@ -200,9 +198,13 @@ class BookieRegister:
         return frozenset(self._silent)
 
     def with_lists(self) -> frozenset[BookieId]:
-        """Return the bookies of which a list was given, and that were not silent since."""
+        """Return the bookies that gave a list themselves, and that were not silent since.
+
+        A list from a lister does not count: its bookie has DbLedgerStorage, which reads ahead, and
+        then serves entries that its index has lost.
+        """
         self._note_abilities()
-        return frozenset(self._with_lists - self._silent)
+        return frozenset(self._listed - self._silent)
 
     def pause_ms(self, look: int, delay_ms: int, longest_ms: int) -> int:
         """Return how long to wait before `look`: the delay, or longer if a bookie with a cookie is
@@ -268,7 +270,6 @@ class BookieRegister:
                 zip(denied["bookie_id"].to_pylist(), denied["detail"].to_pylist(), strict=True)
             )
             self._note_silence(batch.filter(pc.is_null(batch["ledger_id"])))
-            self._with_lists.update(pc.unique(batch.filter(has_list)["bookie_id"]).to_pylist())
             self._listed.update(pc.unique(batch.filter(held)["bookie_id"]).to_pylist())
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 

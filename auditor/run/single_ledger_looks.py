@@ -79,12 +79,16 @@ class SingleLook:
         self._state.settle(ids)
 
     async def _test_lists(self, ids: Sequence[LedgerId]) -> None:
-        """Read entries that bookies list: the ends of segments, and others as the bound allows."""
+        """Read entries that bookies list: the ends of segments, and others as the bound allows.
+
+        Not where a lister lists: a bookie with DbLedgerStorage reads ahead, and then serves entries
+        that its index has lost.
+        """
         listed = [
             (bookie, ledger_id)
             for ledger_id in ids
             for bookie, answer in self._looks[ledger_id].answers.get(self._look, {}).items()
-            if answer.status is AnswerStatus.HELD
+            if answer.status is AnswerStatus.HELD and not answer.is_from_lister
         ]
         chosen = single_spots(
             {i: self._looks[i].records[-1].metadata for i in ids}, listed, self._state.terms

@@ -274,7 +274,8 @@ def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Au
     """With broken metadata, silent bookies and wrong digests, only the marked ledger that lost an
     entry is accused. Entries beyond the last one are a remark, unless their headers prove more, as
     behind a segment that the end cut off. Entries that their only bookie fails to read are
-    unavailable.
+    unavailable. A spot read may have drawn a copy with a wrong digest, which is a finding on its
+    bookie.
     """
     expected = {
         Kind.ENTRIES_BEYOND_END,
@@ -285,7 +286,9 @@ def test_what_cannot_be_understood_accuses_nobody_of_missing_entries(audited: Au
         Kind.BOOKIE_FAILING_REQUESTS,
         Kind.ENTRY_CORRUPT,
     }
-    assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == set(audited.outcome.kinds)
+    by_chance = {Kind.BOOKIE_UNREADABLE_ENTRIES}
+    found = set(audited.outcome.kinds) - by_chance
+    assert {*expected, Kind.UNDERREPLICATED_UNRECOVERABLE} == found
     assert ["a mark of garbage"] == [
         audited.names[one["ledger_id"]] for one in audited.outcome.findings if one["missing_on"]
     ]
