@@ -47,7 +47,7 @@ STAGES_OF_A_RUN: dict[str, tuple[signal.Signals, Callable[[Started], bool]]] = {
     "Spark starts": (signal.SIGTERM, output("run-*/evidence/listing")),
     "load": (signal.SIGINT, output("run-*/evidence/ledgers")),
     "ask": (signal.SIGINT, output("run-*/evidence/answers")),
-    "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-1/*.parquet")),
+    "between the looks": (signal.SIGTERM, output("run-*/steps/look-1-judging-*/*.parquet")),
     "second look": (signal.SIGTERM, output("run-*/steps/look-2-judging-*")),
     "report": (signal.SIGINT, output("run-*/verdicts")),
 }
