@@ -115,10 +115,10 @@ def test_a_bookie_in_maintenance_blocks_no_recovery(down: Cluster, tmp_path: Pat
     assert ([], 0) == (outcome.findings, outcome.summary["open_recovery_blocked"]["ledgers"])
 
 
-def test_bookkeeper_recovers_what_is_not_blocked_and_nothing_else(down: Cluster) -> None:
+@pytest.mark.real
+@pytest.mark.parametrize("down", ["real"], indirect=True)
+def test_bookkeeper_recovers_what_is_not_blocked_and_nothing_else(down: RealCluster) -> None:
     """Its client is denied each blocked ledger, in recovery or open, and closes each other one."""
-    if isinstance(down, SandboxCluster):
-        pytest.skip("only real bookies have BookKeeper's client")
     free, blocked = CAN_SUCCEED | OPEN_FREE, BLOCKED | OPEN_BLOCKED
     for ledger_id in free:
         down.shell("readledger", "-l", str(ledger_id), "-fe", "0", "-le", "0", "-r")

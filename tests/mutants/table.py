@@ -1338,8 +1338,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a header that names the end proves that entries were cut off",
         FACTS,
         "first_checker/beyond_end.py",
-        "header.last_confirmed > self.facts.last_entry_id",
-        "header.last_confirmed >= self.facts.last_entry_id",
+        "header.last_confirmed > max(-1, self.facts.last_entry_id)",
+        "header.last_confirmed >= max(-1, self.facts.last_entry_id)",
         (
             "tests/unit/first_checker/test_first_checker_beyond_end.py::test_what_bookies_hold_above_the_end_is_found_with_what_headers_prove",
         ),

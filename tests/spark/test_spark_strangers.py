@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,18 @@ JAVA_OBJECT = b"\xac\xed\x00\x05t\x00\x01x"
 
 
 def processes_of(pid: int) -> Iterator[int]:
-    """Yield a process and all its descendants."""
+    """Yield a process and all its descendants. A thread or process that ends meanwhile has none."""
     yield pid
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield from processes_of(int(child))
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            for child in (task / "children").read_text().split():
+                yield from processes_of(int(child))
 
 
 def is_java(pid: int) -> bool:
-    return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    with suppress(FileNotFoundError, ProcessLookupError):
+        return b"java" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+    return False
 
 
 def ports_of(pids: Iterable[int]) -> list[int]:
@@ -114,6 +118,11 @@ def test_the_secret_of_a_session_stands_nowhere(spark: SparkSession) -> None:
     assert "true" == settings["spark.authenticate"]
     assert "false" == settings["spark.ui.enabled"]
     assert not [key for key in settings if "secret" in key.lower()]
+    words, variables = {}, {}
     for pid in processes_of(os.getpid()):
-        assert b"authenticate.secret" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-        assert b"_SPARK_AUTH_SECRET" not in Path(f"/proc/{pid}/environ").read_bytes()
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            words[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
+            variables[pid] = Path(f"/proc/{pid}/environ").read_bytes()
+    assert os.getpid() in variables and any(map(is_java, variables))
+    assert [] == [pid for pid, said in words.items() if b"authenticate.secret" in said]
+    assert [] == [pid for pid, said in variables.items() if b"_SPARK_AUTH_SECRET" in said]
