@@ -17,9 +17,8 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.verdict import Unknown
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.holdings import NOT_THERE, why_no_list, why_no_read
-from auditor.second_checker.listed_groups import Group, Lists
-from auditor.second_checker.newest_words import Words
+from auditor.second_checker.holdings import NOT_THERE, Group, Lists, why_no_list, why_no_read
+from auditor.second_checker.looks import Words
 
 RUNS_MAX = 100_000
 """Runs above the end of one bookie's list that are compared. A few bytes can claim more."""

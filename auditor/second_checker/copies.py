@@ -1,27 +1,55 @@
-"""Count, for each examined entry, how many of its bookies hold it, lack it, or did not say."""
+"""Count, for each examined entry, how many of its bookies hold it, lack it, or did not say.
+
+A bookie that cannot list must have been read instead. Due are the first and the last entry of each
+stretch on that bookie, those that a sweep reads by rank (decision 0037), and `probe_entries`
+others. The others are drawn by a hash of the run's seed, the ledger and the bookie (decision 0014).
+Both checkers use the same hash, to draw the same entries, but each derives the candidates alone. In
+a ledger too long to be examined whole, any `probe_entries` others will do.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from hashlib import blake2b
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.model.availability import AnswerStatus, EntryRead
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.finding import RANGES_MAX, Ranges
-from auditor.model.identity import BookieId, EntryId
-from auditor.second_checker.blocks import Block
-from auditor.second_checker.entry_bits import (
+from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata
+from auditor.second_checker.blocks import (
     BitCounts,
     Bits,
+    Block,
     bits_at,
     block_bits,
+    blocks,
     count_repeated,
     lowest_of,
+    positions_of,
     repeat_bits,
     runs_of,
 )
-from auditor.second_checker.holdings import Testimony
-from auditor.second_checker.schedule import Stretch
+from auditor.second_checker.holdings import (
+    Lists,
+    Testimony,
+    edges_of,
+    failed_list_testimony,
+    gone_testimony,
+    list_testimony,
+    reads_testimony,
+    unheard_testimony,
+    usable_lists,
+)
+from auditor.second_checker.looks import Words
+from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANGES_KEPT_MAX = RANGES_MAX + 1
 """Ranges kept of a ledger that is examined whole. The first RANGES_MAX are compared, and the extra
@@ -254,3 +282,303 @@ def _worst_of(one: Counted) -> Worst:
     if one.confirmed is not one.possible:
         confirmed, entries = one.confirmed.lowest_among(entries)
     return Worst(fewest, confirmed, one.block.low + lowest_of(entries), one.block.stretch)
+
+
+RANKED_MAX = 2**31
+"""Most entries of one ledger that a bookie should hold to be read by rank."""
+
+ENDS_MAX = 128
+"""Most ends of stretches read on one bookie: the outer two and a drawn choice if there are more."""
+
+
+NO_ENTRIES: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+class Due(NamedTuple):
+    """What must be read on one bookie: the ends of stretches, the drawn entries, those by rank.
+
+    `drawn` is None if the drawn entries are not known; then only `drawn_count` is.
+    """
+
+    ends: frozenset[EntryId]
+    drawn: frozenset[EntryId] | None
+    drawn_count: int
+    ranked: frozenset[EntryId] = frozenset()
+
+    def was_read(self, entries: Collection[EntryId]) -> bool:
+        """Return whether `entries` contain all that is due."""
+        read, surely = set(entries), self.ends | self.ranked
+        if self.drawn is not None:
+            return surely | self.drawn <= read
+        return surely <= read and len(read - surely) >= self.drawn_count
+
+
+def reads_due(
+    ledger: LedgerId,
+    bookie: BookieId,
+    stretches: Sequence[Stretch],
+    blocks: Sequence[Block],
+    terms: Terms,
+) -> Due:
+    """Return what must be read on a bookie. `blocks` are the examined blocks of the stretches.
+
+    Stretches of other bookies add cost, but do not change the result.
+    """
+    pairs = ((first_of(one, bookie), last_of(one, bookie)) for one in stretches)
+    ends = sorted({entry for pair in pairs for entry in pair if entry is not None})
+    key = f"{terms.probe_seed}/{ledger}/{bookie}"
+    if len(ends) > ENDS_MAX:
+        inner = ends[1:-1]
+        ends = [
+            ends[0],
+            *(inner[at] for at in _draw(f"{key}/ends", len(inner), ENDS_MAX - 2)),
+            ends[-1],
+        ]
+    ranked = frozenset(entries_by_rank(ledger, bookie, stretches, terms.sweep))
+    surely = ranked | set(ends)
+    whole = {
+        block.low
+        for block in blocks
+        if block == Block(block.stretch, block.stretch.first, block.stretch.last)
+    }
+    if any(bookie in one.ensemble for one in stretches if one.first not in whole):
+        others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
+        return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
+    every = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie) for one in blocks)])
+    rest = np.setdiff1d(every, np.array(sorted(surely), np.int64), assume_unique=True)
+    chosen = _draw(f"{key}/entries", len(rest), terms.probe_entries)
+    drawn = frozenset(rest[sorted(chosen)].tolist())
+    return Due(frozenset(ends), drawn, len(drawn), ranked)
+
+
+def entries_by_rank(
+    ledger: LedgerId, bookie: BookieId, stretches: Sequence[Stretch], sweep: Sweep
+) -> Iterator[EntryId]:
+    """Yield the entries of a bookie that a sweep reads; `stretches` ascend.
+
+    Those written to the bookie are numbered from 0. The numbers to read are `sweep.step` apart. The
+    lowest is a hash of the series, the ledger and the bookie, plus the turn with its bits mirrored.
+    Costs ensembles and the entries read, also in a long ledger.
+    """
+    rounds = [_Round.of(one, bookie) for one in stretches]
+    numbered = sum(one.total for one in rounds)
+    if sweep.step == 0 or numbered > RANKED_MAX:
+        return
+    hashed = blake2b(f"{sweep.seed}/{ledger}/{bookie}/sweep".encode(), digest_size=8).hexdigest()
+    binary = format(sweep.turn % sweep.step, "b").zfill(sweep.step.bit_length() - 1)
+    mirrored = int(binary[::-1], 2)
+    number, before = (int(hashed, 16) + mirrored) % sweep.step, 0
+    for one in rounds:
+        while number - before < one.total:
+            yield one.entry(number - before)
+            number += sweep.step
+        before += one.total
+
+
+class _Round(NamedTuple):
+    """How often a bookie comes in a stretch.
+
+    `first`: the stretch's first entry. `size`: entries of one round of the ensemble. `offsets`:
+    which of these are written to the bookie. `total`: how many of the whole stretch are.
+    """
+
+    first: EntryId
+    size: int
+    offsets: tuple[int, ...]
+    total: int
+
+    @classmethod
+    def of(cls, stretch: Stretch, bookie: BookieId) -> _Round:
+        size = len(stretch.ensemble)
+        offsets = tuple(
+            at for at in range(size) if bookie in stretch.bookies_of(stretch.first + at)
+        )
+        rounds, rest = divmod(stretch.entry_count, size)
+        return cls(
+            stretch.first, size, offsets, rounds * len(offsets) + sum(at < rest for at in offsets)
+        )
+
+    def entry(self, number: int) -> EntryId:
+        """Return the entry of the stretch with `number` lower ones written to the bookie."""
+        rounds, at = divmod(number, len(self.offsets))
+        return self.first + rounds * self.size + self.offsets[at]
+
+
+def _entries_of(block: Block, bookie: BookieId) -> NDArray[np.int64]:
+    """Return the entries of the block written to the bookie, ascending."""
+    mine = written_to(block).get(bookie)
+    return NO_ENTRIES if mine is None else block.low + positions_of(mine.bits)
+
+
+def _draw(key: str, population: int, count: int) -> set[int]:
+    """Return `count` distinct numbers below `population`, by Floyd's sampling algorithm.
+
+    For each of the highest `count` numbers, a number up to it is drawn by a hash. If that is taken
+    already, the number itself is taken.
+    """
+    taken: set[int] = set()
+    for highest in range(max(0, population - count), population):
+        hashed = blake2b(f"{key}/{highest}".encode(), digest_size=16).hexdigest()
+        drawn = int(hashed, 16) % (highest + 1)
+        taken.add(highest if drawn in taken else drawn)
+    return taken
+
+
+Reads = Mapping[EntryId, EntryRead]
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class LedgerCount:
+    """The counts of a ledger, with what its bookies said.
+
+    `blocks`: the entries that were examined; `is_whole`: they are all. `dues`: what must be read on
+    each bookie that cannot list. `corrupt`: each entry with a corrupt copy on a bookie of its write
+    set.
+    """
+
+    tally: Tally
+    blocks: tuple[Block, ...]
+    is_whole: bool
+    testimonies: Mapping[BookieId, Testimony]
+    dues: Mapping[BookieId, Due]
+    corrupt: Mapping[EntryId, Worst] = field(default_factory=dict)
+    lists: Lists = field(default_factory=dict)
+    """Of all bookies, also of those that the metadata does not name."""
+
+    @property
+    def probes(self) -> tuple[int, int | None] | None:
+        """How many reads bookies that cannot list answered, and how many of them were drawn.
+
+        None if no bookie was probed; the second number is None if it is not known.
+        """
+        if not self.dues:
+            return None
+        answered = sum(len(self.testimonies[bookie].answered) for bookie in self.dues)
+        drawn = 0
+        for bookie, due in self.dues.items():
+            if due.drawn is None:
+                return answered, None
+            drawn += len(due.drawn & self.testimonies[bookie].answered)
+        return answered, drawn
+
+
+def count_entries(
+    heard: Words,
+    metadata: LedgerMetadata,
+    parts: tuple[Stretch, ...],
+    terms: Terms,
+    claimed: Iterable[EntryId],
+) -> LedgerCount:
+    """Count what every bookie said of every examined entry.
+
+    `claimed`: entries that are examined however long the ledger is.
+    """
+    edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
+    certain = chain(claimed, (entry for _, entry in heard.reads))
+    chosen, is_whole = blocks(heard.record.ledger_id, parts, edges, certain, terms)
+    testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
+    parts_of = _by_bookie((part, part) for part in parts)
+    probed = {bookie for bookie in parts_of if _is_probed(heard, bookie, parts_of[bookie], terms)}
+    blocks_of = _by_bookie((one.stretch, one) for one in chosen) if probed else {}
+    lists, reads_of = usable_lists(heard.answers, metadata.ensemble_size), _reads_by_bookie(heard)
+    for bookie, its_parts in parts_of.items():
+        reads = {
+            entry: read
+            for entry, read in reads_of.get(bookie, {}).items()
+            if is_written(its_parts, bookie, entry)
+        }
+        if bookie in probed:
+            due = reads_due(heard.record.ledger_id, bookie, its_parts, blocks_of[bookie], terms)
+            dues[bookie] = due
+            testimonies[bookie] = reads_testimony(reads, all_due_were_made=due.was_read(reads))
+        else:
+            testimonies[bookie] = _testimony(heard, bookie, lists, its_parts, reads)
+        testimonies[bookie].is_out = bookie in heard.out
+        testimonies[bookie].failed = tuple(
+            sorted(e for where, e in heard.failed if where == bookie and e in reads)
+        )
+    counted = tally(chosen, testimonies, is_whole=is_whole)
+    return LedgerCount(
+        counted, chosen, is_whole, testimonies, dues, _corrupt_entries(heard, counted), lists
+    )
+
+
+def _is_probed(heard: Words, bookie: BookieId, parts: Sequence[Stretch], terms: Terms) -> bool:
+    """Return whether the bookie cannot list, and its entries are read instead."""
+    answer = heard.answers.get(bookie)
+    return (
+        answer is not None
+        and answer.status is AnswerStatus.UNSUPPORTED
+        and not answer.is_gone
+        and terms.probe_entries > 0
+        and _highest_of(parts, bookie) >= 0
+    )
+
+
+def _testimony(
+    heard: Words,
+    bookie: BookieId,
+    lists: Lists,
+    parts: Sequence[Stretch],
+    reads: Reads,
+) -> Testimony:
+    """Return the testimony of a bookie that is not probed."""
+    answer = heard.answers.get(bookie)
+    if answer is None:
+        return unheard_testimony(None)
+    if answer.is_gone:
+        return gone_testimony()
+    has_ledger = answer.status is AnswerStatus.HELD
+    if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
+        highest = _highest_of(parts, bookie) if reads else -1
+        denied = {entry: heard.denied.get((bookie, entry), 0) for entry in reads}
+        denied = {entry: times for entry, times in denied.items() if times}
+        return list_testimony(lists.get(bookie), has_ledger, highest, reads, denied)
+    if answer.status is AnswerStatus.FAILED:
+        return failed_list_testimony(reads)
+    return unheard_testimony(answer)
+
+
+def _highest_of(parts: Sequence[Stretch], bookie: BookieId) -> EntryId:
+    """Return the highest entry written to the bookie, -1 if there is none."""
+    highest = (last_of(part, bookie) for part in parts)
+    return max((last for last in highest if last is not None), default=-1)
+
+
+def _reads_by_bookie(heard: Words) -> dict[BookieId, dict[EntryId, EntryRead]]:
+    found: dict[BookieId, dict[EntryId, EntryRead]] = {}
+    for (reader, entry), read in heard.reads.items():
+        found.setdefault(reader, {})[entry] = read
+    return found
+
+
+def _corrupt_entries(heard: Words, counted: Tally) -> dict[EntryId, Worst]:
+    """Return each entry with a corrupt copy on a bookie of its write set, with its copies."""
+    found = {}
+    for bookie, entry in heard.corrupt:
+        among = counted.block_of(entry)
+        if among is not None and bookie in among.block.stretch.bookies_of(entry):
+            at = entry - among.block.low
+            found[entry] = Worst(
+                among.possible.at(at), among.confirmed.at(at), entry, among.block.stretch
+            )
+    return found
+
+
+def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
+    """Group values that belong to stretches by the bookies of their ensembles.
+
+    No bookie then walks through the stretches of all others.
+    """
+    found: dict[BookieId, list[T]] = {}
+    for stretch, one in placed:
+        for bookie in stretch.bookies:
+            found.setdefault(bookie, []).append(one)
+    return found
+
+
+def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
+    """Return whether the entry was written to the bookie; `parts` ascend."""
+    at = bisect_left(parts, entry, key=lambda part: part.last)
+    return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)

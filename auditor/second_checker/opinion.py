@@ -27,18 +27,19 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Reco
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
 from auditor.second_checker.beyond_end import NOBODY, Unheard, beyond_end, unheard_of_empty
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.facts import copy_counts, is_mark_stale
+from auditor.second_checker.copies import LedgerCount, count_entries
 from auditor.second_checker.findings import (
     CrossCheckFinding,
+    copy_counts,
     cut_off_findings,
     entry_findings,
+    is_mark_stale,
     mark_findings,
     metadata_findings,
     placement_findings,
 )
-from auditor.second_checker.ledger_count import LedgerCount, count_entries
+from auditor.second_checker.looks import Words, words
 from auditor.second_checker.metadata import exemption, is_age_open, is_beyond_grace
-from auditor.second_checker.newest_words import Words, words
 from auditor.second_checker.schedule import copies_due, stretches
 
 

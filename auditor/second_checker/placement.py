@@ -1,19 +1,23 @@
 """Judge placement: try every place where a bookie without location could stand.
 
-Each rule (`second_checker.placement_rules`) is over places that are all known. A write set fails if
-it fails wherever its unplaced members are, holds if it holds wherever they are, and is unknown
-otherwise. Three cases are not judged (None): more than UNPLACED_MAX unplaced members, unless the
-few places tried differ in outcome; more than TRIES_MAX tries; and, under the zone-aware policy, an
-unplaced bookie that stands twice.
+Each policy's rule is a loop over places that are all known (placement-policies.md sections 4 to 6).
+A write set fails if it fails wherever its unplaced members are, holds if it holds wherever they
+are, and is unknown otherwise. Three cases are not judged (None): more than UNPLACED_MAX unplaced
+members, unless the few places tried differ in outcome; more than TRIES_MAX tries; and, under the
+zone-aware policy, an unplaced bookie that stands twice.
+
+The clause that says why a write set is at fault states quantities: its places, how many there are,
+how many it needs. They are counted here again, only for write sets found at fault by trying.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, product
+from itertools import chain, combinations, product
 from typing import TypeAlias
 
 from auditor.model.cluster import Surroundings
@@ -22,15 +26,290 @@ from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.second_checker.placement_rules import (
-    DEFAULT_PLACE,
-    WRITE_SET_RULES,
-    Places,
-    candidate_places,
-    span_regions,
-)
-from auditor.second_checker.reasons import WriteSet, reason
-from auditor.second_checker.recorded import read_recorded
+
+DEFAULT_RACK = "/default-rack"
+DEFAULT_ZONE = "/default-zone/default-upgradedomain"
+DEFAULT_REGION = "/default-region/default-rack"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSet:
+    """A write set at fault, with the places of its members. `is_whole`: it is the ensemble."""
+
+    members: tuple[BookieId, ...]
+    places: Mapping[BookieId, str | None]
+    write_quorum: int
+    ack_quorum: int
+    rule: PlacementRule
+    is_whole: bool = False
+
+    @property
+    def known(self) -> list[str]:
+        """The places of members that have one, by position."""
+        return [place for member in self.members if (place := self.places[member]) is not None]
+
+    @property
+    def unplaced(self) -> int:
+        """How many of its bookies have no place; always 0 for the Java classes, which skip them."""
+        return (
+            0
+            if self.rule.java_compatible
+            else sum(self.places[member] is None for member in set(self.members))
+        )
+
+
+def reason(one: WriteSet, *, is_soft: bool) -> str:
+    """Return the clause. `is_soft`: the write set adheres softly; otherwise it fails."""
+    if not one.members:
+        return "names no bookie"
+    if one.rule.policy is Policy.RACK:
+        return _rack_clause(one)
+    if one.rule.policy is Policy.ZONE:
+        return _sizes(one) if one.is_whole else _zone_clause(one, is_soft=is_soft)
+    return _span(one) if one.is_whole else _region_clause(one)
+
+
+def _rack_clause(one: WriteSet) -> str:
+    racks = sorted(set(one.known))
+    if one.rule.enforce_min_num_racks_per_write_quorum and DEFAULT_RACK in racks:
+        return (
+            f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is"
+            " enforced"
+        )
+    levels = {len(list(filter(None, rack.split("/")))) for rack in racks}
+    mixed = ", at different depths," if len(levels) > 1 else ""
+    least = min(one.rule.min_num_racks_per_write_quorum, one.write_quorum)
+    return f"has {_count('rack', racks)}{_more(one)}{mixed} and needs {least}"
+
+
+def _sizes(one: WriteSet) -> str:
+    size, least = len(one.members), one.rule.min_num_zones_per_write_quorum
+    if size % one.write_quorum:
+        return f"has {size} bookies, which is not a multiple of the write quorum {one.write_quorum}"
+    return (
+        f"has a write quorum of {one.write_quorum}, and it must be more than the {least} zones"
+        " needed"
+    )
+
+
+def _zone_clause(one: WriteSet, *, is_soft: bool) -> str:
+    domains: dict[str, list[str]] = {}
+    for member in one.members:
+        place = one.places[member]
+        if place is None:
+            continue
+        parts = list(filter(None, place.split("/")))
+        if place == DEFAULT_ZONE or len(parts) != 2:
+            other = "but the default location" if place == DEFAULT_ZONE else "(another depth)"
+            return f"has {member} at {place}, which is not /zone/upgradeDomain {other}"
+        domains.setdefault(parts[0], []).append(parts[1])
+    zones = f"has {_count('zone', sorted(domains))}{_more(one)}"
+    if is_soft:
+        return (
+            f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)}"
+            " are desired"
+        )
+    crowded = [
+        zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and len(set(of_zone)) == 1
+    ]
+    if len(crowded) > one.unplaced:  # too few unplaced bookies to relieve every crowded zone
+        zone = crowded[0]
+        return (
+            f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain"
+            f" {domains[zone][0]}"
+        )
+    return f"{zones} and needs {one.rule.min_num_zones_per_write_quorum}"
+
+
+def _span(one: WriteSet) -> str:
+    regions = sorted({_region_of(place) for place in one.known})
+    return (
+        f"spans {_count('region', regions)}{_more(one)} and needs"
+        f" {one.rule.repp_minimum_regions_for_durability}"
+    )
+
+
+def _region_clause(one: WriteSet) -> str:
+    copies = Counter(_region_of(place) for place in one.known)
+    few = one.rule.repp_minimum_regions_for_durability - 1
+    fullest = sorted(copies, key=lambda region: -copies[region])[:few]  # ties keep member order
+    held = (
+        ", ".join(f"{copies[region]} in {region}" for region in fullest) or "none in a known region"
+    )
+    where = "any region" if few == 1 else f"any {few} regions together"
+    return (
+        f"has {held}{_more(one) or ','} and ack quorum {one.ack_quorum} allows"
+        f" {max(one.ack_quorum, 1) - 1} in {where}"
+    )
+
+
+def _count(noun: str, names: Sequence[str]) -> str:
+    """Return a number with its names, such as: 2 racks (/r1, /r2)."""
+    counted = f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
+    return f"{counted} ({', '.join(names)})" if names else counted
+
+
+def _more(one: WriteSet) -> str:
+    missing = one.unplaced
+    return f", {missing} member{'s' if missing > 1 else ''} without location," if missing else ""
+
+
+Places: TypeAlias = Mapping[BookieId, str | None]
+"""Where each member is; None: it counts for nothing (not writable, in Java's rack-aware policy)."""
+
+DEFAULT_PLACE = {
+    Policy.RACK: DEFAULT_RACK,
+    Policy.ZONE: DEFAULT_ZONE,
+    Policy.REGION: DEFAULT_REGION,
+}
+"""Where each policy puts a bookie that no source locates."""
+
+
+def candidate_places(count: int, known: Places, rule: PlacementRule) -> set[str]:
+    """Return every place that makes a difference.
+
+    These are the places of other members, another domain in their zones, a new place, and the
+    default one.
+    """
+    there = {place for place in known.values() if place is not None}
+    new = {f"/new {number}" for number in range(count)}
+    if rule.policy is Policy.RACK:
+        return there | new | {DEFAULT_PLACE[Policy.RACK]}
+    firsts = {place.strip("/").split("/")[0] for place in there}
+    tops = {f"/{first}" for first in firsts} | new
+    if rule.policy is Policy.REGION:
+        return {f"{top}/u1" for top in tops} | {DEFAULT_PLACE[Policy.REGION]}
+    return (
+        there
+        | {f"{top}/new {number}" for top in tops for number in range(count)}
+        | {DEFAULT_PLACE[Policy.ZONE]}
+    )
+
+
+def _judge_racks(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
+    racks = {there[member] for member in members} - {None}
+    if rule.enforce_min_num_racks_per_write_quorum and DEFAULT_PLACE[Policy.RACK] in racks:
+        return Adherence.FAIL
+    return (
+        Adherence.FAIL
+        if len(racks) < min(write, rule.min_num_racks_per_write_quorum)
+        else Adherence.STRICT
+    )
+
+
+def _judge_zones(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
+    domains: dict[str, list[str]] = {}
+    for member in members:
+        place = there[member] or ""
+        parts = [part for part in place.split("/") if part]
+        if len(parts) != 2 or place == DEFAULT_PLACE[Policy.ZONE]:
+            return Adherence.FAIL
+        domains.setdefault(parts[0], []).append(parts[1])
+    crowded = any(len(of_zone) > 1 and len(set(of_zone)) == 1 for of_zone in domains.values())
+    if crowded or len(domains) < rule.min_num_zones_per_write_quorum:
+        return Adherence.FAIL
+    return (
+        Adherence.SOFT
+        if len(domains) < min(write, rule.desired_num_zones_per_write_quorum)
+        else Adherence.STRICT
+    )
+
+
+def _judge_regions(
+    members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
+) -> Adherence:
+    """Fail if any m - 1 regions can acknowledge an entry alone; every choice of them is counted."""
+    regions = [_region_of(there[member]) for member in members]
+    few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
+    alone = any(
+        sum(region in chosen for region in regions) >= ack
+        for chosen in combinations(sorted(set(regions)), few)
+    )
+    return Adherence.FAIL if alone else Adherence.STRICT
+
+
+def span_regions(members: tuple[BookieId, ...], there: Places, rule: PlacementRule) -> Adherence:
+    """Fail if the whole ensemble is in too few regions."""
+    regions = {_region_of(there[member]) for member in members}
+    return (
+        Adherence.FAIL
+        if len(regions) < rule.repp_minimum_regions_for_durability
+        else Adherence.STRICT
+    )
+
+
+def _region_of(place: str | None) -> str:
+    if place is None or place == DEFAULT_PLACE[Policy.REGION]:
+        return "UnknownRegion"
+    return next(part for part in place.split("/") if part)
+
+
+WriteSetRule: TypeAlias = Callable[
+    [tuple[BookieId, ...], Places, int, int, PlacementRule], Adherence
+]
+"""Judges one write set; the numbers are the write quorum and the ack quorum."""
+
+WRITE_SET_RULES: Mapping[Policy, WriteSetRule] = {
+    Policy.RACK: _judge_racks,
+    Policy.ZONE: _judge_zones,
+    Policy.REGION: _judge_regions,
+}
+
+
+BYTES_MAX = 16_384
+"""Longest record that is parsed."""
+CHARS_MAX = 200
+"""Characters of the policy that are shown."""
+
+
+def read_recorded(metadata: LedgerMetadata) -> str:
+    """Return the recorded policy class with its isolation groups, or what is wrong with the record.
+
+    Return "" if nothing is recorded.
+    """
+    values = [
+        value for key, value in metadata.custom_metadata if key == "EnsemblePlacementPolicyConfig"
+    ]
+    if not values:
+        return ""
+    if len(values[0]) > BYTES_MAX:
+        return f"a policy of {len(values[0])} bytes, too long to be read"
+    try:
+        config = json.loads(str(values[0], "utf-8"))
+    except (ValueError, RecursionError):
+        return "a policy that cannot be read: not JSON"
+    if not isinstance(config, Mapping):
+        return "a policy that cannot be read: not a JSON object"
+    text = (
+        str(config["policyClass"]).split(".")[-1]
+        if config.get("policyClass")
+        else "a policy without a class"
+    )
+    properties = config.get("properties")
+    if isinstance(properties, Mapping):
+        primary, secondary = (
+            _groups(properties.get(f"{name}ookieGroups"))
+            for name in ("isolationB", "secondaryIsolationB")
+        )
+        said = [f"isolation groups {primary}"] * bool(primary) + [f"secondary {secondary}"] * bool(
+            secondary
+        )
+        text = " with ".join([text, *(["; ".join(said)] if said else [])])
+    shown = "".join(one if one.isprintable() else "?" for one in text[:CHARS_MAX])
+    return shown if len(text) <= CHARS_MAX else f"{shown}…"
+
+
+def _groups(value: object) -> str:
+    """Return the groups, separated by commas; "" if none is named."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list):
+        return ""
+    return ", ".join(filter(None, (str(part).strip() for part in parts)))
+
 
 UNPLACED_MAX = 2
 """Members without location whose places are tried in all combinations; for more, a few are."""

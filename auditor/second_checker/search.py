@@ -15,11 +15,10 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
-from auditor.second_checker.copies import Counted, Tally
-from auditor.second_checker.entry_bits import Bits, lowest_of
-from auditor.second_checker.ledger_count import LedgerCount, is_written
-from auditor.second_checker.listed_groups import Group, listed_bits, names
-from auditor.second_checker.newest_words import Words
+from auditor.second_checker.blocks import Bits, lowest_of
+from auditor.second_checker.copies import Counted, LedgerCount, Tally, is_written
+from auditor.second_checker.holdings import Group, listed_bits, names
+from auditor.second_checker.looks import Words
 
 _ABSENT = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 _WRONG = (ReadStatus.CORRUPT, ReadStatus.INVALID)

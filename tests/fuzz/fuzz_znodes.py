@@ -15,7 +15,7 @@ from auditor.first_checker.recorded_policy import recorded_policy
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
 from auditor.sandbox import notation
-from auditor.second_checker.recorded import read_recorded
+from auditor.second_checker.placement import read_recorded
 from auditor.topology.places import Places
 from auditor.wire import (
     bookie_registration,

@@ -1013,7 +1013,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a long period is cut short in a block",
         SECOND,
-        "second_checker/listed_groups.py",
+        "second_checker/holdings.py",
         "step, min(group.end, high) - start + 1)",
         "step, min(group.end, high) - start)",
         (
@@ -1023,7 +1023,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a wrong digest read once is corruption",
         SECOND,
-        "second_checker/newest_words.py",
+        "second_checker/looks.py",
         "LOOKS_OF_CORRUPTION = 2",
         "LOOKS_OF_CORRUPTION = 1",
         (
@@ -1033,7 +1033,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "metadata that changed counts as the same",
         SECOND,
-        "second_checker/newest_words.py",
+        "second_checker/looks.py",
         "return (one.status, one.stamp) == (other.status, other.stamp)",
         "return one.status is other.status",
         (
@@ -1043,7 +1043,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a later failure takes back a conclusive answer",
         SECOND,
-        "second_checker/newest_words.py",
+        "second_checker/looks.py",
         "kept.status not in spoken and answer.status in spoken:",
         "kept.status not in spoken and answer.status in kept.status:",
         (
@@ -1053,7 +1053,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a list outlives the bookie that is gone",
         SECOND,
-        "second_checker/newest_words.py",
+        "second_checker/looks.py",
         "was_gone.add(bookie)",
         "was_gone.discard(bookie)",
         (
@@ -1073,7 +1073,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an ack quorum above the write quorum makes sense",
         SECOND,
-        "second_checker/facts.py",
+        "second_checker/findings.py",
         "(ack <= write, Contradicts",
         "(True, Contradicts",
         (
@@ -1113,7 +1113,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "another sample is drawn",
         SECOND,
-        "second_checker/probes.py",
+        "second_checker/copies.py",
         'f"{key}/{highest}".encode()',
         'f"{key}-{highest}".encode()',
         (
@@ -1133,7 +1133,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a region may hold just the ack quorum",
         SECOND,
-        "second_checker/placement_rules.py",
+        "second_checker/placement.py",
         "        sum(region in chosen for region in regions) >= ack",
         "        sum(region in chosen for region in regions) > ack",
         (
@@ -1153,7 +1153,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the metadata need not be read behind the answers",
         SECOND,
-        "second_checker/enough_looks.py",
+        "second_checker/looks.py",
         "    if evidence.looks[-1].answers:\n",
         "    if not evidence.looks:\n",
         (
@@ -1183,7 +1183,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a zone that could be lent a domain is crowded",
         SECOND,
-        "second_checker/reasons.py",
+        "second_checker/placement.py",
         "if len(crowded) > one.unplaced:",
         "if crowded:",
         (

@@ -89,9 +89,6 @@ TESTS = {
         "tests/unit/first_checker/test_first_checker_references.py",
         "tests/unit/summary/references/test_summary_reference_losses.py",
     ),
-    "auditor/second_checker/fact_comparison.py": (
-        "tests/unit/second_checker/test_second_checker_fact_comparison.py",
-    ),
     "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),

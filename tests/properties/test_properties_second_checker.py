@@ -48,8 +48,7 @@ from auditor.model.facts import WriteSetFacts
 from auditor.model.ledger import LedgerMetadata, Mark
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import differences
-from auditor.second_checker.fact_comparison import facts_compared
+from auditor.second_checker.agreement import differences, facts_compared
 from auditor.second_checker.placement import adherence as tried
 from auditor.second_checker.placement import placement_facts
 
@@ -328,8 +327,8 @@ def test_a_false_fact_of_one_checker_is_contradicted(
 
 SCHEDULE, HOLDINGS = "auditor.second_checker.schedule", "auditor.second_checker.holdings"
 WORDS, PROBES, METADATA = (
-    "auditor.second_checker.newest_words",
-    "auditor.second_checker.probes",
+    "auditor.second_checker.looks",
+    "auditor.second_checker.copies",
     "auditor.second_checker.metadata",
 )
 STRETCH = f"{SCHEDULE}.Stretch"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
-from auditor.second_checker.entry_bits import BitCounts, all_bits
-from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, list_testimony
+from auditor.second_checker.blocks import BitCounts, all_bits
+from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN, list_testimony, usable_lists
 from auditor.second_checker.holdings import Testimony as Said
-from auditor.second_checker.listed_groups import usable_lists
 
 
 def words_of(said: Said, low: int, high: int) -> list[int]:

@@ -50,15 +50,15 @@ FIRST: dict[type, tuple[str, ...]] = {
 }
 """Where the first checker states each sort of facts."""
 SECOND: dict[type, tuple[str, ...]] = {
-    EntryFacts: ("auditor.second_checker.facts",),
+    EntryFacts: ("auditor.second_checker.findings",),
     Search: ("auditor.second_checker.search",),
-    MarkFacts: ("auditor.second_checker.facts",),
+    MarkFacts: ("auditor.second_checker.findings",),
     CorruptFacts: ("auditor.second_checker.findings",),
     BeyondEndFacts: ("auditor.second_checker.beyond_end",),
     EndHeader: ("auditor.second_checker.beyond_end",),
-    CopyCounts: ("auditor.second_checker.facts",),
+    CopyCounts: ("auditor.second_checker.findings",),
     DuplicateFacts: ("auditor.second_checker.findings",),
-    StuckFacts: ("auditor.second_checker.facts",),
+    StuckFacts: ("auditor.second_checker.findings",),
     PlacementFacts: ("auditor.second_checker.placement",),
     WriteSetFacts: ("auditor.second_checker.placement",),
 }

@@ -17,7 +17,7 @@ from auditor.second_checker.agreement import (
     differences,
     is_due,
 )
-from auditor.second_checker.enough_looks import unsupported_claims
+from auditor.second_checker.looks import unsupported_claims
 from auditor.second_checker.opinion import Opinion
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)

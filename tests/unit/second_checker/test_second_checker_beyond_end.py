@@ -16,8 +16,8 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.second_checker import beyond_end as module
 from auditor.second_checker.beyond_end import NOTHING, Beyond, beyond_end
 from auditor.second_checker.copies import Entries
-from auditor.second_checker.listed_groups import Group, usable_lists
-from auditor.second_checker.newest_words import Words
+from auditor.second_checker.holdings import Group, usable_lists
+from auditor.second_checker.looks import Words
 
 RECORD = looks("A")[0].record
 SILENCE = Words(RECORD, (), {}, {}, frozenset())

@@ -12,9 +12,8 @@ from support.entry_words import bits_of, numbers_of
 
 from auditor.model.finding import RANGES_MAX
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import Block
+from auditor.second_checker.blocks import BitCounts, Block, all_bits
 from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally, written_to
-from auditor.second_checker.entry_bits import BitCounts, all_bits
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
 from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.schedule import stretches

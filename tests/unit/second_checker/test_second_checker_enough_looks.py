@@ -14,7 +14,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import Mark
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
-from auditor.second_checker.enough_looks import unsupported_claims
+from auditor.second_checker.looks import unsupported_claims
 
 TERMS = Terms(
     judged_at_ms=10_000, underreplication_grace_ms=5_000, confirming_reads_max=16, looks_max=3

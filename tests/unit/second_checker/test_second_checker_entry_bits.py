@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from support.entry_words import bits_of, numbers_of
 
-from auditor.second_checker.entry_bits import (
+from auditor.second_checker.blocks import (
     FEW,
     WINDOW,
     WINDOW_MAX,

@@ -24,7 +24,7 @@ from auditor.model.facts import (
     WhyMarked,
     WriteSetFacts,
 )
-from auditor.second_checker.fact_comparison import facts_compared
+from auditor.second_checker.agreement import facts_compared
 from auditor.second_checker.placement import WRITE_SETS_SHOWN_MAX
 
 SPECIAL = {EntryFacts, MarkFacts, UnrecoverableFacts, ContradictionFacts, PlacementFacts}

@@ -29,8 +29,8 @@ from auditor.model.ledger import (
 from auditor.model.verdict import CopyCounts
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import Block
-from auditor.second_checker.copies import Tally, tally
-from auditor.second_checker.facts import (
+from auditor.second_checker.copies import LedgerCount, Tally, tally
+from auditor.second_checker.findings import (
     contradictions,
     entry_facts,
     is_mark_stale,
@@ -39,8 +39,7 @@ from auditor.second_checker.facts import (
 )
 from auditor.second_checker.holdings import ABSENT, HELD, gone_testimony
 from auditor.second_checker.holdings import Testimony as Said
-from auditor.second_checker.ledger_count import LedgerCount
-from auditor.second_checker.newest_words import Words
+from auditor.second_checker.looks import Words
 from auditor.second_checker.schedule import stretches
 
 WHOLE = ledger("e3 w2 a2 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9")

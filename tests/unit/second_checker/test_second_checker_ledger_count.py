@@ -8,9 +8,8 @@ from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.copies import Worst
-from auditor.second_checker.ledger_count import count_entries, is_written
-from auditor.second_checker.newest_words import Words
+from auditor.second_checker.copies import Worst, count_entries, is_written
+from auditor.second_checker.looks import Words
 from auditor.second_checker.schedule import stretches
 
 

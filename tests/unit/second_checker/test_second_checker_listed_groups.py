@@ -10,14 +10,8 @@ from support.entry_words import bits_of
 from support.stories import LEDGER, NOW_MS
 
 from auditor.model.availability import Answer, AnswerStatus
-from auditor.second_checker.entry_bits import FEW
-from auditor.second_checker.listed_groups import (
-    Group,
-    edges_of,
-    groups_of,
-    listed_bits,
-    names,
-)
+from auditor.second_checker.blocks import FEW
+from auditor.second_checker.holdings import Group, edges_of, groups_of, listed_bits, names
 
 
 def listing(*of: tuple[int, int, int, int]) -> Answer:

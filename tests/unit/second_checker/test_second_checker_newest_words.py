@@ -11,7 +11,7 @@ from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRea
 from auditor.model.evidence import Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.newest_words import words
+from auditor.second_checker.looks import words
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 METADATA = ledger("e2 w2 a1 0:[b1 b2] closed 9")

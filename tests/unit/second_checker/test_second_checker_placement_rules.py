@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.second_checker.placement_rules import (
+from auditor.second_checker.placement import (
     DEFAULT_PLACE,
     WRITE_SET_RULES,
     candidate_places,

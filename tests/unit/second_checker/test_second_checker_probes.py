@@ -11,7 +11,7 @@ from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.evidence import Sweep, Terms
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import blocks
-from auditor.second_checker.probes import Due, reads_due
+from auditor.second_checker.copies import Due, reads_due
 from auditor.second_checker.schedule import stretches
 
 LONG = "e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed 499"

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.first_checker.recorded_policy import KEY, recorded_policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.recorded import BYTES_MAX, read_recorded
+from auditor.second_checker.placement import BYTES_MAX, read_recorded
 
 
 def recorded_json(name: object, **properties: object) -> bytes:
