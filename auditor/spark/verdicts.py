@@ -26,6 +26,7 @@ from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_claimed, judge_to_row, set_aside, withheld
 from auditor.judging.set_aside import stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
+from auditor.judging.spot_candidates import may_have_spots
 from auditor.judging.verdict_rows import verdict_row
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -142,7 +143,8 @@ def spots_of(
     def work(batches: Batches) -> Batches:
         judge = Judge(drawn, undrawn, limits, careful=careful)
         for batch in batches:
-            ledgers = list(evidence_by_ledger(batch))
+            some = batch.filter(may_have_spots(batch, terms.probe_seed, steps))
+            ledgers = list(evidence_by_ledger(some))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
