@@ -184,13 +184,12 @@ def order_reads(metadata: LedgerMetadata, seen: Coverage, reads: Reads) -> Wante
 class EmptyLedger:
     """What bookies said of a ledger that is closed without entries.
 
-    `unheard`: the bookies that did not say whether they hold an entry of it, with the reason. A
-    bookie that is gone holds none. `was_heard`: at least one bookie answered.
+    `unheard`: the bookies that did not say whether they hold an entry of it, with the reason. What
+    was on a bookie that is gone, nobody can say.
     """
 
     ack_quorum: int
     unheard: Mapping[BookieId, Unknown]
-    was_heard: bool
 
     @classmethod
     def of(
@@ -209,22 +208,17 @@ class EmptyLedger:
         if metadata.state is not LedgerState.CLOSED or metadata.last_entry_id != -1:
             return None
         unheard: dict[BookieId, Unknown] = {}
-        was_heard = False
         for bookie, _ in questions(metadata):
             answer, read = answers.get(bookie), reads.get((bookie, HIGHEST_STORED))
-            if bookie in seen.gone:
-                continue
             if bookie in seen.held:
-                was_heard = True
-            elif answer is None:
+                continue
+            if answer is None:
                 unheard[bookie] = Unknown.BOOKIE_SILENT
             elif answer.status is not AnswerStatus.UNSUPPORTED or not probes or read is None:
                 unheard[bookie] = REASON_OF_ANSWER.get(answer.status, Unknown.ANSWER_INVALID)
-            elif read.status in ANSWERED_READS:
-                was_heard = True
-            else:
+            elif read.status not in ANSWERED_READS:
                 unheard[bookie] = REASON_OF_READ[read.status]
-        return cls(metadata.ack_quorum, unheard, was_heard)
+        return cls(metadata.ack_quorum, unheard)
 
     @property
     def is_shown(self) -> bool:

@@ -171,9 +171,7 @@ def _judge_metadata(
     return _Parts(
         [*cut_off, *entries],
         duplicates,
-        _mark_findings(
-            record, terms, seen, is_empty=is_empty and empty is not None and empty.was_heard
-        ),
+        _mark_findings(record, terms, seen, is_empty=is_empty),
         described,
         unknowns,
         seen,

@@ -12,7 +12,7 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.finding import Finding, Kind, Ranges
 from auditor.model.identity import ENTRY_ID_MAX, BookieId, EntryId, LedgerId
-from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import (
     LOSSES,
     Answer,
@@ -135,7 +135,8 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
     """Return the verdict, with a reason if entries may have copies on unregistered bookies only.
 
     The mark of a ledger excuses such bookies, but no client reads from them. A bookie that lacks
-    any entry counts like one that lacks all.
+    any entry counts like one that lacks all. Of a ledger closed without entries, an ack quorum of
+    such bookies may have an entry that its end cut off.
     """
     metadata = evidence.looks[-1].record.metadata
     asked = [look.answers for look in evidence.looks if look.answers]
@@ -146,11 +147,14 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
         or not asked
     ):
         return verdict
-    away = {
-        b
-        for b, answer in asked[-1].items()
-        if answer.status is AnswerStatus.UNREGISTERED and not answer.is_gone
+    unregistered = {
+        b for b, answer in asked[-1].items() if answer.status is AnswerStatus.UNREGISTERED
     }
+    if _ends_before_entries(metadata):
+        unheard = len(unregistered.intersection(metadata.segments[-1].ensemble))
+        is_open = unheard >= max(1, metadata.ack_quorum)
+        return replace(verdict, unknowns=_with_silence(verdict)) if is_open else verdict
+    away = {b for b in unregistered if not asked[-1][b].is_gone}
     lacking = away | {one.bookie_id for one in verdict.lacks}
     for extent in extents(metadata):
         ensemble = extent.segment.ensemble
@@ -159,8 +163,20 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
                 ensemble[(start + copy) % len(ensemble)] for copy in range(metadata.write_quorum)
             }
             if write_set & away and write_set <= lacking:
-                return replace(verdict, unknowns=(Unknown.BOOKIE_SILENT, *verdict.unknowns))
+                return replace(verdict, unknowns=_with_silence(verdict))
     return verdict
+
+
+def _ends_before_entries(metadata: LedgerMetadata) -> bool:
+    return (
+        metadata.state is LedgerState.CLOSED
+        and metadata.last_entry_id == -1
+        and bool(metadata.segments)
+    )
+
+
+def _with_silence(verdict: Verdict) -> tuple[Unknown, ...]:
+    return (Unknown.BOOKIE_SILENT, *verdict.unknowns)
 
 
 def _data_condition(

@@ -120,40 +120,34 @@ def _highest_header(reads: Iterable[EntryRead]) -> EndHeader | None:
 @dataclass(frozen=True, slots=True)
 class Unheard:
     """The bookies of the last ensemble that said nothing of a ledger closed without entries, and
-    why; and whether any said something. Gone ones hold nothing.
+    why. Nobody knows what gone ones held.
     """
 
     why: Mapping[BookieId, Unknown]
-    was_heard: bool
 
     def may_hide_an_entry(self, ack_quorum: int) -> bool:
         """Return whether an ack quorum of them may hold an entry."""
         return 0 < len(self.why) >= ack_quorum
 
 
-NOBODY = Unheard({}, was_heard=False)
+NOBODY = Unheard({})
 
 
 def unheard_of_empty(heard: Words, metadata: LedgerMetadata, lists: Lists, terms: Terms) -> Unheard:
     """Return what is unknown of a ledger that is closed without entries."""
     why: dict[BookieId, Unknown] = {}
-    heard_of = 0
     is_clear = 1 <= metadata.write_quorum <= metadata.ensemble_size and metadata.segments
     for bookie in set(metadata.segments[-1].ensemble if is_clear else ()):
         answer, read = heard.answers.get(bookie), heard.reads.get((bookie, AT_THE_END))
-        if answer is not None and answer.is_gone:
-            continue
         if bookie in lists:
-            heard_of += 1
-        elif answer is None or answer.status is not AnswerStatus.UNSUPPORTED:
+            continue
+        if answer is None or answer.status is not AnswerStatus.UNSUPPORTED:
             why[bookie] = why_no_list(answer)
         elif terms.probe_entries < 1 or read is None:
             why[bookie] = Unknown.BOOKIE_UNSUPPORTED
-        elif read.status in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT):
-            heard_of += 1
-        else:
+        elif read.status not in (*NOT_THERE, ReadStatus.PRESENT, ReadStatus.CORRUPT):
             why[bookie] = why_no_read(read.status)
-    return Unheard(why, heard_of > 0)
+    return Unheard(why)
 
 
 def _runs_above(groups: tuple[Group, ...], last: EntryId) -> Iterator[Run]:

@@ -131,9 +131,7 @@ def _judge_entries(
         unheard = unheard_of_empty(heard, metadata, count.lists, terms)
         hides = unheard.may_hide_an_entry(metadata.ack_quorum)
         is_empty = not (hides or said or above.facts is not None or above.is_open)
-    of_mark = mark_findings(
-        record, count.tally, terms, is_stale=is_stale, is_empty=is_empty and unheard.was_heard
-    )
+    of_mark = mark_findings(record, count.tally, terms, is_stale=is_stale, is_empty=is_empty)
     findings = [*of_mark, *said, *placed]
     of_entries = entry_findings(heard, metadata, count, terms, excused=excused)
     if any(one.stands_alone for one in of_entries):

@@ -1315,6 +1315,16 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
+        "a bookie that is gone shows that a ledger is empty",
+        FACTS,
+        "first_checker/beyond_end.py",
+        "            if bookie in seen.held:\n                continue",
+        "            if bookie in seen.held or bookie in seen.gone:\n                continue",
+        (
+            "tests/unit/first_checker/test_first_checker_beyond_end.py::test_bookies_that_are_gone_show_of_no_ledger_that_it_is_empty",
+        ),
+    ),
+    Mutant(
         "that no copy is in reach is never said",
         FACTS,
         "first_checker/underreplication.py",

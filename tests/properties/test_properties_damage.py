@@ -125,9 +125,9 @@ def damaged_stories(seeds: range) -> list[str]:
             trail.append(f"{damage.__name__} {name}")
             after = drive(replace(story, states=(state,))).step.verdict
             floor = badness_of(before)
-            if name in accused(before) or state.metadata.last_entry_id == -1:
+            if name in accused(before):
                 is_open = state.mark is None and not is_above_end(before)
-                floor = min(floor, 1) if is_open and state.metadata.last_entry_id != -1 else 0
+                floor = min(floor, 1) if is_open else 0
             if badness_of(after) < floor:
                 wrong.append(f"seed {seed}, {', '.join(trail)}: {before} became {after}")
             before = after

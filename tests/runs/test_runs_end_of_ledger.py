@@ -14,16 +14,19 @@ from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.digest import digest_of
 
 EMPTY, SHORT, CUT_AT_3, NEVER_FORCED, SILENT, EARLIER = range(1, 7)
+ONE_GONE, TWO_GONE, ALL_GONE = range(7, 10)
 TWO, FOUR = "e2 w2 a2 0:[b1 b2]", "e4 w2 a2 0:[b1 b2 b3 b4]"
 TEN_DAYS_MS = 10 * 24 * 3600 * 1000
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxCluster, Outcome]]:
-    """Yield a cluster and its run: b1 came back empty, b4 cannot list, b5 is silent."""
-    storages = [*[Storage.SORTED] * 3, Storage.DB, Storage.SORTED]
+    """Yield a cluster and its run: b1 came back empty, b4 cannot list, b5 is silent, b6 and b7 are
+    gone.
+    """
+    storages = [*[Storage.SORTED] * 3, Storage.DB, *[Storage.SORTED] * 3]
     workdir = tmp_path_factory.mktemp("ends")
-    with SandboxCluster(workdir, bookies=5, named=True, storage=storages) as cluster:
+    with SandboxCluster(workdir, bookies=7, named=True, storage=storages) as cluster:
         cluster.add_ledger(EMPTY, cluster.ledger(f"{FOUR} closed -1"))
         cluster.add_ledger(SHORT, cluster.ledger(f"{TWO} closed -1"))
         cluster.hold("b2", SHORT, "0-9")
@@ -36,7 +39,15 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SandboxC
         cluster.add_ledger(SILENT, cluster.ledger("e2 w2 a1 0:[b3 b5] closed -1"))
         cluster.place(EARLIER, cluster.ledger("e2 w2 a2 0:[b2 b3] 5:[b3 b4] closed 9"))
         cluster.hold("b2", EARLIER, "0-4 11")
+        for number, ensemble in (
+            (ONE_GONE, "e3 w2 a2 0:[b2 b3 b6]"),
+            (TWO_GONE, "e3 w2 a2 0:[b3 b6 b7]"),
+            (ALL_GONE, "e2 w2 a2 0:[b6 b7]"),
+        ):
+            cluster.add_ledger(number, cluster.ledger(f"{ensemble} closed -1"))
         cluster.stop_bookie("b5")
+        for name in ("b6", "b7"):
+            cluster.lose_bookie(name)
         for number in (EMPTY, SHORT):
             cluster.mark(number, ["b1"], 1)
         run = accounted(audit(cluster, workdir, second_look_delay="0s"))
@@ -112,6 +123,22 @@ def test_a_ledger_of_which_an_ack_quorum_said_nothing_is_not_called_empty(
     )
 
 
+@pytest.mark.parametrize(
+    ("number", "owed"),
+    [
+        (ONE_GONE, ("exempt", (), "empty")),
+        (TWO_GONE, ("indeterminate", ("bookie_silent",), None)),
+        (ALL_GONE, ("indeterminate", ("bookie_silent",), None)),
+    ],
+)
+def test_a_ledger_whose_bookies_are_gone_is_not_called_empty(
+    outcome: tuple[SandboxCluster, Outcome], number: int, owed: tuple[str, tuple[str, ...], str]
+) -> None:
+    """Two gone bookies may have held an entry that both acknowledged. One alone cannot."""
+    verdict = outcome[1].verdicts[number]
+    assert owed == (verdict.standing, verdict.unknowns, verdict.exempt)
+
+
 def test_a_bookie_of_an_earlier_segment_is_heard_too(
     outcome: tuple[SandboxCluster, Outcome],
 ) -> None:
@@ -128,7 +155,7 @@ def test_a_run_a_replay_and_single_ledgers_agree(
     """The stored evidence has what the headers say."""
     cluster, run = outcome
     assert run.run_dir is not None
-    ids = [EMPTY, SHORT, CUT_AT_3, NEVER_FORCED, SILENT, EARLIER]
+    ids = [EMPTY, SHORT, CUT_AT_3, NEVER_FORCED, SILENT, EARLIER, ONE_GONE, TWO_GONE]
     alone = audit_ledgers(cluster, ids, second_look_delay="0s")
     again = replay_run(run.run_dir)
     for number in ids:

@@ -261,8 +261,7 @@ def _why(truth: Truth, number: int, copies: list[Copies]) -> Iterator[str]:
         yield "no_spare_bookie"
     if ledger.locked_by is not None:
         yield "locked"
-    asked = [one for name, one in truth.bookies.items() if name in truth.asked(ledger)]
-    if is_shown_empty(truth, number) and any(one.can_be_asked for one in asked):
+    if is_shown_empty(truth, number):
         yield "empty_ledger"
     if is_stale(truth, number, copies):
         yield "stale"
@@ -404,8 +403,6 @@ def unheard_of_empty(truth: Truth, number: int) -> dict[str, str]:
     unheard = {}
     for name in truth.asked(ledger):
         one = truth.bookies[name]
-        if truth.is_forgotten(name):
-            continue
         if one.registered == UNREGISTERED:
             unheard[name] = "" if ledger.marked_at is not None else "bookie_silent"
         elif not one.listens:

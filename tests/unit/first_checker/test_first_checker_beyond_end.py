@@ -157,13 +157,18 @@ def test_a_ledger_is_shown_to_be_empty_unless_an_ack_quorum_was_not_heard(
     said: EmptyLedger, unheard: dict[str, Unknown], is_shown: bool
 ) -> None:
     """The ack quorum is 2: an acknowledged entry was on two of the three bookies."""
-    assert (unheard, is_shown, True) == (said.unheard, said.is_shown, said.was_heard)
+    assert (unheard, is_shown) == (said.unheard, said.is_shown)
 
 
-def test_bookies_that_are_gone_hold_nothing_of_an_empty_ledger_and_were_not_heard() -> None:
-    """The standing rests on the metadata alone then, and no sentence says that nothing is there."""
-    gone = empty(*[AnswerStatus.UNREGISTERED] * 3, detail=NO_COOKIE)
-    assert (True, False) == (gone.is_shown, gone.was_heard)
+@pytest.mark.parametrize(("heard", "is_shown"), [(0, False), (1, False), (2, True)])
+def test_bookies_that_are_gone_show_of_no_ledger_that_it_is_empty(
+    heard: int, is_shown: bool
+) -> None:
+    """They may have held what two of three acknowledged. What they held is gone with them."""
+    gone = [AnswerStatus.UNREGISTERED] * (3 - heard)
+    said = empty(*[HELD] * heard, *gone, detail=NO_COOKIE)
+    assert is_shown is said.is_shown
+    assert {Unknown.BOOKIE_SILENT} == set(said.unheard.values())
 
 
 def test_only_a_ledger_closed_without_entries_can_be_empty() -> None:

@@ -477,6 +477,19 @@ def test_entries_that_only_unregistered_bookies_may_have_are_unknown(
     ).unknowns
 
 
+@pytest.mark.parametrize("detail", ["", NO_COOKIE])
+@pytest.mark.parametrize(("away", "is_unknown"), [("", False), ("b1", False), ("b1 b3", True)])
+def test_a_marked_ledger_is_not_known_to_be_empty_while_an_ack_quorum_is_away(
+    away: str, detail: str, is_unknown: bool
+):
+    """Its end may have cut off what these bookies acknowledged, whether or not they come back."""
+    empty = replace(STRIPED, last_entry_id=-1, length=0)
+    looks = (look(answered(away, detail), empty),)
+    assert ((Unknown.BOOKIE_SILENT,) if is_unknown else ()) == doubt_unregistered(
+        LedgerEvidence(1, looks), MARKED
+    ).unknowns
+
+
 @pytest.mark.parametrize(
     ("looks", "verdict"),
     [
