@@ -107,8 +107,22 @@ class SparkJobFailed(AuditorError):
         self.detail = detail
 
 
-class WorkerDied(SparkJobFailed):
-    """Spark's Python workers died in every attempt at a job. What the job wrote does not count."""
+class WorkerDied(SparkUnavailable):
+    """The processes that did Spark's work ended in every attempt at a job. What the job wrote does
+    not count. Exit 5: whoever ends a process is outside of it, but for a library that crashes.
+
+    `said` is what Spark says of it, `detail` its whole message.
+    """
+
+    def __init__(self, said: str, detail: str) -> None:
+        super().__init__(
+            f"the processes that do Spark's work ended in every attempt at a job ({said}): they"
+            " were killed, as a kernel out of memory does, or crashed. See the kernel's log on the"
+            " hosts of the workers, and leave them more memory or start fewer at once"
+            " (--spark-master)"
+        )
+        self.said = said
+        self.detail = detail
 
 
 class OutputError(AuditorError):

@@ -40,6 +40,7 @@ from auditor.errors import (
     OutputError,
     SparkJobFailed,
     SparkUnavailable,
+    WorkerDied,
     text_of,
 )
 from auditor.evidence.newest_time import newest_time_ms
@@ -148,6 +149,8 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
     except ConfigError:
         raise
     except (*UNREACHABLE, SparkUnavailable, OutputError) as error:
+        if isinstance(error, WorkerDied):
+            state.context.logger.error("spark_workers_died", detail=error.detail)
         return _end_without_verdict(state, "UNREACHABLE", f"{error}{state.resume_advice()}")
     except AccountingError as error:
         return _end_without_verdict(state, "AUDITOR_FAULT", str(error))

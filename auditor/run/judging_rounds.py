@@ -75,7 +75,7 @@ class Judgings:
             differing = self._differences(name)
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
-            differing, why = {}, str(died)
+            differing, why = {}, died.said
         if not why:
             return {}
         self.run.remove(name)

@@ -224,11 +224,11 @@ def is_outcome(series: dict[str, str], word: str) -> bool:
 
 
 @pytest.mark.spark
-def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
+def test_workers_that_are_killed_at_every_attempt_end_the_run_without_a_verdict(
     spark: object, finished: Path, healed: SandboxCluster, monkeypatch: pytest.MonkeyPatch
 ):
-    """Spark gives up twice, whatever is judged and by which process. Exit 4, with a sentence, and
-    earlier results stay.
+    """Spark gives up twice, whatever is judged and by which process. The kill is none of our own
+    logic: exit 5, with a sentence, and earlier results stay.
     """
     from auditor.spark import stages
 
@@ -249,9 +249,9 @@ def test_a_worker_that_always_dies_is_our_fault_and_publishes_nothing(
 
     monkeypatch.setattr(stages.verdicts, "judge_of", made)
     outcome = audit(healed, finished, **ON_SPARK)
-    assert 4 == outcome.exit_code
-    assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
-    assert "a Spark job failed: Python worker exited unexpectedly" in " ".join(
+    assert 5 == outcome.exit_code
+    assert outcome.last_line.startswith("auditor: UNREACHABLE run="), outcome.stdout
+    assert "ended in every attempt at a job (Python worker exited unexpectedly" in " ".join(
         outcome.stdout.split()
     )
     assert latest == (finished / "audits" / "latest.json").read_bytes()

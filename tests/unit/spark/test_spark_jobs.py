@@ -9,7 +9,13 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from auditor.errors import LocalFault, SparkJobFailed, SparkStalled, SparkUnavailable
+from auditor.errors import (
+    LocalFault,
+    SparkJobFailed,
+    SparkStalled,
+    SparkUnavailable,
+    WorkerDied,
+)
 from auditor.spark import jobs
 from auditor.stop import Interrupted, StopRequest
 
@@ -69,6 +75,26 @@ def test_workers_with_an_unfit_python_end_the_run_with_what_to_set(
         fail_with(f"An error occurred while calling o1.parquet.\n: {said}\n\tat a", monkeypatch)
     assert said in str(unfit.value)
     assert "set PYSPARK_PYTHON to a Python of the driver's version" in str(unfit.value)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Python worker exited unexpectedly (crashed)",
+        "ExecutorLostFailure (executor 3 exited caused by one of the running tasks) Reason: 137",
+    ],
+)
+def test_workers_that_end_at_every_attempt_are_no_fault_of_our_logic(
+    said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who kills a process is outside of it. The sentence has Spark's words and what to do."""
+    text = f"An error occurred.\n: org.apache.spark.SparkException: {said}\n\tat a\nOurError: x"
+    with pytest.raises(WorkerDied) as died:
+        fail_with(text, monkeypatch)
+    assert isinstance(died.value, SparkUnavailable)
+    assert (said, text) == (died.value.said, died.value.detail)
+    assert said in str(died.value)
+    assert "leave them more memory" in str(died.value)
 
 
 def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
