@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from auditor.report.layout import count, of, share
+from auditor.report.layout import count, of, printable, share
 
 
 def verified_words(copies: Mapping[str, int]) -> str:
@@ -73,8 +73,8 @@ def doubt_words(summary: Mapping[str, Any]) -> str:
     copies = of(doubt["copies"], "copy", "copies")
     are = "is" if doubt["copies"] == 1 else "are"
     return (
-        f"{copies} {are} only listed by {', '.join(some)}{more}, where reads contradicted lists or"
-        f" entries are missing, and {are} not counted as verified"
+        f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, where reads"
+        f" contradicted lists or entries are missing, and {are} not counted as verified"
     )
 
 

@@ -201,7 +201,7 @@ def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
 
 def notes_section(summary: Mapping[str, Any], width: int) -> Section:
     """Return what else limits the run: bookies that cannot list, maintenance, bookies that were
-    renamed.
+    renamed, open ledgers that could not be recovered.
     """
     said = upgrade_sentence(summary)
     items = [

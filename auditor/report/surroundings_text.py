@@ -41,9 +41,11 @@ def note_lines(summary: Mapping[str, Any], width: int) -> Iterator[str]:
 def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a reader must know before the counts.
 
-    That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed.
+    That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed,
+    and which open ledgers could not be recovered.
     """
-    absent = (upgrade_sentence(summary), *renamed_sentences(summary), malformed_sentence(summary))
+    blocked, renamed = blocked_open_sentence(summary), renamed_sentences(summary)
+    absent = (blocked, upgrade_sentence(summary), *renamed, malformed_sentence(summary))
     probed = (assurance_sentence(summary), *sampling_sentences(summary))
     yield from filter(
         None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent)
@@ -61,6 +63,31 @@ def malformed_sentence(summary: Mapping[str, Any]) -> str:
         f"Malformed mark{'' if is_one else 's'} of under-replication: {paths[0]}{rest}"
         f" mark{'s' if is_one else ''} no ledger. BookKeeper's `listunderreplicated` fails at such"
         " a znode and lists no mark. Do not delete it before you know which ledger was meant."
+    )
+
+
+def blocked_open_sentence(summary: Mapping[str, Any]) -> str:
+    """Return how many open ledgers could not be recovered if their writers died, and why.
+
+    Return "" where there are none, or where a stored run did not look for them.
+    """
+    if "open_recovery_blocked" not in summary:
+        return ""
+    blocked = summary["open_recovery_blocked"]
+    if blocked is None:
+        return (
+            "Whether open ledgers could be recovered if their writers died is not known: there were"
+            " not two looks at the bookies."
+        )
+    if not blocked["ledgers"]:
+        return ""
+    number = int(blocked["ledgers"])
+    some = ", ".join(map(str, blocked["some"])) + (" ..." if number > len(blocked["some"]) else "")
+    writers = "its writer" if number == 1 else "their writers"
+    bookies = ", ".join(printable(bookie) for bookie in blocked["bookies"])
+    return (
+        f"{of(number, 'open ledger')} ({some}) could not be recovered if {writers} died now: too"
+        f" many bookies of the last ensemble are not registered or silent ({bookies})."
     )
 
 

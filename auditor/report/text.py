@@ -213,34 +213,7 @@ def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
         yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
     if words := doubt_words(summary):
         yield from wrap(f"in doubt: {words}", width, "  ")
-    if words := blocked_open_words(summary):
-        yield from wrap(words, width, "  ")
     yield ""
-
-
-def blocked_open_words(summary: Mapping[str, Any]) -> str:
-    """Return how many open ledgers could not be recovered if their writers died, and why.
-
-    Return "" where there are none, or where a stored run did not look for them.
-    """
-    if "open_recovery_blocked" not in summary:
-        return ""
-    blocked = summary["open_recovery_blocked"]
-    if blocked is None:
-        return (
-            "whether open ledgers could be recovered if their writers died is not known: there were"
-            " not two looks at the bookies"
-        )
-    if not blocked["ledgers"]:
-        return ""
-    number = int(blocked["ledgers"])
-    some = ", ".join(map(str, blocked["some"])) + (" ..." if number > len(blocked["some"]) else "")
-    writers = "its writer" if number == 1 else "their writers"
-    bookies = ", ".join(printable(bookie) for bookie in blocked["bookies"])
-    return (
-        f"{of(number, 'open ledger')} ({some}) could not be recovered if {writers} died now: too"
-        f" many bookies of the last ensemble are not registered or silent ({bookies})"
-    )
 
 
 def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[str]:

@@ -60,7 +60,8 @@ FIRST = (
         ((None, "green"), (172_800, "red")),
     ),
     Panel(
-        "Verified copies", "Promised copies that a list named or that were read.",
+        "Verified copies",
+        "Promised copies that were read, or listed by a bookie that is not in doubt.",
         [(_metric("last_run_verified_copies_ratio"), "{{cluster}}")], "stat", "percentunit", 4, 4,
         ((None, "orange"), (0.5, "green")),
     ),
@@ -109,6 +110,8 @@ LEDGERS = (
         (_metric("last_run_coverage_ratio"), "ledgers")],
         unit="percentunit",
     ),
+    Panel("Open ledgers that could not be recovered", "If their writers died at the last run.",
+    [(_metric("last_run_open_recovery_blocked_ledgers"), "{{cluster}}")]),
 )  # fmt: skip
 COSTS = (
     Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")],

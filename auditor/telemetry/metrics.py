@@ -178,6 +178,14 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
         "Ledgers judged by lists of entries, and by entries read instead.", cluster,
         [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
     )  # fmt: skip
+    blocked = summary.get("open_recovery_blocked")
+    yield _gauge(
+        PREFIX + "last_run_open_recovery_blocked_ledgers",
+        "Open ledgers that could not be recovered if their writers died; NaN where the run made no"
+        " two looks at the bookies.",
+        cluster,
+        [({}, nan if blocked is None else float(blocked["ledgers"]))],
+    )
     marks = summary.get("marks") or {}
     yield _gauge(
         PREFIX + "last_run_marks",
@@ -189,8 +197,8 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     verified = summary.get("verified_ratio")
     yield _gauge(
         PREFIX + "last_run_verified_copies_ratio",
-        "Share of the copies in judged closed ledgers that were listed or read; NaN where"
-        " there is none.",
+        "Share of the copies in judged closed ledgers that were read, or listed by a bookie that is"
+        " not in doubt; NaN where there is none.",
         cluster,
         [({}, nan if verified is None else float(verified))],
     )
@@ -198,8 +206,8 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
     yield _gauge(
         PREFIX + "last_run_copies",
         "Copies in judged closed ledgers by what they rest on: expected is all of them, listed"
-        " those that only a list names, read those that were read, assumed those that rest on a"
-        " sample of other entries.",
+        " those that only the list of a bookie that is not in doubt names, read those that were"
+        " read, assumed those that rest on a sample of other entries.",
         cluster,
         [({"evidence": name}, float(copies.get(name, 0))) for name in COPY_EVIDENCE],
     )

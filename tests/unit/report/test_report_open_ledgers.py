@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from support import report_stories as stories
 
+from auditor.page.sentences import notes
+from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.text import render
 
 
@@ -28,6 +30,18 @@ def test_one_ledger_has_one_writer() -> None:
     assert "1 open ledger (3) could not be recovered if its writer died now" in text
 
 
+def test_they_are_on_the_first_screen_and_on_the_page() -> None:
+    """Only where there are some. The page has a sentence of its own below the headline."""
+    blocked = {"ledgers": 2, "some": [3, 5], "bookies": ["b3"]}
+    said = "2 open ledgers (3, 5) could not be recovered if their writers died now"
+    with_some = stories.summary(open_recovery_blocked=blocked)
+    where = Whereabouts("/runs/one")
+    assert said in " ".join(render_first_screen(with_some, [], where).split())
+    assert "recovered" not in render_first_screen(stories.summary(), [], where)
+    assert [True] == [one.startswith(said) for one in notes(with_some)]
+    assert [] == notes(stories.summary())
+
+
 def test_without_such_a_ledger_there_is_no_line() -> None:
     """This includes the summary of a version that did not look for them."""
     none = {"ledgers": 0, "some": [], "bookies": []}
@@ -37,4 +51,4 @@ def test_without_such_a_ledger_there_is_no_line() -> None:
 
 def test_what_one_look_leaves_unknown_is_said() -> None:
     """It is not zero."""
-    assert "if their writers died is not known" in flat(open_recovery_blocked=None)
+    assert "if their writers died is not known: there" in flat(open_recovery_blocked=None)

@@ -64,7 +64,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
         LAST + "coverage_ratio", LAST + "oldest_underreplicated_seconds",
         LAST + "timestamp_seconds",
         P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
-        LAST + "verified_copies_ratio",
+        LAST + "verified_copies_ratio", LAST + "open_recovery_blocked_ledgers",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
@@ -123,14 +123,25 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     )
 
 
+def test_open_ledgers_that_could_not_be_recovered_are_a_gauge():
+    """What a run did not find out is NaN, which triggers no alert."""
+    name = LAST + "open_recovery_blocked_ledgers", frozenset[str]()
+    blocked = {"ledgers": 4, "some": [3, 5, 7], "bookies": ["b3"]}
+    assert 4 == series_of(open_recovery_blocked=blocked)[name]
+    assert math.isnan(series_of(open_recovery_blocked=None)[name])
+
+
 def test_the_help_of_gauges_says_what_they_count():
-    """Coverage also counts open and empty ledgers. A reason also stands on ledgers in violation."""
+    """Coverage also counts open and empty ledgers. A reason also stands on ledgers in violation.
+    What only bookies in doubt list is not verified.
+    """
     text = metrics.exposition(stories.summary(), cluster="prod")
     assert (
         "last_run_coverage_ratio Share of ledgers that carry no reason to be unknown and are not"
         " merely excused by a mark." in text
     )
     assert "indeterminate_ledgers Ledgers that could not be judged, or not in full, by" in text
+    assert "were read, or listed by a bookie that is not in doubt; NaN where there is none" in text
 
 
 def test_marks_and_verified_copies_are_gauges():
