@@ -218,10 +218,13 @@ def _at_first_lost(uses: Iterable[Use], position: Position) -> list[Use]:
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
-    # By their keys, which come first in them: no two uses have the same key.
+    """Return the uses, those of shadow topics last: the list that may be lost is in the znode of
+    their source.
+    """
+    in_order = sorted(uses, key=lambda use: (use.shadow_source is not None, use.key))
     return tuple(
-        UseFacts(use.topic, use.role, use.name, use.position)
-        for use in sorted(uses)[:USES_SHOWN_MAX]
+        UseFacts(use.topic, use.role, use.name, use.position, use.shadow_source)
+        for use in in_order[:USES_SHOWN_MAX]
     )
 
 

@@ -25,6 +25,7 @@ class Use(NamedTuple):
     `entries` is how many entries it must have, None if that was not recorded. `is_elsewhere`: a
     whole copy is in long-term storage. `is_unsure`: a reference without the ledger proves nothing.
     `is_newest`: the topic still writes to the ledger, or did not record yet what it holds.
+    `shadow_source`: the topic whose list names the ledger, where another topic is its shadow.
     """
 
     topic: str
@@ -36,6 +37,7 @@ class Use(NamedTuple):
     is_elsewhere: bool = False
     is_unsure: bool = False
     is_newest: bool = False
+    shadow_source: str | None = None
 
     @property
     def key(self) -> tuple[str, Role, str]:
@@ -84,8 +86,11 @@ def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, U
 def _uses(record: TopicRecord) -> Iterator[tuple[LedgerId, Use]]:
     topic, managed = str(record.topic), record.managed_ledger
     for ledger in managed.ledgers_with_ends if managed else ():
-        is_newest = managed is not None and managed.ledgers[-1].ledger_id == ledger.ledger_id
-        yield ledger.ledger_id, _use_of_data(topic, ledger, is_newest=is_newest)
+        assert managed is not None
+        is_newest = managed.ledgers[-1].ledger_id == ledger.ledger_id
+        source = None if managed.shadow_source is None else str(managed.shadow_source)
+        use = _use_of_data(topic, ledger, is_newest=is_newest)
+        yield ledger.ledger_id, use._replace(shadow_source=source)
     for subscription in record.subscriptions:
         cursor = subscription.cursor
         if cursor is not None and cursor.ledger_id is not None:

@@ -24,13 +24,15 @@ class UseFacts:
 
     `name` is the subscription of a cursor or of a compaction, "" for other roles. `position` is the
     first entry that is lost for data, the newest schema in the ledger for a schema, and what
-    ZooKeeper has as the position of the subscription for a cursor.
+    ZooKeeper has as the position of the subscription for a cursor. `shadow_source` is the topic in
+    whose znode the ledgers of a shadow topic are, None for other topics and roles.
     """
 
     topic: str
     role: Role
     name: str
     position: Position | None
+    shadow_source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class MissingLedgerFacts:
     topics: int
     uses: int
     some_uses: tuple[UseFacts, ...]
-    """At most 20, sorted by topic, role and name."""
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
     entries: int | None
     size_bytes: int | None
     apart_ms: int
@@ -61,7 +63,7 @@ class NewestMissingFacts:
     topics: int
     uses: int
     some_uses: tuple[UseFacts, ...]
-    """At most 20, sorted by topic, role and name."""
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
     apart_ms: int
 
 
@@ -78,7 +80,7 @@ class TruncatedLedgerFacts:
     topics: int
     uses: int
     some_uses: tuple[UseFacts, ...]
-    """At most 20, sorted by topic, role and name."""
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
     length_bytes: int
     size_bytes: int | None
     apart_ms: int

@@ -50,17 +50,21 @@ def orphan_steps(finding: Finding) -> Steps:
 
 
 def _topic_steps(finding: Finding) -> tuple[Commands, Commands]:
-    """Return commands that look at the topics of the finding, and those that save their znodes."""
+    """Return commands that look at the topics of the finding, and those that save their znodes.
+
+    The list of a shadow topic is in the znode of its source, which is saved before its own.
+    """
     facts = finding.facts
     assert isinstance(facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts), (
         finding
     )
-    topics = sorted({use.topic for use in facts.some_uses})[:TOPICS_MAX]
+    topics = list(dict.fromkeys(use.topic for use in facts.some_uses))[:TOPICS_MAX]
     paths = [
         path
         for use in facts.some_uses
         if use.topic in topics
-        for path in znodes_of_use(use.topic, use.role, use.name)
+        for topic in filter(None, (use.shadow_source, use.topic))
+        for path in znodes_of_use(topic, use.role, use.name)
     ]
     look = [command for topic in topics for command in look_commands(topic)]
     return look, save_commands(list(dict.fromkeys(paths))[: 2 * TOPICS_MAX])

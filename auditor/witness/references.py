@@ -74,6 +74,8 @@ def _effects_words(some: tuple[UseFacts, ...]) -> str:
 
 def _use_words(use: UseFacts) -> str:
     name = f" {_name_of(use)}" if use.role in (Role.CURSOR, Role.COMPACTED, Role.DELAYED) else ""
+    if use.shadow_source is not None:
+        return f"{use.topic} as the shadow of {use.shadow_source}"
     return f"{use.topic} {_ROLES[use.role]}{name}"
 
 

@@ -327,6 +327,13 @@ EXPORTS = {
         indeterminate={Unknown.AUDITOR_LIMITED.value: 1},
         **INCOMPLETE,
     ),
+    "an open ledger that could not be recovered": export_of_run(
+        {"BookKeeperOpenLedgersUnrecoverable": "info"},
+        open_recovery_blocked={"ledgers": 1, "some": [3], "bookies": ["b1"]},
+    ),
+    "whether open ledgers could be recovered is not known": export_of_run(
+        {}, open_recovery_blocked=None
+    ),
     "ZooKeeper out of reach, after findings": export_of_failure(
         "UNREACHABLE", {**OF_WIPED, **UNREACHABLE}, WIPED
     ),

@@ -45,6 +45,7 @@ from auditor.summary.about import About
 from auditor.summary.references import reference_findings as reference_findings_module
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
 from auditor.wire.topic_paths import parse_topic
+from auditor.witness.next_commands import SAVES
 
 NOW_MS, AGE_MS = 1_000_000, 100_000
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
@@ -132,7 +133,13 @@ def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene)
         found["ledger_id"],
         found["bookie_id"],
     )
-    use = {"topic": "persistent://public/default/t", "role": "data", "name": "", "position": [7, 0]}
+    use = {
+        "topic": "persistent://public/default/t",
+        "role": "data",
+        "name": "",
+        "position": [7, 0],
+        "shadow_source": None,
+    }
     assert {
         "topics": 1, "uses": 1, "some_uses": [use], "entries": 10, "size_bytes": 1_000,
         "apart_ms": 1_000,
@@ -372,6 +379,37 @@ def test_each_topic_that_references_a_missing_ledger_is_counted(scene: Scene) ->
     named = [use["topic"] for use in found["facts"]["some_uses"]]
     assert (25, 25, 20) == (found["facts"]["topics"], found["facts"]["uses"], len(named))
     assert sorted(named) == named
+
+
+def test_the_source_of_a_shadow_topic_comes_first_and_is_saved_first(scene: Scene) -> None:
+    """The list that names the ledger is in its znode. The shadow's name is the lower one."""
+    source, shadow = parse_topic("public/default/source"), parse_topic("public/default/a-shadow")
+    of_shadow = ManagedLedger((closed(7),), shadow_source=source)
+    scene.first = (
+        topic(topic=shadow, managed_ledger=of_shadow),
+        topic(topic=parse_topic("public/default/b-shadow"), managed_ledger=of_shadow),
+        topic(topic=source),
+    )
+    _, (found,) = scene.find()
+    assert [(str(source), None), (str(shadow), str(source))] == [
+        (use["topic"], use["shadow_source"]) for use in found["facts"]["some_uses"][:2]
+    ]
+    assert (
+        f"is referenced by {source} for its messages; {shadow} as the shadow of {source}"
+        in (found["witness"])
+    )
+    saved = [one.split()[-1] for one in found["next"] if one.startswith(SAVES)]
+    path = "/managed-ledgers/public/default/persistent/"
+    assert [path + "source", path + "a-shadow"] == [one for one in saved if one.startswith(path)]
+
+
+def test_a_shadow_topic_alone_has_its_source_saved(scene: Scene) -> None:
+    """The source itself could not be read."""
+    of_shadow = ManagedLedger((closed(7),), shadow_source=parse_topic("public/default/source"))
+    scene.first = (topic(managed_ledger=of_shadow),)
+    _, (found,) = scene.find()
+    saved = [one.split("/")[-1] for one in found["next"] if one.startswith(SAVES)]
+    assert ["source", "t"] == saved[-2:]
 
 
 def test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated(scene: Scene) -> None:
