@@ -17,7 +17,7 @@ from auditor.report.text import assemble, cluster_name, fit
 from auditor.witness.bookie_commands import LEDGERS_MAX, SAVE_ZOOKEEPER
 from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
 from auditor.witness.pulsar_commands import save_commands, znodes_of_use
-from auditor.witness.references import NEWEST_EFFECT, loss_effect
+from auditor.witness.references import NEWEST_EFFECT, damage_effect
 
 LEDGERS_SHOWN_MAX = 20
 """Ledgers shown of one topic. All are in the JSON form."""
@@ -290,9 +290,10 @@ def _ledger_words(ledger: Mapping[str, Any]) -> str:
         said += "; a broker that opens the ledger skips them without an error"
     if ledger["condition"] == Condition.NEWEST_MISSING:
         said += f". {NEWEST_EFFECT}"
-    if ledger["condition"] == Condition.MISSING:
-        said += f". {loss_effect(Role(ledger['role']), ledger['name'] or '')}"
-    return said
+    effect = damage_effect(
+        Role(ledger["role"]), ledger["name"] or "", Condition(ledger["condition"])
+    )
+    return f"{said}. {effect}" if effect else said
 
 
 def _lost_words(ledger: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.model.finding import Finding, Kind
+from auditor.model.readability import Condition
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
@@ -65,6 +66,44 @@ def loss_effect(role: Role, name: str) -> str:
     """
     is_compaction = role is Role.CURSOR and name == COMPACTION_CURSOR
     return _COMPACTION_EFFECT if is_compaction else _EFFECTS[role]
+
+
+def damage_effect(role: Role, name: str, condition: Condition) -> str:
+    """Return what a broker does next with a damaged ledger in this role, "" where the words for the
+    condition say it. `name` is the subscription of a cursor.
+
+    What a broker does with a missing ledger was tried, the rest is read in Pulsar's source.
+    """
+    if role is Role.CURSOR and condition in _ONE_ENTRY_COUNTS:
+        return f"{_ONE_ENTRY_COUNTS[condition]} {loss_effect(role, name)}"
+    if role is Role.SCHEMA and condition in _UNTIL_BOOKIES_ANSWER:
+        return _SCHEMA_UNAVAILABLE
+    is_lost = role is not Role.DATA and condition in _LOST
+    return loss_effect(role, name) if is_lost or condition is Condition.MISSING else ""
+
+
+_LOST = frozenset({Condition.UNRECOVERABLE, Condition.ENTRIES_UNAVAILABLE, Condition.ENTRIES_LOST})
+"""Conditions that a broker treats as the loss of a ledger, unless the role has its own words."""
+_ONE_ENTRY_COUNTS = {
+    Condition.ENTRIES_UNAVAILABLE: (
+        "A broker reads its last entry alone. If no bookie serves that, the topic does not load, or"
+        " the broker gives the ledger up."
+    ),
+    Condition.ENTRIES_LOST: (
+        "A broker reads its last entry alone. If that is lost, the broker gives the ledger up."
+    ),
+    Condition.CLOSED_SHORT: (
+        "A broker takes what the entry at its end says, which is older than what was written last."
+        " If no entry is left, the broker gives the ledger up."
+    ),
+}
+"""What a broker does with a cursor's ledger that it can open. Where it gives the ledger up, the
+effect is that of the loss."""
+_UNTIL_BOOKIES_ANSWER = frozenset({Condition.UNRECOVERABLE, Condition.ENTRIES_UNAVAILABLE})
+_SCHEMA_UNAVAILABLE = (
+    "A broker that reads the schemas in it gets an error until more bookies answer. Where every"
+    " bookie says that it has no such entry, it deletes all schemas of the topic."
+)
 
 
 def _effects_words(some: tuple[UseFacts, ...]) -> str:

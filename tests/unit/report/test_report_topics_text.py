@@ -205,6 +205,52 @@ def test_what_a_shadow_topic_lists_is_saved_from_its_source():
     assert "get -b /managed-ledgers/t/n/persistent/x" not in said
 
 
+@pytest.mark.parametrize("role", [one for one in Role if one is not Role.DATA])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Condition.UNRECOVERABLE,
+        Condition.ENTRIES_UNAVAILABLE,
+        Condition.ENTRIES_LOST,
+        Condition.MISSING,
+    ],
+)
+def test_every_role_is_said_with_what_its_damage_does(role: Role, condition: Condition):
+    """A reader of the report need not know what Pulsar keeps in such a ledger."""
+    said = " ".join(text(topic(ledgers=[ledger(7, condition, role=role.value, name="s")])).split())
+    assert EFFECTS[role] in said
+    assert EFFECTS[role] not in text(topic(ledgers=[ledger(7, role=role.value, name="s")]))
+
+
+EFFECTS = {
+    Role.CURSOR: "falls back to the position in ZooKeeper, and delivers again what was",
+    Role.SCHEMA: "A broker that reads the schemas",
+    Role.COMPACTED: "Readers of the compacted topic get an error",
+    Role.DELAYED: "No message is lost",
+}
+
+
+def test_a_cursors_ledger_that_cannot_be_recovered_counts_as_lost():
+    """That of the compactor takes the name of the newest compacted ledger along."""
+    one = ledger(7, Condition.UNRECOVERABLE, role=Role.CURSOR.value, name="__compaction")
+    said = " ".join(text(topic(ledgers=[one])).split())
+    assert "The newest compacted ledger is named there alone." in said
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (Condition.ENTRIES_UNAVAILABLE, "If no bookie serves that, the topic does not load, or"),
+        (Condition.ENTRIES_LOST, "If that is lost, the broker gives the ledger up."),
+        (Condition.CLOSED_SHORT, "which is older than what was written last."),
+    ],
+)
+def test_of_a_cursors_ledger_the_last_entry_counts(condition: Condition, words: str):
+    """A broker reads no other."""
+    one = ledger(7, condition, role=Role.CURSOR.value, name="s", lost=[[0, 3]])
+    assert words in " ".join(text(topic(ledgers=[one])).split())
+
+
 def test_each_missing_ledger_has_its_znode_saved():
     """One that is left out is rewritten by the broker as the others are."""
     cursors = [
