@@ -14,7 +14,7 @@ from auditor.errors import LocalFault
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord
 from auditor.witness.phrases import span
-from auditor.zookeeper.newest_write import NewestWrite
+from auditor.zookeeper.cluster import NewestWrite
 
 CLOCK_SKEW_MAX_MS = 5 * 60_000
 """How far two clocks may differ without a word, in ms: what Kerberos allows too."""

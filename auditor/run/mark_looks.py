@@ -30,7 +30,7 @@ from auditor.summary.cluster.seen_marks import (
     problem_row,
     suspects_of,
 )
-from auditor.zookeeper.mark_listing import Marks
+from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 MARKS_LOOKED_AT_MAX = 10_000

@@ -16,7 +16,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import READ_COUNTS
 from auditor.summary.cluster.listings import WHERE as LISTINGS_AT
 from auditor.summary.references.reference_tables import WHERE as REFERENCES_AT
-from auditor.zookeeper.ledger_listing import Listing
+from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts
 
 WHERE = "evidence/zookeeper_reads"

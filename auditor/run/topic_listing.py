@@ -12,14 +12,14 @@ from auditor.evidence.reference_rows import namespace_of
 from auditor.model.topic import TopicName
 from auditor.stop import StopRequest
 from auditor.wire import topic_paths
-from auditor.zookeeper.topic_names import (
+from auditor.zookeeper.topics import (
     Partitions,
+    TopicStore,
     misnamed_znode_sentence,
     partitions_in,
     present_namespaces,
     topics_with_schemas_only,
 )
-from auditor.zookeeper.topics import TopicStore
 
 NO_TOPICS = "no Pulsar topics were found any more"
 Problem = tuple[str | None, str]

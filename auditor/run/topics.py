@@ -23,8 +23,7 @@ from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references,
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.run.asker import Asker
 from auditor.run.single_ledgers import audit_ledgers
-from auditor.zookeeper.topic_names import Partitions, partitions_of
-from auditor.zookeeper.topics import TopicStore
+from auditor.zookeeper.topics import Partitions, TopicStore, partitions_of
 
 
 @dataclass(frozen=True, slots=True)

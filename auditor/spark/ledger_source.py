@@ -28,7 +28,7 @@ from auditor.spark.ledgers import Batches, in_batches, ledger_batches, listed_id
 from auditor.spark.source_options import SourceOptions, source_options
 from auditor.spark.store import spark_type
 from auditor.spark.topic_source import TopicsReader
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
 
 LOOK = 1

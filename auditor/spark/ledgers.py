@@ -13,7 +13,7 @@ from auditor.evidence.rows import Row, ledger_row, table
 from auditor.evidence.schemas import LEDGERS, LISTING, with_read_counts
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
 from auditor.zookeeper.session import ReadCounts
 

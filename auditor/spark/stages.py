@@ -34,7 +34,7 @@ from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED,
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stop import StopRequest
 from auditor.summary.costs import BookieCost
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.topics import TopicsAddress
 

@@ -19,8 +19,13 @@ from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.spark.ledgers import Batches, in_batches
 from auditor.spark.source_options import SourceOptions
 from auditor.zookeeper.metadata_store import open_store
-from auditor.zookeeper.topic_names import topics_with_schemas_only
-from auditor.zookeeper.topics import TopicsAddress, TopicStore, open_topics, prefixes_of
+from auditor.zookeeper.topics import (
+    TopicsAddress,
+    TopicStore,
+    open_topics,
+    prefixes_of,
+    topics_with_schemas_only,
+)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ from auditor.spark.stages import Stages
 from auditor.summary.costs import BookieCost
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 
 
 @dataclass(frozen=True, slots=True)

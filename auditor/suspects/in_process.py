@@ -46,7 +46,7 @@ from auditor.spark.verdicts import (
 from auditor.stop import StopRequest
 from auditor.summary.costs import BookieCost
 from auditor.suspects.remaining import Suspects
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
 

@@ -1,19 +1,220 @@
-"""Read facts about the whole cluster: ROOT, the ledger layout, the settings of auto-recovery."""
+"""Read facts about the whole cluster from ZooKeeper.
+
+They are ROOT, the ledger layout, the settings of auto-recovery, the bookies that are registered or
+have a cookie, BookKeeper's elected auditor (without it nobody marks or checks ledgers), and the
+newest time that ZooKeeper wrote.
+
+The newest write is sought among a few znodes that are young in most clusters. No znode is younger
+than now. A clock that lies behind one is therefore late, or ZooKeeper's is early.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Final, NamedTuple
 
-from auditor.errors import StoreUnavailable
+from auditor.errors import MalformedMetadata, StoreUnavailable
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.identity import BookieId, is_bookie_id
+from auditor.wire import bookie_registration, underreplication_mark, znode_paths
 from auditor.wire import layout as layout_wire
-from auditor.wire import znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
+from auditor.zookeeper.marks import marked_ledgers
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
-from auditor.zookeeper.reading import read_many
-from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
+from auditor.zookeeper.reading import (
+    children_of_many,
+    read_many,
+    refusal_sentence,
+    unavailable_error,
+)
 from auditor.zookeeper.session import Session
+
+VOTES_READ_MAX: Final = 16
+"""Maximum number of votes read, lowest sequence number first.
+
+If a vote vanishes between list and read, the next vote is the elected one.
+"""
+NOT_KNOWN: Final = "not known"
+"""Stands for the auditor's id if it could not be read. None would mean that nobody is elected,
+which would explain a loss.
+"""
+
+
+class Elected(NamedTuple):
+    """The elected auditor's bookie id.
+
+    None if nobody is elected, NOT_KNOWN (with a `problem`) if that could not be read.
+    """
+
+    bookie_id: str | None
+    problem: str = ""
+
+
+def read_elected(session: Session, root: str) -> Elected:
+    """Return the bookie with the vote of the smallest sequence number, as AuditorElector does.
+
+    Costs one list, and one request for at most VOTES_READ_MAX reads. Raises StoreUnavailable when
+    the connection is lost.
+    """
+    path = root + znode_paths.ELECTION
+    (listed,) = children_of_many(session, [path])
+    if listed.error == NO_NODE:
+        return Elected(None)
+    if listed.error != OK:
+        return _refused_election(listed.path, listed.error)
+    votes = islice(znode_paths.votes_in_order(listed.names), VOTES_READ_MAX)
+    for znode in read_many(session, [f"{path}/{vote}" for vote in votes]):
+        if znode.error == NO_NODE:
+            continue
+        if znode.error != OK:
+            return _refused_election(znode.path, znode.error)
+        name = underreplication_mark.decode_name(znode.data)
+        if name is None:
+            return Elected(
+                NOT_KNOWN, f"the elected auditor is not known: znode {znode.path} names no bookie"
+            )
+        return Elected(name)
+    return Elected(None)
+
+
+def _refused_election(path: str, error: int) -> Elected:
+    if error != NO_AUTH:
+        raise unavailable_error(path, error)
+    return Elected(NOT_KNOWN, f"the elected auditor is not known: {refusal_sentence(path, error)}")
+
+
+READONLY_NAME: Final = "readonly"
+"""The only child of `available` that is not a bookie."""
+
+
+def read_bookies(
+    session: Session, root: str, look: int, now_ms: Callable[[], int]
+) -> list[BookieRecord]:
+    """Return every bookie that is registered or has a cookie, once, sorted by id.
+
+    A bookie that turns read-only is registered in both places for a moment, and a listing may miss
+    a bookie that turns back. So each known id is looked up in both places, and writable wins, as in
+    BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
+    StoreUnavailable when a list cannot be read or the connection is lost.
+    """
+    available, readonly, cookies = _list_registrations(session, root)
+    ids = sorted(available | readonly | cookies)
+    znodes = read_many(session, _registration_paths(root, ids))
+    records = []
+    for bookie_id in ids:
+        writable_znode, readonly_znode = next(znodes), next(znodes)
+        records.append(
+            _record(bookie_id, look, now_ms(), writable_znode, readonly_znode, bookie_id in cookies)
+        )
+    return records
+
+
+def read_cookies(session: Session, root: str) -> frozenset[BookieId]:
+    """Return the ids of all bookies that have a cookie. Raises StoreUnavailable.
+
+    A bookie gets its cookie at its first start and loses it when it is decommissioned.
+    """
+    return _list_registrations(session, root)[2]
+
+
+def _list_registrations(
+    session: Session, root: str
+) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
+    paths = [
+        root + name for name in (znode_paths.AVAILABLE, znode_paths.READONLY, znode_paths.COOKIES)
+    ]
+    lists = []
+    for children in children_of_many(session, paths):
+        if children.error not in (OK, NO_NODE):
+            raise unavailable_error(children.path, children.error)
+        lists.append(frozenset(children.names) - {READONLY_NAME})
+    available, readonly, cookies = lists
+    return available, readonly, cookies
+
+
+def _registration_paths(root: str, ids: list[BookieId]) -> Iterator[str]:
+    for bookie_id in ids:
+        yield f"{root}{znode_paths.AVAILABLE}/{bookie_id}"
+        yield f"{root}{znode_paths.READONLY}/{bookie_id}"
+
+
+def _record(
+    bookie_id: BookieId,
+    look: int,
+    read_at_ms: int,
+    writable: Znode,
+    readonly: Znode,
+    has_cookie: bool,
+) -> BookieRecord:
+    for znode in (writable, readonly):
+        if znode.error not in (OK, NO_NODE, NO_AUTH):
+            raise unavailable_error(znode.path, znode.error)
+    # A bookie whose registration we may not read is registered all the same.
+    if writable.error != NO_NODE:
+        registration, (host, port, problem) = Registration.WRITABLE, _address(bookie_id, writable)
+    elif readonly.error != NO_NODE:
+        registration, (host, port, problem) = Registration.READONLY, _address(bookie_id, readonly)
+    else:
+        registration, (host, port, problem) = Registration.NONE, (None, None, "")
+    return BookieRecord(bookie_id, look, read_at_ms, registration, host, port, has_cookie, problem)
+
+
+def _address(bookie_id: BookieId, znode: Znode) -> tuple[str | None, int | None, str]:
+    if znode.error != OK:
+        return None, None, refusal_sentence(znode.path, znode.error)
+    if not is_bookie_id(bookie_id):
+        return None, None, f"znode {znode.path} is registered under a name that is not a bookie id"
+    try:
+        endpoint = bookie_registration.decode(bookie_id, znode.data)
+    except MalformedMetadata as error:
+        return None, None, f"the registration {znode.path} cannot be read: {error.reason}"
+    return endpoint.host, endpoint.port, ""
+
+
+BOOKIES_READ_MAX = 1_000
+"""Bookies whose registrations and cookies are read."""
+MARKS_READ_MAX = 1_000
+"""Under-replication marks that are read: their ages are what a clock matters for."""
+
+
+class NewestWrite(NamedTuple):
+    """A znode, and when ZooKeeper created it or wrote it last."""
+
+    path: str
+    at_ms: int
+
+
+def find_newest_write(
+    session: Session, root: str, bookies: Iterable[BookieId]
+) -> NewestWrite | None:
+    """Return the newest write among registrations, cookies, votes and marks; None without any.
+
+    Costs a read for each of these znodes, as many as the limits say, and a list for each parent of
+    marks. Raises StoreUnavailable.
+    """
+    newest: NewestWrite | None = None
+    for znode in read_many(session, _paths(session, root, bookies)):
+        at_ms = max(znode.ctime_ms, znode.mtime_ms)
+        if znode.error == OK and (newest is None or at_ms > newest.at_ms):
+            newest = NewestWrite(znode.path, at_ms)
+    return newest
+
+
+def _paths(session: Session, root: str, bookies: Iterable[BookieId]) -> Iterator[str]:
+    election = root + znode_paths.ELECTION
+    (votes,) = children_of_many(session, [election])
+    marks = list(islice(marked_ledgers(session, root), MARKS_READ_MAX))
+    for bookie in islice(bookies, BOOKIES_READ_MAX):
+        for parent in (znode_paths.AVAILABLE, znode_paths.READONLY, znode_paths.COOKIES):
+            yield f"{root}{parent}/{bookie}"
+    if votes.error == OK:
+        yield from (f"{election}/{name}" for name in votes.names[:VOTES_READ_MAX])
+    yield from (root + znode_paths.mark_path(ledger_id) for ledger_id in marks)
+
 
 INSTANCE_ID_CHARACTERS_MAX = 100
 """Longest instance id accepted (BookKeeper writes a UUID of 36 characters)."""

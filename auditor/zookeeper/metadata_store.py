@@ -14,19 +14,18 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
-from auditor.zookeeper import cluster, election, ledger_listing, mark_listing, registrations
-from auditor.zookeeper.ledger_listing import (
+from auditor.zookeeper import cluster, ledgers, marks
+from auditor.zookeeper.cluster import NewestWrite, find_newest_write
+from auditor.zookeeper.ledgers import (
     PARENTS_PER_PARTITION,
+    LedgerReader,
     ListedParent,
     Listing,
     ListingPartition,
 )
-from auditor.zookeeper.ledger_reading import LedgerReader
-from auditor.zookeeper.mark_listing import Marks
+from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
-from auditor.zookeeper.newest_write import NewestWrite, find_newest_write
-from auditor.zookeeper.reading import read_many
-from auditor.zookeeper.refusal import refusal_sentence, unavailable_error
+from auditor.zookeeper.reading import read_many, refusal_sentence, unavailable_error
 from auditor.zookeeper.session import ReadCounts, Session, connect
 
 RAW_BYTES_MAX = 4 * 2**20
@@ -116,11 +115,11 @@ class MetadataStore:
 
     def bookies(self, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
         """Return every bookie that is registered or has a cookie, once, sorted by id."""
-        return registrations.read_bookies(self._session, self.root, look, now_ms)
+        return cluster.read_bookies(self._session, self.root, look, now_ms)
 
     def cookies(self) -> frozenset[BookieId]:
         """Return the ids of all bookies that have a cookie: started once and not decommissioned."""
-        return registrations.read_cookies(self._session, self.root)
+        return cluster.read_cookies(self._session, self.root)
 
     def newest_write(self, bookies: Iterable[BookieId]) -> NewestWrite | None:
         """Return the newest time that ZooKeeper wrote among registrations, cookies, votes and
@@ -147,25 +146,25 @@ class MetadataStore:
 
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
         """Return the parents of all ledgers, in portions of at most `parents_max`."""
-        return ledger_listing.find_partitions(self._session, self.root, self.layout, parents_max)
+        return ledgers.find_partitions(self._session, self.root, self.layout, parents_max)
 
     def list_ids(self, partition: ListingPartition) -> Iterator[ListedParent]:
         """Yield the ids below each parent of `partition`, and count names that are not ledgers."""
-        return ledger_listing.list_ids(self._session, self.root, self.layout, partition)
+        return ledgers.list_ids(self._session, self.root, self.layout, partition)
 
     def marks(self) -> Marks:
         """Return all under-replication marks, with the locks of their replication workers.
 
         `problem` and `lock_problem` say when some marks or locks could not be read.
         """
-        return mark_listing.read_marks(self._session, self.root)
+        return marks.read_marks(self._session, self.root)
 
     def elected_auditor(self) -> str | None:
         """Return the bookie id of BookKeeper's elected auditor, or None if none is elected.
 
-        Returns `election.NOT_KNOWN` and adds to `problems` if that cannot be read.
+        Returns `cluster.NOT_KNOWN` and adds to `problems` if that cannot be read.
         """
-        elected = election.read_elected(self._session, self.root)
+        elected = cluster.read_elected(self._session, self.root)
         self._odd(elected.problem)
         return elected.bookie_id
 

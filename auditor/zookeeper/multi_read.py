@@ -4,15 +4,29 @@ The layout is that of `multi`: a header (type, done, error) before each operatio
 with done set. In the reply a failed operation has type -1 and its error code as an int. Servers
 accept GetData (4) and GetChildren (8) in it but refuse GetChildren2 (12); see MultiOperationRecord
 and FinalRequestProcessor.
+
+Also how many znodes each of kazoo's requests reads, and which failures may be repeated.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    KazooException,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+    ThrottledOpError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.serialization import GetChildren, GetData
 
 OK: Final = 0
 CONNECTION_LOSS: Final = -4
@@ -152,3 +166,40 @@ def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[l
         else:
             raise GarbledReply(f"a multiRead reply has type {kind} where children were asked for")
     return items, offset
+
+
+LOSSES: Final = (
+    ConnectionLoss,
+    ConnectionClosedError,
+    KazooTimeoutError,
+    OperationTimeoutError,
+    RequestTimeoutError,
+    SessionExpiredError,
+    SessionMovedError,
+    ThrottledOpError,
+)
+"""The exceptions of a read that was not answered but may succeed when it is repeated."""
+
+
+class Request(Protocol):
+    """What kazoo sends: an opcode, the bytes after it, and a decoder for the reply."""
+
+    type: int
+
+    def serialize(self) -> bytes | bytearray: ...
+
+    def deserialize(self, buffer: bytes, offset: int) -> Any: ...
+
+
+@dataclass(slots=True)
+class Repeats:
+    """How often one read was repeated after a lost connection."""
+
+    used: int = 0
+
+
+def count_znodes(request: Request) -> int:
+    """Return how many znodes a request reads."""
+    if isinstance(request, MultiRead):
+        return len(request.paths)
+    return int(isinstance(request, GetData | GetChildren))

@@ -1,7 +1,8 @@
 """Read many znodes in a bounded window of batches.
 
 Batches use multiRead, or single reads with servers before ZooKeeper 3.6. Both yield one item per
-path, in order, even for a znode that could not be read. Nothing here raises for a single znode.
+path, in order, even for a znode that could not be read. Nothing here raises for a single znode: a
+sentence says why a read returned no data.
 """
 
 from __future__ import annotations
@@ -19,20 +20,59 @@ from kazoo.exceptions import (
 )
 from kazoo.protocol.serialization import GetChildren, GetData
 
-from auditor.zookeeper.kazoo_requests import LOSSES, Repeats
+from auditor.errors import StoreUnavailable
 from auditor.zookeeper.multi_read import (
+    AUTH_FAILED,
+    CONNECTION_LOSS,
     GET_CHILDREN,
     GET_DATA,
+    LOSSES,
     MARSHALLING,
+    NO_AUTH,
     NO_NODE,
     OK,
+    SASL_REQUIRED,
     Children,
     Item,
     MultiRead,
+    Repeats,
     Znode,
     decode_reply,
 )
 from auditor.zookeeper.session import Session
+
+_SAYS: Final = {
+    CONNECTION_LOSS: (
+        "was not answered: the connection to ZooKeeper was lost and not restored in time"
+    ),
+    MARSHALLING: "was answered with something that cannot be decoded",
+    NO_NODE: "does not exist",
+    NO_AUTH: (
+        "may not be read by this session: give it read permission in the znode's ACL, or log in as"
+        " the bookies do (--zookeeper-sasl, --zookeeper-digest-file)"
+    ),
+    AUTH_FAILED: (
+        "was not answered: ZooKeeper refused our login (--zookeeper-sasl, --zookeeper-digest-file)"
+    ),
+    SASL_REQUIRED: (
+        "was not answered: ZooKeeper serves sessions with a SASL login only (--zookeeper-sasl"
+        " digest-md5)"
+    ),
+}
+
+
+def refusal_sentence(path: str, error: int) -> str:
+    """Return a sentence on why `path` has no data. `error` is a KeeperException code."""
+    assert error != OK, path
+    return f"znode {path} {_SAYS.get(error, f'could not be read: ZooKeeper error {error}')}"
+
+
+def unavailable_error(path: str, error: int) -> StoreUnavailable:
+    """Return the exception for a znode without which nothing can be said about the cluster."""
+    return StoreUnavailable(
+        f"the cluster's metadata could not be read: {refusal_sentence(path, error)}"
+    )
+
 
 REQUEST_BYTES_MAX: Final = 256 * 2**10
 """Largest request sent, in bytes. A server closes the connection on a request larger than

@@ -37,8 +37,7 @@ from auditor.wire.managed_ledger import encode_schemas
 from auditor.wire.service_uri import parse
 from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store
-from auditor.zookeeper.topic_names import Partitions
-from auditor.zookeeper.topics import TopicsAddress, open_topics
+from auditor.zookeeper.topics import Partitions, TopicsAddress, open_topics
 
 DELAY_MS = 60_000
 TEXT = "e1 w1 a1 0:[b1] closed 9"

@@ -8,7 +8,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
-from auditor.zookeeper.election import NOT_KNOWN
+from auditor.zookeeper.cluster import NOT_KNOWN
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.also_in_memory

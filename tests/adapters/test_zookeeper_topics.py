@@ -23,16 +23,18 @@ from auditor.model.topic import (
 from auditor.wire.service_uri import parse, parse_pulsar
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.multi_read import NO_AUTH
-from auditor.zookeeper.refusal import refusal_sentence
+from auditor.zookeeper.reading import refusal_sentence
 from auditor.zookeeper.session import ReadCounts
-from auditor.zookeeper.topic_names import partitions_in, partitions_of, topics_with_schemas
 from auditor.zookeeper.topics import (
     TOPICS_AT_ONCE,
     TopicsAddress,
     TopicStore,
     find_topics,
     open_topics,
+    partitions_in,
+    partitions_of,
     prefixes_of,
+    topics_with_schemas,
 )
 
 pytestmark = pytest.mark.also_in_memory

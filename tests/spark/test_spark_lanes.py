@@ -24,7 +24,7 @@ from auditor.spark import stages
 from auditor.spark.lane_keys import KEYS_TRIED_PER_LANE, spark_hash
 from auditor.spark.lanes import QUESTIONS, Directory, by_lane
 from auditor.spark.store import local_rows
-from auditor.zookeeper.ledger_listing import Listing, ListingPartition
+from auditor.zookeeper.ledgers import Listing, ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore
 
 pytestmark = pytest.mark.spark

@@ -16,7 +16,7 @@ from auditor.run.clock_check import (
     clock_sentences,
     require_clock_of_records,
 )
-from auditor.zookeeper.newest_write import NewestWrite
+from auditor.zookeeper.cluster import NewestWrite
 
 NOW_MS = 1_700_000_000_000
 RECORD = LedgerRecord(

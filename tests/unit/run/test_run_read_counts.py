@@ -17,7 +17,7 @@ from auditor.run.read_counts import (
     znodes_read,
 )
 from auditor.spark.ledgers import COUNTED_LISTING, with_counts
-from auditor.zookeeper.ledger_listing import Listing, ListingPartition
+from auditor.zookeeper.ledgers import Listing, ListingPartition
 from auditor.zookeeper.session import ReadCounts
 
 

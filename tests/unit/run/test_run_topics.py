@@ -17,8 +17,7 @@ from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, Top
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire.managed_ledger import encode_cursor
 from auditor.wire.topic_paths import parse_topic, partitioned_path, topic_path
-from auditor.zookeeper.topic_names import Partitions
-from auditor.zookeeper.topics import TopicStore
+from auditor.zookeeper.topics import Partitions, TopicStore
 
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 TWO = "e2 w2 a2 0:[b1 b2] closed 9"

@@ -17,7 +17,7 @@ from auditor.spark.stages import Stages
 from auditor.suspects.by_size import StagesBySize
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 
 NOBODY = Directory({}, frozenset())
 LISTED, LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 5, 3, 2

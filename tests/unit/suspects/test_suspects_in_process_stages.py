@@ -30,7 +30,7 @@ from auditor.summary.costs import BookieCost
 from auditor.suspects import in_process
 from auditor.suspects.in_process import InProcessStages
 from auditor.suspects.remaining import Suspects
-from auditor.zookeeper.ledger_listing import ListingPartition
+from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from kazoo.protocol.serialization import GetChildren, GetData, Sync
 
-from auditor.zookeeper.kazoo_requests import Request, count_znodes
-from auditor.zookeeper.multi_read import GET_DATA, MultiRead
+from auditor.zookeeper.multi_read import GET_DATA, MultiRead, Request, count_znodes
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support.pki import Pki
 
 from auditor.config.access import TlsFiles
 from auditor.credentials.tls_context import client_context
-from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooLog, KazooThreads
+from auditor.zookeeper.session import PROBLEM_CHARS_MAX, KazooLog, KazooThreads
 
 WAIT_S = 10.0
 

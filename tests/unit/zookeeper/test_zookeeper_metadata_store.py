@@ -18,7 +18,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.wire import bookie_registration, ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.layout import LedgerLayout
 from auditor.zookeeper import metadata_store
-from auditor.zookeeper.election import VOTES_READ_MAX
+from auditor.zookeeper.cluster import VOTES_READ_MAX
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 from auditor.zookeeper.multi_read import GET_DATA, MultiRead
 

@@ -18,11 +18,11 @@ from support.zookeeper_in_memory import MemoryZooKeeper, Silence
 from support.zookeeper_znodes import QUICK, uri
 
 from auditor.errors import LocalFault, StoreUnavailable
-from auditor.zookeeper.kazoo_requests import Repeats
-from auditor.zookeeper.kazoo_threads import PROBLEM_CHARS_MAX, KazooThreads
-from auditor.zookeeper.multi_read import GET_DATA, MultiRead
+from auditor.zookeeper.multi_read import GET_DATA, MultiRead, Repeats
 from auditor.zookeeper.session import (
+    PROBLEM_CHARS_MAX,
     RECONNECT_WAIT_MAX_S,
+    KazooThreads,
     ReadCounts,
     Session,
     connect,

@@ -8,8 +8,7 @@ from typing import cast
 
 from auditor.model.topic import TopicName
 from auditor.wire import topic_paths
-from auditor.zookeeper.topic_names import misnamed_znode_sentence, topics_with_schemas_only
-from auditor.zookeeper.topics import TopicStore
+from auditor.zookeeper.topics import TopicStore, misnamed_znode_sentence, topics_with_schemas_only
 
 NAMESPACE = f"{topic_paths.SCHEMAS}/shop/orders"
 
