@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
 
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion
+from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.spark.worker_daemon import GARBAGE_THRESHOLDS
 from auditor.wire.frames import encode_get_list

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane import AsyncLane
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, KdcUnreachable
 from auditor.host_limits import sockets_affordable

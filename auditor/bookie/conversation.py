@@ -4,27 +4,152 @@ Every connection begins with GET_BOOKIE_INFO. A bookie that does not reply to it
 do not wait for it again. A question times out when it stays unanswered while the bookie replies to
 others. If the bookie sent nothing since, or never listed, GET_BOOKIE_INFO is sent again. Its reply
 tells a bookie that cannot list from one that is gone.
+
+`PatientConversation` returns while lists are overdue, and waits for them later. `End` says why a
+conversation ended, in the words of the evidence.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import NamedTuple, Self
 
-from auditor.bookie.answers import Evidence
-from auditor.bookie.conversation_end import End
+from auditor.bookie.answers import Evidence, ListingProof, unable_text
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.late_lists import LateLists
 from auditor.bookie.link import Link
-from auditor.bookie.listing import ListingProof, unable_text
 from auditor.bookie.questions import Ask
-from auditor.bookie.timers import Timers
 from auditor.config import BookieLimits
 from auditor.errors import BookieBarred, BookieRefused, BookieUnreachable, LocalFault
-from auditor.model.availability import Greeting, LanePace
+from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
+
+
+class Timers:
+    """Timers by name. Exceptions of a timer go to `on_error`: an event loop would only log them."""
+
+    def __init__(self, on_error: Callable[[BaseException], None]) -> None:
+        self._on_error = on_error
+        self._handles: dict[str, asyncio.TimerHandle] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._handles
+
+    def start(self, name: str, delay_s: float, act: Callable[[], None]) -> None:
+        """Call `act` once in `delay_s` seconds.
+
+        Needs a running event loop. No timer of this name may be running.
+        """
+        assert name not in self._handles, name
+
+        def expire() -> None:
+            del self._handles[name]
+            try:
+                act()
+            except Exception as error:
+                self._on_error(error)
+
+        self._handles[name] = asyncio.get_running_loop().call_later(delay_s, expire)
+
+    def cancel_all(self) -> None:
+        """Stop every timer."""
+        for handle in self._handles.values():
+            handle.cancel()
+        self._handles.clear()
+
+
+NOT_AUTHORISED = (
+    "EUA: the bookie does not let this client ask (not authorised). It may want a login"
+    " (--bookie-sasl), or a client certificate (--bookie-tls)"
+)
+
+
+class End(NamedTuple):
+    """Why the conversation is over: the bookie's greeting, and the status and detail of every
+    question that has no outcome yet."""
+
+    greeting: Greeting
+    status: str
+    detail: str
+
+    @classmethod
+    def refusal(cls, detail: str) -> Self:
+        """Return the end of a conversation in which the bookie, or whoever listens there, must not
+        be asked.
+        """
+        return cls(Greeting.REFUSED, "refused", detail)
+
+    @classmethod
+    def not_admitted(cls, error: BookieRefused) -> Self:
+        """Return the end of a conversation in which the bookie refused our certificate or login."""
+        return cls.refusal(f"{NOT_ADMITTED}{error}")
+
+    @classmethod
+    def not_authorised(cls) -> Self:
+        """Return the end of a conversation in which the bookie answered EUA."""
+        return cls.refusal(NOT_AUTHORISED)
+
+    @classmethod
+    def without_ticket(cls, limits: BookieLimits) -> Self:
+        """Return the end of a conversation that waited for a KDC all its time."""
+        return cls(
+            Greeting.SILENT,
+            "silent",
+            f"{NOT_DIALLED}no KDC gave us a Kerberos ticket before the conversation's deadline of"
+            f" {limits.deadline_ms} ms passed",
+        )
+
+    @classmethod
+    def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:
+        """Return the end of a conversation that used up its whole time."""
+        greeting = Greeting.ANSWERED if has_answered else Greeting.SILENT
+        detail = f"the conversation's deadline of {limits.deadline_ms} ms passed"
+        if pace.is_low:
+            detail += (
+                f", at the end with {pace.inflight} requests outstanding: the bookie refused"
+                " requests, closed connections or became slow"
+            )
+        return cls(greeting, "silent", detail)
+
+    @classmethod
+    def unreachable(cls, trouble: str, attempts: int) -> Self:
+        """Return the end of a conversation without a connection. `trouble` says how the last
+        attempt failed.
+        """
+        return cls(Greeting.SILENT, "silent", f"{trouble} ({attempts} attempts)")
+
+    @classmethod
+    def barred(cls, trouble: str, attempts: int) -> Self:
+        """Return the end of a conversation to which our own host has no way. `trouble` says how the
+        last attempt failed.
+        """
+        said = f"{trouble} ({attempts} attempts)"
+        return cls(Greeting.AUDITOR_LIMITED, "auditor_limited", said)
+
+    @classmethod
+    def greeting_unanswered(cls, limits: BookieLimits) -> Self:
+        """Return the end of a conversation in which GET_BOOKIE_INFO had no reply within its
+        time-out.
+        """
+        within = f"within {limits.rpc_timeout_ms} ms"
+        detail = f"connected, but GET_BOOKIE_INFO was not answered {within}"
+        return cls(Greeting.SILENT, "silent", detail)
+
+    @classmethod
+    def connections_lost(cls, why: str, *, breach: bool) -> Self:
+        """Return the end of a conversation that lost FRUITLESS_MAX connections in a row.
+
+        `breach`: the last one by an answer that breaks the protocol.
+        """
+        detail = (
+            f"{FRUITLESS_MAX} connections in a row were lost before a question was answered: {why}"
+        )
+        return cls(Greeting.ANSWERED, "invalid" if breach else "silent", detail)
+
 
 TICKS_PER_TIMEOUT = 20
 """How often we check for overdue questions within the time-out of a request."""
@@ -305,3 +430,50 @@ class Conversation:
     def _raise_bug(self) -> None:
         if self._bug is not None:
             raise self._bug
+
+
+class PatientConversation(Conversation):
+    """A conversation whose caller must call `settle_late_lists` after asking for lists.
+
+    Until then the outcomes of overdue lists are assumed.
+    """
+
+    @property
+    def has_late_lists(self) -> bool:
+        """Whether a call ended without a list that may still come."""
+        return bool(self._late)
+
+    async def settle_late_lists(self) -> list[Ask]:
+        """Wait for overdue lists as long as the patience allows; return them with final outcomes.
+
+        Lists that did not come are requested again, with the whole time-out, unless the bookie has
+        shown that it cannot list.
+        """
+        if not self._late:
+            return []
+        if self._late.has_awaited:
+            await self._within_deadline(self._await_late_lists)
+        waited_s, is_inconclusive = (
+            self._late.give_up_s(self._exchange.slowest_read_s),
+            self._late.is_inconclusive,
+        )
+        asks, rest = self._late.take()
+        unable = self._exchange.proof.unable() and not is_inconclusive
+        self.cannot_list = unable_text(self._exchange.proof.unanswered, waited_s) if unable else ""
+        self._late.ask_without_patience(rest)
+        await self.ask(rest)
+        return asks
+
+    async def _await_late_lists(self) -> None:
+        link = self._link
+        while link is not None and link is self._link and self._late.has_awaited:
+            left_s = (
+                self._late.give_up_at(self._exchange.slowest_read_s, link.busy_at)
+                - self._loop.time()
+            )
+            if left_s <= 0:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), left_s)
+            self._wake.clear()
+            self._raise_bug()

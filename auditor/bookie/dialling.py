@@ -10,11 +10,17 @@ from __future__ import annotations
 import asyncio
 import ssl
 
-from auditor.bookie.digest_login import SERVICE, DigestLogin
-from auditor.bookie.kerberos_login import GssapiLogin
 from auditor.bookie.link import Link, Listener, open_link
-from auditor.bookie.login import Login
-from auditor.bookie.replies import Lost, Replies, check_admitted, require_ok
+from auditor.bookie.logins import (
+    SERVICE,
+    DigestLogin,
+    GssapiLogin,
+    Login,
+    Lost,
+    Replies,
+    check_admitted,
+    require_ok,
+)
 from auditor.clock import utc_now
 from auditor.config import BookieLimits
 from auditor.config.access import KerberosLogin, SaslLogin, TlsFiles

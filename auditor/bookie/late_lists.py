@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.bookie.answers import Evidence
+from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
-from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from pyarrow import fs
 
-from auditor.bookie.lane_gate import LaneGate
-from auditor.bookie.lane_with_lister import open_lane
-from auditor.bookie.listers import Listers, read_listers, strangers_in
+from auditor.bookie.lane import LaneGate
+from auditor.bookie.listers import Listers, open_lane, read_listers, strangers_in
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.commands.file_modes import restrict_new_files

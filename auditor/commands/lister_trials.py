@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
-from auditor.bookie.lane_with_lister import open_lane
-from auditor.bookie.listers import Listers
+from auditor.bookie.listers import Listers, open_lane
 from auditor.bookie.questions import ListQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, TypeVarTuple
 
-from auditor.bookie.client import AsyncLane
+from auditor.bookie.lane import AsyncLane
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError

@@ -13,8 +13,8 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from auditor.bookie.client import AsyncLane
-from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE
+from auditor.bookie.lane import AsyncLane
+from auditor.bookie.listers import FOUND_OUT_BEFORE
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits

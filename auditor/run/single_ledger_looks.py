@@ -8,13 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from auditor.bookie.address_table import AddressTable
-from auditor.bookie.client import AsyncLane
-from auditor.bookie.lane_gate import LaneGate
-from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
+from auditor.bookie.address_table import AddressTable, unread
+from auditor.bookie.lane import AsyncLane, LaneGate
 from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
+from auditor.bookie.listers import LaneWithLister, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
-from auditor.bookie.searching import unread
 from auditor.first_checker.schedule import expected_list
 from auditor.first_checker.spot_reads import single_spots
 from auditor.judging.settle import Todo, reading_rounds_max

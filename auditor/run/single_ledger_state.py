@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from auditor.bookie.searching import SearchBudget
+from auditor.bookie.address_table import SearchBudget
 from auditor.judging.judge import Judge
 from auditor.judging.set_aside import poison_step
 from auditor.judging.settle import Step, settle_and_check

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from auditor.bookie.address_table import AddressTable
-from auditor.bookie.client import AsyncLane
-from auditor.bookie.lane_gate import LaneGate
+from auditor.bookie.lane import AsyncLane, LaneGate
 from auditor.errors import StoreUnavailable
 from auditor.judging.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
 from auditor.judging.settle import Step

@@ -14,12 +14,10 @@ from itertools import chain
 
 import pyarrow as pa
 
-from auditor.bookie.address_table import AddressTable
-from auditor.bookie.client import AsyncLane
-from auditor.bookie.lane_gate import LaneGate
-from auditor.bookie.lane_with_lister import FOUND_OUT_BEFORE, LaneWithLister, open_lane
+from auditor.bookie.address_table import AddressTable, SearchBudget, unread
+from auditor.bookie.lane import AsyncLane, LaneGate
+from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
-from auditor.bookie.searching import SearchBudget, unread
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable

@@ -16,7 +16,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark import __version__ as installed_version
 from pyspark.sql import SparkSession
 
-from auditor.bookie.client import LANES_AT_ONCE_MAX
+from auditor.bookie.lane import LANES_AT_ONCE_MAX
 from auditor.errors import SparkUnavailable, text_of
 from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
 from auditor.host_limits import require_room_for_spark

@@ -11,7 +11,7 @@ from support.bookie_contract import BookieUnderTest
 from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie
 from support.real_cluster import RealCluster
 
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.ledger import DigestType

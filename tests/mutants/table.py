@@ -1549,7 +1549,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie without a ticket for lack of a KDC is refused",
         LOGIN,
-        "bookie/kerberos_login.py",
+        "bookie/logins.py",
         "        if isinstance(error, KdcUnreachable):\n"
         "            return self._not_dialled(str(error))\n"
         "        if isinstance(error, KerberosFailed):",
@@ -1621,7 +1621,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie that never answers our last message has admitted us",
         LOGIN,
-        "bookie/kerberos_login.py",
+        "bookie/logins.py",
         ("        if answer.status == Status.EUA:\n            raise BookieRefused(NOT_ALLOWED)"),
         ("        if answer.status == Status.EUA:\n            return"),
         (
@@ -1631,7 +1631,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie may ask for tokens without end",
         LOGIN,
-        "bookie/kerberos_login.py",
+        "bookie/logins.py",
         "for _ in range(ROUNDS_MAX):",
         "while link is not None:",
         (

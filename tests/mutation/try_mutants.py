@@ -158,26 +158,12 @@ TESTS = {
     **{
         f"auditor/bookie/{name}.py": tuple(f"tests/unit/bookie/test_bookie_{one}.py" for one in own)
         for name, own in (
-            ("conversation_end", ("conversation_end", "conversation")),
             ("dialling", ("dialling", "kerberos_login")),
-            ("digest_login", ("dialling",)),
-            ("exchange", ("exchange", "conversation", "lister_conversation")),
-            ("kerberos_login", ("kerberos_login",)),
-            ("login", ("dialling", "kerberos_login")),
-            ("replies", ("dialling",)),
-            ("throttle", ("throttle", "conversation")),
+            ("exchange", ("exchange", "throttle", "conversation", "lister_conversation")),
+            ("listers", ("listers", "lister_conversation", "lane_with_lister_answers")),
+            ("logins", ("dialling", "kerberos_login")),
         )
     },
-    "auditor/bookie/lane_with_lister.py": (
-        "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
-    ),
-    "auditor/bookie/lister_conversation.py": (
-        "tests/unit/bookie/test_bookie_lister_conversation.py",
-    ),
-    "auditor/bookie/listers.py": (
-        "tests/unit/bookie/test_bookie_listers.py",
-        "tests/unit/bookie/test_bookie_lane_with_lister_answers.py",
-    ),
     "auditor/bookie": ("tests/unit/bookie",),
     "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
     **{

@@ -7,8 +7,7 @@ from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
 from support.virtual_time import ask_in_virtual_time
 
-from auditor.bookie import client
-from auditor.bookie.client import AsyncLane, Lane
+from auditor.bookie.lane import AsyncLane, Lane
 from auditor.bookie.late_lists import LateLists
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting
@@ -42,7 +41,8 @@ def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPat
     """In seconds."""
     given: list[object] = []
     monkeypatch.setattr(
-        client, "LateLists", lambda *these: (given.append(these[3]), LateLists(*these))[1]
+        "auditor.bookie.lane.LateLists",
+        lambda *these: (given.append(these[3]), LateLists(*these))[1],
     )
     limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
     AsyncLane("b1:3181", "h", 1, limits, LOOK, lambda: NOW_MS)

@@ -34,10 +34,10 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie.client import AsyncLane, ListQuestion, ReadQuestion
-from auditor.bookie.conversation_end import NOT_AUTHORISED
+from auditor.bookie.conversation import NOT_AUTHORISED
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
+from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
 from auditor.errors import BookieRefused
 from auditor.model.availability import (
     NOT_ADMITTED,

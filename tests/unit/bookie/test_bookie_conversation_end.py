@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bookie.conversation_end import NOT_AUTHORISED, End
+from auditor.bookie.conversation import NOT_AUTHORISED, End
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused
 from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace

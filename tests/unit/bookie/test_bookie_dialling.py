@@ -18,15 +18,15 @@ from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
 from auditor.bookie import dialling
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion
 from auditor.bookie.dialling import (
     AUTH_TIMEOUT_MAX_S,
     LOST_AFTER_HANDSHAKE,
     WANTS_ROLE,
     Dialler,
 )
+from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
 from auditor.bookie.link import Link
-from auditor.bookie.replies import Lost, Replies, require_ok
+from auditor.bookie.logins import Lost, Replies, require_ok
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading

@@ -10,11 +10,9 @@ from support.scripted_bookie import LIST, info_answer, list_answer, read_answer
 from support.scripted_bookie import answer as header
 from support.scripted_bookie import frame as framed
 
-from auditor.bookie.answers import Evidence
-from auditor.bookie.exchange import Exchange, Overdue
-from auditor.bookie.listing import ListingProof
+from auditor.bookie.answers import Evidence, ListingProof
+from auditor.bookie.exchange import SAMPLES, Exchange, Overdue
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
-from auditor.bookie.throttle import SAMPLES
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import Answered, BookieConnection
 from auditor.wire.entry_availability import encode_runs

@@ -37,7 +37,7 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import ask_in_virtual_time
 
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import LocalProtocolError
 from auditor.model.availability import Answer, AnswerStatus, Greeting, ReadStatus

@@ -30,7 +30,7 @@ from support.scripted_bookie import (
     read_answer,
 )
 
-from auditor.bookie.client import ListQuestion
+from auditor.bookie.lane import ListQuestion
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

@@ -12,9 +12,8 @@ import pytest
 from support.lanes import HELD, LIMITS, LOOK, NOW_MS, ask, lane, ledgers, statuses
 from support.scripted_bookie import INFO, ScriptedBookie
 
-from auditor.bookie import lane_gate, link
-from auditor.bookie.client import AsyncLane, ListQuestion
-from auditor.bookie.lane_gate import LaneGate
+from auditor.bookie import link
+from auditor.bookie.lane import AsyncLane, LaneGate, ListQuestion
 from auditor.config import BookieLimits
 from auditor.errors import LocalFault
 from auditor.local_faults import BARRED
@@ -30,7 +29,9 @@ def lists_of(
 
     Return the answers of all calls, and how many connections were open at once at most.
     """
-    monkeypatch.setattr(lane_gate, "sockets_affordable", lambda wanted: min(wanted, sockets))
+    monkeypatch.setattr(
+        "auditor.bookie.lane.sockets_affordable", lambda wanted: min(wanted, sockets)
+    )
     limits = BookieLimits(**LIMITS)  # type: ignore[arg-type]
     opened = 0
     most = 0
@@ -85,7 +86,7 @@ def test_where_sockets_suffice_each_bookie_keeps_its_connection(
 
 def test_a_bookie_with_a_lister_takes_two_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both connections are counted."""
-    monkeypatch.setattr(lane_gate, "sockets_affordable", lambda wanted: min(wanted, 9))
+    monkeypatch.setattr("auditor.bookie.lane.sockets_affordable", lambda wanted: min(wanted, 9))
 
     async def must_hang_up(*, has_listers: bool) -> bool:
         return LaneGate(5, has_listers=has_listers).must_hang_up

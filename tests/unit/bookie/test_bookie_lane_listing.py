@@ -28,7 +28,7 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import ask_in_virtual_time, virtual_lane
 
-from auditor.bookie.client import ListQuestion, ReadQuestion
+from auditor.bookie.lane import ListQuestion, ReadQuestion
 from auditor.model.availability import Greeting, ReadStatus
 from auditor.model.ledger import DigestType
 from auditor.wire.entry_availability import encode_runs

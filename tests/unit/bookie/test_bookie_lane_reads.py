@@ -24,7 +24,7 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import virtual_lane
 
-from auditor.bookie.client import ReadQuestion
+from auditor.bookie.lane import ReadQuestion
 from auditor.model.availability import HIGHEST_STORED, EntryRead, ReadStatus
 from auditor.model.ledger import DigestType
 from auditor.sandbox.holding import with_wrong_digest

@@ -34,7 +34,7 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import ask_in_virtual_time, virtual_lane
 
-from auditor.bookie.client import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Greeting, ReadStatus
 from auditor.wire.entry_availability import encode_runs

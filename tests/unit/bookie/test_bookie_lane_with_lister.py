@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
-from auditor.bookie import lister_conversation
-from auditor.bookie.client import Lane
-from auditor.bookie.lane_with_lister import LaneWithLister, open_lane
-from auditor.bookie.listers import Listers, parse_map
+from auditor.bookie.lane import Lane
+from auditor.bookie.listers import LaneWithLister, Listers, open_lane, parse_map
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError
@@ -116,7 +114,7 @@ def test_lists_that_come_one_after_another_are_awaited(
     """Together they take longer than one may: with each the time starts anew, because a lister
     makes them in turn.
     """
-    monkeypatch.setattr(lister_conversation, "LIST_TIMEOUT_MS", 2_000)
+    monkeypatch.setattr("auditor.bookie.listers.LIST_TIMEOUT_MS", 2_000)
     real = lister.reader.first_lists
 
     async def first_lists(ledgers: Sequence[int]) -> Lists:

@@ -9,18 +9,18 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from auditor.bookie.client import AsyncLane
-from auditor.bookie.lane_with_lister import (
+from auditor.bookie.lane import AsyncLane
+from auditor.bookie.late_lists import ListPatience
+from auditor.bookie.listers import (
     FOUND_OUT_BEFORE,
     LISTER_IN_DOUBT,
     UNLISTED_READS,
     LaneWithLister,
+    ListerLane,
+    Listers,
     open_lane,
     reads_of,
 )
-from auditor.bookie.late_lists import ListPatience
-from auditor.bookie.lister_conversation import ListerLane
-from auditor.bookie.listers import Listers
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import (
@@ -500,8 +500,8 @@ def lanes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Words, tuple[Any, ...],
             super().__init__()
             made.append((self, args, options))
 
-    monkeypatch.setattr("auditor.bookie.lane_with_lister.AsyncLane", Made)
-    monkeypatch.setattr("auditor.bookie.lane_with_lister.ListerLane", Made)
+    monkeypatch.setattr("auditor.bookie.listers.AsyncLane", Made)
+    monkeypatch.setattr("auditor.bookie.listers.ListerLane", Made)
     return made
 
 

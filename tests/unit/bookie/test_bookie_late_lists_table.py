@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from support.lanes import NOW_MS
 
-from auditor.bookie.answers import Evidence
+from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
 from auditor.bookie.late_lists import LateLists, ListPatience
-from auditor.bookie.listing import ListingProof
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.model.availability import AnswerStatus
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge

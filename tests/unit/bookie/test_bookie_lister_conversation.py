@@ -21,8 +21,8 @@ from support.scripted_bookie import (
 from support.scripted_bookie import answer as header_of
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie.client import Lane
-from auditor.bookie.lister_conversation import (
+from auditor.bookie.lane import Lane
+from auditor.bookie.listers import (
     CONNECT_TIMEOUT_MS,
     NAME_MAX,
     ListerEvidence,

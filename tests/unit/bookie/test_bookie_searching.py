@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.bookie.address_table import SearchBudget, unread
 from auditor.bookie.questions import ReadQuestion
-from auditor.bookie.searching import SearchBudget, unread
 from auditor.model.availability import EntryRead, ReadStatus
 
 

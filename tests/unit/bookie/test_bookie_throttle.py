@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from auditor.bookie.throttle import RISE_S_MAX, SAMPLES, Latencies, Throttle
+from auditor.bookie.exchange import RISE_S_MAX, SAMPLES, Latencies, Throttle
 from auditor.config import BookieLimits
 from auditor.model.availability import LanePace
 

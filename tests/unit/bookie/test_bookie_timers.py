@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.scripted_bookie import ScriptedBookie
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie.timers import Timers
+from auditor.bookie.conversation import Timers
 
 
 def test_a_timer_acts_once_at_its_time_and_may_be_started_again_by_what_it_does() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bookie.listing import ListingProof, unable_text
+from auditor.bookie.answers import ListingProof, unable_text
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
 
 

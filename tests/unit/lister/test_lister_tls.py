@@ -25,8 +25,8 @@ from support.raw_bookie import (
     status_name,
 )
 
-from auditor.bookie.client import Lane
-from auditor.bookie.lister_conversation import ListerLane
+from auditor.bookie.lane import Lane
+from auditor.bookie.listers import ListerLane
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, ServedTls, TlsFiles

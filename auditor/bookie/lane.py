@@ -2,22 +2,24 @@
 
 `AsyncLane` serves several bookies in one event loop. `Lane` serves a task that talks to one bookie
 and has no event loop. Both return exactly one result for each question. They raise no error that a
-bookie, a host name or a network could cause.
+bookie, a host name or a network could cause. `LaneGate` bounds how many lanes talk at once, and how
+many connections stay open meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self, cast
 
-from auditor.bookie.answers import Evidence
+from auditor.bookie.answers import Evidence, ListingProof
+from auditor.bookie.conversation import PatientConversation
 from auditor.bookie.late_lists import LateLists, ListPatience
-from auditor.bookie.listing import ListingProof
-from auditor.bookie.patient_conversation import PatientConversation
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
+from auditor.host_limits import sockets_affordable
 from auditor.model.availability import Answer, EntryRead, Greeting, LanePace
 from auditor.model.identity import BookieId
 
@@ -167,3 +169,28 @@ class Lane:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class LaneGate:
+    """At most LANES_AT_ONCE_MAX lanes talk at once, fewer where this host gives fewer sockets.
+
+    `must_hang_up`: there are not enough sockets for a connection to each bookie at a time. Each
+    lane then closes its connection when it leaves the gate, and connects again the next time.
+    Raises LocalFault where not one socket is left.
+    """
+
+    def __init__(self, bookies: int, *, has_listers: bool = False) -> None:
+        sockets_each = 2 if has_listers else 1
+        affordable = sockets_affordable(max(1, bookies) * sockets_each) // sockets_each
+        self.must_hang_up = affordable < bookies
+        self._places = asyncio.Semaphore(max(1, min(LANES_AT_ONCE_MAX, affordable)))
+
+    @asynccontextmanager
+    async def hold(self, lane: AsyncLane) -> AsyncIterator[AsyncLane]:
+        """Wait for a place, and yield the lane that may talk now."""
+        async with self._places:
+            try:
+                yield lane
+            finally:
+                if self.must_hang_up:
+                    await lane.close()
