@@ -28,7 +28,7 @@ from support.zookeeper_znodes import ledger_bytes, uri, znodes
 
 from auditor.config import ZooKeeperLimits
 from auditor.wire import znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.reading import read_many
 from auditor.zookeeper.session import connect
 from benchmarks.targets import Target

@@ -14,10 +14,9 @@ from auditor.errors import MalformedAvailability
 from auditor.model.availability import HIGHEST_STORED, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import DigestType
-from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.bookie_connection import LENGTH_BYTES, Answered, AnswerTooLarge
 from auditor.wire.digest import BodyCheck, EntryHeader, check_body, read_header
 from auditor.wire.entry_availability import decode
-from auditor.wire.frame_reader import LENGTH_BYTES
 from auditor.wire.frames import Status, status_name
 
 UNANSWERED_MIN = 3

@@ -43,8 +43,7 @@ from auditor.model.availability import (
 from auditor.model.identity import BookieId, EntryId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
-from auditor.wire.lister_identity import ListerIdentity, decode_identity
-from auditor.wire.missing_logs import decode_missing_logs
+from auditor.wire.lister_fields import ListerIdentity, decode_identity, decode_missing_logs
 
 MAP_BYTES_MAX = 4 * 2**20
 """Largest map of listers read, in bytes."""

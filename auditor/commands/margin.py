@@ -47,7 +47,7 @@ from auditor.summary.durability.stored_doubts import (
     ledgers_in_doubt,
     with_doubts,
 )
-from auditor.wire.location import is_within
+from auditor.wire.locations import is_within
 
 
 @dataclass(frozen=True, slots=True)

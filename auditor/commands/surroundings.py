@@ -15,7 +15,7 @@ from auditor.model.identity import BookieId
 from auditor.run.clock_check import clock_lag_ms
 from auditor.topology.locating import Topology, locate
 from auditor.topology.sources import Source
-from auditor.wire.location import is_within
+from auditor.wire.locations import is_within
 from auditor.zookeeper.metadata_store import MetadataStore
 
 

@@ -14,8 +14,8 @@ from typing import Protocol, TypeGuard
 
 from auditor.errors import PeerProtocolError
 from auditor.wire import bookie_server as wire
+from auditor.wire.bookie_server import encode_consent
 from auditor.wire.frames import Status
-from auditor.wire.start_tls import encode_consent
 
 READ_BYTES = 64 * 2**10
 """Bytes read from a connection at a time: some thousand requests."""

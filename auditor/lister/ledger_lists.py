@@ -12,7 +12,7 @@ from auditor.lister.list_encoder import ONE_RUN_BYTES, PENDING_MAX, ListEncoder,
 from auditor.lister.location_runs import IndexInDoubt
 from auditor.model.availability import MissingLog
 from auditor.pace import TokenBucket
-from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
+from auditor.wire.lister_fields import MISSING_LOGS_MAX, RANGES_MAX
 
 LOG_VIEWS_MAX = 4
 """Fresh views in which an entry log is looked for. Its entries are left out of a list once it is
@@ -103,7 +103,7 @@ class LedgerLists:
 
     def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> LedgerList:
         """Return the list without the entries in these logs, and what is left out."""
-        lost = {log: _LostEntries() for log in sorted(missing)[:LOGS_MAX]}
+        lost = {log: _LostEntries() for log in sorted(missing)[:MISSING_LOGS_MAX]}
         for first, size, log in self.view.runs_of(ledger_id, self._pay):
             if log in lost:
                 lost[log].add(first, first + size - 1)

@@ -28,8 +28,7 @@ from auditor.lister.serving import ServingCheck, off_the_loop
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
 from auditor.wire.frames import Status
-from auditor.wire.lister_identity import ListerIdentity, with_identity
-from auditor.wire.missing_logs import with_missing_logs
+from auditor.wire.lister_fields import ListerIdentity, with_identity, with_missing_logs
 
 REPLIES_HELD_MAX = 8
 """Replies of reader processes that are held at once, over all connections, until their clients have

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from auditor.report.layout import of, printable, table, wrap
 from auditor.topology.locating import Topology
-from auditor.wire.location import depth
+from auditor.wire.locations import depth
 
 _SOURCE_CHARS_MAX = 60
 """Characters shown of a source's name. A longer name loses its beginning, which says less."""

@@ -30,7 +30,7 @@ from auditor.sandbox.seeder import Seeder
 from auditor.sandbox.stored_ledgers import StoredLedgers
 from auditor.sandbox.zookeeper_server import EmbeddedZooKeeper
 from auditor.wire import bookie_registration
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 
 class SandboxCluster(StoredLedgers, RecoveryZnodes):

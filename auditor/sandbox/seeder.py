@@ -17,9 +17,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from auditor.errors import StoreUnavailable
 from auditor.model.identity import BookieId, LedgerId
-from auditor.wire import layout as layout_znode
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 SESSION_TIMEOUT_S = 60.0
 """Timeout of the session that owns the registrations: long enough to survive a short suspend."""
@@ -48,7 +47,7 @@ class Seeder:
             self._client.start(CONNECT_TIMEOUT_S)
         except (KazooTimeoutError, KazooException) as error:
             raise StoreUnavailable(f"the embedded ZooKeeper accepts no session: {error}") from error
-        self.write(self._root + znode_paths.LAYOUT, layout_znode.encode(self._layout))
+        self.write(self._root + znode_paths.LAYOUT, znode_paths.encode_layout(self._layout))
         self.write(self._root + znode_paths.INSTANCE_ID, instance_id.encode())
         for path in (znode_paths.READONLY, znode_paths.COOKIES):
             self._ensure(self._root + path)

@@ -14,7 +14,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger
+from auditor.wire.pulsar_metadata import encode_cursor, encode_managed_ledger
 from auditor.wire.topic_paths import encode_name, parse_topic, topic_path
 
 SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = (

@@ -34,8 +34,8 @@ from auditor.spark.session import spark_session
 from auditor.spark.stages import Stages
 from auditor.spark.store import append, local_rows, map_batches, read_tables
 from auditor.stop import StopRequest
-from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import parse
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import StoreAddress
 
 URI = "zk+hierarchical://127.0.0.1:1/ledgers"

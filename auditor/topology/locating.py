@@ -13,7 +13,7 @@ from auditor.model.identity import BookieId, is_bookie_id
 from auditor.topology.host_names import addresses_of
 from auditor.topology.member import Located, Member
 from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
-from auditor.wire.location import depth
+from auditor.wire.locations import depth
 
 PROBLEMS_MAX = 50
 """Sentences kept from all sources; one more says how many were left out."""

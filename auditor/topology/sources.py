@@ -15,8 +15,8 @@ from auditor.topology.member import Match, Member
 from auditor.topology.places import Places
 from auditor.topology.script import Script, ScriptFailure
 from auditor.topology.table_file import read_table
-from auditor.wire import rack_map
-from auditor.wire.location import normal
+from auditor.wire import locations
+from auditor.wire.locations import normal
 
 ZOOKEEPER = "zookeeper"
 RACK_MAP = "/bookies"
@@ -68,7 +68,7 @@ class PlacesSource:
             data = raw(path)
             if data is not None:
                 self.name = f"{ZOOKEEPER} {path}"
-                found = rack_map.decode(data)
+                found = locations.decode_rack_map(data)
                 self.problems.extend(f"znode {path}: {problem}" for problem in found.problems)
                 for key, location in found.locations.items():
                     self._places.add(key, location, any_port=True)

@@ -17,7 +17,7 @@ from auditor.errors import ConfigError
 from auditor.model.address import Network, address_of, split_host_port
 from auditor.model.identity import is_bookie_id
 from auditor.topology.places import Places
-from auditor.wire.location import normal
+from auditor.wire.locations import normal
 
 TABLE_BYTES_MAX = 4 * 2**20
 """Largest table read, in bytes."""

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from auditor.errors import MalformedMetadata
 from auditor.model.identity import BookieId
-from auditor.wire import binary_form, text_form
+from auditor.wire import protobuf_forms
 from auditor.wire.generated.data_formats_pb2 import BookieServiceInfoFormat
 
 BOOKIE_PROTOCOL = "bookie-rpc"
@@ -91,7 +91,7 @@ def _parse(data: bytes) -> BookieServiceInfoFormat:
         message = BookieServiceInfoFormat.FromString(data)
     except (DecodeError, UnicodeDecodeError):  # the second if protobuf has no C extension
         raise MalformedMetadata("the registration is not protobuf", _break_in(data)) from None
-    problem = text_form.incomplete(message, len(data))
+    problem = protobuf_forms.incomplete(message, len(data))
     if problem is not None:
         raise problem
     return message
@@ -99,10 +99,10 @@ def _parse(data: bytes) -> BookieServiceInfoFormat:
 
 def _break_in(data: bytes) -> int:
     try:
-        for field in binary_form.fields(data, 0, len(data)):
+        for field in protobuf_forms.fields(data, 0, len(data)):
             if field.is_bytes and field.number == _ENDPOINTS:
-                for _ in binary_form.fields(data, field.start, field.end):
+                for _ in protobuf_forms.fields(data, field.start, field.end):
                     pass
-    except binary_form.NotProtobufError as error:
+    except protobuf_forms.NotProtobufError as error:
         return error.offset
     return 0

@@ -1,8 +1,9 @@
-"""The bookie's side of the protocol, for the sandbox: decode requests, encode responses.
+"""The server's side of the bookie protocol, for the sandbox and for listers.
 
-No I/O, and protocol version 3 alone (wire-protocol reference, sections 1 to 3, 6, 7, 9 to 11). A
-frame is a big-endian int32 length and a protobuf message. A bookie that cannot decode a request
-closes the connection; here PeerProtocolError says so.
+It decodes requests and encodes responses, without I/O, in protocol version 3 alone (wire-protocol
+reference, sections 1 to 3, 6, 7, 9 to 11). A frame is a big-endian int32 length and a protobuf
+message. A bookie that cannot decode a request closes the connection; here PeerProtocolError says
+so.
 """
 
 from __future__ import annotations
@@ -297,3 +298,10 @@ def encode_frame(message: pb.Response) -> bytes:
     """Encode a response behind its length."""
     body = message.SerializeToString()
     return _LENGTH.pack(len(body)) + body
+
+
+def encode_consent(request: OtherRequest) -> bytes:
+    """Encode the response that agrees to START_TLS: with its sub-message, which has no field."""
+    message = response_to(request, Status.EOK)
+    message.startTLSResponse.SetInParent()
+    return encode_frame(message)

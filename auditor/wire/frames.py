@@ -18,7 +18,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.model.identity import ENTRY_ID_MAX, LEDGER_ID_MAX
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
-from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
+from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes
 
 TXN_ID_MAX = 2**64 - 1
 LIST_HEADER = b"\x08\x03\x10\x0b\x18"

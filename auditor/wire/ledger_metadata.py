@@ -1,8 +1,14 @@
 """Decode and encode a ledger's znode (BookKeeper's LedgerMetadataSerDe; formats 1, 2 and 3).
 
 Every format begins with `BookieMetadataFormatVersion`, a TAB, the version in decimal and a LF.
-Format 1 continues in lines, format 2 in protobuf's text form. Format 3 continues with a varint
-length and that many bytes of LedgerMetadataFormat.
+Format 2 continues in protobuf's text form. Format 3 continues with a varint length and that many
+bytes of LedgerMetadataFormat.
+
+Format 1 (parseVersion1Config) continues in lines: write quorum, ensemble size, length, a line for
+each segment, and a closing line unless the ledger is open. A segment is `firstEntryId TAB bookie
+TAB bookie ...`. The closing line is `lastEntryId TAB CLOSED`, with -102 for a ledger in recovery.
+The ack quorum equals the write quorum. There is no password, digest, creation time or custom
+metadata.
 
 Decoding returns what was written, even if it contradicts itself; the checkers judge that. The bytes
 hold the ledger's password in clear text: `decode` drops it, and no error quotes the bytes.
@@ -13,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -20,8 +27,110 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Malformed, Segment
-from auditor.wire import binary_form, ledger_metadata_lines, text_form
+from auditor.wire import protobuf_forms
 from auditor.wire.generated.data_formats_pb2 import LedgerMetadataFormat
+
+IN_RECOVERY_ENTRY_ID = -102
+_CLOSED = b"CLOSED"
+_NUMBER = re.compile(rb"[+-]?0*[0-9]{1,19}")
+
+
+class _Line(NamedTuple):
+    offset: int
+    text: bytes
+
+
+def decode_lines(data: bytes, body: int) -> LedgerMetadata:
+    """Return the metadata whose lines begin at byte `body` of `data`.
+
+    `last_entry_id` is None unless the ledger is closed. Raises `MalformedMetadata` with the offset
+    of the wrong line or bookie. Cost: some 10 µs.
+    """
+    lines = _lines(data, body)
+    write_quorum = _size_line(lines, data, 32, "the write quorum")
+    ensemble_size = _size_line(lines, data, 32, "the ensemble size")
+    length = _size_line(lines, data, 64, "the length")
+    state, last_entry_id = LedgerState.OPEN, None
+    segments: list[Segment] = []
+    for line in lines:
+        fields = line.text.rstrip(b"\t").split(b"\t")
+        if len(fields) < 2:
+            raise MalformedMetadata("a line is neither a segment nor the closing line", line.offset)
+        entry_id = _number(fields[0], line.offset, 64, "an entry id")
+        if fields[1] == _CLOSED:
+            state = (
+                LedgerState.IN_RECOVERY if entry_id == IN_RECOVERY_ENTRY_ID else LedgerState.CLOSED
+            )
+            last_entry_id = entry_id if state is LedgerState.CLOSED else None
+            break
+        segments.append(Segment(entry_id, tuple(_members(fields, line.offset))))
+    return LedgerMetadata(
+        format_version=1,
+        state=state,
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=write_quorum,
+        last_entry_id=last_entry_id,
+        length=length,
+        segments=tuple(segments),
+    )
+
+
+def encode_lines(metadata: LedgerMetadata) -> bytes:
+    """Return the lines of `metadata`, without what has no place in format 1.
+
+    That is the ack quorum, digest, creation time and custom metadata.
+    """
+    sizes = (metadata.write_quorum, metadata.ensemble_size, metadata.length)
+    segments = (
+        "\t".join((str(segment.first_entry_id), *segment.ensemble)) for segment in metadata.segments
+    )
+    text = "".join(f"{line}\n" for line in (*sizes, *segments))
+    if metadata.state is LedgerState.OPEN:
+        return text.encode("ascii")
+    closing = (
+        IN_RECOVERY_ENTRY_ID
+        if metadata.state is LedgerState.IN_RECOVERY
+        else metadata.last_entry_id
+    )
+    assert closing is not None, "format 1 cannot say CLOSED without a last entry id"
+    return f"{text}{closing}\tCLOSED".encode("ascii")
+
+
+def _lines(data: bytes, start: int) -> Iterator[_Line]:
+    """Yield the lines, which LF separates. A final LF begins no further line."""
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end == -1 else end
+        yield _Line(start, data[start:end])
+        start = end + 1
+
+
+def _size_line(lines: Iterator[_Line], data: bytes, bits: int, what: str) -> int:
+    line = next(lines, None)
+    if line is None:
+        raise MalformedMetadata(f"truncated: the line with {what} is missing", len(data))
+    return _number(line.text, line.offset, bits, what)
+
+
+def _number(text: bytes, offset: int, bits: int, what: str) -> int:
+    value = int(text) if _NUMBER.fullmatch(text) else None
+    if value is None or not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise MalformedMetadata(f"{what} is not a {bits}-bit number", offset)
+    return value
+
+
+def _members(fields: list[bytes], offset: int) -> Iterator[BookieId]:
+    offset += len(fields[0]) + 1
+    for position, field in enumerate(fields[1:]):
+        member = field.decode("ascii", "replace")
+        if not is_bookie_id(member):
+            raise MalformedMetadata(
+                f"ensemble position {position} of a segment is not a bookie id", offset
+            )
+        yield member
+        offset += len(field) + 1
+
 
 LATEST_VERSION = 3
 VERSION_CHARACTERS_MAX = 10
@@ -53,7 +162,7 @@ def decode(data: bytes) -> LedgerMetadata:
     """
     version, body = _header(data)
     if version == 1:
-        return ledger_metadata_lines.decode(data, body)
+        return decode_lines(data, body)
     message = _message(data, version, body)
     return LedgerMetadata(
         format_version=version,
@@ -109,10 +218,10 @@ def encode(
     assert 1 <= version <= LATEST_VERSION, f"there is no metadata format version {version}"
     header = _MAGIC + b"%d\n" % version
     if version == 1:
-        return header + ledger_metadata_lines.encode(metadata)
+        return header + encode_lines(metadata)
     message = _to_message(metadata, password)
     if version == 2:
-        return header + text_form.write(message)
+        return header + protobuf_forms.write_text(message)
     message.cToken = ctoken
     body = message.SerializeToString()
     return header + _varint(len(body)) + body
@@ -154,7 +263,7 @@ def _message(data: bytes, version: int, body: int) -> LedgerMetadataFormat:
     if version == 3:
         return _parse_binary(data, body)
     message = LedgerMetadataFormat()
-    text_form.merge(data, body, message)
+    protobuf_forms.merge_text(data, body, message)
     return message
 
 
@@ -166,7 +275,7 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
         message = None
     if message is None:
         raise MalformedMetadata("the message is not protobuf", _break_in(data, start, end))
-    problem = text_form.incomplete(message, end)
+    problem = protobuf_forms.incomplete(message, end)
     if problem is not None:
         raise problem
     return message
@@ -175,8 +284,8 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
 def _extent(data: bytes, body: int) -> tuple[int, int]:
     """Return the first byte of the version 3 message and the byte behind its last."""
     try:
-        length, start = binary_form.varint(data, body, len(data))
-    except binary_form.NotProtobufError:
+        length, start = protobuf_forms.varint(data, body, len(data))
+    except protobuf_forms.NotProtobufError:
         length, start = -1, body
     if length < 0:
         raise MalformedMetadata("the length of the message cannot be read", body)
@@ -189,11 +298,11 @@ def _extent(data: bytes, body: int) -> tuple[int, int]:
 def _break_in(data: bytes, start: int, end: int) -> int:
     """Return the byte at which a message, or a message inside it, stops being protobuf."""
     try:
-        for field in binary_form.fields(data, start, end):
+        for field in protobuf_forms.fields(data, start, end):
             if field.is_bytes and field.number in (_SEGMENT, _CUSTOM_METADATA):
-                for _ in binary_form.fields(data, field.start, field.end):
+                for _ in protobuf_forms.fields(data, field.start, field.end):
                     pass
-    except binary_form.NotProtobufError as error:
+    except protobuf_forms.NotProtobufError as error:
         return error.offset
     return start
 
@@ -233,9 +342,9 @@ def _member_offset(
 
 
 def _binary_member_offsets(data: bytes, start: int, end: int) -> Iterator[int]:
-    for field in binary_form.fields(data, start, end):
+    for field in protobuf_forms.fields(data, start, end):
         if field.is_bytes and field.number == _SEGMENT:
-            inner = binary_form.fields(data, field.start, field.end)
+            inner = protobuf_forms.fields(data, field.start, field.end)
             yield from (
                 member.start for member in inner if member.is_bytes and member.number == _MEMBER
             )

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from auditor.errors import MalformedMetadata
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.model.ledger import Mark
-from auditor.wire import text_form
+from auditor.wire import protobuf_forms
 from auditor.wire.generated.data_formats_pb2 import LockDataFormat, UnderreplicatedLedgerFormat
 
 NAME_CHARACTERS_MAX = 255
@@ -29,7 +29,7 @@ def decode(data: bytes, created_ms: int) -> Mark:
     """
     message = UnderreplicatedLedgerFormat()
     try:
-        text_form.merge(data, 0, message)
+        protobuf_forms.merge_text(data, 0, message)
     except MalformedMetadata as error:
         return Mark(created_ms, problem=f"{error.reason} (byte {error.offset} of {len(data)})")
     replicas = tuple(message.replica)
@@ -47,7 +47,9 @@ def encode(missing_replicas: Iterable[BookieId], ctime_ms: int | None) -> bytes:
 
     With `ctime_ms` None there is no ctime, as before 4.8.0.
     """
-    return text_form.write(UnderreplicatedLedgerFormat(replica=missing_replicas, ctime=ctime_ms))
+    return protobuf_forms.write_text(
+        UnderreplicatedLedgerFormat(replica=missing_replicas, ctime=ctime_ms)
+    )
 
 
 def decode_name(data: bytes) -> str | None:
@@ -58,7 +60,7 @@ def decode_name(data: bytes) -> str | None:
     """
     message = LockDataFormat()
     try:
-        text_form.merge(data, 0, message)
+        protobuf_forms.merge_text(data, 0, message)
     except MalformedMetadata:
         return None
     name = message.bookieId
@@ -67,4 +69,4 @@ def decode_name(data: bytes) -> str | None:
 
 def encode_name(name: str) -> bytes:
     """Return the bytes of a lock or a vote, as BookKeeper writes them."""
-    return text_form.write(LockDataFormat(bookieId=name))
+    return protobuf_forms.write_text(LockDataFormat(bookieId=name))

@@ -20,9 +20,8 @@ from auditor.errors import MalformedMetadata, StoreUnavailable
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, underreplication_mark, znode_paths
-from auditor.wire import layout as layout_wire
-from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.marks import marked_ledgers
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import (
@@ -291,7 +290,7 @@ def read_settings(session: Session, root: str) -> Settings:
 
 def _layout(znode: Znode) -> LedgerLayout:
     try:
-        return layout_wire.decode(znode.data)
+        return znode_paths.decode_layout(znode.data)
     except StoreUnavailable as error:
         raise StoreUnavailable(
             f"the cluster's layout at {znode.path} is not understood: {error}"

@@ -15,7 +15,7 @@ from auditor.errors import MalformedMetadata, UnknownMetadataFormat, WireError
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.marks import with_lock
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import (

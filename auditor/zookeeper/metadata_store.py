@@ -12,8 +12,8 @@ from auditor.config import ZooKeeperLimits
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
-from auditor.wire.layout import LedgerLayout
 from auditor.wire.service_uri import ServiceUri
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper import cluster, ledgers, marks
 from auditor.zookeeper.cluster import NewestWrite, find_newest_write
 from auditor.zookeeper.ledgers import (

@@ -24,8 +24,13 @@ from auditor.model.topic import (
     Unread,
 )
 from auditor.wire import topic_paths
-from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
-from auditor.wire.partitioned_topics import decode_partitions, decode_shadow_source
+from auditor.wire.pulsar_metadata import (
+    decode_cursor,
+    decode_managed_ledger,
+    decode_partitions,
+    decode_schemas,
+    decode_shadow_source,
+)
 from auditor.wire.service_uri import ServiceUri
 from auditor.zookeeper.multi_read import NO_NODE, OK, Children, Znode
 from auditor.zookeeper.reading import (

@@ -17,8 +17,8 @@ from auditor.clock import now_ms
 from auditor.commands.surroundings import around
 from auditor.config import Layers, parse
 from auditor.topology.sources import sources_of
-from auditor.wire import bookie_registration, rack_map
-from auditor.wire.layout import LedgerLayout
+from auditor.wire import bookie_registration, locations
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
 COOKIE = b'5\nbookieHost: "10.0.0.4:3181"\njournalDir: "/j"\nledgerDirs: "1\\t/l"\n'
@@ -39,7 +39,7 @@ def tree(server: ZooKeeperProcess) -> Iterator[Znodes]:
         client.put(f"{root}/cookies/10.0.0.4:3181", COOKIE)
         client.put(
             "/pulsar/bookies",
-            rack_map.encode({"b1": "/r1", "10.0.0.2:3181": "r2", "10.0.0.9:3181": "/r9"}),
+            locations.encode_rack_map({"b1": "/r1", "10.0.0.2:3181": "r2", "10.0.0.9:3181": "/r9"}),
         )
         yield client
 
@@ -175,7 +175,9 @@ def test_a_znode_outside_of_root_is_read_whole_or_not_at_all(
     """The result is its bytes, None, or None with a sentence if it may not be read."""
     tree.put("/elsewhere/shut", b"x", shut=True)
     with open_store(uri(server.hosts, "/pulsar/ledgers"), QUICK) as store:
-        assert rack_map.decode(store.raw("/pulsar/bookies") or b"").locations["b1"] == "/r1"
+        assert (
+            locations.decode_rack_map(store.raw("/pulsar/bookies") or b"").locations["b1"] == "/r1"
+        )
         assert None is store.raw("/elsewhere/none") and [] == store.problems
         assert None is store.raw("/elsewhere/shut")
         assert ["znode /elsewhere/shut may not be read"] == [

@@ -9,7 +9,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 from auditor.errors import StoreUnavailable
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.wire import bookie_registration
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.also_in_memory

@@ -9,9 +9,9 @@ from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
-from auditor.wire import layout as layout_wire
-from auditor.wire.layout import LedgerLayout
+from auditor.wire import znode_paths as layout_wire
 from auditor.wire.service_uri import parse
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import StoreAddress, open_store
 
 pytestmark = pytest.mark.also_in_memory
@@ -112,7 +112,7 @@ def test_a_layout_that_is_not_known_is_refused(
 
 def test_a_layout_that_may_not_be_read_is_refused(server: Server, tree: Znodes) -> None:
     """Missing permission is not "no cluster": the error names the znode that must be readable."""
-    tree.put("/shut/ledgers/LAYOUT", layout_wire.encode(LedgerLayout.FLAT), shut=True)
+    tree.put("/shut/ledgers/LAYOUT", layout_wire.encode_layout(LedgerLayout.FLAT), shut=True)
     with pytest.raises(
         StoreUnavailable,
         match="/shut/ledgers/LAYOUT may not be read by this session: give it read permission",

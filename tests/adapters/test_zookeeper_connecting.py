@@ -16,7 +16,7 @@ from support.zookeeper_proxy import refusing
 from support.zookeeper_znodes import QUICK, STEADY, Znodes, ledger_bytes, uri
 
 from auditor.errors import StoreUnavailable
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.session import connect
 

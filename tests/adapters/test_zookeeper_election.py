@@ -7,7 +7,7 @@ from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.cluster import NOT_KNOWN
 from auditor.zookeeper.metadata_store import open_store
 

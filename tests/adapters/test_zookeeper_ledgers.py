@@ -13,7 +13,7 @@ from support.zookeeper_znodes import STEADY, Znodes, closed_ledger, ledger_bytes
 
 from auditor.model.ledger import LedgerRecord, RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import MultiRead
 

@@ -8,7 +8,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.errors import StoreUnavailable
 from auditor.wire import znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
 pytestmark = pytest.mark.also_in_memory

@@ -28,7 +28,7 @@ from support.zookeeper_znodes import QUICK, STEADY, Znodes, ledger_bytes, uri, z
 
 from auditor.model.ledger import RecordStatus, ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, MULTI_READ, OK
 from auditor.zookeeper.reading import read_many

@@ -8,7 +8,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.model.ledger import ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.metadata_store import open_store
 

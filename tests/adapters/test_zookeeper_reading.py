@@ -20,7 +20,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.model.ledger import RecordStatus
 from auditor.pace import Pace
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import MULTI_READ, NO_NODE
 from auditor.zookeeper.reading import (

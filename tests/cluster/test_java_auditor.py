@@ -56,9 +56,9 @@ from support.zookeeper_znodes import QUICK
 from auditor.model.availability import SequenceGroup
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.wire import layout, ledger_metadata, underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.service_uri import parse
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
@@ -361,7 +361,7 @@ def test_j26_a_flat_layout_too_big_for_java(cluster: RealCluster, java: JavaAudi
     root, lost, hosts = "/flat/ledgers", 7, cluster.zookeeper_hosts
     uri = f"zk+flat://{hosts}{root}"
     registration = f"{cluster.root}{znode_paths.AVAILABLE}/b1"
-    cluster.set_raw(f"{root}{znode_paths.LAYOUT}", layout.encode(LedgerLayout.FLAT))
+    cluster.set_raw(f"{root}{znode_paths.LAYOUT}", znode_paths.encode_layout(LedgerLayout.FLAT))
     cluster.set_raw(f"{root}{znode_paths.AVAILABLE}/b1", cluster.zk.get(registration)[0])
     cluster.set_raw(f"{root}{znode_paths.READONLY}", b"")
     text = ledger_metadata.encode(

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from support.real_jars import pulsar_jars
 from support.supported_versions import PULSARS
 
-from auditor.wire.pulsar_fields import FIELDS
+from auditor.wire.pulsar_metadata import PULSAR_FIELDS
 
 pytestmark = pytest.mark.real
 
@@ -47,8 +47,8 @@ def test_the_table_has_every_field_that_a_broker_can_store(
     found = dict(fields_of(described.message_type))
     assert found
     overlooked = {
-        name: sorted(fields - set(FIELDS[file].get(name, {})))
+        name: sorted(fields - set(PULSAR_FIELDS[file].get(name, {})))
         for name, fields in found.items()
-        if fields - set(FIELDS[file].get(name, {}))
+        if fields - set(PULSAR_FIELDS[file].get(name, {}))
     }
     assert {} == overlooked

@@ -13,8 +13,13 @@ from auditor.model.ledger import DigestType
 from auditor.wire import bookie_server, entry_availability, frames
 from auditor.wire.bookie_connection import Answered, BookieConnection
 from auditor.wire.digest import check_body
-from auditor.wire.lister_identity import ListerIdentity, decode_identity, with_identity
-from auditor.wire.missing_logs import decode_missing_logs, with_missing_logs
+from auditor.wire.lister_fields import (
+    ListerIdentity,
+    decode_identity,
+    decode_missing_logs,
+    with_identity,
+    with_missing_logs,
+)
 
 FRAME_BYTES_MAX = 65_536
 GROUPS_MAX = 1_000

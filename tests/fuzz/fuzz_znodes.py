@@ -19,14 +19,14 @@ from auditor.second_checker.placement import read_recorded
 from auditor.topology.places import Places
 from auditor.wire import (
     bookie_registration,
-    layout,
     ledger_metadata,
-    managed_ledger,
-    rack_map,
+    locations,
+    pulsar_metadata,
     underreplication_mark,
+    znode_paths,
 )
-from auditor.wire.compression import UNCOMPRESSED_BYTES_MAX
 from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader
+from auditor.wire.pulsar_metadata import UNCOMPRESSED_BYTES_MAX
 from auditor.witness.owner import owner_of
 
 POLICY = (
@@ -106,14 +106,14 @@ def read_registration(data: bytes) -> None:
 
 
 def read_rack_map(data: bytes) -> None:
-    found = rack_map.decode(data)
+    found = locations.decode_rack_map(data)
     places = Places()
     for bookie, location in found.locations.items():
         check_storable(bookie)
         assert location.startswith("/") and location.isprintable()
         places.add(bookie, location, any_port=True)
     places.areas()
-    assert len(found.problems) <= rack_map.PROBLEMS_MAX + 1
+    assert len(found.problems) <= locations.RACK_MAP_PROBLEMS_MAX + 1
     for problem in found.problems:
         check_storable(problem)
 
@@ -121,9 +121,9 @@ def read_rack_map(data: bytes) -> None:
 def read_managed_ledger(data: bytes) -> None:
     """Read a managed ledger: the first byte chooses what the rest is read as."""
     read = (
-        managed_ledger.decode_managed_ledger,
-        lambda cursor: managed_ledger.decode_cursor(cursor, "__compaction"),
-        managed_ledger.decode_schemas,
+        pulsar_metadata.decode_managed_ledger,
+        lambda cursor: pulsar_metadata.decode_cursor(cursor, "__compaction"),
+        pulsar_metadata.decode_schemas,
     )
     read[data[0] % 3 if data else 0](data[1:])
 
@@ -132,7 +132,13 @@ def _packed(compression: int, packed: bytes, size: int) -> bytes:
     header = CompressionHeader(
         compressionType=compression, uncompressedSize=size
     ).SerializeToString()
-    return b"\x00" + managed_ledger.MAGIC + len(header).to_bytes(4, "big") + header + packed
+    return (
+        b"\x00"
+        + pulsar_metadata.COMPRESSED_MAGIC
+        + len(header).to_bytes(4, "big")
+        + header
+        + packed
+    )
 
 
 _PACKS: dict[int, Callable[[bytes], bytes]] = {
@@ -146,7 +152,7 @@ _PACKS: dict[int, Callable[[bytes], bytes]] = {
 
 def _managed_ledgers() -> list[bytes]:
     """Return each sort of value, and each compression."""
-    topic = managed_ledger.encode_managed_ledger(
+    topic = pulsar_metadata.encode_managed_ledger(
         ManagedLedger(
             (
                 DataLedger(7, 10, 1_000, 5, True, True),
@@ -155,10 +161,10 @@ def _managed_ledgers() -> list[bytes]:
             Position(8, 4),
         )
     )
-    schemas = managed_ledger.encode_schemas(
+    schemas = pulsar_metadata.encode_schemas(
         (SchemaVersion(0, Position(12, 0)), SchemaVersion(1, Position(13, 1)))
     )
-    cursor = managed_ledger.encode_cursor(
+    cursor = pulsar_metadata.encode_cursor(
         Cursor(9, Position(7, 3), ((Position(7, 4), Position(7, 6)),), 11)
     )
     plain = [bytes((number,)) + data for number, data in enumerate((topic, cursor, schemas))]
@@ -228,14 +234,18 @@ TARGETS = (
     ),
     Target(
         "layout",
-        layout.decode,
-        [layout.encode(one) for one in layout.LedgerLayout],
+        znode_paths.decode_layout,
+        [znode_paths.encode_layout(one) for one in znode_paths.LedgerLayout],
         (StoreUnavailable,),
     ),
     Target(
         "rack-map",
         read_rack_map,
-        [rack_map.encode({"b1:3181": "/r1", "b2:3181": "/region/r2", "10.0.0.1:3181": "r3"})],
+        [
+            locations.encode_rack_map(
+                {"b1:3181": "/r1", "b2:3181": "/region/r2", "10.0.0.1:3181": "r3"}
+            )
+        ],
     ),
     Target(
         "managed-ledger",

@@ -54,7 +54,7 @@ HOMES = {
 
 PLANTS = {
     "floors": [
-        ("auditor/model/ledger.py", "auditor.wire.layout"),
+        ("auditor/model/ledger.py", "auditor.wire.znode_paths"),
         ("auditor/first_checker/ledger.py", "auditor.second_checker.agreement"),
         ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
@@ -93,7 +93,7 @@ PLANTS = {
         for module, name in (
             ("auditor/model/ledger.py", "time"),
             ("auditor/wire/frames.py", "socket"),
-            ("auditor/wire/layout.py", "kazoo"),
+            ("auditor/wire/znode_paths.py", "kazoo"),
             ("auditor/first_checker/coverage.py", "pyspark"),
             ("auditor/first_checker/schedule.py", "random"),
             ("auditor/witness/finding_lines.py", "structlog"),

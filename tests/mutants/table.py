@@ -381,7 +381,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a frame too large is skipped one byte short",
         CODEC,
-        "wire/frame_reader.py",
+        "wire/bookie_connection.py",
         "span = length if head else _FOR_EVER",
         "span = length - 1 if head else _FOR_EVER",
         (
@@ -455,7 +455,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger in recovery is closed at entry -102",
         CODEC,
-        "wire/ledger_metadata_lines.py",
+        "wire/ledger_metadata.py",
         "LedgerState.IN_RECOVERY if entry_id == IN_RECOVERY_ENTRY_ID else LedgerState.CLOSED",
         "LedgerState.CLOSED",
         (
@@ -465,7 +465,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an error quotes the line that has the password",
         CODEC,
-        "wire/text_form.py",
+        "wire/protobuf_forms.py",
         "return _where(text, start, error.GetLine() or 1, error.GetColumn() or 1)",
         "return MalformedMetadata(str(error), start)",
         (

@@ -8,7 +8,7 @@ from support.audits import accounted, audit
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import ListForm
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 SHORT_IDS = (0, 9_999, 10_000, 123_456_789)
 LONG_IDS = (2**31 - 2, 2**31 - 1, 2**31, 12_345_678_901, 2**53 + 1, 2**63 - 1)

@@ -9,7 +9,7 @@ from support.audits import accounted, audit, audit_ledgers, replay_run
 from auditor.errors import ConfigError
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire import rack_map
+from auditor.wire import locations
 
 ONE_RACK, TWO_RACKS, NOT_LOCATED = 1, 2, 3
 RACKS = {"b1": "/r1", "b2": "/r1", "b3": "r2"}
@@ -29,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 @pytest.fixture(autouse=True)
 def racks(cluster: SandboxCluster) -> None:
     """Write Pulsar's rack map beside the ledgers before each test."""
-    cluster.set_raw("/bookies", rack_map.encode(RACKS))
+    cluster.set_raw("/bookies", locations.encode_rack_map(RACKS))
 
 
 def test_a_replay_judges_by_the_locations_of_its_run(
@@ -50,7 +50,9 @@ def test_a_replay_judges_by_the_locations_of_its_run(
     assert "b1 at /r1, b2 at /r1" in outcome.one(ONE_RACK)["witness"]
     (said,) = [event["problem"] for event in outcome.events if event["event"] == "topology"]
     assert "no source has a location for b4" in said
-    cluster.set_raw("/bookies", rack_map.encode(dict.fromkeys(("b1", "b2", "b3", "b4"), "/r9")))
+    cluster.set_raw(
+        "/bookies", locations.encode_rack_map(dict.fromkeys(("b1", "b2", "b3", "b4"), "/r9"))
+    )
     script.unlink()
     assert outcome.run_dir is not None
     assert expected == replay_run(outcome.run_dir).standings(ONE_RACK, TWO_RACKS, NOT_LOCATED)

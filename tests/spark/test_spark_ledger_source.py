@@ -28,7 +28,7 @@ from auditor.spark.source_options import (
     source_options,
 )
 from auditor.spark.store import spark_type
-from auditor.wire.managed_ledger import encode_schemas
+from auditor.wire.pulsar_metadata import encode_schemas
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.metadata_store import open_store

@@ -29,8 +29,7 @@ from support.real_cluster import RealCluster
 from support.real_processes import java_command
 
 from auditor.model.identity import LedgerId
-from auditor.wire.layout import LedgerLayout
-from auditor.wire.znode_paths import ledger_id_of
+from auditor.wire.znode_paths import LedgerLayout, ledger_id_of
 from auditor.witness.next_commands import sort_steps
 
 COMMAND_TIMEOUT_S = 120

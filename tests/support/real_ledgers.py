@@ -17,7 +17,7 @@ from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.sandbox import notation
 from auditor.sandbox.holding import with_wrong_digest
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 HOST = "127.0.0.1"
 

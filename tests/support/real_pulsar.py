@@ -38,7 +38,7 @@ from support.supported_versions import PULSARS
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.topic import Cursor, DataLedger, SchemaVersion
 from auditor.sandbox import notation
-from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
+from auditor.wire.pulsar_metadata import decode_cursor, decode_managed_ledger, decode_schemas
 from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
 BOOKIES = 4

@@ -15,7 +15,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.wire.managed_ledger import encode_cursor, encode_managed_ledger, encode_schemas
+from auditor.wire.pulsar_metadata import encode_cursor, encode_managed_ledger, encode_schemas
 from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
 Put = Callable[[str, bytes], object]

@@ -13,10 +13,10 @@ from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
 from auditor.config import ZooKeeperLimits
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
-from auditor.wire import layout as layout_wire
 from auditor.wire import ledger_metadata, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire import znode_paths as layout_wire
 from auditor.wire.service_uri import ServiceUri, parse
+from auditor.wire.znode_paths import LedgerLayout
 
 QUICK = ZooKeeperLimits(
     reads_per_second=0,
@@ -86,7 +86,7 @@ class Znodes:
 
     def layout(self, root: str, layout: LedgerLayout) -> None:
         """Create an initialised cluster at `root`, without bookies."""
-        self.put(f"{root}/LAYOUT", layout_wire.encode(layout))
+        self.put(f"{root}/LAYOUT", layout_wire.encode_layout(layout))
         self.put(f"{root}/available/readonly")
         self.put(f"{root}/cookies")
         self.put(f"{root}/underreplication/ledgers")

@@ -11,9 +11,8 @@ from support.lanes import LOOK, NOW_MS
 from auditor.bookie.answers import Evidence
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.bookie_connection import LENGTH_BYTES, Answered, AnswerTooLarge
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
-from auditor.wire.frame_reader import LENGTH_BYTES
 from auditor.wire.frames import Operation, Status
 
 LEDGER, ENTRY = 7, 3

@@ -36,7 +36,7 @@ from auditor.model.availability import Answer, AnswerStatus, Greeting, MissingLo
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
-from auditor.wire.lister_identity import ListerIdentity, with_identity
+from auditor.wire.lister_fields import ListerIdentity, with_identity
 
 MINE = ListerIdentity("b1", "cluster-1")
 LIMITS = BookieLimits(

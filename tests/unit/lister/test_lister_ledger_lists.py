@@ -19,7 +19,7 @@ from auditor.lister.list_encoder import AnswerTooLong
 from auditor.lister.location_runs import IndexInDoubt
 from auditor.model.availability import MissingLog
 from auditor.wire.entry_availability import decode, encode_runs, groups_of
-from auditor.wire.missing_logs import LOGS_MAX, RANGES_MAX
+from auditor.wire.lister_fields import MISSING_LOGS_MAX, RANGES_MAX
 
 GROUPS_MAX = 10**6
 
@@ -326,7 +326,7 @@ def test_what_is_said_of_lost_entry_logs_is_bounded(
     """All entries are left out and counted; the first ranges of the first logs are named."""
     index.put(7, range(0, 100, 2), log=1)
     index.put(7, range(1, 100, 2), log=2)
-    for log in range(3, 3 + LOGS_MAX):
+    for log in range(3, 3 + MISSING_LOGS_MAX):
         index.put(7, [200 + log], log=log)
         (index.logs / f"{log:x}.log").unlink()
     (index.logs / "2.log").unlink()
@@ -339,7 +339,7 @@ def test_what_is_said_of_lost_entry_logs_is_bounded(
         )
         == first
     )
-    assert [(1, ((200 + log, 200 + log),)) for log in range(3, 2 + LOGS_MAX)] == [
+    assert [(1, ((200 + log, 200 + log),)) for log in range(3, 2 + MISSING_LOGS_MAX)] == [
         (o.entries, o.ranges) for o in others
     ]
 

@@ -31,8 +31,8 @@ from auditor.lister.cookie import check_cookie
 from auditor.lister.directory_reader import Lists
 from auditor.lister.server import REPLIES_HELD_MAX, ServerLimits
 from auditor.sandbox.listener import HOST
-from auditor.wire.lister_identity import decode_identity
-from auditor.wire.unknown_fields import LISTER_FIELD, unknown_bytes
+from auditor.wire.lister_fields import decode_identity
+from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes
 
 
 @pytest.fixture(scope="module")

@@ -34,8 +34,7 @@ from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, List
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_connection import BookieConnection
 from auditor.wire.frames import Status
-from auditor.wire.lister_identity import ListerIdentity, with_identity
-from auditor.wire.missing_logs import with_missing_logs
+from auditor.wire.lister_fields import ListerIdentity, with_identity, with_missing_logs
 
 LEDGERS = (Path("/l1"), Path("/l2"))
 SIZES = {LEDGERS[0]: (100, 60, 40), LEDGERS[1]: (7, 4, 3)}

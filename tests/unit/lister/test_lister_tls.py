@@ -36,7 +36,7 @@ from auditor.lister import connection as lister_connection
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.sandbox.listener import HOST
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
-from auditor.wire.lister_identity import ListerIdentity
+from auditor.wire.lister_fields import ListerIdentity
 
 CANARY = "canary-of-a-lister"
 IN_CLEAR_ONLY = "start_tls_is_a_bad_request_and_the_connection_stays_usable"

@@ -15,7 +15,7 @@ from support.topics import closed, put_topic
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, TopicName
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.managed_ledger import encode_cursor
+from auditor.wire.pulsar_metadata import encode_cursor
 from auditor.wire.topic_paths import parse_topic, partitioned_path, topic_path
 from auditor.zookeeper.topics import Partitions, TopicStore
 

@@ -20,14 +20,9 @@ from auditor.config import ZooKeeperLimits
 from auditor.model.availability import SequenceGroup
 from auditor.sandbox.bookie import ListForm, Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire import (
-    bookie_registration,
-    layout,
-    service_uri,
-    underreplication_mark,
-)
+from auditor.wire import bookie_registration, service_uri, underreplication_mark, znode_paths
 from auditor.wire.bookie_registration import Endpoint
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 
 
@@ -37,7 +32,7 @@ def test_cluster_is_initialised_as_bookkeeper_does(
     """There are LAYOUT, INSTANCEID, available with its readonly child, and a cookie for each
     bookie.
     """
-    assert layout.decode(zk.get("/ledgers/LAYOUT")[0]) is LedgerLayout.HIERARCHICAL
+    assert znode_paths.decode_layout(zk.get("/ledgers/LAYOUT")[0]) is LedgerLayout.HIERARCHICAL
     assert zk.get("/ledgers/INSTANCEID")[0] == cluster.instance_id.encode()
     assert {*cluster.bookie_ids, "readonly"} == set(zk.get_children("/ledgers/available"))
     assert set(cluster.bookie_ids) == set(zk.get_children("/ledgers/cookies"))

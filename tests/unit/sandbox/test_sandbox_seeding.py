@@ -20,7 +20,7 @@ from auditor.sandbox.sound_ledgers import sound_ledgers
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import groups_of
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 
 class Demo:

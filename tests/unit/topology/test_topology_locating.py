@@ -15,7 +15,7 @@ from auditor.topology.host_names import addresses_of
 from auditor.topology.locating import PROBLEMS_MAX, Topology, locate, member_of
 from auditor.topology.member import Located, Member
 from auditor.topology.sources import Source, sources_of
-from auditor.wire import rack_map
+from auditor.wire import locations
 
 NONE = Registration.NONE
 
@@ -70,7 +70,7 @@ def test_the_first_source_that_knows_a_bookie_has_it(tmp_path, script):
     """
     table = tmp_path / "racks"
     table.write_text("b1 /table\n10.0.0.2 /table\nb9 /table\n")
-    znode = rack_map.encode(
+    znode = locations.encode_rack_map(
         {
             "b1": "/pulsar",
             "10.0.0.2:3181": "/pulsar",
@@ -153,7 +153,7 @@ def test_a_rack_of_one_port_is_that_of_its_host():
     """BookKeeper looks in Pulsar's map for hosts without ports. Another port matches too, unless
     the host has two racks.
     """
-    znode = rack_map.encode(
+    znode = locations.encode_rack_map(
         {"h1:3181": "/r1", "h2:3181": "/r1", "h2:3182": "/r2", "[2001:db8::1]:3181": "/v6"}
     )
     found = locate_bookies(
@@ -281,7 +281,9 @@ def test_bookies_that_only_ledgers_name_are_located_by_host_and_network(tmp_path
     """
     table = tmp_path / "racks"
     table.write_text("10.0.0.0/24 /r2\nBk.example /r3\n10.0.0.7:3182 /r4\n")
-    znode = rack_map.encode({"10.0.1.3:3181": "/m1", "10.0.1.4:1": "/m1", "10.0.1.4:2": "/m2"})
+    znode = locations.encode_rack_map(
+        {"10.0.1.3:3181": "/m1", "10.0.1.4:1": "/m1", "10.0.1.4:2": "/m2"}
+    )
     areas = locate_bookies(sources(f"{table},zookeeper"), raw=lambda path: znode).areas
     assert ({"bk.example": "/r3", "10.0.0.0/24": "/r2"}, {"10.0.1.3": "/m1"}) == areas
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.wire.binary_form import Field, fields
+from auditor.wire.protobuf_forms import Field, fields
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import MalformedMetadata
-from auditor.wire.compression import UNCOMPRESSED_BYTES_MAX, decompress
+from auditor.wire.pulsar_metadata import UNCOMPRESSED_BYTES_MAX, decompress
 
 NONE, LZ4, ZLIB, ZSTD, SNAPPY = range(5)
 PACK = {

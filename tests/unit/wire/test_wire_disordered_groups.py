@@ -10,9 +10,14 @@ import pytest
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import SequenceGroup
-from auditor.wire import disordered_groups
-from auditor.wire.disordered_groups import DISORDER_MAX
-from auditor.wire.entry_availability import canonical, decode, encode_periodic, groups_of
+from auditor.wire import entry_availability
+from auditor.wire.entry_availability import (
+    DISORDER_MAX,
+    canonical,
+    decode,
+    encode_periodic,
+    groups_of,
+)
 
 GROUPS_MAX = 10_000_000
 LAST_ID = 2**63 - 1
@@ -96,7 +101,7 @@ def test_a_long_progression_behind_the_first_entry_is_not_expanded() -> None:
 
 def test_a_list_in_order_is_never_too_long_to_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     """A period with nothing to repeat is put right where it stands: it is no disorder."""
-    monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 1)
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 1)
     assert [(0, 0, 1, 0), (2, 2, 3, 0)] == decoded((0, 0, 1, 1), (2, 2, 3, 0))
 
 
@@ -125,9 +130,9 @@ def test_the_bound_on_disorder_counts_groups_and_runs(
     here, and not one less.
     """
     entries = {e for first, last, _, period in groups for e in range(first, last + 1, period or 1)}
-    monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 9)
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 9)
     assert encode_periodic(sorted(entries))[64:] == united(*groups)
-    monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 8)
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 8)
     with pytest.raises(MalformedAvailability, match=r"too many to sort|more than 8 runs to sort"):
         united(*groups)
 
@@ -137,5 +142,5 @@ def test_a_run_is_counted_once_however_it_is_written(
     monkeypatch: pytest.MonkeyPatch, group: tuple[int, int, int, int]
 ) -> None:
     """With a period as long as it is, or with one that repeats nothing."""
-    monkeypatch.setattr(disordered_groups, "DISORDER_MAX", 2)
+    monkeypatch.setattr(entry_availability, "DISORDER_MAX", 2)
     assert [(0, 0, 30, 0)] == decoded(group, (2, 2, 1, 0))

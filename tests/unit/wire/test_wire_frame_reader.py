@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import PeerProtocolError
-from auditor.wire.frame_reader import HEAD_BYTES, FrameReader, Oversized
+from auditor.wire.bookie_connection import HEAD_BYTES, FrameReader, Oversized
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import StoreUnavailable
-from auditor.wire import layout
-from auditor.wire.layout import LedgerLayout
+from auditor.wire import znode_paths
+from auditor.wire.znode_paths import LedgerLayout
 
 META = "org.apache.bookkeeper.meta."
 WRITTEN = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
@@ -23,21 +23,21 @@ CLASSES = [
 
 def test_encodes_byte_for_byte_as_bookkeeper() -> None:
     """What a real cluster was initialised with, without a LF at the end."""
-    assert WRITTEN == layout.encode(LedgerLayout.HIERARCHICAL)
+    assert WRITTEN == znode_paths.encode_layout(LedgerLayout.HIERARCHICAL)
 
 
 @pytest.mark.parametrize(("name", "expected"), CLASSES)
 @pytest.mark.parametrize("prefix", ["", "dlshade.", "org.example.shaded."])
 def test_a_class_is_known_by_its_suffix(name: str, expected: LedgerLayout, prefix: str) -> None:
     """Each factory class is its layout, also where a shaded jar put a prefix before it."""
-    assert expected == layout.decode(f"2\n{prefix}{META}{name}:1".encode())
+    assert expected == znode_paths.decode_layout(f"2\n{prefix}{META}{name}:1".encode())
 
 
 @pytest.mark.parametrize("known", LedgerLayout)
 def test_what_is_encoded_decodes_to_itself(known: LedgerLayout) -> None:
     """Each layout comes back, with or without a LF at the end."""
-    assert known == layout.decode(layout.encode(known))
-    assert known == layout.decode(layout.encode(known) + b"\n")
+    assert known == znode_paths.decode_layout(znode_paths.encode_layout(known))
+    assert known == znode_paths.decode_layout(znode_paths.encode_layout(known) + b"\n")
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_what_is_encoded_decodes_to_itself(known: LedgerLayout) -> None:
 )
 def test_format_version_1_has_short_names(name: str, expected: LedgerLayout) -> None:
     """Version 1 has `flat` and `hierarchical` in place of a class."""
-    assert expected == layout.decode(f"1\n{name}:1".encode())
+    assert expected == znode_paths.decode_layout(f"1\n{name}:1".encode())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_format_version_1_has_short_names(name: str, expected: LedgerLayout) -> 
 def test_a_layout_we_do_not_know_is_refused_by_name(data: str, named: str) -> None:
     """A wrong guess would list another tree or none: refused, with what was found."""
     with pytest.raises(StoreUnavailable) as error:
-        layout.decode(data.encode())
+        znode_paths.decode_layout(data.encode())
     assert named in str(error.value)
 
 
@@ -80,7 +80,7 @@ def test_a_refusal_names_the_layouts_that_are_known() -> None:
     """So that what was found can be compared with them."""
     known = ", ".join(name for name, _ in CLASSES)
     with pytest.raises(StoreUnavailable, match=f"it knows {known}$"):
-        layout.decode(b"2\norg.apache.bookkeeper.meta.MSLedgerManagerFactory:1")
+        znode_paths.decode_layout(b"2\norg.apache.bookkeeper.meta.MSLedgerManagerFactory:1")
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_refusal_names_the_layouts_that_are_known() -> None:
 def test_a_layout_that_cannot_be_read_is_refused(data: bytes) -> None:
     """Two lines are expected, a version and a factory with its version."""
     with pytest.raises(StoreUnavailable, match="cannot be read"):
-        layout.decode(data)
+        znode_paths.decode_layout(data)
 
 
 @settings(deadline=None, print_blob=True)
@@ -108,4 +108,4 @@ def test_a_layout_that_cannot_be_read_is_refused(data: bytes) -> None:
 def test_arbitrary_bytes_raise_only_store_unavailable(data: bytes) -> None:
     """No LAYOUT raises anything unforeseen."""
     with pytest.raises(StoreUnavailable):
-        layout.decode(data)
+        znode_paths.decode_layout(data)

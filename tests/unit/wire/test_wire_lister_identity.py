@@ -9,7 +9,7 @@ import pytest
 
 from auditor.wire import bookie_server
 from auditor.wire.frames import Status, decode_response
-from auditor.wire.lister_identity import (
+from auditor.wire.lister_fields import (
     ListerIdentity,
     decode_identity,
     with_identity,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditor.wire.location import LOCATION_CHARS_MAX, depth, is_within, normal
+from auditor.wire.locations import LOCATION_CHARS_MAX, depth, is_within, normal
 
 
 @pytest.mark.parametrize(

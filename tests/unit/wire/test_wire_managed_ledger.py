@@ -32,8 +32,8 @@ from auditor.wire.generated.managed_ledger_pb2 import (
     ManagedCursorInfo,
     ManagedLedgerInfo,
 )
-from auditor.wire.managed_ledger import (
-    MAGIC,
+from auditor.wire.pulsar_metadata import (
+    COMPRESSED_MAGIC,
     decode_cursor,
     decode_managed_ledger,
     decode_schemas,
@@ -95,7 +95,7 @@ def test_schemas_come_back_as_they_were_written(schemas: tuple[SchemaVersion, ..
 @given(st.binary(max_size=80))
 def test_any_bytes_are_decoded_or_refused(data: bytes):
     """Nothing but MalformedMetadata is raised, with the magic bytes before them too."""
-    for value in (data, MAGIC + data, MAGIC + struct.pack("!i", 4) + data):
+    for value in (data, COMPRESSED_MAGIC + data, COMPRESSED_MAGIC + struct.pack("!i", 4) + data):
         for decode in (decode_managed_ledger, lambda one: decode_cursor(one, "s"), decode_schemas):
             with contextlib.suppress(MalformedMetadata):
                 decode(value)

@@ -12,8 +12,8 @@ from auditor.model.availability import MissingLog
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.wire import bookie_server
 from auditor.wire.frames import Status, decode_response
-from auditor.wire.missing_logs import (
-    LOGS_MAX,
+from auditor.wire.lister_fields import (
+    MISSING_LOGS_MAX,
     PATH_CHARACTERS_MAX,
     RANGES_MAX,
     decode_missing_logs,
@@ -59,7 +59,7 @@ def lister_field(*logs: object, **more: object) -> bytes:
         b"[]",
         lister_field(lister=2),
         lister_field(missing_logs={}),
-        lister_field(*[["a", 1, [[0, 0]]]] * (LOGS_MAX + 1)),
+        lister_field(*[["a", 1, [[0, 0]]]] * (MISSING_LOGS_MAX + 1)),
         lister_field(["a", 1, [[0, 0]], 1]),
         lister_field([1, 1, [[0, 0]]]),
         lister_field(["a", "1", [[0, 0]]]),
@@ -87,7 +87,7 @@ def test_what_is_no_word_on_logs_is_malformed(data: bytes) -> None:
 @pytest.mark.parametrize(
     "logs",
     [
-        [MissingLog("a", 1, ((0, 0),))] * LOGS_MAX,
+        [MissingLog("a", 1, ((0, 0),))] * MISSING_LOGS_MAX,
         [MissingLog("a" * PATH_CHARACTERS_MAX, 1, ((0, 0),))],
         [MissingLog("a", RANGES_MAX, tuple((2 * n, 2 * n) for n in range(RANGES_MAX)))],
         [MissingLog("a", ENTRY_ID_MAX, ((ENTRY_ID_MAX, ENTRY_ID_MAX),))],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.errors import MalformedMetadata
-from auditor.wire.partitioned_topics import BYTES_MAX, PARTITIONS_MAX, decode_partitions
+from auditor.wire.pulsar_metadata import PARTITIONED_BYTES_MAX, PARTITIONS_MAX, decode_partitions
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from auditor.wire.partitioned_topics import BYTES_MAX, PARTITIONS_MAX, decode_pa
         (b'{"partitions":4,"deleted":false,"properties":{"a":"b"}}', 4),
         (b'{"partitions":4,"deleted":true}', 0),
         (b'{"partitions":%d}' % PARTITIONS_MAX, PARTITIONS_MAX),
-        (b'{"partitions":7}'.ljust(BYTES_MAX), 7),
+        (b'{"partitions":7}'.ljust(PARTITIONED_BYTES_MAX), 7),
     ],
 )
 def test_the_number_of_partitions_is_read(data: bytes, partitions: int) -> None:
@@ -28,7 +28,8 @@ def test_the_number_of_partitions_is_read(data: bytes, partitions: int) -> None:
     [
         b"", b"[]", b"\xff", b"{", b"{}", b'{"partitions":true}', b'{"partitions":-1}',
         b'{"partitions":1.0}', b'{"partitions":"3"}', b"[" * 100_000,
-        b'{"partitions":%d}' % (PARTITIONS_MAX + 1), b'{"partitions":1}' + b" " * BYTES_MAX,
+        b'{"partitions":%d}' % (PARTITIONS_MAX + 1),
+        b'{"partitions":1}' + b" " * PARTITIONED_BYTES_MAX,
     ],
 )  # fmt: skip
 def test_anything_else_is_malformed(data: bytes) -> None:

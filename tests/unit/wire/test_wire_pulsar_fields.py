@@ -19,8 +19,13 @@ from auditor.wire.generated.managed_ledger_pb2 import (
     ManagedLedgerInfo,
     SchemaLocator,
 )
-from auditor.wire.managed_ledger import decode_cursor, decode_managed_ledger, decode_schemas
-from auditor.wire.pulsar_fields import FIELDS, Use
+from auditor.wire.pulsar_metadata import (
+    PULSAR_FIELDS,
+    Use,
+    decode_cursor,
+    decode_managed_ledger,
+    decode_schemas,
+)
 
 OURS = {
     "SchemaIndexEntry": ("SchemaStorageFormat", "IndexEntry"),
@@ -45,7 +50,7 @@ def table_of(message: Descriptor) -> dict[str, Any]:
     """Return the rows of one of our messages."""
     name = message.full_name.removeprefix("auditor.wire.")
     file, theirs = OURS.get(name, ("MLDataFormats", name))
-    return dict(FIELDS[file][theirs])
+    return dict(PULSAR_FIELDS[file][theirs])
 
 
 @pytest.mark.parametrize("message", descriptors(), ids=lambda one: str(one.name))
@@ -60,7 +65,7 @@ def test_what_is_called_read_can_be_read() -> None:
     ours |= {theirs for _, theirs in OURS.values()} | {"ManagedCursorInfoMetadata"}
     read = {
         message
-        for messages in FIELDS.values()
+        for messages in PULSAR_FIELDS.values()
         for message, fields in messages.items()
         if Use.READ in fields.values()
     }
@@ -69,7 +74,7 @@ def test_what_is_called_read_can_be_read() -> None:
 
 def test_every_kind_of_unread_thing_has_a_field() -> None:
     """Except fields that nobody knows."""
-    tables = (table.values() for table in FIELDS.values())
+    tables = (table.values() for table in PULSAR_FIELDS.values())
     found = {use for table in itertools.chain(*tables) for use in table.values()}
     assert set(Unread) - {Unread.UNKNOWN_FIELD} == {one for one in found if one in set(Unread)}
 

@@ -4,12 +4,17 @@ import json
 
 import pytest
 
-from auditor.wire import rack_map
-from auditor.wire.rack_map import ENTRIES_MAX, PROBLEMS_MAX, RackMap
+from auditor.wire.locations import (
+    RACK_MAP_ENTRIES_MAX,
+    RACK_MAP_PROBLEMS_MAX,
+    RackMap,
+    decode_rack_map,
+    encode_rack_map,
+)
 
 
 def decoded(value: object) -> RackMap:
-    return rack_map.decode(json.dumps(value).encode())
+    return decode_rack_map(json.dumps(value).encode())
 
 
 def test_each_bookie_has_the_rack_of_its_entry():
@@ -56,13 +61,13 @@ def test_of_two_groups_the_first_by_name_wins():
 @pytest.mark.parametrize("data", [b"", b" \n", b"{}", b'{"default": {}}', b'{"default": null}'])
 def test_an_empty_map_is_no_problem(data):
     """Pulsar leaves such behind when the last rack is deleted."""
-    assert RackMap() == rack_map.decode(data)
+    assert RackMap() == decode_rack_map(data)
 
 
 @pytest.mark.parametrize("data", [b"{", b"\xff\xfe", b"[" * 100_000, b"[1]", b"7", b'"x"', b"null"])
 def test_what_is_no_map_is_one_sentence(data):
     """Never an exception."""
-    found = rack_map.decode(data)
+    found = decode_rack_map(data)
     assert {} == found.locations
     (problem,) = found.problems
     assert problem.startswith("the rack map is no") and problem.isprintable()
@@ -81,7 +86,7 @@ def test_a_bookie_that_cannot_be_written_down_is_a_problem_and_the_rest_counts(n
         one.isascii() and one.isprintable() for one in found.problems
     )
     raw = b'{"default": {"1\xed\xa0\x80": {"rack": "/r"}, "b3": {"rack": "/r3"}}}'
-    assert {"b3": "/r3"} == rack_map.decode(raw).locations
+    assert {"b3": "/r3"} == decode_rack_map(raw).locations
 
 
 @pytest.mark.parametrize(
@@ -112,24 +117,30 @@ def test_a_map_and_its_problems_have_an_end():
     """No more bookies than ENTRIES_MAX are taken, no more than PROBLEMS_MAX sentences said, and
     what was left out is said.
     """
-    many = decoded({"default": {f"b{n:06}": {"rack": "/r"} for n in range(ENTRIES_MAX + 5)}})
-    assert ENTRIES_MAX == len(many.locations) and "names more than" in many.problems[0]
-    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(PROBLEMS_MAX + 7)}})
-    assert PROBLEMS_MAX + 1 == len(odd.problems) and "and 7 more" in odd.problems[-1]
+    many = decoded(
+        {"default": {f"b{n:06}": {"rack": "/r"} for n in range(RACK_MAP_ENTRIES_MAX + 5)}}
+    )
+    assert RACK_MAP_ENTRIES_MAX == len(many.locations) and "names more than" in many.problems[0]
+    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(RACK_MAP_PROBLEMS_MAX + 7)}})
+    assert RACK_MAP_PROBLEMS_MAX + 1 == len(odd.problems) and "and 7 more" in odd.problems[-1]
 
 
 def test_that_bookies_were_left_out_is_said_first():
     """Before what is said of those that were read."""
     many = decoded(
-        {"default": {f"b{n:06}": {"rack": 7 if n == 0 else "/r"} for n in range(ENTRIES_MAX + 1)}}
+        {
+            "default": {
+                f"b{n:06}": {"rack": 7 if n == 0 else "/r"} for n in range(RACK_MAP_ENTRIES_MAX + 1)
+            }
+        }
     )
     assert [True, False] == ["names more than" in problem for problem in many.problems]
 
 
 def test_as_many_problems_as_are_kept_are_all_said():
     """PROBLEMS_MAX of them, and nothing of more."""
-    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(PROBLEMS_MAX)}})
-    assert PROBLEMS_MAX == len(odd.problems) and "more" not in odd.problems[-1]
+    odd = decoded({"default": {f"b{n}": {"rack": 7} for n in range(RACK_MAP_PROBLEMS_MAX)}})
+    assert RACK_MAP_PROBLEMS_MAX == len(odd.problems) and "more" not in odd.problems[-1]
 
 
 def test_a_map_is_written_as_pulsar_writes_it():
@@ -137,12 +148,12 @@ def test_a_map_is_written_as_pulsar_writes_it():
     is no group.
     """
     assert {"default": {"b1": {"rack": "/r1", "hostname": ""}}} == json.loads(
-        rack_map.encode({"b1": "/r1"})
+        encode_rack_map({"b1": "/r1"})
     )
-    assert {} == json.loads(rack_map.encode({}))
+    assert {} == json.loads(encode_rack_map({}))
 
 
 def test_a_written_map_reads_back():
     """`encode` is what tests and the demo write."""
     for locations in ({}, {"b1": "/r1", "127.0.0.1:3181": "/region/r2"}):
-        assert RackMap(locations) == rack_map.decode(rack_map.encode(locations))
+        assert RackMap(locations) == decode_rack_map(encode_rack_map(locations))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from auditor.errors import ConfigError
 from auditor.wire import service_uri
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 
 
 @pytest.mark.parametrize(

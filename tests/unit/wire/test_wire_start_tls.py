@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from auditor.wire.bookie_server import OtherRequest
+from auditor.wire.bookie_server import OtherRequest, encode_consent
 from auditor.wire.frames import Operation, Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
-from auditor.wire.start_tls import encode_consent
 
 
 def test_the_consent_has_its_sub_message_and_echoes_the_request() -> None:

@@ -6,7 +6,7 @@ import pytest
 from google.protobuf import text_format
 
 from auditor.errors import MalformedMetadata
-from auditor.wire import text_form
+from auditor.wire import protobuf_forms
 from auditor.wire.generated.data_formats_pb2 import CookieFormat
 
 DATA = b"5\nbookieHost: 'h'"
@@ -30,5 +30,5 @@ def test_an_error_without_a_place_points_at_the_first_byte_of_the_text(
 
     monkeypatch.setattr(text_format, "Merge", merge)
     with pytest.raises(MalformedMetadata) as error:
-        text_form.merge(DATA, START, CookieFormat())
+        protobuf_forms.merge_text(DATA, START, CookieFormat())
     assert (says, START) == (error.value.reason, error.value.offset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
-from auditor.wire.unknown_fields import unknown_bytes
+from auditor.wire.protobuf_forms import unknown_bytes
 
 
 @pytest.mark.parametrize(

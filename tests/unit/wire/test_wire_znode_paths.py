@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.wire import znode_paths
-from auditor.wire.layout import LedgerLayout
-from auditor.wire.znode_paths import Branch
+from auditor.wire.znode_paths import Branch, LedgerLayout
 
 F, H = LedgerLayout.FLAT, LedgerLayout.LEGACY_HIERARCHICAL
 D, L = LedgerLayout.HIERARCHICAL, LedgerLayout.LONG_HIERARCHICAL

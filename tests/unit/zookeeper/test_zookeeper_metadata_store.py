@@ -16,7 +16,7 @@ from support.zookeeper_znodes import QUICK, ledger_bytes, uri
 from auditor.errors import StoreUnavailable
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.wire import bookie_registration, ledger_metadata, underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper import metadata_store
 from auditor.zookeeper.cluster import VOTES_READ_MAX
 from auditor.zookeeper.metadata_store import MetadataStore, open_store

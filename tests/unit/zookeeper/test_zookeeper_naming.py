@@ -13,7 +13,7 @@ from support.zookeeper_znodes import QUICK, closed_ledger, ledger_bytes, uri
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.model.naming import Naming, NamingLedger
 from auditor.wire import underreplication_mark, znode_paths
-from auditor.wire.layout import LedgerLayout
+from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.naming import UNREAD_SHOWN_MAX, ledgers_naming
 

@@ -1,22 +1,59 @@
-"""Decode Pulsar's rack map, the znode `/bookies`, to the location of each bookie in it.
+"""Network locations as BookKeeper writes them, and Pulsar's rack map, which names some.
+
+A location is `/rack`, `/region/rack` or `/zone/upgradeDomain`. The rack map is the znode
+`/bookies`; BookieRackAffinityMapping reads it:
 
     {"<group>": {"<bookie id>": {"rack": "<rack>", "hostname": "<host>"}}}
 
-BookieRackAffinityMapping reads it. `hostname` is only informational and is not used here.
+`hostname` is only informational and is not used here.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.wire.location import normal
+LOCATION_CHARS_MAX = 255
+"""Longest location, in characters. Names of racks are short, and every run stores locations."""
+_PARTS = re.compile(r"(?:/[^/\s]+)+")
 
-ENTRIES_MAX = 20_000
+
+def normal(text: str) -> str | None:
+    """Return a location without trailing slashes; None if nothing is left (NodeBase.normalize).
+
+    Raises ValueError with half a sentence if it does not begin with `/`, has an empty part or a
+    space, is longer than LOCATION_CHARS_MAX, or is not printable.
+    """
+    if not text.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    location = text.strip().rstrip("/")
+    if not location:
+        return None
+    if not location.startswith("/"):
+        raise ValueError("does not begin with /")
+    if len(location) > LOCATION_CHARS_MAX:
+        raise ValueError(f"is longer than {LOCATION_CHARS_MAX} characters")
+    if _PARTS.fullmatch(location) is None:
+        raise ValueError("has an empty part or a space in it")
+    return location
+
+
+def depth(location: str) -> int:
+    """Return the number of parts of a location: 1 for `/rack`, 2 for `/region/rack`."""
+    return location.count("/")
+
+
+def is_within(location: str, place: str) -> bool:
+    """Return whether a location is `place` or below it."""
+    return location == place or location.startswith(place + "/")
+
+
+RACK_MAP_ENTRIES_MAX = 20_000
 """Most bookies read from one map. No cluster is so large, and every run stores the locations."""
-PROBLEMS_MAX = 20
+RACK_MAP_PROBLEMS_MAX = 20
 """Most sentences kept on what could not be read; one more says how many were left out."""
 
 
@@ -31,7 +68,7 @@ class RackMap:
     problems: tuple[str, ...] = ()
 
 
-def decode(data: bytes) -> RackMap:
+def decode_rack_map(data: bytes) -> RackMap:
     """Return the locations in the map, as Pulsar reads it.
 
     Groups are read by name; the first that gives a bookie a rack wins. A rack without a leading `/`
@@ -54,9 +91,11 @@ def decode(data: bytes) -> RackMap:
     locations: dict[str, str] = {}
     problems: list[str] = []
     for number, (group, bookie_id, info) in enumerate(_entries(groups, problems)):
-        if number >= ENTRIES_MAX:
+        if number >= RACK_MAP_ENTRIES_MAX:
             problems.insert(
-                0, f"the rack map names more than {ENTRIES_MAX} bookies: the others are not read"
+                0,
+                f"the rack map names more than {RACK_MAP_ENTRIES_MAX} bookies:"
+                " the others are not read",
             )
             break
         location = _location(group, bookie_id, info, problems)
@@ -68,12 +107,14 @@ def decode(data: bytes) -> RackMap:
                 f"the rack map has {bookie_id!a} at {first} and, in group {group!a}, at {location}:"
                 " the first counts"
             )
-    if len(problems) > PROBLEMS_MAX:
-        problems[PROBLEMS_MAX:] = [f"and {len(problems) - PROBLEMS_MAX} more of this kind"]
+    if len(problems) > RACK_MAP_PROBLEMS_MAX:
+        problems[RACK_MAP_PROBLEMS_MAX:] = [
+            f"and {len(problems) - RACK_MAP_PROBLEMS_MAX} more of this kind"
+        ]
     return RackMap(locations, tuple(problems))
 
 
-def encode(locations: Mapping[str, str], group: str = "default") -> bytes:
+def encode_rack_map(locations: Mapping[str, str], group: str = "default") -> bytes:
     """Return the map that Pulsar would write for these racks."""
     bookies = {bookie_id: {"rack": rack, "hostname": ""} for bookie_id, rack in locations.items()}
     return json.dumps({group: bookies} if bookies else {}).encode()
