@@ -24,10 +24,14 @@ from auditor.bookie.logins import (
 from auditor.clock import utc_now
 from auditor.config import BookieLimits
 from auditor.config.access import KerberosLogin, SaslLogin, TlsFiles
-from auditor.credentials.certificate_dates import ALWAYS_VALID, read_certificate_dates
 from auditor.credentials.secret_reading import read_secret
-from auditor.credentials.tls_context import shared_context
-from auditor.credentials.tls_failures import explain_lost_handshake, explain_tls_failure
+from auditor.credentials.tls import (
+    ALWAYS_VALID,
+    explain_lost_handshake,
+    explain_tls_failure,
+    read_certificate_dates,
+    shared_context,
+)
 from auditor.errors import (
     AuditorError,
     BookieRefused,

@@ -34,7 +34,7 @@ from auditor.report.layout import of, printable
 from auditor.run.clock_check import clock_lag_ms
 from auditor.spark.class_archive import archive_path
 from auditor.spark.supported import check_spark_version
-from auditor.telemetry.metrics_delivery import try_pushgateway, try_textfile
+from auditor.telemetry.metrics import try_pushgateway, try_textfile
 from auditor.topology.locating import locate
 from auditor.topology.sources import Source, sources_of
 from auditor.wire.service_uri import parse as parse_uri

@@ -14,7 +14,7 @@ from auditor import __version__
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Settings
 from auditor.credentials.checking import OPEN_TO_ALL_ADVICE, open_to_all, secrets_of_server
-from auditor.credentials.served_tls import RenewedContext
+from auditor.credentials.tls import RenewedContext
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.lister.bookie_configuration import (
     DEFAULT_BOOKIE_PORT,
@@ -23,16 +23,14 @@ from auditor.lister.bookie_configuration import (
     BookieConfiguration,
     read_configuration,
     read_properties,
+    tls_configuration,
     with_directories,
 )
-from auditor.lister.cookie import Cookie, check_cookie
 from auditor.lister.directory_reader import DirectoryReader
-from auditor.lister.index_view import stamp_of
+from auditor.lister.index_view import IndexInDoubt, stamp_of
 from auditor.lister.ledger_lists import ListLimits
-from auditor.lister.location_runs import IndexInDoubt
 from auditor.lister.server import ListerServer, ServerLimits, report_to
-from auditor.lister.serving import ServingCheck
-from auditor.lister.tls_configuration import tls_configuration
+from auditor.lister.serving import Cookie, ServingCheck, check_cookie
 from auditor.model.address import split_host_port
 from auditor.telemetry.lister_metrics import ListerMetrics
 from auditor.wire.service_uri import parse as parse_uri

@@ -19,7 +19,7 @@ from auditor.evidence.stored_tables import KEPT, STORED, count_stored
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.changes.earlier_run import UNCHECKED
-from auditor.telemetry import log, metrics, metrics_delivery
+from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
 """How much is read of a metrics file. Ours has a few hundred lines."""
@@ -168,11 +168,9 @@ def _send(context: Context, exposition: str, cluster: str) -> None:
     settings = context.settings
     problems = []
     if settings.metrics_textfile:
-        problems.append(
-            metrics_delivery.write_textfile(Path(settings.metrics_textfile), exposition)
-        )
+        problems.append(metrics.write_textfile(Path(settings.metrics_textfile), exposition))
     if settings.pushgateway:
-        problems.append(metrics_delivery.push(settings.pushgateway, exposition, cluster))
+        problems.append(metrics.push(settings.pushgateway, exposition, cluster))
     for problem in problems:
         if problem:
             context.logger.error("metrics not published", problem=problem)

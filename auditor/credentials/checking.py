@@ -15,10 +15,9 @@ from auditor.config.access import (
     TlsFiles,
     ZooKeeperAccess,
 )
-from auditor.credentials.certificate_dates import read_certificate_dates
 from auditor.credentials.kerberos import check_login
 from auditor.credentials.secret_reading import read_digest, read_secret
-from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls import client_context, read_certificate_dates
 
 OPEN_TO_ALL_ADVICE = "chmod o-r, or defaultMode 0440 of a Kubernetes Secret"
 """What is said of a file with a secret that every user can read."""

@@ -18,10 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from auditor.lister.index_view import IndexView, NoWholeView
-from auditor.lister.ledger_lists import LedgerLists, ListLimits
-from auditor.lister.list_encoder import AnswerTooLong
-from auditor.lister.location_runs import IndexInDoubt
+from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
+from auditor.lister.ledger_lists import AnswerTooLong, LedgerLists, ListLimits
 
 IDLE_S = 30.0
 """After this long without a request the view is closed: an open one keeps deleted files on disk."""

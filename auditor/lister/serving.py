@@ -2,14 +2,20 @@
 
 After a crash the index is short until the journal is replayed. A bookie listens only after that:
 one that answers GET_BOOKIE_INFO has indexed its journal.
+
+A directory names its bookie by a cookie (`current/VERSION`). The first line is a layout version,
+the rest is protobuf text (DataFormats.CookieFormat). The cookie is the same in every directory of a
+bookie.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar, TypeVarTuple
 
 from auditor.bookie.lane import AsyncLane
@@ -17,8 +23,166 @@ from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.cookie import Cookie, check_cookie
+from auditor.model.address import split_host_port
 from auditor.model.availability import Greeting
+from auditor.model.identity import BookieId
+from auditor.report.layout import printable
+
+COOKIE = Path("current") / "VERSION"
+COOKIE_BYTES_MAX = 64 * 2**10
+"""Longest cookie that is read; a real one has some hundred bytes."""
+
+_FIELD = re.compile(r'^(\w+): "(.*)"$')
+_ESCAPE = re.compile(rb"\\(n|t|r|\"|\\|'|[0-3]?[0-7]{1,2})")
+_PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cookie:
+    """What a cookie says: the bookie, its cluster, and its directories in order.
+
+    `index_directories` is None in cookies of releases that do not record them.
+    """
+
+    bookie_id: BookieId
+    instance_id: str | None
+    ledger_directories: tuple[str, ...]
+    index_directories: tuple[str, ...] | None
+
+
+def parse_cookie(text: str) -> Cookie:
+    """Return the cookie in the text of a VERSION file. Raises ConfigError with what is wrong."""
+    version, _, body = text.partition("\n")
+    if not version.strip().isdigit():
+        raise ConfigError(f"a cookie begins with a layout version, this one with {version[:40]!r}")
+    fields: dict[str, str] = {}
+    for line in body.splitlines():
+        match = _FIELD.match(line.strip())
+        if match is not None:
+            fields[match[1]] = _decode_escapes(match[2])
+    if "bookieHost" not in fields or "ledgerDirs" not in fields:
+        raise ConfigError(
+            "the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)"
+        )
+    indexes = fields.get("indexDirs")
+    return Cookie(
+        fields["bookieHost"],
+        fields.get("instanceId") or None,
+        _directories(fields["ledgerDirs"]),
+        None if indexes is None else _directories(indexes),
+    )
+
+
+def read_cookie(directory: Path) -> Cookie:
+    """Return the cookie of one ledger or index directory. Raises ConfigError with the reason."""
+    path = directory / COOKIE
+    try:
+        with path.open("rb") as file:
+            data = file.read(COOKIE_BYTES_MAX)
+    except OSError as error:
+        raise ConfigError(f"the cookie {path} cannot be read: {error.strerror}") from None
+    try:
+        return parse_cookie(data.decode("utf-8", "replace"))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def check_cookie(configured: BookieConfiguration) -> Cookie:
+    """Return the cookie that all directories of a bookie share.
+
+    Raises ConfigError where the cookies differ from each other, or from what is configured: the
+    bookie id, the port in it, or a list of directories.
+    """
+    places = dict.fromkeys((*configured.ledger_directories, *configured.index_directories))
+    cookies = [read_cookie(place) for place in places]
+    cookie = cookies[0]
+    for place, other in zip(places, cookies, strict=True):
+        if other != cookie:
+            raise ConfigError(
+                f"the cookies of {next(iter(places))} and {place} differ: not the directories of"
+                " one bookie"
+            )
+    if configured.bookie_id is not None and configured.bookie_id != cookie.bookie_id:
+        raise ConfigError(
+            f"the cookie is of bookie {printable(cookie.bookie_id)}, configured is"
+            f" {configured.bookie_id}"
+        )
+    named = split_host_port(cookie.bookie_id)
+    if (
+        configured.bookie_id is None
+        and named is not None
+        and named[1] not in (None, configured.port)
+    ):
+        raise ConfigError(
+            f"the cookie is of bookie {printable(cookie.bookie_id)}, the configured bookiePort is"
+            f" {configured.port}"
+        )
+    _check_directories(
+        "ledger", configured.ledger_directories, cookie.ledger_directories, configured
+    )
+    if cookie.index_directories is not None:
+        _check_directories(
+            "index", configured.index_directories, cookie.index_directories, configured
+        )
+    return cookie
+
+
+def _check_directories(
+    what: str, places: Sequence[Path], recorded: Sequence[str], configured: BookieConfiguration
+) -> None:
+    if _are_same(places, [Path(one) for one in recorded], configured.working_directory):
+        return
+    said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, places))
+    raise ConfigError(
+        f"the cookie records the {what} directories {said}; configured are {here}, in this order"
+    )
+
+
+def _are_same(
+    places: Sequence[Path], recorded: Sequence[Path], working_directory: Path | None
+) -> bool:
+    """Return whether a bookie that recorded these directories, in this order, has these places.
+
+    A bookie records a relative directory as it is configured. Without the directory in which the
+    bookie was started, each place must end with what is recorded, below the same directory.
+    """
+    if working_directory is not None:
+        return list(places) == [working_directory / one for one in recorded]
+    if len(places) != len(recorded):
+        return False
+    bases = set[tuple[str, ...]]()
+    for place, one in zip(places, recorded, strict=True):
+        if one.is_absolute():
+            if one != place:
+                return False
+        elif place.parts[-len(one.parts) :] != one.parts:
+            return False
+        else:
+            bases.add(place.parts[: -len(one.parts)])
+    return len(bases) <= 1
+
+
+def _directories(value: str) -> tuple[str, ...]:
+    """Split `<count> TAB <directory> TAB ...`. Raises ConfigError if the count is wrong."""
+    count, *directories = value.split("\t")
+    if count != str(len(directories)) or not directories:
+        raise ConfigError(
+            f"a list of directories is {value!r}: a count and as many directories are expected"
+        )
+    return tuple(directories)
+
+
+def _decode_escapes(value: str) -> str:
+    """Return a string of protobuf's text format without its escapes. Each escape is a byte, and a
+    character may have several.
+    """
+    return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    escaped = match[1]
+    return bytes([int(escaped, 8)]) if escaped.isdigit() else _PLAIN.get(escaped, escaped)
+
 
 DISK_TIMEOUT_S = 5.0
 """How long the bookie's directories may take to answer. A disk that hangs must not stop the lister

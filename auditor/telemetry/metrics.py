@@ -1,4 +1,4 @@
-"""The metrics of a run (contract section 7) as text. `metrics_delivery` writes and pushes them.
+"""The metrics of a run as text, and their delivery to node_exporter or a Pushgateway.
 
 All families are built from one summary at the end of a run. Nothing is counted during the run: a
 task that Spark repeats cannot count twice. Families made this way carry no `_created` series.
@@ -6,15 +6,30 @@ task that Spark repeats cannot count twice. Families made this way carry no `_cr
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import errno
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from http.client import HTTPException
 from math import nan
+from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.request import Request, build_opener
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import generate_latest
+from prometheus_client.exposition import (
+    basic_auth_handler,
+    default_handler,
+    generate_latest,
+    push_to_gateway,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from auditor.config import without_credentials
 from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
 from auditor.model.verdict import Exempt, Standing, Unknown
@@ -309,3 +324,106 @@ def parse_families(text: str) -> list[Metric]:
 def _last_success(previous_text: str) -> float:
     found = [f.samples[0].value for f in parse_families(previous_text) if f.name == _SUCCESS]
     return float(found[0]) if found else 0.0
+
+
+PUSH_JOB = "bookkeeper_auditor"
+PUSH_TIMEOUT_S = 10.0
+READY_PATH = "/-/ready"
+"""Where a Pushgateway says whether it can be pushed to."""
+TRIED_BYTES = 4_096
+"""How many blanks are written to test a directory: a full disk still takes an empty file."""
+
+
+def write_textfile(path: Path, text: str) -> str | None:
+    """Write `text` to `path` atomically, with mode 0644 for node_exporter.
+
+    Returns None, or a sentence for the log if that failed: a run must not fail because of it.
+    """
+    # The collector reads *.prom only, so the unfinished file must not end in it.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.unfinished")
+    try:
+        with unfinished.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.chmod(0o644)
+        unfinished.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        return f"the metrics could not be written to {path}: {error.strerror or error}"
+    return None
+
+
+def try_textfile(path: Path) -> str | None:
+    """Return why `write_textfile` could not replace `path`, None if it could. `path` stays."""
+    tried = path.with_name(f".{path.name}.{os.getpid()}.tried")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tried.open("wb") as file:
+            file.write(b" " * TRIED_BYTES)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"the metrics could not be written to {path}: {error.strerror or error}"
+    finally:
+        with contextlib.suppress(OSError):
+            tried.unlink()
+    return None
+
+
+def try_pushgateway(url: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
+    """Return why a Pushgateway could not be pushed to, None if it says that it is ready. Nothing
+    is pushed.
+    """
+    plain = without_credentials(url)
+    try:
+        parts = urlsplit(url)
+        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        request = Request(f"{plain.rstrip('/')}{READY_PATH}")  # noqa: S310 - the setting takes http and https alone
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            coded = base64.b64encode(pair.encode()).decode("ascii")
+            request.add_unredirected_header("Authorization", f"Basic {coded}")
+        with build_opener().open(request, timeout=timeout_s):
+            return None
+    except HTTPError as error:
+        error.close()
+        return (
+            f"the Pushgateway at {plain} does not say that it is ready: {READY_PATH} answers"
+            f" {error.code} {error.reason}"
+        )
+    except (OSError, HTTPException, ValueError) as error:
+        reason = error.reason if isinstance(error, URLError) else error
+        return f"the Pushgateway at {plain} cannot be reached: {reason}"
+
+
+def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
+    """Replace the cluster's group on a Pushgateway with `text`.
+
+    Returns None, or a sentence for the log if that failed: a run must not fail because of it. The
+    group is only the cluster: a run id or host would leave series behind for ever. Credentials in
+    `url` go into the Authorization header and never into a message.
+    """
+    plain = without_credentials(url)
+    try:
+        parts = urlsplit(url)
+        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        send = default_handler
+        if parts.username is not None:
+            send = _authorise(unquote(parts.username), unquote(parts.password or ""))
+        families = Families(parse_families(text))
+        push_to_gateway(plain, PUSH_JOB, families, {"cluster": cluster}, timeout_s, send)
+    except (OSError, HTTPException, ValueError) as error:
+        return f"the metrics could not be pushed to {plain}: {error}"
+    return None
+
+
+def _authorise(user: str, password: str) -> Callable[..., Callable[[], None]]:
+    def send(
+        url: str, method: str, timeout: float | None, headers: list[tuple[str, str]], data: bytes
+    ) -> Callable[[], None]:
+        return basic_auth_handler(url, method, timeout, headers, data, user, password)
+
+    return send

@@ -1,0 +1,4 @@
+"""Find where bookies are: their network locations, from a table, a rack map or a script.
+
+`locating` asks the `sources` in order.
+"""

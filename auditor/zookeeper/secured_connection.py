@@ -20,11 +20,14 @@ from kazoo.protocol.serialization import SASL
 
 from auditor.clock import utc_now
 from auditor.config.access import KerberosLogin, SaslLogin, ZooKeeperAccess
-from auditor.credentials.certificate_dates import read_certificate_dates
 from auditor.credentials.kerberos import KerberosExchange, KerberosFailed
 from auditor.credentials.secret_reading import read_digest, read_secret
-from auditor.credentials.tls_context import client_context
-from auditor.credentials.tls_failures import explain_tls_failure, find_tls_error
+from auditor.credentials.tls import (
+    client_context,
+    explain_tls_failure,
+    find_tls_error,
+    read_certificate_dates,
+)
 from auditor.errors import ConfigError, KdcUnreachable, PeerProtocolError, StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge, is_challenge, proves_password
 from auditor.zookeeper.multi_read import AUTH_FAILED, CONNECTION_LOSS, SASL_REQUIRED

@@ -14,7 +14,7 @@ import pytest
 from support import report_stories as stories
 from support.requirements import lack
 
-from auditor.telemetry import metrics, metrics_delivery
+from auditor.telemetry import metrics
 
 WAIT_S = 20
 PACKAGES = {"promtool": "prometheus", "prometheus-pushgateway": "prometheus-pushgateway"}
@@ -113,22 +113,22 @@ def test_a_push_replaces_the_group_of_its_cluster_alone(pushgateway):
     """
     story = texts()
     other = metrics.exposition(stories.summary(), cluster="a/b")
-    assert metrics_delivery.push(pushgateway, other, "a/b") is None
-    assert metrics_delivery.push(pushgateway, story["finished"], "prod") is None
+    assert metrics.push(pushgateway, other, "a/b") is None
+    assert metrics.push(pushgateway, story["finished"], "prod") is None
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["finished"])) + len(ours(other)) == len(served)
     assert all('job="bookkeeper_auditor"' in line and 'instance=""' in line for line in served)
     assert any(
         'kind="ENTRY_BELOW_WRITE_QUORUM"' in line and line.endswith(" 40") for line in served
     )
-    assert metrics_delivery.push(f"{pushgateway}/", story["first_failed"], "prod") is None
+    assert metrics.push(f"{pushgateway}/", story["first_failed"], "prod") is None
     served = ours(get(f"{pushgateway}/metrics"))
     assert len(ours(story["first_failed"])) + len(ours(other)) == len(served)
 
 
 def test_a_push_the_gateway_refuses_is_a_sentence(pushgateway):
     """A wrong path answers 404, which becomes a sentence for the log."""
-    said = metrics_delivery.push(f"{pushgateway}/elsewhere", texts()["finished"], "prod")
+    said = metrics.push(f"{pushgateway}/elsewhere", texts()["finished"], "prod")
     assert said is not None and "404" in said
 
 
@@ -153,7 +153,7 @@ def test_credentials_go_into_the_header_alone(monkeypatch):
         server.timeout = WAIT_S
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        said = metrics_delivery.push(
+        said = metrics.push(
             f"http://joe:s3%40cret@127.0.0.1:{server.server_port}", texts()["finished"], "prod"
         )
         thread.join(WAIT_S)

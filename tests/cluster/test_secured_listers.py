@@ -15,7 +15,7 @@ from support.pki import PASSWORD, Pki
 from support.real_cluster import RealCluster
 
 from auditor.config.access import TlsFiles
-from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls import client_context
 from auditor.model.finding import Kind
 
 pytestmark = pytest.mark.real

@@ -60,7 +60,7 @@ from auditor.summary.about import About
 from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
-from auditor.telemetry import metrics_delivery
+from auditor.telemetry import metrics
 from auditor.telemetry.progress import Silent
 from auditor.zookeeper.session import ReadCounts
 
@@ -130,10 +130,8 @@ class Nights:
         self._cut = Cut()
         for name in EFFECTS:
             monkeypatch.setattr(Place, name, self._counted(f"{name} ", getattr(Place, name)))
-        monkeypatch.setattr(
-            metrics_delivery, "write_textfile", self._sampled(metrics_delivery.write_textfile)
-        )
-        monkeypatch.setattr(metrics_delivery, "push", self._sampled(lambda *_: None))
+        monkeypatch.setattr(metrics, "write_textfile", self._sampled(metrics.write_textfile))
+        monkeypatch.setattr(metrics, "push", self._sampled(lambda *_: None))
 
     @property
     def begun(self) -> list[str]:

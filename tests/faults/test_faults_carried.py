@@ -26,7 +26,7 @@ from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
-from auditor.telemetry import metrics_delivery
+from auditor.telemetry import metrics
 
 BELOW, WITHOUT = Kind.ENTRY_BELOW_WRITE_QUORUM, Kind.ENTRY_WITHOUT_REPLICA
 NIGHTS = (
@@ -366,7 +366,7 @@ def sends_metrics_first(monkeypatch: pytest.MonkeyPatch) -> None:
     right = Output.publish
 
     def publish(output: Output, run: Place, lock: HeldLock | None = None) -> None:
-        metrics_delivery.write_textfile(
+        metrics.write_textfile(
             Path(output.root.path).parent / "auditor.prom", run.read_text("metrics.prom") or ""
         )
         right(output, run, lock)

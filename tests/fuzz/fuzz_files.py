@@ -16,10 +16,9 @@ from auditor.config.properties import parse_properties
 from auditor.config.sources import read_layers
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import configuration_of
-from auditor.lister.cookie import parse_cookie
+from auditor.lister.serving import parse_cookie
 from auditor.model.identity import LEDGER_ID_MAX
-from auditor.topology.member import Member
-from auditor.topology.table_file import read_table
+from auditor.topology.location_table import Member, read_table
 from auditor.wire.service_uri import parse as parse_uri
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "auditor.toml"

@@ -16,7 +16,7 @@ from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
 from auditor.sandbox import notation
 from auditor.second_checker.placement import read_recorded
-from auditor.topology.places import Places
+from auditor.topology.location_table import Places
 from auditor.wire import (
     bookie_registration,
     ledger_metadata,

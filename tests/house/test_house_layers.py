@@ -32,7 +32,7 @@ HOMES = {
         "auditor/lister/server.py",
         "auditor/local_faults.py",
         "auditor/sandbox/",
-        "auditor/topology/host_names.py",
+        "auditor/topology/locating.py",
     ),  # the two locks name the host that holds them; the faults are those of its resolver
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/lister/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
@@ -47,7 +47,7 @@ HOMES = {
         "auditor/sandbox/zookeeper_server.py",
         "auditor/spark/class_archive.py",
         "auditor/spark/private_spark.py",
-        "auditor/topology/script.py",
+        "auditor/topology/sources.py",
     ),
 }
 """Where each foreign library may be imported."""
@@ -61,7 +61,7 @@ PLANTS = {
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/report/text.py", "auditor.page.rendering"),
         ("auditor/zookeeper/session.py", "auditor.bookie.exchange"),
-        ("auditor/credentials/tls_context.py", "auditor.bookie.exchange"),
+        ("auditor/credentials/tls.py", "auditor.bookie.exchange"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
         ("auditor/run/single_ledgers.py", "auditor.sandbox.bookie"),
         ("auditor/spark/store.py", "auditor.run.pipeline"),
@@ -85,7 +85,7 @@ PLANTS = {
         ("auditor/evidence/rows.py", "pyspark"),
         ("auditor/evidence/run_directory.py", "pyspark"),
         ("auditor/sandbox/cluster.py", "pyspark"),
-        ("auditor/topology/script.py", "pyspark"),
+        ("auditor/topology/sources.py", "pyspark"),
         ("auditor/page/rendering.py", "auditor.spark.store"),
     ],
     "pure-core": [

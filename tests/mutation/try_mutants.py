@@ -166,15 +166,15 @@ TESTS = {
     },
     "auditor/bookie": ("tests/unit/bookie",),
     "auditor/zookeeper": ("tests/unit/zookeeper", *IN_MEMORY),
-    **{
-        f"auditor/lister/{name}.py": (f"tests/unit/lister/test_lister_{tests}.py",)
-        for name, tests in (
-            ("connection", "connection"),
-            ("directory_reader", "directory_reader"),
-            ("server", "server_answers"),
-            ("tls_configuration", "tls_configuration"),
-        )
-    },
+    "auditor/lister/bookie_configuration.py": (
+        "tests/unit/lister/test_lister_configuration.py",
+        "tests/unit/lister/test_lister_tls_configuration.py",
+    ),
+    "auditor/lister/directory_reader.py": ("tests/unit/lister/test_lister_directory_reader.py",),
+    "auditor/lister/server.py": (
+        "tests/unit/lister/test_lister_connection.py",
+        "tests/unit/lister/test_lister_server_answers.py",
+    ),
     "auditor/lister/index_view.py": (
         "tests/unit/lister/test_lister_index_view.py",
         "tests/unit/lister/test_lister_ledger_lists.py",

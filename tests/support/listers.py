@@ -19,13 +19,12 @@ from support.raw_bookie import RawBookie, list_request, status_name
 from support.real_cluster import RealCluster
 
 from auditor import __version__
-from auditor.credentials.served_tls import RenewedContext
+from auditor.credentials.tls import RenewedContext
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.cookie import check_cookie
 from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
-from auditor.lister.serving import ServingCheck
+from auditor.lister.serving import ServingCheck, check_cookie
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox import notation

@@ -30,7 +30,7 @@ from auditor.bookie.logins import Lost, Replies, require_ok
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading
-from auditor.credentials.tls_context import shared_context
+from auditor.credentials.tls import shared_context
 from auditor.errors import BookieRefused, BookieUnreachable, ConfigError, PeerProtocolError
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus, Greeting
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge

@@ -10,13 +10,13 @@ import pytest
 from support.pki import Pki
 
 from auditor.config.access import BookieAccess, TlsFiles, ZooKeeperAccess
-from auditor.credentials.certificate_dates import (
+from auditor.credentials.checking import certificates_out_of_date, check_credentials
+from auditor.credentials.tls import (
     ALWAYS_VALID,
     CertificateDates,
     read_certificate_dates,
+    shared_context,
 )
-from auditor.credentials.checking import certificates_out_of_date, check_credentials
-from auditor.credentials.tls_context import shared_context
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.config.access import KerberosLogin
-from auditor.credentials.kerberos_failures import (
-    GssStatus,
-    explain_kerberos_failure,
-    is_kdc_away,
-)
+from auditor.credentials.kerberos import GssStatus, explain_kerberos_failure, is_kdc_away
 
 CACHE = KerberosLogin("bookie", "bookkeeper")
 KEYTAB = KerberosLogin("bookie", "bookkeeper", keytab="/a.keytab", principal="me")

@@ -10,8 +10,8 @@ import pytest
 from support.pki import PASSWORD, Pki
 
 from auditor.config.access import SecretSource, TlsFiles
-from auditor.credentials import tls_context
-from auditor.credentials.tls_context import CONTEXTS_KEPT_MAX, client_context, shared_context
+from auditor.credentials import tls
+from auditor.credentials.tls import CONTEXTS_KEPT_MAX, client_context, shared_context
 from auditor.errors import ConfigError
 
 
@@ -63,7 +63,7 @@ def test_few_contexts_are_kept(pki: Pki, tmp_path: Path) -> None:
     for at in range(CONTEXTS_KEPT_MAX + 2):
         os.utime(ca, ns=(at, at))
         shared_context(files)
-    assert len(tls_context._contexts) <= CONTEXTS_KEPT_MAX
+    assert len(tls._contexts) <= CONTEXTS_KEPT_MAX
 
 
 def test_only_the_cas_of_the_file_are_trusted(pki: Pki) -> None:

@@ -6,11 +6,7 @@ import ssl
 
 import pytest
 
-from auditor.credentials.tls_failures import (
-    explain_lost_handshake,
-    explain_tls_failure,
-    find_tls_error,
-)
+from auditor.credentials.tls import explain_lost_handshake, explain_tls_failure, find_tls_error
 
 
 def refused_by_us(code: int, message: str) -> ssl.SSLCertVerificationError:

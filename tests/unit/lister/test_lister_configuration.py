@@ -14,7 +14,7 @@ from auditor.lister.bookie_configuration import (
     parse_properties,
     read_configuration,
 )
-from auditor.lister.cookie import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
+from auditor.lister.serving import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
 from auditor.model.address import PORT_DIGITS_MAX
 
 COOKIE = (

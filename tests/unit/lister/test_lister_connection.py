@@ -15,17 +15,17 @@ from support.scripted_bookie import ScriptedBookie
 from support.virtual_time import VirtualLoop
 
 from auditor.errors import PeerProtocolError
-from auditor.lister.connection import (
+from auditor.lister.server import (
     CLIENT_IDLE_S,
     CLIENT_REPLIES_MAX,
     HALVES_FROM,
     HANDSHAKE_TIMEOUT_S,
     LISTS_AT_ONCE_MAX,
+    REPLIES_HELD_MAX,
     REQUEST_BYTES_MAX,
     SEND_TIMEOUT_S,
     Connection,
 )
-from auditor.lister.server import REPLIES_HELD_MAX
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_connection import BookieConnection
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

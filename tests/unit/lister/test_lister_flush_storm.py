@@ -20,9 +20,8 @@ from support.index_writer import FIRST
 
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.schedule import held_entries
-from auditor.lister.index_view import IndexView, stamp_of
+from auditor.lister.index_view import IndexInDoubt, IndexView, stamp_of
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
-from auditor.lister.location_runs import IndexInDoubt
 from auditor.wire.entry_availability import decode
 
 SEED = 35

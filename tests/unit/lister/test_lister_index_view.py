@@ -14,12 +14,12 @@ import pytest
 from auditor.lister.index_view import (
     TABLE_AGE_S,
     TABLE_CHECK_S,
+    IndexInDoubt,
     IndexView,
     Stamp,
     check_wal_directory,
     stamp_of,
 )
-from auditor.lister.location_runs import IndexInDoubt
 
 
 @pytest.fixture

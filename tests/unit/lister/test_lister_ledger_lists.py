@@ -13,10 +13,8 @@ import pytest
 from support.location_index import LocationIndex
 
 from auditor.lister import index_view, ledger_lists
-from auditor.lister.index_view import IndexView, Stamp, stamp_of
-from auditor.lister.ledger_lists import LedgerList, LedgerLists, ListLimits
-from auditor.lister.list_encoder import AnswerTooLong
-from auditor.lister.location_runs import IndexInDoubt
+from auditor.lister.index_view import IndexInDoubt, IndexView, Stamp, stamp_of
+from auditor.lister.ledger_lists import AnswerTooLong, LedgerList, LedgerLists, ListLimits
 from auditor.model.availability import MissingLog
 from auditor.wire.entry_availability import decode, encode_runs, groups_of
 from auditor.wire.lister_fields import MISSING_LOGS_MAX, RANGES_MAX

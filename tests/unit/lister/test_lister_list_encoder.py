@@ -8,8 +8,8 @@ from contextlib import nullcontext
 
 import pytest
 
-from auditor.lister import list_encoder
-from auditor.lister.list_encoder import AnswerTooLong, ListEncoder
+from auditor.lister import ledger_lists
+from auditor.lister.ledger_lists import AnswerTooLong, ListEncoder
 from auditor.model.availability import SequenceGroup
 from auditor.wire.entry_availability import (
     GROUP_BYTES,
@@ -59,7 +59,7 @@ def test_a_long_list_has_the_same_entries_in_periodic_groups(
 ) -> None:
     """Wherever it is cut while it comes in. It decodes to the canonical form of its runs."""
     print("seed", seed)
-    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    monkeypatch.setattr(ledger_lists, "RUNS_MAX", 20)
     runs = random_runs(400, seed)
     payload = encoded(runs, portion)
     expected = canonical(groups_of(encode_runs(runs)[HEADER_BYTES:]))
@@ -76,7 +76,7 @@ def test_striped_entries_cost_their_groups_however_many_they_are() -> None:
     """Half a million runs of two: once they are too many for a list of runs, a few groups are held,
     and one is sent.
     """
-    runs, portion = 500_000, list_encoder.PENDING_MAX
+    runs, portion = 500_000, ledger_lists.PENDING_MAX
     encoder = ListEncoder(BYTES_MAX)
     held = []
     for start in range(0, runs, portion):
@@ -84,7 +84,7 @@ def test_striped_entries_cost_their_groups_however_many_they_are() -> None:
         held.append(len(encoder.payload()))
     assert [(0, 3 * (runs - 1), 2, 3)] == list(groups_of(encoder.payload()[HEADER_BYTES:]))
     few = HEADER_BYTES + 4 * GROUP_BYTES
-    assert all(size <= few for size in held[list_encoder.RUNS_MAX // portion + 1 :])
+    assert all(size <= few for size in held[ledger_lists.RUNS_MAX // portion + 1 :])
 
 
 def test_a_list_over_the_bound_is_refused() -> None:
@@ -100,14 +100,14 @@ def test_a_list_has_periodic_groups_from_one_run_too_many_on(
     runs: int, groups: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Up to the bound each run is a group, as bookies send it."""
-    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    monkeypatch.setattr(ledger_lists, "RUNS_MAX", 20)
     payload = encoded([(3 * number, 2) for number in range(runs)], 7)
     assert HEADER_BYTES + groups * GROUP_BYTES == len(payload)
 
 
 def test_the_bound_counts_every_group_of_a_long_list(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that may still change too: not one more than the bytes allow, and not one less."""
-    monkeypatch.setattr(list_encoder, "RUNS_MAX", 8)
+    monkeypatch.setattr(ledger_lists, "RUNS_MAX", 8)
     runs = [(number * number, 1) for number in range(2, 40)]
     size = len(encoded(runs, 5))
     for bytes_max, is_refused in ((size, False), (size - 1, True)):
@@ -120,15 +120,15 @@ def test_the_bound_counts_every_group_of_a_long_list(monkeypatch: pytest.MonkeyP
 
 def test_what_is_final_is_not_packed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each portion costs its own runs and a few groups, however long the list is by then."""
-    monkeypatch.setattr(list_encoder, "RUNS_MAX", 20)
+    monkeypatch.setattr(ledger_lists, "RUNS_MAX", 20)
     given: list[int] = []
-    whole = list_encoder.canonical
+    whole = ledger_lists.canonical
 
     def watched(groups: Iterable[SequenceGroup]) -> bytes:
         kept = list(groups)
         given.append(len(kept))
         return whole(kept)
 
-    monkeypatch.setattr(list_encoder, "canonical", watched)
+    monkeypatch.setattr(ledger_lists, "canonical", watched)
     encoded([(number * number, 1) for number in range(2, 300)], 5)
     assert (25, 9) == (given[0], max(given[1:]))

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from support.location_index import LocationIndex
 
-from auditor.lister import location_runs
-from auditor.lister.index_view import IndexView
-from auditor.lister.location_runs import (
+from auditor.lister import index_view
+from auditor.lister.index_view import (
     CHUNK_KEYS,
     CHUNK_KEYS_MIN,
     IndexInDoubt,
+    IndexView,
     Run,
     RunReader,
 )
@@ -269,5 +269,5 @@ def test_an_end_that_a_later_ledger_shows_costs_no_second_look(
     index.put(7, [0])
     index.put(8, [0, 1])
     view.refresh()
-    monkeypatch.setattr(location_runs, "_check_end", lambda *_, **__: pytest.fail("looked again"))
+    monkeypatch.setattr(index_view, "_check_end", lambda *_, **__: pytest.fail("looked again"))
     assert [(0, 1, 0)] == list(view.runs_of(7, lambda _: None))

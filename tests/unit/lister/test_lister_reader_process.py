@@ -15,10 +15,8 @@ import pytest
 from support.location_index import LocationIndex
 
 from auditor.lister import reader_process
-from auditor.lister.index_view import IndexView, NoWholeView
-from auditor.lister.ledger_lists import LedgerList, LedgerLists, ListLimits
-from auditor.lister.list_encoder import AnswerTooLong
-from auditor.lister.location_runs import IndexInDoubt
+from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
+from auditor.lister.ledger_lists import AnswerTooLong, LedgerList, LedgerLists, ListLimits
 from auditor.lister.reader_process import (
     IDLE_S,
     NICENESS,

@@ -14,16 +14,16 @@ from typing import Any, cast
 import pytest
 
 from auditor.lister import ledger_lists
-from auditor.lister.index_view import IndexView
-from auditor.lister.ledger_lists import LedgerLists, ListLimits
-from auditor.lister.location_runs import (
+from auditor.lister.index_view import (
     CHUNK_KEYS,
     CHUNK_KEYS_MIN,
     IndexInDoubt,
+    IndexView,
     Run,
     RunReader,
     _runs_by_ledger,
 )
+from auditor.lister.ledger_lists import LedgerLists, ListLimits
 from auditor.wire.entry_availability import HEADER_BYTES, groups_of
 
 

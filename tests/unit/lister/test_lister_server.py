@@ -24,12 +24,12 @@ from support.raw_bookie import (
     status_name,
 )
 
-from auditor.lister import connection as lister_connection
+from auditor.lister import server as lister_connection
 from auditor.lister import serving
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.cookie import check_cookie
 from auditor.lister.directory_reader import Lists
 from auditor.lister.server import REPLIES_HELD_MAX, ServerLimits
+from auditor.lister.serving import check_cookie
 from auditor.sandbox.listener import HOST
 from auditor.wire.lister_fields import decode_identity
 from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes

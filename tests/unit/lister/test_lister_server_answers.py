@@ -16,18 +16,18 @@ from structlog.testing import CapturingLogger
 from auditor.errors import ConfigError
 from auditor.lister import server as server_module
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.connection import READ_BYTES, Connection
-from auditor.lister.cookie import Cookie
 from auditor.lister.directory_reader import DirectoryReader, Lists, Report
 from auditor.lister.ledger_lists import LedgerList
 from auditor.lister.server import (
+    READ_BYTES,
     REASONS_LOGGED_MAX,
     REPLIES_HELD_MAX,
+    Connection,
     ListerServer,
     ServerLimits,
     report_to,
 )
-from auditor.lister.serving import ServingCheck
+from auditor.lister.serving import Cookie, ServingCheck
 from auditor.model.availability import MissingLog
 from auditor.sandbox.listener import HOST
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics

@@ -12,8 +12,14 @@ from auditor.clock import now_ms
 from auditor.errors import ConfigError
 from auditor.lister import serving
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.cookie import Cookie
-from auditor.lister.serving import CHECK_AGE_S, DISK_TIMEOUT_S, LIMITS, ServingCheck, off_the_loop
+from auditor.lister.serving import (
+    CHECK_AGE_S,
+    DISK_TIMEOUT_S,
+    LIMITS,
+    Cookie,
+    ServingCheck,
+    off_the_loop,
+)
 from auditor.model.availability import Greeting
 
 DIRECTORIES = ("/data",)

@@ -30,9 +30,8 @@ from auditor.bookie.listers import ListerLane
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, ServedTls, TlsFiles
-from auditor.credentials.served_tls import RenewedContext
-from auditor.credentials.tls_context import client_context
-from auditor.lister import connection as lister_connection
+from auditor.credentials.tls import RenewedContext, client_context
+from auditor.lister import server as lister_connection
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.sandbox.listener import HOST
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

@@ -9,9 +9,9 @@ from support.pki import PASSWORD, Pki
 
 from auditor.config import Layers, Settings, parse
 from auditor.config.access import SecretSource, ServedTls
-from auditor.credentials.served_tls import server_context
+from auditor.credentials.tls import server_context
 from auditor.errors import ConfigError
-from auditor.lister.tls_configuration import tls_configuration
+from auditor.lister.bookie_configuration import tls_configuration
 
 TLS = {"tlsProviderFactoryClass": "org.apache.bookkeeper.tls.TLSContextFactory"}
 PEM = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from auditor.report.topology_text import render_topology
 from auditor.topology.locating import Topology
-from auditor.topology.member import Located
+from auditor.topology.location_table import Located
 
 PAGE = Path(__file__).parents[3] / "docs" / "topology.md"
 RACK_MAP = "zookeeper /bookies"

@@ -10,10 +10,9 @@ import pytest
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.topology import host_names
-from auditor.topology.host_names import addresses_of
-from auditor.topology.locating import PROBLEMS_MAX, Topology, locate, member_of
-from auditor.topology.member import Located, Member
+from auditor.topology import locating
+from auditor.topology.locating import PROBLEMS_MAX, Topology, addresses_of, locate, member_of
+from auditor.topology.location_table import Located, Member
 from auditor.topology.sources import Source, sources_of
 from auditor.wire import locations
 
@@ -361,10 +360,10 @@ def test_a_resolver_that_does_not_answer_holds_nobody(monkeypatch):
             hanging.wait()
         return [(socket.AF_INET, 0, 0, "", ("10.0.0.1", 0))]
 
-    monkeypatch.setattr(host_names.socket, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(locating.socket, "getaddrinfo", getaddrinfo)
     try:
         found = addresses_of(["quick", *(f"slow-{n}" for n in range(50))], within_s=1.0)
         assert {"quick": (ip_address("10.0.0.1"),)} == found
     finally:
         hanging.set()
-    assert len(asked) <= host_names.RESOLVERS + 1
+    assert len(asked) <= locating.RESOLVERS + 1

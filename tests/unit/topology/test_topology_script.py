@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import ConfigError
-from auditor.topology import script as script_module
-from auditor.topology.script import Script, ScriptFailure
+from auditor.topology import sources as script_module
+from auditor.topology.sources import Script, ScriptFailure
 
 HANGS_S = 600
 """In seconds, longer than any test waits: the script does not end by itself."""

@@ -5,12 +5,12 @@ from ipaddress import ip_address
 import pytest
 
 from auditor.errors import ConfigError
-from auditor.topology.member import Member
-from auditor.topology.places import Places
-from auditor.topology.table_file import (
+from auditor.topology.location_table import (
     BAD_LINES_SHOWN_MAX,
     TABLE_BYTES_MAX,
     TABLE_LINES_MAX,
+    Member,
+    Places,
     parse_table,
     read_table,
 )

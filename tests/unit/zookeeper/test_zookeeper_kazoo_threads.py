@@ -15,7 +15,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from support.pki import Pki
 
 from auditor.config.access import TlsFiles
-from auditor.credentials.tls_context import client_context
+from auditor.credentials.tls import client_context
 from auditor.zookeeper.session import PROBLEM_CHARS_MAX, KazooLog, KazooThreads
 
 WAIT_S = 10.0

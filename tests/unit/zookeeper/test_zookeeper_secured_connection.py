@@ -23,7 +23,7 @@ from kazoo.retry import KazooRetry
 from support.pki import Pki
 
 from auditor.config.access import SaslLogin, SecretSource, TlsFiles, ZooKeeperAccess
-from auditor.credentials.certificate_dates import CertificateDates
+from auditor.credentials.tls import CertificateDates
 from auditor.errors import StoreUnavailable
 from auditor.wire.digest_md5 import DigestUser, answer_challenge
 from auditor.zookeeper import secured_connection
