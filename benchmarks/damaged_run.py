@@ -24,7 +24,7 @@ from statistics import median
 from typing import Any
 
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.sound_ledgers import sound_ledgers
+from auditor.sandbox.seeding import sound_ledgers
 from benchmarks import PROJECT
 from benchmarks.targets import Target
 from benchmarks.whole_run import ensure_class_archive

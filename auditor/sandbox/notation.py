@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
-from auditor.sandbox.holding import PAYLOAD_BYTES, Run, merge_runs
+from auditor.sandbox.bookie import PAYLOAD_BYTES, Run, merge_runs
 
 WINDOWS_MAX = 2_000_000
 """Most runs that `placement` makes for one ledger. Larger ledgers need sequence groups."""

@@ -1,33 +1,27 @@
-"""Seeds the cluster of `auditor demo`: a story for each kind of finding that one run can show.
+"""Seed the cluster of `auditor demo`: a story for each kind of finding that one run can show.
 
-Each story has a twin without the finding, which differs in one fact. The stories use fifteen
-bookies. b1 to b5 are well; b6 is registered and silent; b7 and b8 are lost; b9 has b1's location.
-b10 lost all its entries, and b11 those of one ledger; b12 cannot list. b13 fails the requests about
-all its ledgers, b14 those about one; b15 lists entries that it cannot send. A new kind in the
-catalogue needs a story in a module `stories_of_*`; until it has one, seeding fails.
+Most of the cluster is sound ledgers of many shapes, the same in every run. Each story has a twin
+without the finding, which differs in one fact. The stories use fifteen bookies. b1 to b5 are well;
+b6 is registered and silent; b7 and b8 are lost; b9 has b1's location. b10 lost all its entries, and
+b11 those of one ledger; b12 cannot list. b13 fails the requests about all its ledgers, b14 those
+about one; b15 lists entries that it cannot send. A new kind in the catalogue needs a story in
+`stories`; until it has one, seeding fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import cycle, islice, product
 from pathlib import Path
 
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import LedgerId
 from auditor.model.verdict import Exempt
-from auditor.sandbox import (
-    stories_of_bookies,
-    stories_of_ensembles,
-    stories_of_entries,
-    stories_of_metadata,
-    stories_of_references,
-)
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.sound_ledgers import sound_ledgers
-from auditor.sandbox.stories_of_ensembles import LOCATIONS
-from auditor.sandbox.story import (
+from auditor.sandbox.stories import (
+    LOCATIONS,
     LOST,
     LOST_AND_MARKED,
     SILENT,
@@ -47,14 +41,59 @@ __all__ = [
     "seed_stories",
 ]
 
-STORY_MODULES = (
-    stories_of_entries,
-    stories_of_ensembles,
-    stories_of_metadata,
-    stories_of_references,
-    stories_of_bookies,
-)
-"""The modules with the stories. Importing them fills `STORY_WRITERS`."""
+SOUND_BOOKIES = ("b1", "b2", "b3", "b4", "b5")
+SOUND_LEDGER_FIRST = 1_000
+LEDGERS_AROUND_2_31 = 16
+"""Ledgers with ids around 2**31 - 1, where the hierarchical layout changes to its long tree."""
+SOUND_ENTRIES_MAX = 20_000
+
+_SHAPES = tuple((e, w, a) for e, w, a in product(range(1, 6), repeat=3) if a <= w <= e)
+_LAST_ENTRIES = (0, 1, 9, 1023, 1024, 99, 4999, 2, SOUND_ENTRIES_MAX - 1, 250, 3)
+_WORDS = ("", "", "", "v2", "crc32", "v1", "dummy")
+
+
+def sound_ledgers(count: int) -> Iterator[tuple[LedgerId, str]]:
+    """Yield `count` ledgers as (id, notation).
+
+    E is 1 to 5, with every A <= W <= E. Ledgers have one to three segments, up to 20,000 entries,
+    and any format. The bookies of an ensemble are distinct; a change of ensemble replaces one.
+    """
+    shapes = zip(cycle(_SHAPES), cycle(_LAST_ENTRIES), cycle(_WORDS), strict=False)
+    for number, (ledger_id, (shape, last, word)) in enumerate(
+        zip(_ids(count), islice(shapes, count), strict=True)
+    ):
+        e, w, a = shape
+        # Format 1 does not store an ack quorum.
+        ack = w if word == "v1" else a
+        segments = " ".join(
+            f"{first}:[{' '.join(members)}]" for first, members in _segments(number, e, last)
+        )
+        yield ledger_id, f"e{e} w{w} a{ack} {segments} closed {last} {word}".rstrip()
+
+
+def _ids(count: int) -> Iterator[LedgerId]:
+    around = min(LEDGERS_AROUND_2_31, count)
+    yield from range(SOUND_LEDGER_FIRST, SOUND_LEDGER_FIRST + count - around)
+    yield from range(2**31 - 1 - around // 2, 2**31 - 1 + around - around // 2)
+
+
+def _segments(number: int, e: int, last: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first segment and up to two changes of ensemble.
+
+    A change needs entries since the last one, and a bookie outside the ensemble.
+    """
+    turned = [*SOUND_BOOKIES[number % 5 :], *SOUND_BOOKIES[: number % 5]]
+    members, spare = turned[:e], turned[e:]
+    yield 0, members
+    for change in range(1, 1 + number % 3):
+        first = change * (last // 3)
+        if not spare or first <= (change - 1) * (last // 3):
+            return
+        place = (number + change) % e
+        members = [*members]
+        members[place], spare = spare[0], [*spare[1:], members[place]]
+        yield first, members
+
 
 DEMO_BOOKIES = len(LOCATIONS)
 STORY_LEDGER_FIRST = 100

@@ -26,7 +26,7 @@ from auditor.model.topic import Position, SchemaVersion, TopicName
 from auditor.run import reference_looks, topic_listing
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.story import with_owner
+from auditor.sandbox.stories import with_owner
 from auditor.spark.stages import Stages
 from auditor.spark.topic_reading import NAMES, reader
 from auditor.stop import StopRequest

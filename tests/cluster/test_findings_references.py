@@ -17,7 +17,7 @@ from support.topics import closed, put_topic
 
 from auditor.model.finding import Kind
 from auditor.model.topic import DataLedger
-from auditor.sandbox.story import with_owner
+from auditor.sandbox.stories import with_owner
 
 pytestmark = pytest.mark.real
 

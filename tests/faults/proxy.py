@@ -27,7 +27,7 @@ from typing import NamedTuple, Self
 from faults.frames import BookieFrames, Dialect, Said, ZooKeeperFrames
 from faults.harm import SWALLOWED, Fault, Harm, Log, Passed
 
-from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.listener import LoopThread
 from auditor.wire import bookie_registration
 
 HOST = "127.0.0.1"

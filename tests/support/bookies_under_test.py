@@ -10,8 +10,7 @@ from support.raw_bookie import RawBookie
 from support.real_cluster import RealCluster
 
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
-from auditor.sandbox.listener import HOST, Listener
-from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.listener import HOST, Listener, LoopThread
 
 STORAGES = {"sorted": "SortedLedgerStorage", "interleaved": "InterleavedLedgerStorage"}
 """The storages that can list, by the name of an implementation under test."""

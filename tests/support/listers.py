@@ -30,8 +30,7 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.sandbox import notation
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.listener import HOST, Listener
-from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.listener import HOST, Listener, LoopThread
 from auditor.telemetry.lister_metrics import ListerMetrics
 
 INSTANCE = "the-instance"

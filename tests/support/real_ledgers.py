@@ -15,7 +15,7 @@ from support.raw_bookie import RawBookie, Runs, add_request, entry_body, master_
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.sandbox import notation
-from auditor.sandbox.holding import with_wrong_digest
+from auditor.sandbox.bookie import with_wrong_digest
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
 

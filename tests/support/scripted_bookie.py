@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import PAYLOAD_BYTES
+from auditor.sandbox.bookie import PAYLOAD_BYTES
 from auditor.wire.digest import digest_of
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

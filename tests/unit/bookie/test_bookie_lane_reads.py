@@ -27,7 +27,7 @@ from support.virtual_time import virtual_lane
 from auditor.bookie.lane import ReadQuestion
 from auditor.model.availability import HIGHEST_STORED, EntryRead, ReadStatus
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import with_wrong_digest
+from auditor.sandbox.bookie import with_wrong_digest
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 

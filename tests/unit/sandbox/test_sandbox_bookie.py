@@ -28,8 +28,7 @@ from support.raw_bookie import (
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType
 from auditor.sandbox.bookie import Behaviour, Bookie, LedgerFault, ListForm, Storage
-from auditor.sandbox.listener import Listener
-from auditor.sandbox.loop_thread import LoopThread
+from auditor.sandbox.listener import Listener, LoopThread
 from auditor.wire.bookie_server import Operation
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import encode_runs, groups_of

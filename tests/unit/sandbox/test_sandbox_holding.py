@@ -9,7 +9,7 @@ import pytest
 
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import DigestType
-from auditor.sandbox.holding import Holding, entry_body, merge_runs
+from auditor.sandbox.bookie import Holding, entry_body, merge_runs
 from auditor.wire import entry_availability
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import groups_of

@@ -15,8 +15,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.verdict import Exempt
 from auditor.sandbox import seeding
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.seeding import Story, demo_cluster
-from auditor.sandbox.sound_ledgers import sound_ledgers
+from auditor.sandbox.seeding import Story, demo_cluster, sound_ledgers
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.digest import BodyCheck, check_body
 from auditor.wire.entry_availability import groups_of

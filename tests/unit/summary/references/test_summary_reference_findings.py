@@ -40,7 +40,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.sandbox.story import with_owner
+from auditor.sandbox.stories import with_owner
 from auditor.summary.about import About
 from auditor.summary.references import reference_findings as reference_findings_module
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings

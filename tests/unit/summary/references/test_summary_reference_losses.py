@@ -32,7 +32,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
-from auditor.sandbox.story import with_owner
+from auditor.sandbox.stories import with_owner
 from auditor.summary.about import About
 from auditor.summary.references.reference_findings import reference_findings
 from auditor.wire.topic_paths import parse_topic
