@@ -28,7 +28,7 @@ from auditor.model.finding import Family, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
-from auditor.second_checker.agreement import differ_text, differences, is_due
+from auditor.second_checker.agreement import describe_differences, differences, is_due
 
 
 class Todo(StrEnum):
@@ -113,7 +113,7 @@ def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]
     differ = differences(step.verdict, evidence, terms)
     if not differ:
         return step, ""
-    return end_unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), differ_text(differ)
+    return end_unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE), describe_differences(differ)
 
 
 def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:

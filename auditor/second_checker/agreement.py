@@ -48,54 +48,56 @@ _NEEDS_EVERY_ENTRY = frozenset(
 """Reasons for a mark that may depend on an entry that was not examined."""
 
 
-def facts_compared(
-    one: Facts, other: Facts, *, is_whole: bool = True, left_open: Set[int | None] = frozenset()
+def compare_facts(
+    first: Facts, second: Facts, *, is_whole: bool = True, left_open: Set[int | None] = frozenset()
 ) -> Iterator[Pair]:
-    """Yield (name of a fact, what the first checker says, what the second says), equal or not.
+    """Yield (name of a fact, the first checker's value, the second's value), equal or not.
 
     If not `is_whole`, the second checker did not examine every entry. Facts that depend on every
-    entry are then compared as far as the examined entries show. `left_open`: write sets whose
-    placement the second could not try, by where they begin.
+    entry are then compared as far as the examined entries show. `left_open`: where the write sets
+    begin whose placement the second checker could not judge.
     """
-    match one, other:
+    match first, second:
         case UnrecoverableFacts(), UnrecoverableFacts():
-            yield from facts_compared(one.entries, other.entries, is_whole=is_whole)
-            yield from facts_compared(one.mark, other.mark, is_whole=is_whole)
+            yield from compare_facts(first.entries, second.entries, is_whole=is_whole)
+            yield from compare_facts(first.mark, second.mark, is_whole=is_whole)
         case EntryFacts(), EntryFacts():
-            yield from _entries(one, other, is_whole=is_whole)
+            yield from _compare_entry_facts(first, second, is_whole=is_whole)
         case MarkFacts(), MarkFacts() if not is_whole:
-            yield from _each(_without_doubt(one), _without_doubt(other))
+            yield from _compare_fields(_without_doubt(first), _without_doubt(second))
         case ContradictionFacts(), ContradictionFacts():
-            yield from _contradictions(one, other)
+            yield from _compare_contradictions(first, second)
         case PlacementFacts(), PlacementFacts():
-            yield from _placement(one, other, left_open)
-        case _ if type(one) is type(other):
-            yield from _each(one, other)
+            yield from _compare_placement(first, second, left_open)
+        case _ if type(first) is type(second):
+            yield from _compare_fields(first, second)
         case _:
-            yield "facts", type(one).__name__, type(other).__name__
+            yield "facts", type(first).__name__, type(second).__name__
 
 
-def _each(
-    one: Facts | Search, other: Facts | Search, *, but: Set[str] = frozenset()
+def _compare_fields(
+    first: Facts | Search, second: Facts | Search, *, but: Set[str] = frozenset()
 ) -> Iterator[Pair]:
-    """Yield every fact but those named."""
-    of: Any = type(one)
-    for name, text in _names(of):
+    """Yield every field except those in `but`."""
+    of: Any = type(first)
+    for name, text in _field_names(of):
         if name not in but:
-            yield text, getattr(one, name), getattr(other, name)
+            yield text, getattr(first, name), getattr(second, name)
 
 
 @cache
-def _names(of: type[Any]) -> tuple[tuple[str, str], ...]:
-    """Return the name of each fact, and the name as it is written to people."""
+def _field_names(of: type[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the name of each field, and the same name as it is shown to people."""
     return tuple((field.name, field.name.replace("_", " ")) for field in fields(of))
 
 
-def _entries(one: EntryFacts, other: EntryFacts, *, is_whole: bool) -> Iterator[Pair]:
-    search, again = one.search, other.search
-    yield from _each(one, other, but={"search"} if is_whole else {"search", "at_tail"})
+def _compare_entry_facts(
+    first: EntryFacts, second: EntryFacts, *, is_whole: bool
+) -> Iterator[Pair]:
+    search, again = first.search, second.search
+    yield from _compare_fields(first, second, but={"search"} if is_whole else {"search", "at_tail"})
     if is_whole and search is not None and again is not None:
-        yield from _each(search, again)
+        yield from _compare_fields(search, again)
     elif is_whole:
         yield "search", search, again
     elif again is not None:
@@ -111,37 +113,39 @@ def _without_doubt(mark: MarkFacts) -> MarkFacts:
     )
 
 
-def _contradictions(one: ContradictionFacts, other: ContradictionFacts) -> Iterator[Pair]:
-    yield "contradictions in all", one.total, other.total
-    yield "contradictions named", len(one.contradictions), min(CONTRADICTIONS_MAX, other.total)
+def _compare_contradictions(
+    first: ContradictionFacts, second: ContradictionFacts
+) -> Iterator[Pair]:
+    yield "contradictions in all", first.total, second.total
+    yield "contradictions named", len(first.contradictions), min(CONTRADICTIONS_MAX, second.total)
     yield (
         "contradictions that are none",
-        dict(Counter(one.contradictions) - Counter(other.contradictions)),
+        dict(Counter(first.contradictions) - Counter(second.contradictions)),
         {},
     )
-    yield "beyond the end", one.beyond_end, other.beyond_end
+    yield "beyond the end", first.beyond_end, second.beyond_end
 
 
-def _placement(
-    one: PlacementFacts, other: PlacementFacts, left_open: Set[int | None]
+def _compare_placement(
+    first: PlacementFacts, second: PlacementFacts, left_open: Set[int | None]
 ) -> Iterator[Pair]:
     """Compare all facts, except those of write sets that the second checker left open.
 
-    There, the first checker decides how many write sets are at fault and why.
+    For the open ones, accept the first checker's number of write sets at fault, and its reasons.
     """
-    yield from _each(one, other, but={"shown", "deciding"})
-    fewest, most = other.deciding, other.deciding + len(left_open)
-    yield "write sets that decide", one.deciding, min(max(one.deciding, fewest), most)
-    yield "write sets shown", len(one.shown), min(WRITE_SETS_SHOWN_MAX, one.deciding)
-    tried = tuple(shown for shown in one.shown if shown.position not in left_open)
-    yield "write sets at fault", tried, other.shown[: len(tried)] if left_open else other.shown
+    yield from _compare_fields(first, second, but={"shown", "deciding"})
+    fewest, most = second.deciding, second.deciding + len(left_open)
+    yield "write sets that decide", first.deciding, min(max(first.deciding, fewest), most)
+    yield "write sets shown", len(first.shown), min(WRITE_SETS_SHOWN_MAX, first.deciding)
+    tried = tuple(shown for shown in first.shown if shown.position not in left_open)
+    yield "write sets at fault", tried, second.shown[: len(tried)] if left_open else second.shown
 
 
 DIFFERENCES_TOLD_MAX = 5
-"""Differences on one ledger that are written out; the rest are counted."""
+"""At most this many differences on one ledger are written out. The others are counted."""
 DIFFERENCE_CHARS_MAX = 400
-"""Characters kept of each difference. Two lists of ranges are long, and the evidence can be judged
-again."""
+"""At most this many characters of a difference are kept: two lists of ranges are long, and the
+stored evidence can be judged again."""
 
 F = TypeVar("F", Finding, CrossCheckFinding)
 Key = tuple[str, EntryId]
@@ -151,8 +155,8 @@ Key = tuple[str, EntryId]
 def is_due(verdict: Verdict, terms: Terms) -> bool:
     """Return whether a final verdict goes to the second checker.
 
-    A verdict on a poisoned ledger does not. Of the sound ledgers without findings those do that
-    `is_in_sample`, and all other verdicts do.
+    Verdicts on poisoned ledgers do not. Of the sound ledgers without findings, only a sample does
+    (`is_in_sample`). All other verdicts do.
     """
     if verdict.standing is not Standing.SOUND or verdict.findings:
         return Unknown.POISON not in verdict.unknowns
@@ -162,8 +166,8 @@ def is_due(verdict: Verdict, terms: Terms) -> bool:
 def is_in_sample(ledger_id: LedgerId, terms: Terms) -> bool:
     """Return whether the ledger goes to the second checker even if it is sound.
 
-    The share `sound_sample` of all ledgers does. It is chosen by a hash of the ledger id and the
-    run's probe seed: another run chooses other ledgers, a replay the same.
+    The sample is the share `sound_sample` of all ledgers. It is chosen by a hash of the ledger id
+    and the run's probe seed: another run chooses other ledgers, a replay the same ones.
     """
     if terms.sound_sample <= 0:
         return False
@@ -171,11 +175,13 @@ def is_in_sample(ledger_id: LedgerId, terms: Terms) -> bool:
     return int.from_bytes(drawn[:8], "big") < terms.sound_sample * 2**64
 
 
-def differ_text(sentences: tuple[str, ...]) -> str:
+def describe_differences(sentences: tuple[str, ...]) -> str:
     """Return the first few differences as text for the verdict's `detail`, and count the rest."""
     shortened = [
-        one if len(one) <= DIFFERENCE_CHARS_MAX else f"{one[:DIFFERENCE_CHARS_MAX]}..."
-        for one in sentences
+        sentence
+        if len(sentence) <= DIFFERENCE_CHARS_MAX
+        else f"{sentence[:DIFFERENCE_CHARS_MAX]}..."
+        for sentence in sentences
     ]
     rest = len(shortened) - DIFFERENCES_TOLD_MAX
     return "; ".join(
@@ -184,55 +190,62 @@ def differ_text(sentences: tuple[str, ...]) -> str:
 
 
 def differences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
-    """Return the objections of the second checker to a final verdict, as sentences.
+    """Return the second checker's objections to a final verdict, as sentences.
 
-    If there is none, the verdict is confirmed and may be committed.
+    An empty tuple confirms the verdict: it may be committed.
     """
     early = unsupported_claims(verdict, evidence, terms)
     if Unknown.UNSETTLED in verdict.unknowns:
         return early  # the verdict claims nothing else about a ledger that kept changing
     return (
         *early,
-        *agree(verdict, judge_entry_by_entry(evidence, terms, _claimed_entries(verdict.findings))),
+        *compare_verdicts(
+            verdict, judge_entry_by_entry(evidence, terms, _claimed_entries(verdict.findings))
+        ),
     )
 
 
-def agree(first: Verdict, second: Opinion) -> tuple[str, ...]:
+def compare_verdicts(first: Verdict, second: Opinion) -> tuple[str, ...]:
     """Return each difference between the two checkers as a sentence, in a fixed order."""
-    second = _with_what_it_left_open(second, first)
+    second = _complete_from_first(second, first)
     return tuple(
-        f"{what}: the first checker says {one}, the second {other}"
-        for what, one, other in (*_of_the_ledger(first, second), *_of_findings(first, second))
-        if one != other
+        f"{what}: the first checker says {finding}, the second {other}"
+        for what, finding, other in (
+            *_compare_ledger(first, second),
+            *_compare_findings(first, second),
+        )
+        if finding != other
     )
 
 
-def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
-    """Return the second opinion with the first checker's findings where the second could not judge.
+def _complete_from_first(second: Opinion, first: Verdict) -> Opinion:
+    """Return the second opinion, completed by the first checker's findings where the second is
+    open.
 
-    These are placement findings on segments in `unjudged`, and entries beyond an end that is open.
+    These are the placement findings on segments in `unjudged`, and those on entries beyond the end
+    if `end_is_open`.
     """
     if not second.unjudged and not second.end_is_open:
         return second
     kinds = (Kind.PLACEMENT_FAILED, Kind.PLACEMENT_SOFT)
     adopted = [
-        CrossCheckFinding(one.kind, one.facts, one.segment)
-        for one in first.findings
+        CrossCheckFinding(finding.kind, finding.facts, finding.segment)
+        for finding in first.findings
         if (
-            one.kind in kinds
-            and one.segment is not None
-            and one.segment.first_entry_id in second.unjudged
+            finding.kind in kinds
+            and finding.segment is not None
+            and finding.segment.first_entry_id in second.unjudged
         )
-        or (second.end_is_open and isinstance(one.facts, BeyondEndFacts))
+        or (second.end_is_open and isinstance(finding.facts, BeyondEndFacts))
     ]
     seconds = second.findings
     if second.end_is_open:
-        seconds = tuple(_with_open_end(one, first.findings) for one in seconds)
+        seconds = tuple(_adopt_end(finding, first.findings) for finding in seconds)
     unknowns = second.unknowns
     if second.unjudged:
         unknowns |= {Unknown.TOPOLOGY_UNKNOWN} & set(first.unknowns)
     standing = max(second.standing, Standing.INDETERMINATE) if unknowns else second.standing
-    if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in adopted):
+    if any(CATALOGUE[finding.kind].severity is not Severity.INFO for finding in adopted):
         standing = Standing.VIOLATED
     findings = (*seconds, *adopted)
     waits = second.only_maintenance and standing is Standing.INDETERMINATE
@@ -241,22 +254,23 @@ def _with_what_it_left_open(second: Opinion, first: Verdict) -> Opinion:
     )
 
 
-def _with_open_end(other: CrossCheckFinding, firsts: Iterable[Finding]) -> CrossCheckFinding:
-    """Return the finding with what the first checker says of the end, if it says it of metadata
-    that contradicts itself.
+def _adopt_end(cross_check: CrossCheckFinding, firsts: Iterable[Finding]) -> CrossCheckFinding:
+    """Copy into a finding on contradictory metadata what the first checker says of the end.
+
+    Other findings are returned unchanged.
     """
-    facts = other.facts
-    for one in firsts:
-        if isinstance(one.facts, ContradictionFacts) and isinstance(facts, ContradictionFacts):
-            return replace(other, facts=replace(facts, beyond_end=one.facts.beyond_end))
-    return other
+    facts = cross_check.facts
+    for finding in firsts:
+        if isinstance(finding.facts, ContradictionFacts) and isinstance(facts, ContradictionFacts):
+            return replace(cross_check, facts=replace(facts, beyond_end=finding.facts.beyond_end))
+    return cross_check
 
 
-def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
+def _compare_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
     yield "standing", first.standing.word, second.standing.word
     yield "exempt", first.exempt and first.exempt.value, second.exempt and second.exempt.value
     if set(first.unknowns) != second.unknowns:
-        yield "unknown because of", _words(first.unknowns), _words(second.unknowns)
+        yield "unknown because of", _join_unknowns(first.unknowns), _join_unknowns(second.unknowns)
     yield "entries left out of lists", first.listing_false_negatives, second.listing_false_negatives
     yield (
         "entries read on bookies that cannot list",
@@ -269,41 +283,42 @@ def _of_the_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
     if second.is_whole:
         yield "what copies rest on", first.copies, second.copies
         yield "stale mark", first.is_mark_stale, second.is_mark_stale
-    lacks = {one.bookie_id: (one.expected, one.absent) for one in first.lacks}
+    lacks = {lack.bookie_id: (lack.expected, lack.absent) for lack in first.lacks}
     if second.is_whole:
         yield "what bookies lack", lacks, dict(second.lacks)
     else:
         yield "bookies that lack entries", set(), set(second.lacks) - set(lacks)
 
 
-def _words(unknowns: Iterable[Unknown]) -> str:
-    return " ".join(one.value for one in Unknown if one in set(unknowns)) or "nothing"
+def _join_unknowns(unknowns: Iterable[Unknown]) -> str:
+    return " ".join(reason.value for reason in Unknown if reason in set(unknowns)) or "nothing"
 
 
-def _of_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
+def _compare_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones, others = _by_key(first.findings), _by_key(second.findings)
     if [(key, len(ones[key])) for key in ones] != [(key, len(others[key])) for key in others]:
         yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
-        for one, other in zip(ones[key], others[key], strict=False):
-            yield from _of_finding(one, other, second)
+        for finding, cross_check in zip(ones[key], others[key], strict=False):
+            yield from _compare_finding(finding, cross_check, second)
 
 
 def _by_key(findings: Iterable[F]) -> dict[Key, list[F]]:
-    """Return the findings of each key, in their order.
+    """Group findings by key, in their order.
 
-    Metadata that contradicts itself may have two segments that begin with the same entry, so a key
-    may have two findings.
+    A key may have two findings: contradictory metadata may have two segments that begin with the
+    same entry.
     """
     found: dict[Key, list[F]] = {}
-    for one in findings:
-        found.setdefault(_key(one), []).append(one)
+    for finding in findings:
+        found.setdefault(_key(finding), []).append(finding)
     return found
 
 
-def _key(one: Finding | CrossCheckFinding) -> Key:
-    about_segment = CATALOGUE[one.kind].family is Family.PLACEMENT
-    return one.kind.value, one.segment.first_entry_id if about_segment and one.segment else -1
+def _key(finding: Finding | CrossCheckFinding) -> Key:
+    is_about_segment = CATALOGUE[finding.kind].family is Family.PLACEMENT
+    segment = finding.segment if is_about_segment else None
+    return finding.kind.value, segment.first_entry_id if segment else -1
 
 
 def _list_kinds(findings: Mapping[Key, Sized]) -> str:
@@ -316,39 +331,46 @@ def _list_kinds(findings: Mapping[Key, Sized]) -> str:
     )
 
 
-def _of_finding(one: Finding, other: CrossCheckFinding, second: Opinion) -> Iterator[Pair]:
-    kind = one.kind.value
-    yield f"{kind}, its segment", one.segment, other.segment
-    for what, first_says, second_says in facts_compared(
-        one.facts, other.facts, is_whole=second.is_whole, left_open=other.left_open
+def _compare_finding(
+    finding: Finding, cross_check: CrossCheckFinding, second: Opinion
+) -> Iterator[Pair]:
+    kind = finding.kind.value
+    yield f"{kind}, its segment", finding.segment, cross_check.segment
+    for what, first_says, second_says in compare_facts(
+        finding.facts, cross_check.facts, is_whole=second.is_whole, left_open=cross_check.left_open
     ):
         yield f"{kind}, {what}", first_says, second_says
-    if other.entries is None:
+    if cross_check.entries is None:
         return
-    yield f"{kind}, copies of the worst entry", one.copies, other.copies
-    yield from _of_entries(
-        f"{kind}, entries", one.entries, one.entries_total, other.entries, second
+    yield f"{kind}, copies of the worst entry", finding.copies, cross_check.copies
+    yield from _compare_entries(
+        f"{kind}, entries", finding.entries, finding.entries_total, cross_check.entries, second
     )
-    missing = dict(one.missing_on)
+    missing = dict(finding.missing_on)
     yield (
         f"{kind}, bookies that lack entries",
-        sorted(other.missing_on.keys() | missing.keys()),
+        sorted(cross_check.missing_on.keys() | missing.keys()),
         sorted(missing),
     )
     if second.is_whole:
-        yield f"{kind}, bookies that lack entries", sorted(missing), sorted(other.missing_on)
-    for bookie in sorted(missing.keys() & other.missing_on.keys()):
-        yield from _of_entries(
-            f"{kind}, missing on {bookie}", missing[bookie], None, other.missing_on[bookie], second
+        yield f"{kind}, bookies that lack entries", sorted(missing), sorted(cross_check.missing_on)
+    for bookie in sorted(missing.keys() & cross_check.missing_on.keys()):
+        yield from _compare_entries(
+            f"{kind}, missing on {bookie}",
+            missing[bookie],
+            None,
+            cross_check.missing_on[bookie],
+            second,
         )
 
 
-def _of_entries(
+def _compare_entries(
     what: str, ranges: Ranges, total: int | None, other: Entries, second: Opinion
 ) -> Iterator[Pair]:
-    """Compare all entries if the second checker examined all of them.
+    """Compare the entries of two findings.
 
-    Otherwise compare the examined entries, up to the end of the ranges that the first checker kept.
+    If the second checker did not examine all entries, compare those that it did, up to the end of
+    the ranges that the first checker kept.
     """
     if second.is_whole:
         yield what, ranges, other.ranges[:RANGES_MAX]
@@ -370,13 +392,13 @@ def _clip_to_blocks(
 ) -> list[tuple[EntryId, EntryId]]:
     """Return the parts of the ranges that lie within the blocks, up to the horizon.
 
-    Ranges and blocks are ascending and disjoint. Costs a binary search for each block,
-    and the parts that are found.
+    Ranges and blocks are ascending and disjoint. Costs a binary search for each block, and the
+    parts returned.
     """
     found = []
     for block in blocks:
         high = block.high if horizon is None else min(block.high, horizon)
-        begin = bisect_left(ranges, block.low, key=lambda one: one[1])
+        begin = bisect_left(ranges, block.low, key=lambda pair: pair[1])
         for at in range(begin, len(ranges)):
             first, last = max(ranges[at][0], block.low), min(ranges[at][1], high)
             if first > last:
@@ -387,19 +409,21 @@ def _clip_to_blocks(
 
 def _claimed_entries(findings: Iterable[Finding]) -> Iterator[EntryId]:
     """Yield the ends of all ranges in the findings, and each worst entry."""
-    for one in findings:
-        for ranges in (one.entries, *(of_bookie for _, of_bookie in one.missing_on)):
+    for finding in findings:
+        for ranges in (finding.entries, *(of_bookie for _, of_bookie in finding.missing_on)):
             yield from (entry for pair in ranges for entry in pair)
-        worst = worst_entry_of(one)
+        worst = worst_entry_of(finding)
         yield from () if worst is None else (worst,)
 
 
-def worst_entry_of(one: Finding | CrossCheckFinding) -> EntryId | None:
+def worst_entry_of(finding: Finding | CrossCheckFinding) -> EntryId | None:
     """Return the worst entry that a finding of either checker names.
 
     Return None if the finding is not about entries.
     """
-    facts = one.facts.entries if isinstance(one.facts, UnrecoverableFacts) else one.facts
+    facts = (
+        finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
+    )
     return (
         facts.worst_entry
         if isinstance(facts, EntryFacts | UnavailableFacts | CorruptFacts)

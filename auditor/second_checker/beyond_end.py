@@ -1,5 +1,6 @@
-"""What lies above lastEntryId, for the second checker: by the starts and ends of listed runs, and
-by single entries that were read.
+"""Find what lies above a closed ledger's lastEntryId, for the second checker.
+
+It is derived from the starts and ends of listed runs, and from entries that were read.
 """
 
 from __future__ import annotations
@@ -18,22 +19,22 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.verdict import Unknown
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.holdings import NOT_THERE, Group, Lists, why_no_list, why_no_read
-from auditor.second_checker.looks import Words
+from auditor.second_checker.looks import Statements
 
 RUNS_MAX = 100_000
 """Runs above the end of one bookie's list that are compared. A few bytes can claim more."""
 
 AT_THE_END = -1
-"""The entry id that a bookie was read with for the highest entry that it stores."""
+"""The entry id in a read request that asks a bookie for the highest entry that it stores."""
 
 Run = tuple[EntryId, EntryId]
 
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """What lies above the end, as BeyondEndFacts, and the entries that any bookie holds there.
+    """What lies above the end: the facts, and the entries that any bookie holds there.
 
-    `is_open`: too many runs to count; the rest is meaningless.
+    If `is_open`, there are too many runs to count, and the other fields mean nothing.
     """
 
     entries: Entries = field(default_factory=Entries)
@@ -42,8 +43,9 @@ class Beyond:
 
     @property
     def cut_off(self) -> Entries | None:
-        """The entries above the end up to the highest that a header names as acknowledged; None if
-        no header names one.
+        """The entries above the end, up to the highest that a header says was acknowledged.
+
+        None if no header says so.
         """
         if self.facts is None or self.facts.header is None:
             return None
@@ -54,12 +56,12 @@ class Beyond:
 NOTHING = Beyond()
 
 
-def beyond_end(heard: Words, lists: Lists, metadata: LedgerMetadata) -> Beyond:
+def beyond_end(statements: Statements, lists: Lists, metadata: LedgerMetadata) -> Beyond:
     """Return what lists and reads show above the end of a closed ledger."""
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments:
         return NOTHING
-    sent, denied = _read_above(heard, last)
+    sent, denied = _read_above(statements, last)
     runs: dict[BookieId, list[Run]] = {}
     for bookie in lists.keys() | sent.keys():
         above = _runs_above(lists.get(bookie, ()), last)
@@ -68,7 +70,7 @@ def beyond_end(heard: Words, lists: Lists, metadata: LedgerMetadata) -> Beyond:
             return Beyond(is_open=True)
         mine += [(entry, entry) for entry in sent.get(bookie, {})]
         kept = list(_without(_ranges_covered(mine), denied.get(bookie, set())))
-        answer = heard.answers.get(bookie)
+        answer = statements.answers.get(bookie)
         if kept and not (answer is not None and answer.is_gone):
             runs[bookie] = kept
     header = _highest_header(read for of_bookie in sent.values() for read in of_bookie.values())
@@ -84,12 +86,12 @@ def beyond_end(heard: Words, lists: Lists, metadata: LedgerMetadata) -> Beyond:
 
 
 def _read_above(
-    heard: Words, last: EntryId
+    statements: Statements, last: EntryId
 ) -> tuple[dict[BookieId, dict[EntryId, EntryRead]], dict[BookieId, set[EntryId]]]:
     """Return the entries above the end that each bookie sent, and those that it said it lacks."""
     sent: dict[BookieId, dict[EntryId, EntryRead]] = {}
     denied: dict[BookieId, set[EntryId]] = {}
-    for (bookie, asked), read in heard.reads.items():
+    for (bookie, asked), read in statements.reads.items():
         if read.status is ReadStatus.PRESENT:
             entry = asked if read.stored_entry_id is None else read.stored_entry_id
             if entry > last:
@@ -102,8 +104,9 @@ def _read_above(
 
 
 def _highest_header(reads: Iterable[EntryRead]) -> EndHeader | None:
-    """Return the header that names the highest entry as acknowledged; of equal ones the first by
-    bookie, then by the entry that was asked for.
+    """Return the header that proves the highest entry acknowledged; None if there is none.
+
+    Of equal headers, return the first by bookie, then by the entry that was asked for.
     """
     proven = [
         (-read.last_confirmed, read.bookie_id, read.entry_id, read)
@@ -112,33 +115,36 @@ def _highest_header(reads: Iterable[EntryRead]) -> EndHeader | None:
     ]
     if not proven:
         return None
-    confirmed, bookie, asked, read = min(proven, key=lambda one: one[:3])
+    confirmed, bookie, asked, read = min(proven, key=lambda header: header[:3])
     entry = asked if read.stored_entry_id is None else read.stored_entry_id
     return EndHeader(bookie, entry, -confirmed, read.length_bytes or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Unheard:
-    """The bookies of the last ensemble that said nothing of a ledger closed without entries, and
-    why. Nobody knows what gone ones held.
+    """The bookies of the last ensemble that said nothing of a ledger closed without entries.
+
+    `why` has a reason for each of them. Bookies that are gone count: nobody knows what they held.
     """
 
     why: Mapping[BookieId, Unknown]
 
     def may_hide_an_entry(self, ack_quorum: int) -> bool:
-        """Return whether an ack quorum of them may hold an entry."""
+        """Return whether the silent bookies are enough to hold an acknowledged entry."""
         return 0 < len(self.why) >= ack_quorum
 
 
 NOBODY = Unheard({})
 
 
-def unheard_of_empty(heard: Words, metadata: LedgerMetadata, lists: Lists, terms: Terms) -> Unheard:
-    """Return what is unknown of a ledger that is closed without entries."""
+def find_unheard(
+    statements: Statements, metadata: LedgerMetadata, lists: Lists, terms: Terms
+) -> Unheard:
+    """Return the bookies that said nothing of a ledger that is closed without entries."""
     why: dict[BookieId, Unknown] = {}
     is_clear = 1 <= metadata.write_quorum <= metadata.ensemble_size and metadata.segments
     for bookie in set(metadata.segments[-1].ensemble if is_clear else ()):
-        answer, read = heard.answers.get(bookie), heard.reads.get((bookie, AT_THE_END))
+        answer, read = statements.answers.get(bookie), statements.reads.get((bookie, AT_THE_END))
         if bookie in lists:
             continue
         if answer is None or answer.status is not AnswerStatus.UNSUPPORTED:
@@ -177,7 +183,7 @@ def _ranges_covered(runs: Iterable[Run]) -> Iterator[Run]:
 
 
 def _without(ranges: Iterable[Run], entries: set[EntryId]) -> Iterator[Run]:
-    """Yield the ranges cut at each of the few entries."""
+    """Yield the ranges without `entries`, which are few."""
     for low, high in ranges:
         for entry in sorted(entries):
             if low <= entry <= high:

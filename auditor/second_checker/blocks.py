@@ -1,19 +1,19 @@
 """Choose the entries that the second checker examines one by one, and hold sets of them.
 
 A ledger of up to ENUMERATED_ENTRIES_MAX entries is examined whole. In a longer ledger, each stretch
-in turn is examined whole if it still fits into that number. In a stretch that does not fit, one
-round of the ensemble to both sides of certain entries is examined:
+in turn is examined whole if it still fits into that number. In a stretch that does not fit, the
+following entries are examined, each with E entries on both sides:
 
 - its first and its last entry, and every entry that was read;
 - the ends of every range that the first checker claims, and its worst entry;
 - some entries drawn by the run's seed;
 - the ends of the groups that its bookies listed, at most POINTS_MAX.
 
-The entries between them are not examined, so totals of such a ledger are not compared.
+The entries between them are not examined, and totals of such a ledger are not compared.
 
 A set of entries of a block is an integer: bit n stands for the block's n-th entry. `&`, `|` and `^`
 of two integers go through all entries of a block, some thirty at a time: 50,000 entries take a
-microsecond. To count them (`bit_count`) takes ten, and so does to shift them.
+microsecond. Counting them (`bit_count`) or shifting them takes ten.
 """
 
 from __future__ import annotations
@@ -35,19 +35,18 @@ from auditor.second_checker.schedule import Stretch
 
 Bits: TypeAlias = int
 Marks: TypeAlias = NDArray[np.bool_]
-"""The same set as an array, a byte for each entry: for sets that are put together in pieces."""
+"""A set as an array, one byte an entry. Used for sets that are built in pieces."""
 
 PATTERNS_KEPT_MAX = 32
-"""Repeated patterns that are kept, for the next ledgers: some 8 MB if all ledgers are the longest
-that are examined whole."""
+"""Repeated patterns that are cached for the next ledgers: at most some 8 MB."""
 BLOCKS_KEPT_MAX = 8
-"""Lengths of which the set of all entries is kept: a ledger's bookies share its blocks."""
+"""Lengths whose set of all entries is cached: the bookies of a ledger share its blocks."""
 FEW = 16
-"""Most pieces of a set that are combined by shifting. More pieces are written into an array."""
+"""At most this many pieces of a set are combined by shifting. More are written into an array."""
 WINDOW = 64
-"""Entries looked through for runs at first. Each further window is twice as long."""
+"""Bits of the first window in which runs are looked for. Each further window is twice as long."""
 WINDOW_MAX = 65_536
-"""Entries of the longest window: a text of as many characters."""
+"""Bits of the longest window, which becomes a text of as many characters."""
 
 _RUN = re.compile("1+")
 _FIRST = (1 << WINDOW) - 1
@@ -59,16 +58,16 @@ def all_bits(length: int) -> Bits:
 
 
 block_bits = lru_cache(BLOCKS_KEPT_MAX)(all_bits)
-"""The same, kept for the next bookie."""
+"""The same, cached for the next bookie."""
 
 
 def repeat_bits(pattern: Bits, period: int, length: int) -> Bits:
-    """Return the first `length` bits of a pattern that begins again every `period` entries."""
+    """Repeat a pattern every `period` entries, and return the first `length` bits."""
     return _tiles(pattern, period, length.bit_length()) & block_bits(length)
 
 
 def count_repeated(pattern: Bits, period: int, length: int) -> int:
-    """Return how many entries `repeat_bits` finds."""
+    """Return how many entries `repeat_bits` would return."""
     rounds, rest = divmod(length, period)
     return rounds * pattern.bit_count() + (pattern & all_bits(rest)).bit_count()
 
@@ -84,7 +83,7 @@ def _tiles(pattern: Bits, period: int, doublings: int) -> Bits:
 
 
 def bits_at(positions: Sequence[int], length: int) -> Bits:
-    """Return the set of the entries at these positions, which are below `length`."""
+    """Return the set of entries at these positions, which are below `length`."""
     if not positions:
         return 0
     packed = bytearray(length // 8 + 1)
@@ -111,9 +110,9 @@ def lowest_of(bits: Bits) -> int:
 
 
 def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
-    """Return the first and last positions of the maximal runs of a set, ascending.
+    """Return the first and last positions of the maximal ranges of a set, ascending.
 
-    At most the first `runs_max` are returned. Costs entries up to the last of these.
+    At most the first `runs_max` are returned. Costs entries up to the end of the last one.
     """
     found: list[tuple[int, int]] = []
     at, width = 0, WINDOW
@@ -139,7 +138,7 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
 class BitCounts:
     """A number for each entry of a block, as binary digits.
 
-    `digits` has for each digit, the lowest first, the set of the entries whose number has it.
+    `digits[n]` is the set of entries whose number has binary digit n.
     """
 
     everything: Bits
@@ -147,7 +146,9 @@ class BitCounts:
 
     @classmethod
     def of(cls, everything: Bits, sets: Iterable[Bits]) -> BitCounts:
-        """Return how many of the sets each entry is in. Costs a carry for each set and digit."""
+        """Count, for each entry, how many of the sets contain it. Costs a carry for each set and
+        digit.
+        """
         digits: list[Bits] = []
         for carry in sets:
             if not carry:
@@ -165,7 +166,7 @@ class BitCounts:
         return sum((digit >> position & 1) << place for place, digit in enumerate(self.digits))
 
     def at_most(self, number: int) -> Bits:
-        """Return the entries with this number or a lower one."""
+        """Return the entries whose number is at most `number`."""
         if number < 0:
             return 0
         if number >> len(self.digits):
@@ -181,7 +182,7 @@ class BitCounts:
         return below | equal
 
     def lowest_among(self, entries: Bits) -> tuple[int, Bits]:
-        """Return the lowest number of some entries, and those of them that have it."""
+        """Return the lowest number that any of `entries` has, and the entries that have it."""
         number = 0
         for place in reversed(range(len(self.digits))):
             without = entries ^ (entries & self.digits[place])
@@ -193,27 +194,24 @@ class BitCounts:
 
 
 Edges = Mapping[BookieId, Iterable[EntryId]]
-"""Where the groups of each bookie's list begin and end."""
+"""By bookie, the entries at which the groups of its list begin and end."""
 
 ENUMERATED_ENTRIES_MAX = 1_000_000
-"""Entries of one ledger that are examined whole: some 4 ms and 4 MB for a ledger of six bookies,
-and a microsecond for each group that they list.
+"""A ledger with at most this many entries is examined whole.
 
-A Pulsar ledger usually holds fewer (it rolls at 50,000). A ledger may claim 2^63.
-"""
+With six bookies, it takes some 4 ms and 4 MB, and a microsecond for each group that they list. A
+Pulsar ledger usually has fewer entries (it rolls at 50,000). Metadata may claim 2^63."""
 
 POINTS_MAX = 1_000
-"""Ends of listed groups in one long stretch around which entries are examined: some 50 ms.
+"""At most this many ends of listed groups are examined in one long stretch: some 50 ms.
 
-The bookies of the stretch have equal shares, so that a few holes in one list show beside thousands
-in another.
-"""
+The bookies of the stretch have equal shares: thousands of groups in one list do not displace a few
+holes in another."""
 
 DRAWN_POINTS = 32
 """Points of a ledger drawn by the run's seed, so that each run examines other entries.
 
-Each long stretch has at least one.
-"""
+Each long stretch has at least one."""
 
 
 class Block(NamedTuple):
@@ -233,8 +231,7 @@ def blocks(
 ) -> tuple[tuple[Block, ...], bool]:
     """Return (the blocks, ascending and disjoint; whether they are the whole ledger).
 
-    `certain`: entries that are always examined. They were read or claimed, which bounds their
-    number.
+    `certain`: entries that are always examined. They were read or claimed, and are therefore few.
     """
     if sum(part.entry_count for part in parts) <= ENUMERATED_ENTRIES_MAX:
         return tuple(Block(part, part.first, part.last) for part in parts), True
@@ -288,7 +285,7 @@ def _within(part: Stretch, entries: list[EntryId]) -> list[EntryId]:
 
 
 def _around(part: Stretch, points: Iterable[EntryId]) -> Iterator[Block]:
-    """Yield one round of the ensemble to both sides of each point; blocks that touch are joined."""
+    """Yield E entries on both sides of each point. Blocks that touch are joined."""
     reach = len(part.ensemble)
     rounds = (
         (max(part.first, point - reach), min(part.last, point + reach)) for point in sorted(points)

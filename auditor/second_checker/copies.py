@@ -1,10 +1,10 @@
 """Count, for each examined entry, how many of its bookies hold it, lack it, or did not say.
 
-A bookie that cannot list must have been read instead. Due are the first and the last entry of each
-stretch on that bookie, those that a sweep reads by rank (decision 0037), and `probe_entries`
-others. The others are drawn by a hash of the run's seed, the ledger and the bookie (decision 0014).
-Both checkers use the same hash, to draw the same entries, but each derives the candidates alone. In
-a ledger too long to be examined whole, any `probe_entries` others will do.
+On a bookie that cannot list, entries are read instead: the first and the last of each stretch,
+those that a sweep reads by rank (decision 0037), and `probe_entries` more. The latter are drawn by
+a hash of the run's seed, the ledger and the bookie (decision 0014). Both checkers use the same hash
+and draw the same entries, but each derives the candidates on its own. In a ledger too long to be
+examined whole, any `probe_entries` more will do.
 """
 
 from __future__ import annotations
@@ -48,21 +48,22 @@ from auditor.second_checker.holdings import (
     unheard_testimony,
     usable_lists,
 )
-from auditor.second_checker.looks import Words
+from auditor.second_checker.looks import Statements
 from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANGES_KEPT_MAX = RANGES_MAX + 1
-"""Ranges kept of a ledger that is examined whole. The first RANGES_MAX are compared, and the extra
-one shows that they have ended."""
+"""At most this many ranges are kept of a ledger that is examined whole.
+
+The first RANGES_MAX are compared. The extra one shows that there are more."""
 
 
-class Counted(NamedTuple):
+class BlockCount(NamedTuple):
     """The copies of each entry of one block.
 
     `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
-    `in_reach`: possible copies on bookies that are not away. `servable`: possible copies that some
-    look did not find out of service. By bookie, `written` has the entries
-    written to it and `absent` those of them that it lacks.
+    `in_reach`: possible copies on bookies that are not away. `servable`: possible copies, without
+    those that no look could get. By bookie, `written` has the entries written to it, and `absent`
+    those of them that it lacks.
     """
 
     block: Block
@@ -93,9 +94,9 @@ class Entries(NamedTuple):
 
 
 class Worst(NamedTuple):
-    """One entry with its copies: a ledger's worst (`Tally.worst`), or one with a corrupt copy.
+    """An entry with the numbers of its copies: a ledger's worst entry, or one with a corrupt copy.
 
-    The smaller one of two is the worse.
+    Worse entries sort first.
     """
 
     possible: int
@@ -112,80 +113,84 @@ class Tally:
     lacks. `unknown_on`: bookies for which some entry is unknown.
     """
 
-    counted: list[Counted] = field(default_factory=list)
+    block_counts: list[BlockCount] = field(default_factory=list)
     expected: dict[BookieId, int] = field(default_factory=dict)
     absent: dict[BookieId, Entries] = field(default_factory=dict)
     unknown_on: set[BookieId] = field(default_factory=set)
     held: dict[BookieId, int] = field(default_factory=dict)
     """By bookie, how many of the entries written to it the bookie holds."""
     ranges_max: int | None = None
-    """How many ranges are kept of any entries; None: all."""
+    """At most this many ranges are kept of any set of entries; None: all."""
 
     def with_at_most(self, copies: int) -> Entries:
         """Return the entries of which at most `copies` copies can exist."""
-        few = [one.possible.at_most(copies) for one in self.counted]
+        few = [counts.possible.at_most(copies) for counts in self.block_counts]
         for bookie, lacks in self.absent.items():  # often just what one bookie lacks
-            if few == [one.absent.get(bookie, 0) for one in self.counted]:
+            if few == [counts.absent.get(bookie, 0) for counts in self.block_counts]:
                 return lacks
-        lows = [one.block.low for one in self.counted]
+        lows = [counts.block.low for counts in self.block_counts]
         return _entries(zip(lows, few, strict=True), self.ranges_max)
 
     def unserved(self) -> Entries:
-        """Return the entries of which no possible copy was served at any look."""
-        sets = ((one.block.low, one.servable.at_most(0)) for one in self.counted)
+        """Return the entries that have no servable copy."""
+        sets = ((counts.block.low, counts.servable.at_most(0)) for counts in self.block_counts)
         return _entries(sets, self.ranges_max)
 
     def worst_unserved(self) -> Worst:
-        """Return that one of these entries with the fewest possible copies, then the lowest.
+        """Return the entry without servable copies that has the fewest possible ones, then the
+        lowest.
 
         There must be one.
         """
         found = []
-        for one in self.counted:
-            if entries := one.servable.at_most(0):
-                fewest, entries = one.possible.lowest_among(entries)
+        for counts in self.block_counts:
+            if entries := counts.servable.at_most(0):
+                fewest, entries = counts.possible.lowest_among(entries)
                 found.append(
-                    Worst(fewest, 0, one.block.low + lowest_of(entries), one.block.stretch)
+                    Worst(fewest, 0, counts.block.low + lowest_of(entries), counts.block.stretch)
                 )
         return min(found)
 
-    def block_of(self, entry: EntryId) -> Counted | None:
-        """Return the block with the entry, by binary search; None if the entry was not examined."""
-        at = bisect_left(self.counted, entry, key=lambda one: one.block.high)
+    def block_of(self, entry: EntryId) -> BlockCount | None:
+        """Return the block with the entry, by binary search. Return None if it was not examined."""
+        at = bisect_left(self.block_counts, entry, key=lambda block: block.block.high)
         return (
-            self.counted[at]
-            if at < len(self.counted) and self.counted[at].block.low <= entry
+            self.block_counts[at]
+            if at < len(self.block_counts) and self.block_counts[at].block.low <= entry
             else None
         )
 
     def worst(self) -> Worst:
-        """Return the entry with the fewest possible copies; the tally must have an entry.
+        """Return the entry with the fewest possible copies.
 
-        Of several, return the one with the fewest confirmed copies, then the lowest.
+        Ties go to the fewest confirmed copies, then to the lowest entry. The tally must have an
+        entry.
         """
-        return min(map(_worst_of, self.counted))
+        return min(map(_worst_of, self.block_counts))
 
 
 def tally(
     blocks: Sequence[Block], testimonies: Mapping[BookieId, Testimony], *, is_whole: bool
 ) -> Tally:
-    """Count every entry of the blocks on the bookies it was written to.
+    """Count every entry of the blocks on the bookies to which it was written.
 
     Costs a few operations on sets of entries for each bookie of an ensemble.
     """
-    found = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
+    totals = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
     absent: dict[BookieId, list[tuple[EntryId, Bits]]] = {}
     for block in blocks:
-        counted = _count_block(found, block, testimonies)
-        found.counted.append(counted)
+        counted = _count_block(totals, block, testimonies)
+        totals.block_counts.append(counted)
         for bookie, lacks in counted.absent.items():
             absent.setdefault(bookie, []).append((block.low, lacks))
-    found.absent = {bookie: _entries(sets, found.ranges_max) for bookie, sets in absent.items()}
-    return found
+    totals.absent = {bookie: _entries(sets, totals.ranges_max) for bookie, sets in absent.items()}
+    return totals
 
 
-def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Testimony]) -> Counted:
-    """Count the entries of one block, and add what each bookie holds of them to `found`."""
+def _count_block(
+    totals: Tally, block: Block, testimonies: Mapping[BookieId, Testimony]
+) -> BlockCount:
+    """Count the entries of one block, and add what each bookie holds of them to `totals`."""
     written = written_to(block)
     absent: dict[BookieId, Bits] = {}
     confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
@@ -194,13 +199,13 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     for bookie, mine in written.items():
         testimony = testimonies[bookie]
         held, unknown, lacks = testimony.holding(mine.bits, block.low, block.high)
-        found.expected[bookie] = found.expected.get(bookie, 0) + mine.number
+        totals.expected[bookie] = totals.expected.get(bookie, 0) + mine.number
         its_number = mine.number if held is mine.bits else held.bit_count()
-        found.held[bookie] = found.held.get(bookie, 0) + its_number
+        totals.held[bookie] = totals.held.get(bookie, 0) + its_number
         if lacks:
             absent[bookie] = lacks
         if unknown:
-            found.unknown_on.add(bookie)
+            totals.unknown_on.add(bookie)
             some_unknown = True
         can_be_there = held | unknown if unknown else held
         confirmed.append(held)
@@ -217,7 +222,7 @@ def _count_block(found: Tally, block: Block, testimonies: Mapping[BookieId, Test
     can_exist = BitCounts.of(everything, possible) if some_unknown else sure
     reachable = BitCounts.of(everything, in_reach) if some_away else can_exist
     served = BitCounts.of(everything, servable) if some_unserved else can_exist
-    return Counted(block, sure, can_exist, reachable, served, written, absent)
+    return BlockCount(block, sure, can_exist, reachable, served, written, absent)
 
 
 def _failed_bits(testimony: Testimony, block: Block) -> Bits:
@@ -237,7 +242,7 @@ class Written(NamedTuple):
 def written_to(block: Block) -> dict[BookieId, Written]:
     """Return the entries of the block that were written to each bookie of the ensemble.
 
-    One round of the ensemble is gone through entry by entry. The write sets then begin again.
+    Goes through E entries one by one. Later entries repeat their write sets.
     """
     stretch, length = block.stretch, block.high - block.low + 1
     size = len(stretch.ensemble)
@@ -252,10 +257,10 @@ def written_to(block: Block) -> dict[BookieId, Written]:
 
 
 def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> Entries:
-    """Return the entries of sets that begin at these entries; runs are joined across blocks too.
+    """Join the entries of several sets, each given with the entry of its bit 0.
 
-    The sets ascend. Once `ranges_max` ranges are kept, further blocks are only counted, so fewer
-    than twice `ranges_max` are kept.
+    The sets ascend. Ranges are joined across them. Once `ranges_max` ranges are kept, the entries
+    of further sets are only counted, so fewer than twice `ranges_max` ranges are kept.
     """
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
@@ -275,29 +280,31 @@ def _append(ranges: list[tuple[EntryId, EntryId]], runs: list[tuple[EntryId, Ent
     ranges += runs
 
 
-def _worst_of(one: Counted) -> Worst:
+def _worst_of(counts: BlockCount) -> Worst:
     """Return the worst entry of a block."""
-    fewest, entries = one.possible.lowest_among(one.possible.everything)
+    fewest, entries = counts.possible.lowest_among(counts.possible.everything)
     confirmed = fewest
-    if one.confirmed is not one.possible:
-        confirmed, entries = one.confirmed.lowest_among(entries)
-    return Worst(fewest, confirmed, one.block.low + lowest_of(entries), one.block.stretch)
+    if counts.confirmed is not counts.possible:
+        confirmed, entries = counts.confirmed.lowest_among(entries)
+    block = counts.block
+    return Worst(fewest, confirmed, block.low + lowest_of(entries), block.stretch)
 
 
 RANKED_MAX = 2**31
-"""Most entries of one ledger that a bookie should hold to be read by rank."""
+"""A bookie is read by rank only if it should hold at most this many entries of the ledger."""
 
 ENDS_MAX = 128
-"""Most ends of stretches read on one bookie: the outer two and a drawn choice if there are more."""
+"""At most this many ends of stretches are read on one bookie: the outer two, and some drawn ones.
+"""
 
 
 NO_ENTRIES: NDArray[np.int64] = np.empty(0, np.int64)
 
 
 class Due(NamedTuple):
-    """What must be read on one bookie: the ends of stretches, the drawn entries, those by rank.
+    """What must be read on one bookie: the ends of stretches, drawn entries, and those by rank.
 
-    `drawn` is None if the drawn entries are not known; then only `drawn_count` is.
+    `drawn` is None if nobody knows which entries are drawn: then only their number is known.
     """
 
     ends: frozenset[EntryId]
@@ -306,7 +313,7 @@ class Due(NamedTuple):
     ranked: frozenset[EntryId] = frozenset()
 
     def was_read(self, entries: Collection[EntryId]) -> bool:
-        """Return whether `entries` contain all that is due."""
+        """Return whether `entries` contain everything that must be read."""
         read, surely = set(entries), self.ends | self.ranked
         if self.drawn is not None:
             return surely | self.drawn <= read
@@ -324,7 +331,7 @@ def reads_due(
 
     Stretches of other bookies add cost, but do not change the result.
     """
-    pairs = ((first_of(one, bookie), last_of(one, bookie)) for one in stretches)
+    pairs = ((first_of(stretch, bookie), last_of(stretch, bookie)) for stretch in stretches)
     ends = sorted({entry for pair in pairs for entry in pair if entry is not None})
     key = f"{terms.probe_seed}/{ledger}/{bookie}"
     if len(ends) > ENDS_MAX:
@@ -341,10 +348,10 @@ def reads_due(
         for block in blocks
         if block == Block(block.stretch, block.stretch.first, block.stretch.last)
     }
-    if any(bookie in one.ensemble for one in stretches if one.first not in whole):
-        others = sum(_Round.of(one, bookie).total for one in stretches) - len(surely)
+    if any(bookie in stretch.ensemble for stretch in stretches if stretch.first not in whole):
+        others = sum(_Round.of(stretch, bookie).total for stretch in stretches) - len(surely)
         return Due(frozenset(ends), None, min(others, terms.probe_entries), ranked)
-    every = np.concatenate([NO_ENTRIES, *(_entries_of(one, bookie) for one in blocks)])
+    every = np.concatenate([NO_ENTRIES, *(_entries_of(block, bookie) for block in blocks)])
     rest = np.setdiff1d(every, np.array(sorted(surely), np.int64), assume_unique=True)
     chosen = _draw(f"{key}/entries", len(rest), terms.probe_entries)
     drawn = frozenset(rest[sorted(chosen)].tolist())
@@ -356,30 +363,31 @@ def entries_by_rank(
 ) -> Iterator[EntryId]:
     """Yield the entries of a bookie that a sweep reads; `stretches` ascend.
 
-    Those written to the bookie are numbered from 0. The numbers to read are `sweep.step` apart. The
-    lowest is a hash of the series, the ledger and the bookie, plus the turn with its bits mirrored.
-    Costs ensembles and the entries read, also in a long ledger.
+    The entries written to the bookie are numbered from 0. A sweep reads every `sweep.step`-th. It
+    starts at a hash of the series, the ledger and the bookie, plus the turn with its bits mirrored.
+    Costs the number of stretches and of entries returned, not the ledger's length.
     """
-    rounds = [_Round.of(one, bookie) for one in stretches]
-    numbered = sum(one.total for one in rounds)
+    rounds = [_Round.of(stretch, bookie) for stretch in stretches]
+    numbered = sum(round_.total for round_ in rounds)
     if sweep.step == 0 or numbered > RANKED_MAX:
         return
     hashed = blake2b(f"{sweep.seed}/{ledger}/{bookie}/sweep".encode(), digest_size=8).hexdigest()
     binary = format(sweep.turn % sweep.step, "b").zfill(sweep.step.bit_length() - 1)
     mirrored = int(binary[::-1], 2)
     number, before = (int(hashed, 16) + mirrored) % sweep.step, 0
-    for one in rounds:
-        while number - before < one.total:
-            yield one.entry(number - before)
+    for round_ in rounds:
+        while number - before < round_.total:
+            yield round_.entry(number - before)
             number += sweep.step
-        before += one.total
+        before += round_.total
 
 
 class _Round(NamedTuple):
-    """How often a bookie comes in a stretch.
+    """Which entries of a stretch were written to one bookie.
 
-    `first`: the stretch's first entry. `size`: entries of one round of the ensemble. `offsets`:
-    which of these are written to the bookie. `total`: how many of the whole stretch are.
+    `first`: the stretch's first entry. `size`: the ensemble size, after which write sets repeat.
+    `offsets`: which of the first `size` entries are written to the bookie. `total`: how many of the
+    whole stretch are.
     """
 
     first: EntryId
@@ -399,7 +407,7 @@ class _Round(NamedTuple):
         )
 
     def entry(self, number: int) -> EntryId:
-        """Return the entry of the stretch with `number` lower ones written to the bookie."""
+        """Return the entry written to the bookie that has `number` lower ones in the stretch."""
         rounds, at = divmod(number, len(self.offsets))
         return self.first + rounds * self.size + self.offsets[at]
 
@@ -413,8 +421,8 @@ def _entries_of(block: Block, bookie: BookieId) -> NDArray[np.int64]:
 def _draw(key: str, population: int, count: int) -> set[int]:
     """Return `count` distinct numbers below `population`, by Floyd's sampling algorithm.
 
-    For each of the highest `count` numbers, a number up to it is drawn by a hash. If that is taken
-    already, the number itself is taken.
+    For each n of the highest `count` numbers, a hash draws a number up to n. If that was drawn
+    before, n itself is taken.
     """
     taken: set[int] = set()
     for highest in range(max(0, population - count), population):
@@ -430,9 +438,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class LedgerCount:
-    """The counts of a ledger, with what its bookies said.
+    """The counts of a ledger, and what its bookies said.
 
-    `blocks`: the entries that were examined; `is_whole`: they are all. `dues`: what must be read on
+    `blocks`: the examined entries; `is_whole`: these are all entries. `dues`: what must be read on
     each bookie that cannot list. `corrupt`: each entry with a corrupt copy on a bookie of its write
     set.
     """
@@ -444,13 +452,13 @@ class LedgerCount:
     dues: Mapping[BookieId, Due]
     corrupt: Mapping[EntryId, Worst] = field(default_factory=dict)
     lists: Lists = field(default_factory=dict)
-    """Of all bookies, also of those that the metadata does not name."""
+    """The lists of all bookies, also of those that the metadata does not name."""
 
     @property
     def probes(self) -> tuple[int, int | None] | None:
-        """How many reads bookies that cannot list answered, and how many of them were drawn.
+        """How many reads bookies that cannot list answered, and how many of those were drawn.
 
-        None if no bookie was probed; the second number is None if it is not known.
+        None if no bookie was probed. The second number is None if it is not known.
         """
         if not self.dues:
             return None
@@ -464,7 +472,7 @@ class LedgerCount:
 
 
 def count_entries(
-    heard: Words,
+    statements: Statements,
     metadata: LedgerMetadata,
     parts: tuple[Stretch, ...],
     terms: Terms,
@@ -472,16 +480,21 @@ def count_entries(
 ) -> LedgerCount:
     """Count what every bookie said of every examined entry.
 
-    `claimed`: entries that are examined however long the ledger is.
+    `claimed`: entries that are examined even if the ledger is too long to be examined whole.
     """
-    edges = {bookie: edges_of(answer) for bookie, answer in heard.answers.items()}
-    certain = chain(claimed, (entry for _, entry in heard.reads))
-    chosen, is_whole = blocks(heard.record.ledger_id, parts, edges, certain, terms)
+    edges = {bookie: edges_of(answer) for bookie, answer in statements.answers.items()}
+    certain = chain(claimed, (entry for _, entry in statements.reads))
+    chosen, is_whole = blocks(statements.record.ledger_id, parts, edges, certain, terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
     parts_of = _by_bookie((part, part) for part in parts)
-    probed = {bookie for bookie in parts_of if _is_probed(heard, bookie, parts_of[bookie], terms)}
-    blocks_of = _by_bookie((one.stretch, one) for one in chosen) if probed else {}
-    lists, reads_of = usable_lists(heard.answers, metadata.ensemble_size), _reads_by_bookie(heard)
+    probed = {
+        bookie for bookie in parts_of if _is_probed(statements, bookie, parts_of[bookie], terms)
+    }
+    blocks_of = _by_bookie((block.stretch, block) for block in chosen) if probed else {}
+    lists, reads_of = (
+        usable_lists(statements.answers, metadata.ensemble_size),
+        _reads_by_bookie(statements),
+    )
     for bookie, its_parts in parts_of.items():
         reads = {
             entry: read
@@ -489,24 +502,28 @@ def count_entries(
             if is_written(its_parts, bookie, entry)
         }
         if bookie in probed:
-            due = reads_due(heard.record.ledger_id, bookie, its_parts, blocks_of[bookie], terms)
+            due = reads_due(
+                statements.record.ledger_id, bookie, its_parts, blocks_of[bookie], terms
+            )
             dues[bookie] = due
             testimonies[bookie] = reads_testimony(reads, all_due_were_made=due.was_read(reads))
         else:
-            testimonies[bookie] = _testimony(heard, bookie, lists, its_parts, reads)
-        testimonies[bookie].is_out = bookie in heard.out
+            testimonies[bookie] = _testimony(statements, bookie, lists, its_parts, reads)
+        testimonies[bookie].is_out = bookie in statements.out
         testimonies[bookie].failed = tuple(
-            sorted(e for where, e in heard.failed if where == bookie and e in reads)
+            sorted(e for where, e in statements.failed if where == bookie and e in reads)
         )
     counted = tally(chosen, testimonies, is_whole=is_whole)
     return LedgerCount(
-        counted, chosen, is_whole, testimonies, dues, _corrupt_entries(heard, counted), lists
+        counted, chosen, is_whole, testimonies, dues, _corrupt_entries(statements, counted), lists
     )
 
 
-def _is_probed(heard: Words, bookie: BookieId, parts: Sequence[Stretch], terms: Terms) -> bool:
-    """Return whether the bookie cannot list, and its entries are read instead."""
-    answer = heard.answers.get(bookie)
+def _is_probed(
+    statements: Statements, bookie: BookieId, parts: Sequence[Stretch], terms: Terms
+) -> bool:
+    """Return whether the bookie cannot list, so that its entries are read instead."""
+    answer = statements.answers.get(bookie)
     return (
         answer is not None
         and answer.status is AnswerStatus.UNSUPPORTED
@@ -517,14 +534,14 @@ def _is_probed(heard: Words, bookie: BookieId, parts: Sequence[Stretch], terms: 
 
 
 def _testimony(
-    heard: Words,
+    statements: Statements,
     bookie: BookieId,
     lists: Lists,
     parts: Sequence[Stretch],
     reads: Reads,
 ) -> Testimony:
     """Return the testimony of a bookie that is not probed."""
-    answer = heard.answers.get(bookie)
+    answer = statements.answers.get(bookie)
     if answer is None:
         return unheard_testimony(None)
     if answer.is_gone:
@@ -532,7 +549,7 @@ def _testimony(
     has_ledger = answer.status is AnswerStatus.HELD
     if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
         highest = _highest_of(parts, bookie) if reads else -1
-        denied = {entry: heard.denied.get((bookie, entry), 0) for entry in reads}
+        denied = {entry: statements.denied.get((bookie, entry), 0) for entry in reads}
         denied = {entry: times for entry, times in denied.items() if times}
         return list_testimony(lists.get(bookie), has_ledger, highest, reads, denied)
     if answer.status is AnswerStatus.FAILED:
@@ -546,17 +563,17 @@ def _highest_of(parts: Sequence[Stretch], bookie: BookieId) -> EntryId:
     return max((last for last in highest if last is not None), default=-1)
 
 
-def _reads_by_bookie(heard: Words) -> dict[BookieId, dict[EntryId, EntryRead]]:
+def _reads_by_bookie(statements: Statements) -> dict[BookieId, dict[EntryId, EntryRead]]:
     found: dict[BookieId, dict[EntryId, EntryRead]] = {}
-    for (reader, entry), read in heard.reads.items():
+    for (reader, entry), read in statements.reads.items():
         found.setdefault(reader, {})[entry] = read
     return found
 
 
-def _corrupt_entries(heard: Words, counted: Tally) -> dict[EntryId, Worst]:
-    """Return each entry with a corrupt copy on a bookie of its write set, with its copies."""
+def _corrupt_entries(statements: Statements, counted: Tally) -> dict[EntryId, Worst]:
+    """Return each entry with a corrupt copy on a bookie of its write set, and its copies."""
     found = {}
-    for bookie, entry in heard.corrupt:
+    for bookie, entry in statements.corrupt:
         among = counted.block_of(entry)
         if among is not None and bookie in among.block.stretch.bookies_of(entry):
             at = entry - among.block.low
@@ -569,12 +586,12 @@ def _corrupt_entries(heard: Words, counted: Tally) -> dict[EntryId, Worst]:
 def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
     """Group values that belong to stretches by the bookies of their ensembles.
 
-    No bookie then walks through the stretches of all others.
+    This saves each bookie a walk through the stretches of all others.
     """
     found: dict[BookieId, list[T]] = {}
-    for stretch, one in placed:
+    for stretch, value in placed:
         for bookie in stretch.bookies:
-            found.setdefault(bookie, []).append(one)
+            found.setdefault(bookie, []).append(value)
     return found
 
 

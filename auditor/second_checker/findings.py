@@ -1,4 +1,4 @@
-"""The second checker's findings on one ledger and their facts, comparable with the first's."""
+"""Derive the second checker's findings on one ledger, and their facts."""
 
 from __future__ import annotations
 
@@ -33,20 +33,25 @@ from auditor.model.verdict import CopyCounts
 from auditor.second_checker.beyond_end import NOTHING, Beyond
 from auditor.second_checker.blocks import lowest_of
 from auditor.second_checker.copies import Entries, LedgerCount, Tally, Worst
-from auditor.second_checker.holdings import HELD, Testimony, names
-from auditor.second_checker.looks import Words
+from auditor.second_checker.holdings import HELD, Testimony, is_listed
+from auditor.second_checker.looks import Statements
 from auditor.second_checker.metadata import is_beyond_grace, is_stuck
-from auditor.second_checker.placement import adherence, judges, placement_facts
+from auditor.second_checker.placement import adherence, is_judged, placement_facts
 from auditor.second_checker.schedule import Stretch, entries_from_below, first_of, stretches
 from auditor.second_checker.search import search_facts
 
 _SERVES = ("held", "no_such_ledger", "unsupported", "failed")
-"""Answers that show that a bookie can be reached from here."""
+"""Answers which show that a bookie can be reached from this host."""
 
 
-def recovery_facts(heard: Words, metadata: LedgerMetadata, terms: Terms) -> RecoveryFacts | None:
-    """Return the facts of a recovery that cannot succeed; None if it can, or if there is none."""
-    asked = [look for look in heard.looks if look.answers]
+def recovery_facts(
+    statements: Statements, metadata: LedgerMetadata, terms: Terms
+) -> RecoveryFacts | None:
+    """Return the facts of a recovery that cannot succeed.
+
+    Return None if it can succeed, or if the ledger is not in recovery.
+    """
+    asked = [look for look in statements.looks if look.answers]
     if metadata.state is not LedgerState.IN_RECOVERY or not asked or not metadata.segments:
         return None
     last, write, ack = metadata.segments[-1], metadata.write_quorum, metadata.ack_quorum
@@ -86,7 +91,7 @@ def _gives_nothing(look: Look, bookie: BookieId) -> bool:
         return answer.status in ("unregistered", "failed")
     if answer.detail.startswith(NOT_DIALLED):
         return False
-    return any(one.status in _SERVES for who, one in look.answers.items() if who != bookie)
+    return any(answer.status in _SERVES for who, answer in look.answers.items() if who != bookie)
 
 
 Testimonies = Mapping[BookieId, Testimony]
@@ -95,10 +100,10 @@ Testimonies = Mapping[BookieId, Testimony]
 def _claims_of_length(
     length: int, last: EntryId, reads: Iterable[EntryRead]
 ) -> Iterator[tuple[bool, Contradicts, tuple[int, ...]]]:
-    """Yield whether the length is the one in the last entry's header, if that was read.
+    """Yield whether the length fits the last entry's header, if that was read.
 
-    A lower entry whose header has more than the last one's was sent after it. The length may then
-    be larger than the last entry's.
+    If a lower entry's header has a larger length than the last entry's, that lower entry was sent
+    later. The ledger's length may then be larger than in the last entry's header.
     """
     lengths: dict[EntryId, set[int]] = {}
     for read in reads:
@@ -116,32 +121,29 @@ def _claims_of_length(
 
 
 def entry_facts(
-    heard: Words,
+    statements: Statements,
     metadata: LedgerMetadata,
     count: LedgerCount,
     worst: Worst,
     search: Search | None,
 ) -> EntryFacts:
-    """Return the facts about the worst entry.
-
-    `at_tail` is right only if all entries were examined.
-    """
+    """Return the facts about the worst entry. `at_tail` needs all entries examined."""
     write_set = worst.stretch.bookies_of(worst.entry)
     lists = count.lists
     return EntryFacts(
         worst.entry,
         write_set,
-        tuple(sorted(b for b in lists if b not in write_set and names(lists[b], worst.entry))),
-        tuple(_gone_bookies(heard, metadata)),
+        tuple(sorted(b for b in lists if b not in write_set and is_listed(lists[b], worst.entry))),
+        tuple(_gone_bookies(statements, metadata)),
         0 < worst.confirmed >= metadata.ack_quorum
         and _is_at_tail(metadata, count.tally, count.testimonies),
         search,
     )
 
 
-def _gone_bookies(heard: Words, metadata: LedgerMetadata) -> Iterator[BookieId]:
-    """Yield the gone bookies to which some entry was written, whether that was examined or not."""
-    gone = sorted(bookie for bookie, answer in heard.answers.items() if answer.is_gone)
+def _gone_bookies(statements: Statements, metadata: LedgerMetadata) -> Iterator[BookieId]:
+    """Yield the gone bookies to which some entry was written, examined or not."""
+    gone = sorted(bookie for bookie, answer in statements.answers.items() if answer.is_gone)
     parts = stretches(metadata) if gone else ()
     for bookie in gone:
         if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
@@ -155,7 +157,7 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
     assumed. Each write set must name W distinct bookies, and the last stretch must reach
     lastEntryId.
     """
-    blocks = [one.block for one in tally.counted]
+    blocks = [counts.block for counts in tally.block_counts]
     end = blocks[-1].stretch
     if end.last != metadata.last_entry_id:
         return False
@@ -170,16 +172,16 @@ def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies
         for bookie in tally.absent
     ):
         return False
-    for one in tally.counted:
-        for bookie, missing in one.absent.items():
-            held = one.written[bookie].bits ^ missing
-            if one.block.stretch != end or not held or held.bit_length() > lowest_of(missing):
+    for counts in tally.block_counts:
+        for bookie, missing in counts.absent.items():
+            held = counts.written[bookie].bits ^ missing
+            if counts.block.stretch != end or not held or held.bit_length() > lowest_of(missing):
                 return False
     return True
 
 
 def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> int:
-    """Return how many copies on a bookie that cannot list rest on its sample: nobody read them."""
+    """Return how many copies on a bookie that cannot list were assumed from a sample, not read."""
     testimony = testimonies[bookie]
     return (
         tally.held[bookie] - sum(word == HELD for word in testimony.by_entry.values())
@@ -191,10 +193,7 @@ def _count_assumed(tally: Tally, testimonies: Testimonies, bookie: BookieId) -> 
 def copy_counts(
     tally: Tally, testimonies: Testimonies, probed: Sequence[BookieId], promised: int
 ) -> CopyCounts:
-    """Return how many of the promised copies were listed, read or assumed.
-
-    Only examined entries count.
-    """
+    """Count the copies that were listed, read and assumed. Only examined entries count."""
     listed = read = assumed = 0
     for bookie, held in tally.held.items():
         read_here = list(testimonies[bookie].by_entry.values()).count(HELD)
@@ -207,17 +206,19 @@ def copy_counts(
 
 
 def is_mark_stale(record: LedgerRecord, tally: Tally, copies: CopyCounts) -> bool:
-    """Return whether all entries of a marked ledger have all their copies, and none is assumed."""
+    """Return whether all entries of a marked ledger have all their copies, none of them assumed."""
     metadata = record.metadata
     if (
         record.mark is None
         or metadata is None
-        or not tally.counted
+        or not tally.block_counts
         or metadata.last_entry_id is None
     ):
         return False
-    entries = sum(one.block.high - one.block.low + 1 for one in tally.counted)
-    lacks = any(one.confirmed.at_most(metadata.write_quorum - 1) for one in tally.counted)
+    entries = sum(counts.block.high - counts.block.low + 1 for counts in tally.block_counts)
+    lacks = any(
+        counts.confirmed.at_most(metadata.write_quorum - 1) for counts in tally.block_counts
+    )
     return entries == metadata.last_entry_id + 1 and not lacks and copies.assumed == 0
 
 
@@ -255,19 +256,19 @@ def _why(
     record: LedgerRecord, tally: Tally | None, terms: Terms, *, is_stale: bool, is_empty: bool
 ) -> Iterator[WhyMarked]:
     around = terms.around
-    counted = tally.counted if tally is not None else []
-    if any(one.possible.at_most(0) for one in counted):
+    counted = tally.block_counts if tally is not None else []
+    if any(counts.possible.at_most(0) for counts in counted):
         yield WhyMarked.NO_COPY
-    elif any(one.in_reach.at_most(0) for one in counted):
+    elif any(counts.in_reach.at_most(0) for counts in counted):
         yield WhyMarked.NO_COPY_IN_REACH
     if around.replication_disabled:
         yield WhyMarked.REPLICATION_DISABLED
     if around.auditor is None:
         yield WhyMarked.NO_AUDITOR
     lacking = {
-        one.block.stretch
-        for one in counted
-        if one.confirmed.at_most(one.block.stretch.write_quorum - 1)
+        counts.block.stretch
+        for counts in counted
+        if counts.confirmed.at_most(counts.block.stretch.write_quorum - 1)
     }
     if any(around.writable <= set(stretch.ensemble) for stretch in lacking):
         yield WhyMarked.NO_SPARE_BOOKIE
@@ -280,7 +281,7 @@ def _why(
 
 
 def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
-    """Return the facts of a stuck ledger: since when it has been open or in recovery."""
+    """Return since when a stuck ledger has been open or in recovery, and how that is known."""
     metadata, stamp = record.metadata, record.stamp
     assert metadata is not None and stamp is not None, record
     if metadata.state is LedgerState.IN_RECOVERY:
@@ -296,7 +297,7 @@ def stuck_facts(record: LedgerRecord, terms: Terms) -> StuckFacts:
 def contradictions(
     metadata: LedgerMetadata, reads: Iterable[EntryRead] = ()
 ) -> list[Contradiction]:
-    """Return every promise of BookKeeper that the metadata breaks (metadata.md 6.2)."""
+    """Return every rule of BookKeeper's metadata that this metadata breaks."""
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     firsts = [segment.first_entry_id for segment in metadata.segments]
     last, is_closed = metadata.last_entry_id, metadata.state is LedgerState.CLOSED
@@ -336,9 +337,8 @@ class CrossCheckFinding:
     """One finding of the second checker, with the facts it derives.
 
     `segment` is set if the finding is about a segment, `entries` if it is about entries.
-    `missing_on` and `copies` are set if it is about copies of them. In PlacementFacts, `shown`
-    omits the write sets in `left_open` (the positions where they begin), which were too open to be
-    tried.
+    `missing_on` and `copies` are set if it is about copies of them. `left_open`: where the write
+    sets begin whose placement could not be judged; PlacementFacts' `shown` omits them.
     """
 
     kind: Kind
@@ -351,7 +351,7 @@ class CrossCheckFinding:
 
     @property
     def stands_alone(self) -> bool:
-        """Whether it replaces the ledger's findings on its mark and on placement."""
+        """Whether the ledger's findings on its mark and its placement are dropped beside it."""
         return self.kind is Kind.UNDERREPLICATED_UNRECOVERABLE
 
 
@@ -374,15 +374,17 @@ def mark_findings(
 
 
 def metadata_findings(
-    heard: Words,
+    statements: Statements,
     terms: Terms,
     reads: Iterable[EntryRead] = (),
     beyond: Beyond = NOTHING,
 ) -> list[CrossCheckFinding]:
-    """Return the finding on malformed or contradictory metadata, else on a recovery that cannot
-    succeed, else on a stuck ledger, else on entries beyond the end, if any.
+    """Return at most one finding on the metadata: the first that applies.
+
+    They are, in order: malformed or contradictory metadata, a recovery that cannot succeed, a stuck
+    ledger, entries beyond the end.
     """
-    record = heard.record
+    record = statements.record
     bad, metadata = record.malformed, record.metadata
     if bad is not None:
         facts = UndecodableFacts(bad.reason, bad.offset, bad.length, bad.sha256)
@@ -394,7 +396,7 @@ def metadata_findings(
     if against:
         contradicts = ContradictionFacts(tuple(against), len(against), unproven)
         return [CrossCheckFinding(Kind.METADATA_MALFORMED, contradicts)]
-    blocked = recovery_facts(heard, metadata, terms)
+    blocked = recovery_facts(statements, metadata, terms)
     if blocked is not None:
         return [CrossCheckFinding(Kind.RECOVERY_BLOCKED, blocked)]
     if is_stuck(record, terms):
@@ -405,7 +407,7 @@ def metadata_findings(
 
 
 def cut_off_findings(beyond: Beyond) -> list[CrossCheckFinding]:
-    """Return the finding on acknowledged entries that the end cut off, if a header proves any."""
+    """Return the finding on acknowledged entries that the end cut off, if a header proves one."""
     if beyond.cut_off is None or beyond.facts is None:
         return []
     return [CrossCheckFinding(Kind.LEDGER_CLOSED_SHORT, beyond.facts, entries=beyond.cut_off)]
@@ -414,10 +416,10 @@ def cut_off_findings(beyond: Beyond) -> list[CrossCheckFinding]:
 def placement_findings(
     metadata: LedgerMetadata, parts: Sequence[Stretch], terms: Terms
 ) -> tuple[list[CrossCheckFinding], frozenset[EntryId], bool]:
-    """Return (findings, segments too open to try, whether a location that matters is unknown).
+    """Return (findings, segments that could not be judged, whether a needed location is unknown).
 
-    The findings are on segments at fault. Segments too open to try are given by their first
-    entries.
+    The findings are on segments at fault. Segments that could not be judged are given by their
+    first entries.
     """
     doubled = {part.first: part for part in parts if len(set(part.ensemble)) < len(part.ensemble)}
     findings = [
@@ -427,7 +429,7 @@ def placement_findings(
         for part in doubled.values()
     ]
     rule, open_segments, is_open = terms.placement, set[EntryId](), False
-    if not judges(rule, metadata):
+    if not is_judged(rule, metadata):
         return findings, frozenset(), False
     for segment in (
         _every_segment(metadata) if rule.java_compatible else [_segment(part) for part in parts]
@@ -446,10 +448,10 @@ def placement_findings(
 
 
 def _twice(ensemble: Sequence[BookieId]) -> tuple[tuple[BookieId, tuple[int, ...]], ...]:
-    """Return each bookie that stands more than once in the ensemble, with its positions."""
+    """Return each bookie that the ensemble names more than once, with its positions."""
     times = Counter(ensemble)
     return tuple(
-        (bookie, tuple(at for at, one in enumerate(ensemble) if one == bookie))
+        (bookie, tuple(at for at, named in enumerate(ensemble) if named == bookie))
         for bookie in times
         if times[bookie] > 1
     )
@@ -462,7 +464,7 @@ def _segment(part: Stretch) -> FindingSegment:
 def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
     """Yield all segments as Java walks them, with or without entries.
 
-    A segment without entries ends before it begins.
+    Java ends each segment before the next one, the last at lastEntryId.
     """
     ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
     ends.append(-1 if metadata.last_entry_id is None else metadata.last_entry_id)
@@ -473,43 +475,49 @@ def _every_segment(metadata: LedgerMetadata) -> Iterator[FindingSegment]:
 
 
 def entry_findings(
-    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, *, excused: bool
+    statements: Statements,
+    metadata: LedgerMetadata,
+    count: LedgerCount,
+    terms: Terms,
+    *,
+    excused: bool,
 ) -> list[CrossCheckFinding]:
     """Return at most one finding: the strongest kind that is true of any entry.
 
     If `excused` (marked within the grace period), entries below a quorum are not reported.
     """
     tally = count.tally
-    if not tally.counted:
+    if not tally.block_counts:
         return []
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
     worst = tally.worst()
     if worst.possible == 0:
-        return [_lost_finding(heard, metadata, count, terms, worst)]
+        return [_lost_finding(statements, metadata, count, terms, worst)]
     unserved = tally.unserved()
     if unserved.total:
-        return [_unavailable_finding(heard, metadata, count, unserved)]
+        return [_unavailable_finding(statements, metadata, count, unserved)]
     if worst.possible < ack and not excused:
         kind, few = Kind.ENTRY_BELOW_ACK_QUORUM, tally.with_at_most(ack - 1)
     elif count.corrupt:
-        return [_corrupt(heard, metadata, count)]
+        return [_corrupt(statements, metadata, count)]
     elif worst.possible < write and not excused:
         kind, few = Kind.ENTRY_BELOW_WRITE_QUORUM, tally.with_at_most(write - 1)
     else:
         return []
-    facts = entry_facts(heard, metadata, count, worst, None)
+    facts = entry_facts(statements, metadata, count, worst, None)
     return [_entry_finding(kind, facts, metadata, tally, few, worst)]
 
 
 def _lost_finding(
-    heard: Words, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, worst: Worst
+    statements: Statements, metadata: LedgerMetadata, count: LedgerCount, terms: Terms, worst: Worst
 ) -> CrossCheckFinding:
-    """Return the finding on entries of which no copy can exist where the metadata says."""
+    """Return the finding on entries without any possible copy in their write sets."""
     tally, lost = count.tally, count.tally.with_at_most(0)
-    search = search_facts(heard, metadata, count, terms)
-    facts = entry_facts(heard, metadata, count, worst, search)
-    if heard.record.mark is not None:
-        both = UnrecoverableFacts(facts, mark_facts(heard.record, tally, terms, is_stale=False))
+    search = search_facts(statements, metadata, count, terms)
+    facts = entry_facts(statements, metadata, count, worst, search)
+    if statements.record.mark is not None:
+        mark = mark_facts(statements.record, tally, terms, is_stale=False)
+        both = UnrecoverableFacts(facts, mark)
         return _entry_finding(
             Kind.UNDERREPLICATED_UNRECOVERABLE, both, metadata, tally, lost, worst
         )
@@ -519,7 +527,7 @@ def _lost_finding(
 
 
 def _unavailable_finding(
-    heard: Words, metadata: LedgerMetadata, count: LedgerCount, unserved: Entries
+    statements: Statements, metadata: LedgerMetadata, count: LedgerCount, unserved: Entries
 ) -> CrossCheckFinding:
     """Return the finding on entries that no bookie of their write set served at any look."""
     worst = count.tally.worst_unserved()
@@ -531,18 +539,24 @@ def _unavailable_finding(
     facts = UnavailableFacts(
         worst.entry,
         write_set,
-        tuple(bookie for bookie in may_hold if bookie in heard.out),
-        tuple(bookie for bookie in may_hold if bookie not in heard.out),
-        tuple(sorted(b for b in write_set if b in heard.answers and heard.answers[b].is_gone)),
+        tuple(bookie for bookie in may_hold if bookie in statements.out),
+        tuple(bookie for bookie in may_hold if bookie not in statements.out),
+        tuple(
+            sorted(
+                b for b in write_set if b in statements.answers and statements.answers[b].is_gone
+            )
+        ),
     )
     return _entry_finding(Kind.ENTRY_UNAVAILABLE, facts, metadata, count.tally, unserved, worst)
 
 
-def _corrupt(heard: Words, metadata: LedgerMetadata, count: LedgerCount) -> CrossCheckFinding:
+def _corrupt(
+    statements: Statements, metadata: LedgerMetadata, count: LedgerCount
+) -> CrossCheckFinding:
     lowest = min(count.corrupt)
     worst = count.corrupt[lowest]
     on: dict[BookieId, list[EntryId]] = {}
-    for bookie, entry in sorted(heard.corrupt):
+    for bookie, entry in sorted(statements.corrupt):
         if entry in count.corrupt and bookie in count.corrupt[entry].stretch.bookies_of(entry):
             on.setdefault(bookie, []).append(entry)
     copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())

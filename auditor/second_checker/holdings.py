@@ -1,9 +1,8 @@
-"""What one bookie lists and holds, as the second checker sees it: a word for each entry of a block.
+"""Derive what one bookie holds of the entries of a block, as the second checker sees it.
 
-The words are HELD, ABSENT and UNKNOWN. The entries of a block with one word are a set: first by the
-groups of the list, then by what was read, which overrides it. Blocks are bounded
-(`auditor.second_checker.blocks`), but lists may name any number of entries. Only entries within the
-block are gone through.
+Each entry is HELD, ABSENT or UNKNOWN. The groups of the bookie's list decide first. Reads override
+them. Blocks are bounded (`auditor.second_checker.blocks`), but lists may name any number of
+entries: only those within the block are gone through.
 """
 
 from __future__ import annotations
@@ -35,10 +34,9 @@ STRANGE_FROM_RUNS = 17
 KNOWN_STRIDES = 16
 """Bounds on what a list may claim, the same as the first checker's.
 
-A progression is strange if it has STRANGE_FROM_RUNS runs or more, and a period that is not one of
-the first KNOWN_STRIDES multiples of the ensemble size. All strange progressions of a list may have
-STRANGE_RUNS_MAX runs, or as many as the received bytes can carry one by one.
-"""
+A group is strange if it has STRANGE_FROM_RUNS runs or more, and a period that is not one of the
+first KNOWN_STRIDES multiples of the ensemble size. The strange groups of a list may together have
+STRANGE_RUNS_MAX runs, or as many runs as the received bytes could carry one by one."""
 
 _LISTED = (AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER)
 
@@ -68,7 +66,7 @@ Lists: TypeAlias = Mapping[BookieId, tuple[Group, ...]]
 def usable_lists(answers: Mapping[BookieId, Answer], ensemble_size: int) -> Lists:
     """Return the groups of each bookie whose list does not claim too much.
 
-    A bookie that has no such ledger lists nothing.
+    The list of a bookie that has no such ledger is empty.
     """
     found: dict[BookieId, tuple[Group, ...]] = {}
     for bookie, answer in answers.items():
@@ -80,12 +78,12 @@ def usable_lists(answers: Mapping[BookieId, Answer], ensemble_size: int) -> List
 
 
 def edges_of(answer: Answer) -> Iterator[EntryId]:
-    """Yield the first and last entry of each group's first run, then of its last run."""
+    """Yield the first and last entries of each group's first run and of its last run."""
     for first, last, size, _ in iter_unpack(">qqii", answer.groups):
         yield from (first, first + size - 1, last, last + size - 1)
 
 
-def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
+def is_listed(groups: tuple[Group, ...], entry: EntryId) -> bool:
     """Return whether a run of the groups contains the entry; the groups ascend."""
     at = bisect_left(groups, entry, key=lambda group: group.end)
     if at == len(groups) or entry < groups[at].first:
@@ -95,7 +93,7 @@ def names(groups: tuple[Group, ...], entry: EntryId) -> bool:
 
 
 def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
-    """Return whether a list claims more strange runs than can be judged (see STRANGE_RUNS_MAX)."""
+    """Return whether the strange groups of a list have more runs than are judged."""
     strange = 0
     for group in groups:
         is_known = (
@@ -148,7 +146,7 @@ def _group_bits(group: Group, low: EntryId, high: EntryId) -> Bits:
 
 
 def _first_run(group: Group, low: EntryId) -> tuple[EntryId, int]:
-    """Return where the first run begins that ends at `low` or above, and how far runs are apart."""
+    """Return the start of the first run that ends at `low` or above, and the distance of runs."""
     if group.period == 0:
         return group.first, group.size
     skipped = max(0, -((group.first + group.size - 1 - low) // group.period))
@@ -158,7 +156,7 @@ def _first_run(group: Group, low: EntryId) -> tuple[EntryId, int]:
 def _mark(marks: Marks, low: EntryId, high: EntryId, group: Group) -> None:
     """Mark the group's entries within the block.
 
-    This goes run by run or, if runs are short and many, place by place within the run.
+    Marks run by run or, if runs are short and many, offset by offset within the run.
     """
     start, step = _first_run(group, low)
     starts = range(start, min(group.last, high) + 1, step)
@@ -202,13 +200,13 @@ _WHY_NO_READ = {
 }
 _NOT_READ = frozenset({Unknown.ANSWER_TIMEOUT})
 LOOKS_OF_DENIAL = 2
-"""Looks that must read a listed entry as not being there before the list is not believed."""
+"""A list is not believed if a listed entry was read as not being there at this many looks."""
 NEVER_DENIED: Mapping[EntryId, int] = MappingProxyType({})
 NOT_THERE = (ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER)
 
 
 class Holding(NamedTuple):
-    """What a bookie holds of some entries of a block, what is unknown of them, what it lacks."""
+    """The entries of a block that a bookie holds, may hold, and lacks."""
 
     held: Bits
     unknown: Bits
@@ -219,9 +217,9 @@ class Holding(NamedTuple):
 class Testimony:
     """What is known of the entries of one bookie.
 
-    An entry in `by_entry` was read there. Any other is HELD if `listed` names it, else `rest`.
-    `why`: the reasons for what is unknown. `present_unlisted`: how many entries a list left out and
-    a read found.
+    `by_entry` has the entries that were read there. Any other is HELD if `listed` names it, else it
+    is what `rest` says. `why`: the reasons for unknown entries. `present_unlisted`: how many
+    entries were read that the list left out.
     """
 
     rest: int
@@ -230,17 +228,16 @@ class Testimony:
     why: frozenset[Unknown] = frozenset()
     present_unlisted: int = 0
     answered: frozenset[EntryId] = frozenset()
-    """Of a bookie that cannot list: the entries whose read was conclusive."""
+    """If the bookie cannot list: the entries whose read was conclusive."""
     is_away: bool = False
     """The bookie is silent or not registered."""
     is_out: bool = False
     """The bookie was not registered at any look, and is not in maintenance."""
     failed: tuple[EntryId, ...] = ()
-    """The entries that it failed to read at each look, ascending, unless it is in maintenance."""
+    """Entries that the bookie failed to read at each look, ascending; empty if it is in
+    maintenance."""
     entries_in_order: tuple[EntryId, ...] = field(init=False)
-    """The entries of `by_entry`, ascending: a sweep reads thousands, around which as many blocks
-    lie.
-    """
+    """The entries of `by_entry`, ascending. A sweep may read thousands of them."""
 
     def __post_init__(self) -> None:
         self.entries_in_order = tuple(sorted(self.by_entry))
@@ -274,25 +271,25 @@ def gone_testimony() -> Testimony:
 
 
 def why_no_list(answer: Answer | None) -> Unknown:
-    """Return why a bookie without a usable answer says nothing."""
+    """Return why the answer of a bookie, or its absence, says nothing about entries."""
     if answer is None:
         return Unknown.BOOKIE_SILENT
     return _WHY_NO_LIST.get(answer.status, Unknown.ANSWER_INVALID)
 
 
 def why_no_read(status: ReadStatus) -> Unknown:
-    """Return why a read that is not conclusive says nothing."""
+    """Return why a read that is not conclusive says nothing about the entry."""
     return _WHY_NO_READ.get(status, Unknown.ANSWER_INVALID)
 
 
 def unheard_testimony(answer: Answer | None) -> Testimony:
-    """Return the testimony of a bookie without a usable answer: all is unknown."""
+    """Return the testimony of a bookie without a usable answer: every entry is unknown."""
     why = why_no_list(answer)
     return Testimony(UNKNOWN, why=frozenset({why}), is_away=why is Unknown.BOOKIE_SILENT)
 
 
 def failed_list_testimony(reads: Mapping[EntryId, EntryRead]) -> Testimony:
-    """Return the testimony of a bookie that failed to list: what each read showed, else unknown."""
+    """Return the testimony of a bookie that failed to list: only its reads say anything."""
     by_entry, why = dict[EntryId, int](), {Unknown.BOOKIE_REFUSED}
     for entry, read in reads.items():
         if read.status is ReadStatus.PRESENT or read.status in NOT_THERE:
@@ -311,24 +308,26 @@ def list_testimony(
 ) -> Testimony:
     """Return the testimony of a bookie that listed entries or said that it has no such ledger.
 
-    `groups` is None if its list claims too much. `reads` are the reads there, `highest` is the
-    highest entry written to it. An unlisted entry is absent if its own read found nothing. If it
-    was not read, it is absent if other unlisted entries were read and none was found; only the
-    entry that an honest list may lack (see PAGE) may be. A copy read with a wrong digest, or whose
-    read failed, is unknown, listed or not.
+    `groups` is None if its list claims too much. `reads` are the reads there. `highest` is the
+    highest entry written to it.
 
-    `denied` has the listed entries that were read as not being there, and at how many looks. If one
-    was at two looks, all of them are absent, and everything is if the newest reads know no such
-    ledger and none brought an entry. Otherwise they are unknown.
+    - An unlisted entry is absent if its own read found nothing. If it was not read, it is absent if
+      other unlisted entries were read and none was found. Finding the entry that an honest list may
+      lack (see PAGE) does not count.
+    - A copy is unknown, listed or not, if it was read with a wrong digest or its read failed.
+    - `denied` has the listed entries that were read as not being there, with the number of looks.
+      After LOOKS_OF_DENIAL looks of one of them, they all are absent. Everything is absent if,
+      besides, the newest reads know no such ledger and no read returned an entry. Otherwise the
+      denied entries are unknown.
     """
     if groups is None:
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     if not reads:
         return Testimony(UNKNOWN, groups, why=_NOT_READ)
-    unlisted = {entry: read for entry, read in reads.items() if not names(groups, entry)}
+    unlisted = {entry: read for entry, read in reads.items() if not is_listed(groups, entry)}
     corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
     by_entry, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
-    refuted = {entry: times for entry, times in denied.items() if names(groups, entry)}
+    refuted = {entry: times for entry, times in denied.items() if is_listed(groups, entry)}
     is_confirmed = max(refuted.values(), default=0) >= LOOKS_OF_DENIAL
     was_sent = any(
         read.status in (ReadStatus.PRESENT, ReadStatus.CORRUPT) for read in reads.values()
@@ -370,7 +369,7 @@ def list_testimony(
 
 
 def conclusive_reads(reads: Mapping[EntryId, EntryRead]) -> dict[EntryId, EntryRead]:
-    """Return the reads in which the bookie spoke of the entry."""
+    """Return the reads that say whether the bookie has the entry."""
     return {
         entry: read
         for entry, read in reads.items()
@@ -379,7 +378,7 @@ def conclusive_reads(reads: Mapping[EntryId, EntryRead]) -> dict[EntryId, EntryR
 
 
 def knows_no_ledger(reads: Mapping[EntryId, EntryRead]) -> bool:
-    """Return whether ENOLEDGER came at the newest look with a conclusive read, and no entry did."""
+    """Return whether the newest look with conclusive reads has ENOLEDGER, and no entry was sent."""
     spoken = conclusive_reads(reads).values()
     latest = max((read.look for read in spoken), default=None)
     at_latest = {read.status for read in spoken if read.look == latest}

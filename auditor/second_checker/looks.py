@@ -1,9 +1,10 @@
-"""Which looks count for the second checker, and whether they are enough for a verdict.
+"""Which looks count for the second checker, and whether they suffice for a verdict.
 
-The newest word of each bookie counts, among the looks of the same metadata. Apart from `recheck`,
-which decides when to commit, the contract's rules for BP-34's second look are checked here: nothing
-is reported after a single look. Entries are reported missing after bookies were asked at two looks
-of the same metadata, and the metadata was read again. No ledger has more looks than allowed.
+Of the looks that saw the newest metadata, the newest statement of each bookie counts.
+`unsupported_claims` checks the rules for a second look (BP-34), without the first checker's
+`recheck`, which decides when a verdict is final: nothing is reported after a single look; before an
+entry is reported missing, bookies were asked at two looks of the same metadata, and the metadata
+was read again; no ledger has more looks than allowed.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from auditor.model.finding import Family, Kind, Severity
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.verdict import Standing, Unknown, Verdict
-from auditor.second_checker.holdings import Group, groups_of, names
+from auditor.second_checker.holdings import Group, groups_of, is_listed
 from auditor.second_checker.metadata import is_beyond_grace
 
 LOOKS_OF_CORRUPTION = 2
-"""Looks that must read a wrong digest before a copy is reported as corrupt."""
+"""A copy is reported as corrupt only if this many looks read a wrong digest."""
 
 _SPOKEN = {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
 _DENIED = {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
@@ -30,19 +31,20 @@ _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStat
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Statements:
     """What bookies said at the looks that saw the newest state of the metadata.
 
-    `answers` and `reads` have the newest conclusive word, else the newest word. A wrong digest is
-    conclusive. A list that a bookie gave before it was gone is ignored.
+    `answers` and `reads` have each bookie's newest conclusive statement or, if it made none, its
+    newest one. A wrong digest is conclusive. A list that a bookie gave before it was gone is
+    ignored.
 
-    `corrupt`: copies read with a wrong digest at LOOKS_OF_CORRUPTION looks, and not conclusively in
-    any other way since the first of these. `out`: bookies not in maintenance that every look that
-    asked found unregistered. `failed`: copies on the others that some look failed to read and no
-    look read: at each the bookie failed, lacked the entry or was not registered.
+    `corrupt`: copies that LOOKS_OF_CORRUPTION looks read with a wrong digest, and no look since the
+    first of these read conclusively in another way. `out`: bookies not in maintenance that every
+    look found unregistered. `failed`: copies on other bookies that no look read and at least one
+    failed to read; at the others the bookie failed, lacked the entry or was not registered.
 
-    `denied`: copies that were last read as not being there, at a look at which their bookie listed
-    them, with the number of such looks since any other conclusive read.
+    `denied`: copies last read as not being there at a look at which their bookie listed them, with
+    the number of such looks since any other conclusive read.
     """
 
     record: LedgerRecord
@@ -56,19 +58,19 @@ class Words:
 
 
 def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
-    """Return whether two readings found the same write of a znode, or failed in the same way."""
+    """Return whether two readings saw the same write of a znode, or failed in the same way."""
     return (one.status, one.stamp) == (other.status, other.stamp)
 
 
 def asked_looks(looks: Sequence[Look]) -> int:
-    """Return at how many looks bookies were asked, as far back as they saw the newest metadata."""
+    """Return how many of the looks that saw the newest metadata asked bookies."""
     newest = looks[-1].record
     saw_it = takewhile(lambda look: is_same_write(look.record, newest), reversed(looks))
     return sum(bool(look.answers) for look in saw_it)
 
 
-def words(looks: Sequence[Look], terms: Terms) -> Words:
-    """Return what bookies said at the newest looks, as far back as they saw the same metadata."""
+def newest_statements(looks: Sequence[Look], terms: Terms) -> Statements:
+    """Return what bookies said at the looks that saw the newest metadata."""
     newest = looks[-1].record
     spoken = _SPOKEN | {AnswerStatus.UNSUPPORTED} if terms.probe_entries > 0 else _SPOKEN
     chain: list[Look] = []
@@ -94,7 +96,7 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
             before = reads.get(key)
             if before is None or _says_more(read, before):
                 reads[key] = read
-            if read.status in _DENIED and key not in undenied and _is_named(look, key, lists):
+            if read.status in _DENIED and key not in undenied and _is_listed(look, key, lists):
                 denied[key] = denied.get(key, 0) + 1
             elif read.status in _READ:
                 undenied.add(key)
@@ -105,7 +107,7 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
     corrupt = frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
     away = terms.around.maintenance
     out, failed = _out_of_service([look for look in chain if look.answers])
-    return Words(
+    return Statements(
         newest,
         tuple(reversed(chain)),
         answers,
@@ -120,15 +122,18 @@ def words(looks: Sequence[Look], terms: Terms) -> Words:
 def _out_of_service(
     asked: Sequence[Look],
 ) -> tuple[set[BookieId], set[tuple[BookieId, EntryId]]]:
-    """Return the bookies that no look found registered, and the copies that none could read.
+    """Return the bookies that no look found registered, and the copies that every look failed to
+    get.
 
-    A look that did not read a copy on a registered bookie leaves it open.
+    A copy on a registered bookie counts only if each look tried to read it.
     """
     unseen: dict[BookieId, int] = {}
     unread: dict[tuple[BookieId, EntryId], int] = {}
     tried = {key for look in asked for key, read in look.reads.items() if read.status == "failed"}
     for look in asked:
-        missing = {b for b, one in look.answers.items() if one.status is AnswerStatus.UNREGISTERED}
+        missing = {
+            b for b, answer in look.answers.items() if answer.status is AnswerStatus.UNREGISTERED
+        }
         for bookie in missing:
             unseen[bookie] = unseen.get(bookie, 0) + 1
         for bookie, entry in tried:
@@ -146,7 +151,7 @@ def _out_of_service(
 def _says_more(older: EntryRead, newer: EntryRead) -> bool:
     """Return whether an older read counts although there is a newer one.
 
-    A conclusive read counts before any other, and a failure of the bookie before no answer.
+    Conclusive reads outrank all others, and a failure of the bookie outranks silence.
     """
     if newer.status in _READ:
         return False
@@ -155,37 +160,37 @@ def _says_more(older: EntryRead, newer: EntryRead) -> bool:
     )
 
 
-def _is_named(
+def _is_listed(
     look: Look, copy: tuple[BookieId, EntryId], lists: dict[BookieId, tuple[Group, ...]]
 ) -> bool:
-    """Return whether the bookie listed the entry at this look. `lists` keeps decoded lists."""
+    """Return whether the bookie listed the entry at this look. `lists` caches decoded lists."""
     bookie, entry = copy
     if bookie not in look.answers or look.answers[bookie].status is not AnswerStatus.HELD:
         return False
     if bookie not in lists:
         lists[bookie] = groups_of(look.answers[bookie])
-    return names(lists[bookie], entry)
+    return is_listed(lists[bookie], entry)
 
 
 CLOSING_LOOKS = 2
-"""Looks allowed beyond `looks_max`; no bookie is asked at them."""
+"""Looks allowed beyond `looks_max`. They ask no bookie."""
 
 LOOKS_THAT_ASK = 2
-"""Looks of the same metadata at which bookies are asked before an entry is reported."""
+"""An entry is reported only after this many looks of the same metadata asked bookies."""
 
 _SAID_BY_BOOKIES = (Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.RECOVERY_BLOCKED)
-"""Kinds outside the family `entry` that rest on answers of bookies."""
+"""Kinds that rest on bookies' answers although their family is not `entry`."""
 
 DELAYS = 2
-"""Looks of one ledger, the second and the third, that a run waits before."""
+"""A run waits before this many looks of a ledger: the second and the third."""
 
 
 def unsupported_claims(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> tuple[str, ...]:
     """Return a sentence for each claim of the verdict that its looks do not support."""
-    return tuple(_sentences(verdict, evidence, terms))
+    return tuple(_find_unsupported(verdict, evidence, terms))
 
 
-def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
+def _find_unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
     looks = evidence.looks
     asked = sum(1 for look in looks if look.answers)
     if len(looks) > terms.looks_max + CLOSING_LOOKS or asked > terms.looks_max:
@@ -197,23 +202,23 @@ def _sentences(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iter
         yield "something is reported after a single look"
     same = len(looks) > 1 and is_same_write(looks[-2].record, looks[-1].record)
     if (
-        any(one.severity is Severity.INFO for one in verdict.findings)
+        any(finding.severity is Severity.INFO for finding in verdict.findings)
         and verdict.standing is not Standing.VIOLATED
         and not same
     ):
         yield "a finding of severity info rests on metadata that was not read twice alike"
     if Unknown.UNSETTLED in verdict.unknowns:
-        yield from _of_unsettled(verdict, evidence, terms)
+        yield from _check_unsettled(verdict, evidence, terms)
     else:
-        yield from _of_entries(verdict, evidence)
+        yield from _check_entry_findings(verdict, evidence)
 
 
-def _of_entries(verdict: Verdict, evidence: LedgerEvidence) -> Iterator[str]:
-    """Check missing or corrupt entries: bookies asked twice, then the metadata read once more."""
+def _check_entry_findings(verdict: Verdict, evidence: LedgerEvidence) -> Iterator[str]:
+    """Check that bookies were asked twice and the metadata read once more for entry findings."""
     reported = [
-        one
-        for one in verdict.findings
-        if one.family is Family.ENTRY or one.kind in _SAID_BY_BOOKIES
+        finding
+        for finding in verdict.findings
+        if finding.family is Family.ENTRY or finding.kind in _SAID_BY_BOOKIES
     ]
     if not reported:
         return
@@ -230,11 +235,11 @@ def _of_entries(verdict: Verdict, evidence: LedgerEvidence) -> Iterator[str]:
         )
 
 
-def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
-    """Check a ledger that kept changing.
+def _check_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
+    """Check the verdict on a ledger that kept changing.
 
-    It must have had all looks allowed. Its only finding is a mark beyond grace, if the last two
-    looks saw one.
+    It must have had all looks allowed. It may report only a mark beyond grace that the last two
+    looks saw.
     """
     looks = evidence.looks
     asked = sum(1 for look in looks if look.answers)
@@ -246,7 +251,7 @@ def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> I
         yield f"it is given up after {len(looks)} looks, where {terms.looks_max} are allowed"
     stood = all(look.record.mark is not None for look in looks[-2:]) and len(looks) > 1
     late = stood and is_beyond_grace(looks[-1].record, terms)
-    claimed = [one.kind for one in verdict.findings]
+    claimed = [finding.kind for finding in verdict.findings]
     if claimed != ([Kind.UNDERREPLICATED_BEYOND_GRACE] if late else []):
         yield (
             "of a ledger that kept changing it reports"
@@ -257,7 +262,7 @@ def _of_unsettled(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> I
 
 
 def _needs_a_third_delay(looks: Sequence[Look]) -> bool:
-    """Return whether two delays went by and the newest metadata was not yet seen at two looks."""
+    """Return whether the newest metadata was seen at one look only, after all delays."""
     return len(looks) > DELAYS and not is_same_write(looks[-2].record, looks[-1].record)
 
 

@@ -1,4 +1,4 @@
-"""What the second checker derives from metadata and marks: exemptions, stuck ledgers, old marks."""
+"""Derive exemptions, stuck ledgers and old marks from metadata, for the second checker."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from auditor.model.verdict import Exempt
 def is_beyond_grace(record: LedgerRecord, terms: Terms) -> bool:
     """Return whether the older of the mark's two times is beyond the grace period.
 
-    A ledger without a mark is not beyond it.
+    False if the ledger has no mark.
     """
     mark = record.mark
     if mark is None:
         return False
     since = {mark.created_ms, mark.created_ms if mark.changed_ms is None else mark.changed_ms}
-    ages = (terms.judged_at_ms - one for one in since)
+    ages = (terms.judged_at_ms - time for time in since)
     return max(ages) > terms.underreplication_grace_ms
 
 
 def is_age_open(record: LedgerRecord, terms: Terms) -> bool:
-    """Return whether nobody knows if the mark is beyond the grace period: it is not by a clock that
-    is known to be late.
+    """Return whether a late clock hides the mark's age: it may be beyond grace though it looks
+    younger.
     """
     is_late = terms.clock_lag_ms > 0
     return is_late and record.mark is not None and not is_beyond_grace(record, terms)
 
 
 def exemption(record: LedgerRecord) -> Exempt | None:
-    """Return the first reason of the contract's list that applies to an existing ledger."""
+    """Return the first exemption of an existing ledger (docs/names.md, "Reasons to exempt")."""
     metadata = record.metadata
-    holds = {  # whether the ledger is empty, its bookies show: `beyond_end.unheard_of_empty`
+    holds = {  # EMPTY is decided by what bookies say: see `beyond_end.find_unheard`
         Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
         Exempt.IN_RECOVERY: metadata is not None and metadata.state is LedgerState.IN_RECOVERY,
         Exempt.OPEN: metadata is not None and metadata.state is LedgerState.OPEN,
@@ -40,9 +40,9 @@ def exemption(record: LedgerRecord) -> Exempt | None:
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
-    """Return whether a ledger has been open or in recovery for longer than the terms allow.
+    """Return whether a ledger has been open or in recovery for longer than `stuck_after_ms`.
 
-    Open counts from its creation, in recovery from the last write of its znode.
+    A ledger is open since its creation, and in recovery since its znode was last written.
     """
     metadata, stamp = record.metadata, record.stamp
     if metadata is None or stamp is None or terms.stuck_after_ms == 0:

@@ -1,17 +1,17 @@
-"""The second checker: judge one ledger again from the same evidence, by derivations of its own.
+"""The second checker: judge one ledger again from the same evidence, with its own derivations.
 
-It verifies all that the first checker verifies of a ledger (its module docstrings say what), entry
-by entry: which looks count, where each entry was written, what each bookie said of it, how many
-copies can exist, the marks, the metadata, the placement, and every fact of each finding.
+It checks everything that the first checker says about a ledger, entry by entry: which looks count,
+where each entry was written, what each bookie said of it, how many copies can exist, the marks, the
+metadata, the placement, and every fact of each finding.
 
-It does not verify:
+It does not check:
 
 - entries of very long ledgers between those examined (`second_checker.blocks`);
-- placement that is too open to try (`second_checker.placement`);
+- placement with too many unknown locations to try (`second_checker.placement`);
 - more runs above the end of a ledger than it can count (`second_checker.beyond_end`).
 
-Findings on bookies, the cluster and references have no second derivation.
-Nothing here is shared with `auditor.first_checker` but the model.
+Findings on bookies, the cluster and references are not derived a second time. Nothing here is
+shared with `auditor.first_checker` but the model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
-from auditor.second_checker.beyond_end import NOBODY, Unheard, beyond_end, unheard_of_empty
+from auditor.second_checker.beyond_end import NOBODY, Unheard, beyond_end, find_unheard
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import LedgerCount, count_entries
 from auditor.second_checker.findings import (
@@ -38,7 +38,7 @@ from auditor.second_checker.findings import (
     metadata_findings,
     placement_findings,
 )
-from auditor.second_checker.looks import Words, words
+from auditor.second_checker.looks import Statements, newest_statements
 from auditor.second_checker.metadata import exemption, is_age_open, is_beyond_grace
 from auditor.second_checker.schedule import copies_due, stretches
 
@@ -47,11 +47,12 @@ from auditor.second_checker.schedule import copies_due, stretches
 class Opinion:
     """What the second checker concludes about a ledger.
 
-    `blocks`: the entries it examined; `is_whole`: they are all. `unjudged`: segments (their first
-    entries) whose placement is too open to try. `end_is_open`: too many runs lie above the end.
-    `probes`: reads answered by bookies that cannot list, and how many of those were drawn (None if
-    not known). `lacks`: by bookie, the expected and the absent entries. `only_maintenance`: only
-    bookies away for maintenance left the ledger indeterminate.
+    `blocks`: the entries it examined; `is_whole`: these are all entries. `unjudged`: the first
+    entries of segments whose placement it could not judge. `end_is_open`: too many runs lie above
+    the end. `probes`: how many reads were answered by bookies that cannot list, and how many of
+    those were drawn (None if not known). `lacks`: by bookie, the numbers of expected and of absent
+    entries. `only_maintenance`: the ledger is indeterminate only because bookies are away for
+    maintenance.
     """
 
     standing: Standing
@@ -75,19 +76,19 @@ def judge_entry_by_entry(
 ) -> Opinion:
     """Return the second checker's opinion on the newest state of the ledger.
 
-    `claimed`: entries that are examined however long the ledger is. Costs entries times
-    bookies, bounded by `second_checker.blocks`.
+    `claimed`: entries that are examined even if the ledger is too long to be examined whole. Costs
+    entries times bookies, bounded by `second_checker.blocks`.
     """
-    heard = words(evidence.looks, terms)
-    opinion = _newest_state(heard, terms, claimed)
-    if len(heard.looks) < 2 and opinion.standing is not Standing.VIOLATED:
+    statements = newest_statements(evidence.looks, terms)
+    opinion = _newest_state(statements, terms, claimed)
+    if len(statements.looks) < 2 and opinion.standing is not Standing.VIOLATED:
         # INFO findings need metadata that was read twice alike.
         return replace(opinion, findings=())
     return opinion
 
 
-def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opinion:
-    record = heard.record
+def _newest_state(statements: Statements, terms: Terms, claimed: Iterable[EntryId]) -> Opinion:
+    record = statements.record
     if record.status is RecordStatus.GONE:
         return Opinion(Standing.EXEMPT, Exempt.DELETED)
     exempt, metadata = exemption(record), record.metadata
@@ -97,19 +98,19 @@ def _newest_state(heard: Words, terms: Terms, claimed: Iterable[EntryId]) -> Opi
         return _opinion(
             exempt,
             unread | _why_no_age(record, terms),
-            [*mark_findings(record, None, terms), *metadata_findings(heard, terms)],
+            [*mark_findings(record, None, terms), *metadata_findings(statements, terms)],
         )
-    return _judge_entries(heard, metadata, exempt, terms, claimed)
+    return _judge_entries(statements, metadata, exempt, terms, claimed)
 
 
 def _judge_entries(
-    heard: Words,
+    statements: Statements,
     metadata: LedgerMetadata,
     exempt: Exempt | None,
     terms: Terms,
     claimed: Iterable[EntryId],
 ) -> Opinion:
-    record = heard.record
+    record = statements.record
     excused = record.mark is not None and not is_beyond_grace(record, terms)
     parts = stretches(metadata)
     placed, unjudged, is_open = (
@@ -117,26 +118,26 @@ def _judge_entries(
     )
     topology = frozenset({Unknown.TOPOLOGY_UNKNOWN}) if is_open else frozenset()
     aged = _why_no_age(record, terms)
-    if record.mark is not None and not heard.answers:
-        said = metadata_findings(heard, terms, heard.reads.values())
+    if record.mark is not None and not statements.answers:
+        said = metadata_findings(statements, terms, statements.reads.values())
         return _opinion(
             exempt, topology | aged, [*mark_findings(record, None, terms), *said, *placed], unjudged
         )
-    count = count_entries(heard, metadata, parts, terms, claimed)
+    count = count_entries(statements, metadata, parts, terms, claimed)
     copies, is_stale = _copies(record, count, copies_due(metadata, parts))
-    above = beyond_end(heard, count.lists, metadata)
-    said = metadata_findings(heard, terms, heard.reads.values(), above)
+    above = beyond_end(statements, count.lists, metadata)
+    said = metadata_findings(statements, terms, statements.reads.values(), above)
     unheard, is_empty = NOBODY, False
     if metadata.state is LedgerState.CLOSED and metadata.last_entry_id == -1:
-        unheard = unheard_of_empty(heard, metadata, count.lists, terms)
+        unheard = find_unheard(statements, metadata, count.lists, terms)
         hides = unheard.may_hide_an_entry(metadata.ack_quorum)
         is_empty = not (hides or said or above.facts is not None or above.is_open)
     of_mark = mark_findings(record, count.tally, terms, is_stale=is_stale, is_empty=is_empty)
     findings = [*of_mark, *said, *placed]
-    of_entries = entry_findings(heard, metadata, count, terms, excused=excused)
-    if any(one.stands_alone for one in of_entries):
+    of_entries = entry_findings(statements, metadata, count, terms, excused=excused)
+    if any(finding.stands_alone for finding in of_entries):
         findings, topology, unjudged = said, frozenset(), frozenset()
-    why = topology | aged | _reasons(heard, count, unheard, metadata.ack_quorum)
+    why = topology | aged | _reasons(statements, count, unheard, metadata.ack_quorum)
     findings += [*of_entries, *cut_off_findings(above)]
     return _opinion_on_entries(
         count,
@@ -173,7 +174,9 @@ def _opinion_on_entries(
         exempt,
         why,
         tuple(findings),
-        listing_false_negatives=sum(one.present_unlisted for one in count.testimonies.values()),
+        listing_false_negatives=sum(
+            testimony.present_unlisted for testimony in count.testimonies.values()
+        ),
         probes=count.probes,
         lacks=lacks,
         only_maintenance=standing is Standing.INDETERMINATE
@@ -199,17 +202,17 @@ def _copies(
 
 
 def _reasons(
-    heard: Words, count: LedgerCount, unheard: Unheard, ack_quorum: int
+    statements: Statements, count: LedgerCount, unheard: Unheard, ack_quorum: int
 ) -> frozenset[Unknown]:
-    """Return why some entries are unknown, or why it is whether there are any.
+    """Return why some entries are unknown, or why nobody knows whether the ledger has any.
 
-    A mark already says that bookies are not registered: their silence is not a reason.
+    A mark already says that bookies are not registered: their silence is not a reason then.
     """
     why_on = {bookie: count.testimonies[bookie].why for bookie in count.tally.unknown_on}
     if unheard.may_hide_an_entry(ack_quorum):
         why_on = {bookie: frozenset({why}) for bookie, why in unheard.why.items()}
-    if heard.record.mark is not None:
-        why_on = {b: why for b, why in why_on.items() if not _is_unregistered(heard, b)}
+    if statements.record.mark is not None:
+        why_on = {b: why for b, why in why_on.items() if not _is_unregistered(statements, b)}
     return frozenset(reason for why in why_on.values() for reason in why)
 
 
@@ -217,8 +220,11 @@ def _why_no_age(record: LedgerRecord, terms: Terms) -> frozenset[Unknown]:
     return frozenset({Unknown.AUDITOR_LIMITED}) if is_age_open(record, terms) else frozenset()
 
 
-def _is_unregistered(heard: Words, bookie: BookieId) -> bool:
-    return bookie in heard.answers and heard.answers[bookie].status is AnswerStatus.UNREGISTERED
+def _is_unregistered(statements: Statements, bookie: BookieId) -> bool:
+    return (
+        bookie in statements.answers
+        and statements.answers[bookie].status is AnswerStatus.UNREGISTERED
+    )
 
 
 def _opinion(
@@ -227,7 +233,7 @@ def _opinion(
     findings: list[CrossCheckFinding],
     unjudged: frozenset[EntryId] = frozenset(),
 ) -> Opinion:
-    """Return an opinion on a ledger of which no entry was counted."""
+    """Return an opinion on a ledger whose entries were not counted."""
     standing = _worst_standing(exempt, unknowns, findings)
     return Opinion(standing, exempt, unknowns, tuple(findings), unjudged=unjudged)
 
@@ -235,8 +241,8 @@ def _opinion(
 def _worst_standing(
     exempt: Exempt | None, unknowns: frozenset[Unknown], findings: Iterable[CrossCheckFinding]
 ) -> Standing:
-    """Return the worst standing that the arguments call for."""
-    if any(CATALOGUE[one.kind].severity is not Severity.INFO for one in findings):
+    """Return VIOLATED for findings, INDETERMINATE for unknowns, else EXEMPT or SOUND."""
+    if any(CATALOGUE[finding.kind].severity is not Severity.INFO for finding in findings):
         return Standing.VIOLATED
     if unknowns:
         return Standing.INDETERMINATE

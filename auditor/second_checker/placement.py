@@ -1,13 +1,15 @@
-"""Judge placement: try every place where a bookie without location could stand.
+"""Judge placement by trying every place where a bookie without a known location could stand.
 
-Each policy's rule is a loop over places that are all known (placement-policies.md sections 4 to 6).
-A write set fails if it fails wherever its unplaced members are, holds if it holds wherever they
-are, and is unknown otherwise. Three cases are not judged (None): more than UNPLACED_MAX unplaced
-members, unless the few places tried differ in outcome; more than TRIES_MAX tries; and, under the
-zone-aware policy, an unplaced bookie that stands twice.
+If all places are known, each policy's rule is one loop over them. A write set fails if it fails
+wherever its bookies without location are, holds if it holds wherever they are, and is unknown
+otherwise. Three cases are not judged (None):
 
-The clause that says why a write set is at fault states quantities: its places, how many there are,
-how many it needs. They are counted here again, only for write sets found at fault by trying.
+- more than UNPLACED_MAX such bookies, unless the few places tried differ in outcome;
+- more than TRIES_MAX tries;
+- under the zone-aware policy, such a bookie that the write set names twice.
+
+The clause that says why a write set is at fault counts its racks, zones or regions again. It is
+written only for write sets found at fault by trying.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ class WriteSet:
 
     @property
     def known(self) -> list[str]:
-        """The places of members that have one, by position."""
+        """The known places, in the order of the members."""
         return [place for member in self.members if (place := self.places[member]) is not None]
 
     @property
     def unplaced(self) -> int:
-        """How many of its bookies have no place; always 0 for the Java classes, which skip them."""
+        """How many bookies have no known place; 0 for the Java policies, which skip them."""
         return (
             0
             if self.rule.java_compatible
@@ -58,44 +60,48 @@ class WriteSet:
         )
 
 
-def reason(one: WriteSet, *, is_soft: bool) -> str:
-    """Return the clause. `is_soft`: the write set adheres softly; otherwise it fails."""
-    if not one.members:
+def fault_clause(write_set: WriteSet, *, is_soft: bool) -> str:
+    """Return the clause that says why a write set fails or, if `is_soft`, adheres only softly."""
+    if not write_set.members:
         return "names no bookie"
-    if one.rule.policy is Policy.RACK:
-        return _rack_clause(one)
-    if one.rule.policy is Policy.ZONE:
-        return _sizes(one) if one.is_whole else _zone_clause(one, is_soft=is_soft)
-    return _span(one) if one.is_whole else _region_clause(one)
+    if write_set.rule.policy is Policy.RACK:
+        return _rack_clause(write_set)
+    if write_set.rule.policy is Policy.ZONE:
+        return (
+            _size_clause(write_set)
+            if write_set.is_whole
+            else _zone_clause(write_set, is_soft=is_soft)
+        )
+    return _span_clause(write_set) if write_set.is_whole else _region_clause(write_set)
 
 
-def _rack_clause(one: WriteSet) -> str:
-    racks = sorted(set(one.known))
-    if one.rule.enforce_min_num_racks_per_write_quorum and DEFAULT_RACK in racks:
+def _rack_clause(write_set: WriteSet) -> str:
+    racks = sorted(set(write_set.known))
+    if write_set.rule.enforce_min_num_racks_per_write_quorum and DEFAULT_RACK in racks:
         return (
             f"has a member in {DEFAULT_RACK}, which does not count as a rack where a minimum is"
             " enforced"
         )
     levels = {len(list(filter(None, rack.split("/")))) for rack in racks}
     mixed = ", at different depths," if len(levels) > 1 else ""
-    least = min(one.rule.min_num_racks_per_write_quorum, one.write_quorum)
-    return f"has {_count('rack', racks)}{_more(one)}{mixed} and needs {least}"
-
-
-def _sizes(one: WriteSet) -> str:
-    size, least = len(one.members), one.rule.min_num_zones_per_write_quorum
-    if size % one.write_quorum:
-        return f"has {size} bookies, which is not a multiple of the write quorum {one.write_quorum}"
+    least = min(write_set.rule.min_num_racks_per_write_quorum, write_set.write_quorum)
     return (
-        f"has a write quorum of {one.write_quorum}, and it must be more than the {least} zones"
-        " needed"
+        f"has {_count_names('rack', racks)}{_unplaced_clause(write_set)}{mixed} and needs {least}"
     )
 
 
-def _zone_clause(one: WriteSet, *, is_soft: bool) -> str:
+def _size_clause(write_set: WriteSet) -> str:
+    size, write = len(write_set.members), write_set.write_quorum
+    if size % write:
+        return f"has {size} bookies, which is not a multiple of the write quorum {write}"
+    least = write_set.rule.min_num_zones_per_write_quorum
+    return f"has a write quorum of {write}, and it must be more than the {least} zones needed"
+
+
+def _zone_clause(write_set: WriteSet, *, is_soft: bool) -> str:
     domains: dict[str, list[str]] = {}
-    for member in one.members:
-        place = one.places[member]
+    for member in write_set.members:
+        place = write_set.places[member]
         if place is None:
             continue
         parts = list(filter(None, place.split("/")))
@@ -103,59 +109,58 @@ def _zone_clause(one: WriteSet, *, is_soft: bool) -> str:
             other = "but the default location" if place == DEFAULT_ZONE else "(another depth)"
             return f"has {member} at {place}, which is not /zone/upgradeDomain {other}"
         domains.setdefault(parts[0], []).append(parts[1])
-    zones = f"has {_count('zone', sorted(domains))}{_more(one)}"
+    zones = f"has {_count_names('zone', sorted(domains))}{_unplaced_clause(write_set)}"
     if is_soft:
-        return (
-            f"{zones} where {min(one.rule.desired_num_zones_per_write_quorum, one.write_quorum)}"
-            " are desired"
-        )
+        desired = min(write_set.rule.desired_num_zones_per_write_quorum, write_set.write_quorum)
+        return f"{zones} where {desired} are desired"
     crowded = [
         zone for zone, of_zone in domains.items() if len(of_zone) >= 2 and len(set(of_zone)) == 1
     ]
-    if len(crowded) > one.unplaced:  # too few unplaced bookies to relieve every crowded zone
+    if len(crowded) > write_set.unplaced:  # too few unplaced bookies to relieve every crowded zone
         zone = crowded[0]
         return (
             f"has {len(domains[zone])} members in zone {zone}, all in upgrade domain"
             f" {domains[zone][0]}"
         )
-    return f"{zones} and needs {one.rule.min_num_zones_per_write_quorum}"
+    return f"{zones} and needs {write_set.rule.min_num_zones_per_write_quorum}"
 
 
-def _span(one: WriteSet) -> str:
-    regions = sorted({_region_of(place) for place in one.known})
+def _span_clause(write_set: WriteSet) -> str:
+    regions = sorted({_region_of(place) for place in write_set.known})
     return (
-        f"spans {_count('region', regions)}{_more(one)} and needs"
-        f" {one.rule.repp_minimum_regions_for_durability}"
+        f"spans {_count_names('region', regions)}{_unplaced_clause(write_set)} and needs"
+        f" {write_set.rule.repp_minimum_regions_for_durability}"
     )
 
 
-def _region_clause(one: WriteSet) -> str:
-    copies = Counter(_region_of(place) for place in one.known)
-    few = one.rule.repp_minimum_regions_for_durability - 1
+def _region_clause(write_set: WriteSet) -> str:
+    copies = Counter(_region_of(place) for place in write_set.known)
+    few = write_set.rule.repp_minimum_regions_for_durability - 1
     fullest = sorted(copies, key=lambda region: -copies[region])[:few]  # ties keep member order
     held = (
         ", ".join(f"{copies[region]} in {region}" for region in fullest) or "none in a known region"
     )
     where = "any region" if few == 1 else f"any {few} regions together"
     return (
-        f"has {held}{_more(one) or ','} and ack quorum {one.ack_quorum} allows"
-        f" {max(one.ack_quorum, 1) - 1} in {where}"
+        f"has {held}{_unplaced_clause(write_set) or ','} and ack quorum"
+        f" {write_set.ack_quorum} allows {max(write_set.ack_quorum, 1) - 1} in {where}"
     )
 
 
-def _count(noun: str, names: Sequence[str]) -> str:
+def _count_names(noun: str, names: Sequence[str]) -> str:
     """Return a number with its names, such as: 2 racks (/r1, /r2)."""
     counted = f"{len(names)} {noun}{'' if len(names) == 1 else 's'}"
     return f"{counted} ({', '.join(names)})" if names else counted
 
 
-def _more(one: WriteSet) -> str:
-    missing = one.unplaced
+def _unplaced_clause(write_set: WriteSet) -> str:
+    missing = write_set.unplaced
     return f", {missing} member{'s' if missing > 1 else ''} without location," if missing else ""
 
 
 Places: TypeAlias = Mapping[BookieId, str | None]
-"""Where each member is; None: it counts for nothing (not writable, in Java's rack-aware policy)."""
+"""The place of each member. None if it does not count: Java's rack-aware policy skips bookies that
+are not writable."""
 
 DEFAULT_PLACE = {
     Policy.RACK: DEFAULT_RACK,
@@ -166,9 +171,9 @@ DEFAULT_PLACE = {
 
 
 def candidate_places(count: int, known: Places, rule: PlacementRule) -> set[str]:
-    """Return every place that makes a difference.
+    """Return places for bookies without location, enough to cover every possible outcome.
 
-    These are the places of other members, another domain in their zones, a new place, and the
+    These are the places of other members, another domain in their zones, new places, and the
     default one.
     """
     there = {place for place in known.values() if place is not None}
@@ -222,7 +227,7 @@ def _judge_zones(
 def _judge_regions(
     members: tuple[BookieId, ...], there: Places, write: int, ack: int, rule: PlacementRule
 ) -> Adherence:
-    """Fail if any m - 1 regions can acknowledge an entry alone; every choice of them is counted."""
+    """Fail if any m - 1 regions can acknowledge an entry without the others. Tries all choices."""
     regions = [_region_of(there[member]) for member in members]
     few = min(rule.repp_minimum_regions_for_durability - 1, len(set(regions)))
     alone = any(
@@ -232,7 +237,9 @@ def _judge_regions(
     return Adherence.FAIL if alone else Adherence.STRICT
 
 
-def span_regions(members: tuple[BookieId, ...], there: Places, rule: PlacementRule) -> Adherence:
+def judge_region_span(
+    members: tuple[BookieId, ...], there: Places, rule: PlacementRule
+) -> Adherence:
     """Fail if the whole ensemble is in too few regions."""
     regions = {_region_of(there[member]) for member in members}
     return (
@@ -251,7 +258,7 @@ def _region_of(place: str | None) -> str:
 WriteSetRule: TypeAlias = Callable[
     [tuple[BookieId, ...], Places, int, int, PlacementRule], Adherence
 ]
-"""Judges one write set; the numbers are the write quorum and the ack quorum."""
+"""Judges one write set. The numbers are the write quorum and the ack quorum."""
 
 WRITE_SET_RULES: Mapping[Policy, WriteSetRule] = {
     Policy.RACK: _judge_racks,
@@ -261,9 +268,9 @@ WRITE_SET_RULES: Mapping[Policy, WriteSetRule] = {
 
 
 BYTES_MAX = 16_384
-"""Longest record that is parsed."""
+"""A longer record is not parsed."""
 CHARS_MAX = 200
-"""Characters of the policy that are shown."""
+"""At most this many characters of the policy are shown."""
 
 
 def read_recorded(metadata: LedgerMetadata) -> str:
@@ -299,7 +306,7 @@ def read_recorded(metadata: LedgerMetadata) -> str:
             secondary
         )
         text = " with ".join([text, *(["; ".join(said)] if said else [])])
-    shown = "".join(one if one.isprintable() else "?" for one in text[:CHARS_MAX])
+    shown = "".join(character if character.isprintable() else "?" for character in text[:CHARS_MAX])
     return shown if len(text) <= CHARS_MAX else f"{shown}…"
 
 
@@ -312,24 +319,23 @@ def _groups(value: object) -> str:
 
 
 UNPLACED_MAX = 2
-"""Members without location whose places are tried in all combinations; for more, a few are."""
+"""Up to this many members without location, all combinations of places are tried; above, a few."""
 TRIES_MAX = 1_000_000
-"""Members placed, over all combinations, while one ensemble is tried: a second or two.
+"""At most this many members are placed while one ensemble is tried: a second or two.
 
-An ensemble of some tens comes near it if two members of a write set are unplaced.
-"""
+An ensemble of some tens comes near it if a write set has two members without location."""
 SETS_MEMBERS_MAX = 100_000
-"""Members of all write sets together above which neither checker judges."""
+"""If all write sets together have more members, neither checker judges."""
 ENSEMBLES_KEPT_MAX = 4_096
-"""Ensembles whose trial is cached: some MB."""
+"""Ensembles whose outcome is cached: some MB."""
 
 
-def judges(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
-    """Return whether the policy demands anything of this ledger; only closed ledgers are judged."""
-    return metadata.state is LedgerState.CLOSED and _asks_for_something(rule)
+def is_judged(rule: PlacementRule, metadata: LedgerMetadata) -> bool:
+    """Return whether placement is judged: the ledger is closed, and the policy can fail it."""
+    return metadata.state is LedgerState.CLOSED and _can_fail(rule)
 
 
-def _asks_for_something(rule: PlacementRule) -> bool:
+def _can_fail(rule: PlacementRule) -> bool:
     """Return whether an ensemble can fail the policy.
 
     Java's region-aware policy never fails. Durability in one region demands nothing.
@@ -346,19 +352,19 @@ def adherence(
     rule: PlacementRule,
     around: Surroundings,
 ) -> Adherence | None:
-    """Return how one ensemble adheres; None if that is not judged."""
-    if not _asks_for_something(rule):
+    """Return how one ensemble adheres to the policy; None if that is not judged."""
+    if not _can_fail(rule):
         return Adherence.STRICT
-    return trial(ensemble, write_quorum, ack_quorum, rule, around).adherence
+    return try_ensemble(ensemble, write_quorum, ack_quorum, rule, around).adherence
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of trying an ensemble.
+    """The outcome of trying an ensemble.
 
-    `deciding`: where the write sets begin that are as bad as the whole, ascending (None: the
-    ensemble as a whole). `left_open`: where those begin that are too open to try. Both describe an
-    ensemble at fault; with another adherence nobody reads them, and they may be empty.
+    `deciding`: where the write sets begin that are as bad as the whole, ascending (None stands for
+    the ensemble as a whole). `left_open`: where the write sets begin that could not be judged. Both
+    describe an ensemble at fault. For other outcomes they are not used and may be empty.
     """
 
     adherence: Adherence | None
@@ -366,20 +372,20 @@ class Trial:
     left_open: frozenset[int | None] = frozenset()
 
 
-def trial(
+def try_ensemble(
     ensemble: tuple[BookieId, ...],
     write_quorum: int,
     ack_quorum: int,
     rule: PlacementRule,
     around: Surroundings,
 ) -> Trial:
-    """Return what comes of trying an ensemble under a policy that it can fail."""
+    """Try an ensemble under a policy that it can fail."""
     places = tuple((bookie, *_place(bookie, rule, around)) for bookie in dict.fromkeys(ensemble))
-    return _trial(ensemble, write_quorum, ack_quorum, rule, places)
+    return _try_ensemble(ensemble, write_quorum, ack_quorum, rule, places)
 
 
 def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple[bool, str | None]:
-    """Return (whether the bookie's place is known, the place where it counts)."""
+    """Return (whether the bookie's place is known, the place that counts for the policy)."""
     assigned = (around.location_of(bookie) or "").rstrip("/")
     if not rule.java_compatible:
         return bool(assigned), assigned or None
@@ -393,18 +399,18 @@ def _place(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> tuple
 
 
 WRITE_SETS_SHOWN_MAX = 5
-"""Write sets at fault that a finding shows; the rest is counted."""
+"""At most this many write sets at fault are shown in a finding. The others are counted."""
 
 
 def placement_facts(
     ensemble: tuple[BookieId, ...], metadata: LedgerMetadata, terms: Terms
 ) -> tuple[PlacementFacts, frozenset[int | None]]:
-    """Return the facts about an ensemble at fault, and where write sets too open to try begin.
+    """Return the facts about an ensemble at fault, and where the write sets begin that are open.
 
-    `shown` has the first deciding write sets that could be tried.
+    `shown` has the first deciding write sets that could be judged.
     """
     rule, around, size = terms.placement, terms.around, len(ensemble)
-    tried = trial(ensemble, metadata.write_quorum, metadata.ack_quorum, rule, around)
+    tried = try_ensemble(ensemble, metadata.write_quorum, metadata.ack_quorum, rule, around)
     is_soft, shown = tried.adherence is Adherence.SOFT, tried.deciding[:WRITE_SETS_SHOWN_MAX]
     facts = PlacementFacts(
         rule.policy.value,
@@ -434,11 +440,14 @@ def _write_set(
     length = size if at is None else min(metadata.write_quorum, size)
     members = tuple(ensemble[((at or 0) + step) % size] for step in range(length))
     places = {member: _place(member, rule, terms.around)[1] for member in members}
-    one = WriteSet(
+    write_set = WriteSet(
         members, places, metadata.write_quorum, metadata.ack_quorum, rule, is_whole=at is None
     )
     return WriteSetFacts(
-        at, members, tuple(places[member] for member in members), reason(one, is_soft=is_soft)
+        at,
+        members,
+        tuple(places[member] for member in members),
+        fault_clause(write_set, is_soft=is_soft),
     )
 
 
@@ -458,7 +467,7 @@ _PARAMETERS: dict[Policy, Callable[[PlacementRule], list[tuple[str, int | bool]]
 
 
 @lru_cache(ENSEMBLES_KEPT_MAX)
-def _trial(
+def _try_ensemble(
     ensemble: tuple[BookieId, ...],
     write_quorum: int,
     ack_quorum: int,
@@ -480,7 +489,7 @@ def _trial(
             ensemble,
             known,
             rule,
-            lambda members, there: span_regions(members, there, rule),
+            lambda members, there: judge_region_span(members, there, rule),
             TRIES_MAX,
         )
     begins, length = (range(size), write_quorum) if write_quorum < size else (range(1), size)
@@ -500,12 +509,16 @@ def _trial(
 
 
 def _outcome(outcomes: Mapping[int | None, Adherence | None]) -> Trial:
-    """Return the worst of the write sets' outcomes, which are keyed by where the sets begin."""
-    left_open = frozenset(at for at, one in outcomes.items() if one is None)
-    worst = min(one for one in (*outcomes.values(), Adherence.STRICT) if one is not None)
+    """Return the worst of the write sets' outcomes. The keys say where the write sets begin."""
+    left_open = frozenset(at for at, outcome in outcomes.items() if outcome is None)
+    worst = min(
+        outcome for outcome in (*outcomes.values(), Adherence.STRICT) if outcome is not None
+    )
     if left_open and worst is not Adherence.FAIL:
         return Trial(None)
-    return Trial(worst, tuple(at for at, one in outcomes.items() if one is worst), left_open)
+    return Trial(
+        worst, tuple(at for at, outcome in outcomes.items() if outcome is worst), left_open
+    )
 
 
 _Concrete: TypeAlias = Callable[[tuple[BookieId, ...], Places], Adherence]
@@ -518,9 +531,10 @@ def _try_everywhere(
     concrete: _Concrete,
     tries_max: int,
 ) -> Adherence | None:
-    """Return the worst outcome over all places of the unplaced members.
+    """Return the worst outcome over all places that members without location may have.
 
-    It is UNKNOWN if some fail and others do not, None if that is too open or exceeds `tries_max`.
+    It is UNKNOWN if some places fail and others do not, and None if that cannot be told or takes
+    more than `tries_max` tries.
     """
     known = {member: everywhere[member] for member in members if member in everywhere}
     times = Counter(members)
@@ -546,9 +560,10 @@ def _try_everywhere(
 
 
 def _everywhere(open_ones: list[BookieId], candidates: list[str]) -> Iterator[Places]:
-    """Yield all combinations of places for a few members.
+    """Yield combinations of places for the members without location.
 
-    Many members are placed all at the same place, for each place, or each at a new one.
+    All combinations for a few members. Many are placed together at each place in turn, then each at
+    a new place.
     """
     if len(open_ones) <= UNPLACED_MAX:
         combined: Iterable[tuple[str, ...]] = product(candidates, repeat=len(open_ones))

@@ -1,8 +1,8 @@
-"""Where entries belong, as the second checker derives it, one entry at a time (metadata.md 6.2).
+"""Where entries belong, derived for the second checker one entry at a time.
 
 Entry e was written to W ensemble positions: e mod E, (e + 1) mod E, and so on, counted with the
-absolute entry id. This derivation starts from the entry. It shares nothing with
-`auditor.first_checker`, which starts from the position.
+absolute entry id (BookKeeper's RoundRobinDistributionSchedule). This derivation starts from the
+entry. `auditor.first_checker` starts from the position, and no code is shared.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 
 ENSEMBLES_KEPT_MAX = 1_024
-"""Ensembles of which the write sets are kept, for their other entries: some hundred bytes each."""
+"""Ensembles whose write sets are cached for other entries: some hundred bytes each."""
 KEPT_PLACES_MAX = 1_000
-"""Most places (E times W) of an ensemble whose write sets are kept: 8 KB. Metadata may name so many
-bookies that the write sets of a single ensemble fill the memory of a task."""
+"""Write sets of larger ensembles are not cached; the size is E times W. 1,000 places take 8 KB.
+
+Metadata may name so many bookies that the write sets of one ensemble would fill a task's memory."""
 
 
 @lru_cache(ENSEMBLES_KEPT_MAX)
 def _write_sets(
     ensemble: tuple[BookieId, ...], write_quorum: int
 ) -> tuple[tuple[BookieId, ...], ...]:
-    """Return the distinct bookies of the write sets of entries 0, 1, ... E - 1, each in its
-    order.
-    """
+    """Return the distinct bookies of each write set, for entries 0 to E - 1, in write order."""
     return tuple(_write_set(ensemble, write_quorum, entry) for entry in range(len(ensemble)))
 
 
@@ -40,9 +39,7 @@ def _write_set(
 
 
 class Stretch(NamedTuple):
-    """Entries `first` to `last` (inclusive, at least one) written to one ensemble with one write
-    quorum.
-    """
+    """Entries `first` to `last` (inclusive, at least one) of one ensemble and write quorum."""
 
     first: EntryId
     last: EntryId
@@ -50,7 +47,7 @@ class Stretch(NamedTuple):
     write_quorum: int
 
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
-        """Return the distinct bookies the entry was written to, in the order of the write set."""
+        """Return the distinct bookies to which the entry was written, in write order."""
         if len(self.ensemble) * self.write_quorum > KEPT_PLACES_MAX:
             return _write_set(self.ensemble, self.write_quorum, entry)
         return _write_sets(self.ensemble, self.write_quorum)[entry % len(self.ensemble)]
@@ -69,17 +66,19 @@ class Stretch(NamedTuple):
 def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
     """Return the parts of a ledger where it is clear which bookies hold which entries, ascending.
 
-    Only a closed ledger with 1 <= W <= E has any. A segment counts if it starts at 0 or above, is
-    in order among all firstEntryIds, shares its firstEntryId with no other, has entries, and names
-    E bookies. The last segment of a ledger without lastEntryId does not count: its end is unknown.
+    Only a closed ledger with 1 <= W <= E has such parts. A segment is one if it has entries, names
+    E bookies, starts at 0 or above, and its firstEntryId is in order and unique. Without a
+    lastEntryId the last segment is left out: its end is unknown.
     """
     size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
         return ()
-    lowest_yet_above = list(accumulate((one.first_entry_id for one in reversed(segments)), min))[
-        ::-1
-    ]
-    highest_yet_below = list(accumulate((one.first_entry_id for one in segments), max, initial=-1))
+    lowest_yet_above = list(
+        accumulate((segment.first_entry_id for segment in reversed(segments)), min)
+    )[::-1]
+    highest_yet_below = list(
+        accumulate((segment.first_entry_id for segment in segments), max, initial=-1)
+    )
     found: list[Stretch] = []
     for place, segment in enumerate(segments):
         first, is_last = segment.first_entry_id, place == len(segments) - 1
@@ -93,10 +92,10 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
 
 
 def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
-    """Return how many copies a writer left behind: W of every entry up to lastEntryId.
+    """Return how many copies the writer promised: W of every entry up to lastEntryId.
 
-    Unclear segments and bookies that stand twice are included. Without lastEntryId, only the
-    entries in `parts` count.
+    Unclear segments and bookies named twice are included. Without lastEntryId, only the entries in
+    `parts` count.
     """
     size, write, last = metadata.ensemble_size, metadata.write_quorum, metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
@@ -105,17 +104,14 @@ def copies_due(metadata: LedgerMetadata, parts: tuple[Stretch, ...]) -> int:
 
 
 def entries_from_below(stretch: Stretch) -> range:
-    """Return the first E entries, or all if there are fewer: the later ones repeat their write
-    sets.
+    """Return the first E entries of the stretch, or all if there are fewer. Later write sets
+    repeat.
     """
     return range(stretch.first, stretch.last + 1)[: len(stretch.ensemble)]
 
 
 def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
-    """Return the lowest entry of the stretch written to the bookie: the first E are tried.
-
-    Return None if there is none.
-    """
+    """Return the lowest entry of the stretch written to the bookie; None if there is none."""
     return next(
         (entry for entry in entries_from_below(stretch) if bookie in stretch.bookies_of(entry)),
         None,
@@ -123,7 +119,7 @@ def first_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
 
 
 def last_of(stretch: Stretch, bookie: BookieId) -> EntryId | None:
-    """Return the highest such entry, or None: the last E are tried."""
+    """Return the highest entry of the stretch written to the bookie; None if there is none."""
     return next(
         (entry for entry in _from_above(stretch) if bookie in stretch.bookies_of(entry)), None
     )

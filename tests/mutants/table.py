@@ -984,8 +984,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the worst entry is the last",
         SECOND,
         "second_checker/copies.py",
-        "Worst(fewest, confirmed, one.block.low + lowest_of(entries), one.block.stretch)",
-        "Worst(fewest, confirmed, one.block.low + entries.bit_length() - 1, one.block.stretch)",
+        "Worst(fewest, confirmed, block.low + lowest_of(entries), block.stretch)",
+        "Worst(fewest, confirmed, block.low + entries.bit_length() - 1, block.stretch)",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_of_entries_equally_lost_the_lowest_is_the_worst",
         ),
@@ -1144,8 +1144,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a remark is made on one look",
         SECOND,
         "second_checker/opinion.py",
-        "if len(heard.looks) < 2 and opinion",
-        "if len(heard.looks) < 1 and opinion",
+        "if len(statements.looks) < 2 and opinion",
+        "if len(statements.looks) < 1 and opinion",
         (
             "tests/unit/second_checker/test_second_checker_findings.py::test_a_remark_takes_two_looks",
         ),
@@ -1184,7 +1184,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "a zone that could be lent a domain is crowded",
         SECOND,
         "second_checker/placement.py",
-        "if len(crowded) > one.unplaced:",
+        "if len(crowded) > write_set.unplaced:",
         "if crowded:",
         (
             "tests/unit/second_checker/test_second_checker_reasons.py::test_the_clause_states_what_is_there_and_what_is_needed",

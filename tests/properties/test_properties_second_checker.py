@@ -48,7 +48,7 @@ from auditor.model.facts import WriteSetFacts
 from auditor.model.ledger import LedgerMetadata, Mark
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import differences, facts_compared
+from auditor.second_checker.agreement import compare_facts, differences
 from auditor.second_checker.placement import adherence as tried
 from auditor.second_checker.placement import placement_facts
 
@@ -239,7 +239,7 @@ def _on_write_sets(one: PlacementStory, rule: PlacementRule) -> list[Any]:
     judged = _first(one, rule)
     windows = tuple(WriteSetFacts(w.index, w.members, w.locations, w.why) for w in judged.windows)
     first = replace(facts, deciding=judged.deciding, shown=windows)
-    compared = facts_compared(first, facts, left_open=left_open)
+    compared = compare_facts(first, facts, left_open=left_open)
     return [(what, ours, other) for what, ours, other in compared if ours != other]
 
 

@@ -37,7 +37,7 @@ from auditor.model.finding import CATALOGUE, Finding, Kind, Severity
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.agreement import differ_text
+from auditor.second_checker.agreement import describe_differences
 from auditor.wire.entry_availability import canonical
 
 LEDGER = 7
@@ -91,7 +91,7 @@ def returning(value: Any, *, given: list[Any] | None = None) -> Any:
         (
             True,
             ("entries",),
-            (end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), differ_text(("entries",))),
+            (end_unjudged(LEDGER, Unknown.CHECKERS_DISAGREE), describe_differences(("entries",))),
         ),
         (True, (), (SOUND, "")),
         (False, ("entries",), (SOUND, "")),

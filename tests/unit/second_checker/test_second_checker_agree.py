@@ -21,8 +21,8 @@ from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import (
     DIFFERENCE_CHARS_MAX,
     DIFFERENCES_TOLD_MAX,
-    agree,
-    differ_text,
+    compare_verdicts,
+    describe_differences,
     differences,
     is_due,
 )
@@ -65,12 +65,14 @@ def verdict(*findings: Finding) -> Verdict:
 
 def respects(first: Verdict, second: Opinion) -> list[str]:
     """Return what differs, without what either side says."""
-    return [one.partition(": the first checker says ")[0] for one in agree(first, second)]
+    return [
+        one.partition(": the first checker says ")[0] for one in compare_verdicts(first, second)
+    ]
 
 
 def test_the_same_finding_is_no_difference() -> None:
     """Findings that are equal in every respect give no difference."""
-    assert () == agree(verdict(FINDING), OPINION)
+    assert () == compare_verdicts(verdict(FINDING), OPINION)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: 
 
 def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
     """The second checker has no entries for a mark or a remark."""
-    assert () == agree(
+    assert () == compare_verdicts(
         verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),))
     )
     later = CrossCheckFinding(KIND, FACTS, LATER)
@@ -113,14 +115,14 @@ def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compare
 def test_a_finding_that_one_of_them_does_not_have_is_named_by_its_kind() -> None:
     """Both lists are given, in order; a placement with its segment."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
-    (sentence,) = agree(verdict(FINDING, late), OPINION)
+    (sentence,) = compare_verdicts(verdict(FINDING, late), OPINION)
     assert (
         "findings: the first checker says ENTRY_BELOW_WRITE_QUORUM, UNDERREPLICATED_BEYOND_GRACE, "
         in sentence
     )
     assert sentence.endswith("the second ENTRY_BELOW_WRITE_QUORUM")
     for segment in (SEGMENT, LATER):
-        (sentence,) = agree(
+        (sentence,) = compare_verdicts(
             verdict(finding_of(Kind.PLACEMENT_FAILED, segment=segment)), Opinion(Standing.VIOLATED)
         )
         placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
@@ -135,7 +137,7 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
         CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER)
     )
     second = Opinion(Standing.VIOLATED, findings=findings)
-    assert () == agree(verdict(*both), second)
+    assert () == compare_verdicts(verdict(*both), second)
     assert ["findings"] == respects(verdict(FINDING, FINDING), OPINION)
 
 
@@ -166,14 +168,14 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
 )
 def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: str) -> None:
     """Both sides are given, with reasons in the order of the catalogue."""
-    assert (wanted,) == agree(verdict(FINDING), replace(OPINION, **changed))
+    assert (wanted,) == compare_verdicts(verdict(FINDING), replace(OPINION, **changed))
 
 
 def test_an_exemption_is_named_by_its_word() -> None:
     """This holds for both sides."""
     first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
-    assert () == agree(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
-    assert ("exempt: the first checker says deleted, the second open",) == agree(
+    assert () == compare_verdicts(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
+    assert ("exempt: the first checker says deleted, the second open",) == compare_verdicts(
         first, Opinion(Standing.EXEMPT, Exempt.OPEN)
     )
 
@@ -183,8 +185,8 @@ def test_probes_are_compared_as_far_as_both_know_them() -> None:
     were drawn.
     """
     first = Verdict(7, Standing.SOUND, probes=Probes(read=5, random=2))
-    assert () == agree(first, Opinion(Standing.SOUND, probes=(5, 2)))
-    assert () == agree(first, Opinion(Standing.SOUND, probes=(5, None)))
+    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, 2)))
+    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, None)))
     assert ["of these drawn at random"] == respects(first, Opinion(Standing.SOUND, probes=(5, 3)))
     assert ["entries read on bookies that cannot list"] == respects(
         first, Opinion(Standing.SOUND, probes=(4, 2))
@@ -243,7 +245,7 @@ def test_behind_the_last_range_that_is_reported_nothing_is_compared() -> None:
     as_many_as_go = verdict(
         replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=())
     )
-    assert () == agree(as_many_as_go, part(0, 10_000, *every))
+    assert () == compare_verdicts(as_many_as_go, part(0, 10_000, *every))
     assert [f"{KIND.value}, entries"] == respects(
         as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX])
     )
@@ -287,7 +289,7 @@ def test_nothing_is_compared_in_places_behind_the_last_range_that_is_reported() 
     stretch = second.blocks[0].stretch
     for low in (end, end + 2, end + 10):
         blocks = (Block(stretch, 0, end - 1), Block(stretch, low, end + 20))
-        assert () == agree(first, replace(second, blocks=blocks))
+        assert () == compare_verdicts(first, replace(second, blocks=blocks))
     shorter = part(0, end, *every[:-1], (end - 1, end - 1))
     blocks = (Block(stretch, 0, end - 1), Block(stretch, end, end + 20))
     assert [f"{KIND.value}, entries"] == respects(first, replace(shorter, blocks=blocks))
@@ -357,8 +359,8 @@ def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_ope
     None
 ):
     """A failure makes the ledger violated, a soft one does not; neither is a difference."""
-    assert () == agree(placed(Kind.PLACEMENT_FAILED), OPEN)
-    assert () == agree(placed(Kind.PLACEMENT_SOFT), OPEN)
+    assert () == compare_verdicts(placed(Kind.PLACEMENT_FAILED), OPEN)
+    assert () == compare_verdicts(placed(Kind.PLACEMENT_SOFT), OPEN)
 
 
 def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
@@ -392,7 +394,7 @@ def test_its_word_on_entries_beyond_the_end_is_taken_where_the_end_was_left_open
     """It is not taken where the end was counted, nor is its word on anything else."""
     beyond = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.ENTRIES_BEYOND_END),))
     open_end = Opinion(Standing.SOUND, end_is_open=True)
-    assert () == agree(beyond, open_end)
+    assert () == compare_verdicts(beyond, open_end)
     assert ["findings"] == respects(beyond, OPEN)
     assert ["standing", "findings"] == respects(verdict(FINDING), open_end)
 
@@ -400,11 +402,11 @@ def test_its_word_on_entries_beyond_the_end_is_taken_where_the_end_was_left_open
 def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
     """Other unknown reasons are not accepted. A violation stays a violation."""
     unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert () == agree(unknown, OPEN)
+    assert () == compare_verdicts(unknown, OPEN)
     silent = replace(unknown, unknowns=(Unknown.BOOKIE_SILENT,))
     assert ["standing", "unknown because of"] == respects(silent, OPEN)
     lost = replace(verdict(FINDING), unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert () == agree(lost, replace(OPINION, unjudged=frozenset({10})))
+    assert () == compare_verdicts(lost, replace(OPINION, unjudged=frozenset({10})))
     assert ["standing", "unknown because of"] == respects(
         unknown, replace(OPEN, unjudged=frozenset())
     )
@@ -421,9 +423,9 @@ def test_a_violation_waits_for_no_maintenance() -> None:
     first = Verdict(
         7, Standing.INDETERMINATE, unknowns=(Unknown.BOOKIE_SILENT,), only_maintenance=True
     )
-    assert () == agree(first, waits)
+    assert () == compare_verdicts(first, waits)
     failed = replace(placed(Kind.PLACEMENT_FAILED), unknowns=(Unknown.BOOKIE_SILENT,))
-    assert () == agree(failed, waits)
+    assert () == compare_verdicts(failed, waits)
 
 
 # Texts, and which verdicts are checked
@@ -432,11 +434,13 @@ def test_a_violation_waits_for_no_maintenance() -> None:
 def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are_more() -> None:
     """Each difference is given in order, and whole if it just fits."""
     five = tuple("abcde")
-    assert "a; b; c; d; e" == differ_text(five)
-    assert "a; b; c; d; e; and 1 more differences" == differ_text((*five, "f"))
+    assert "a; b; c; d; e" == describe_differences(five)
+    assert "a; b; c; d; e; and 1 more differences" == describe_differences((*five, "f"))
     assert 5 == DIFFERENCES_TOLD_MAX
-    assert "x" * DIFFERENCE_CHARS_MAX == differ_text(("x" * DIFFERENCE_CHARS_MAX,))
-    assert "x" * DIFFERENCE_CHARS_MAX + "..." == differ_text(("x" * (DIFFERENCE_CHARS_MAX + 1),))
+    assert "x" * DIFFERENCE_CHARS_MAX == describe_differences(("x" * DIFFERENCE_CHARS_MAX,))
+    assert "x" * DIFFERENCE_CHARS_MAX + "..." == describe_differences(
+        ("x" * (DIFFERENCE_CHARS_MAX + 1),)
+    )
 
 
 def test_a_sound_ledger_with_a_remark_is_due_whatever_the_sample() -> None:

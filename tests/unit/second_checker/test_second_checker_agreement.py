@@ -12,8 +12,8 @@ from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import (
     DIFFERENCE_CHARS_MAX,
     DIFFERENCES_TOLD_MAX,
-    agree,
-    differ_text,
+    compare_verdicts,
+    describe_differences,
     differences,
     is_due,
 )
@@ -58,7 +58,7 @@ def test_a_difference_is_reported_with_both_sides() -> None:
         "standing: the first checker says indeterminate, the second sound",
         "unknown because of: the first checker says bookie_silent, the second nothing",
         "entries left out of lists: the first checker says 2, the second 0",
-    ) == agree(first, Opinion(Standing.SOUND))
+    ) == compare_verdicts(first, Opinion(Standing.SOUND))
 
 
 def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
@@ -72,15 +72,16 @@ def test_what_bookies_lack_is_compared_as_far_as_it_was_counted() -> None:
         ({"b1": (10, 3), "b2": (10, 1)}, ["what bookies lack"], ["bookies that lack entries"]),
     ):
         second = Opinion(Standing.SOUND, lacks=lacks)
-        assert whole == [one.partition(":")[0] for one in agree(first, second)]
+        assert whole == [one.partition(":")[0] for one in compare_verdicts(first, second)]
         assert part == [
-            one.partition(":")[0] for one in agree(first, replace(second, is_whole=False))
+            one.partition(":")[0]
+            for one in compare_verdicts(first, replace(second, is_whole=False))
         ]
 
 
 def test_many_differences_are_reported_in_a_bounded_text() -> None:
     """The text has the first few differences, each shortened, and the number of the others."""
-    text = differ_text(("x" * 10_000,) * (DIFFERENCES_TOLD_MAX + 3))
+    text = describe_differences(("x" * 10_000,) * (DIFFERENCES_TOLD_MAX + 3))
     assert text.endswith("; and 3 more differences")
     assert len(text) < DIFFERENCES_TOLD_MAX * (DIFFERENCE_CHARS_MAX + 10) + 50
 

@@ -17,15 +17,15 @@ from auditor.second_checker import beyond_end as module
 from auditor.second_checker.beyond_end import NOTHING, Beyond, beyond_end
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.holdings import Group, usable_lists
-from auditor.second_checker.looks import Words
+from auditor.second_checker.looks import Statements
 
 RECORD = looks("A")[0].record
-SILENCE = Words(RECORD, (), {}, {}, frozenset())
+SILENCE = Statements(RECORD, (), {}, {}, frozenset())
 
 
 def found(end: End, metadata: LedgerMetadata | None = None) -> Beyond:
     """Return what lies above the end, by the second checker."""
-    heard = Words(RECORD, (), end.answers, end.reads, frozenset())
+    heard = Statements(RECORD, (), end.answers, end.reads, frozenset())
     return beyond_end(heard, usable_lists(end.answers, 3), metadata or end.metadata)
 
 

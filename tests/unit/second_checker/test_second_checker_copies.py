@@ -13,7 +13,7 @@ from support.entry_words import bits_of, numbers_of
 from auditor.model.finding import RANGES_MAX
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import BitCounts, Block, all_bits
-from auditor.second_checker.copies import Counted, Entries, Tally, Worst, tally, written_to
+from auditor.second_checker.copies import BlockCount, Entries, Tally, Worst, tally, written_to
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
 from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.schedule import stretches
@@ -88,7 +88,7 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     blocks = {e: block for e in range(82) if (block := found.block_of(e)) is not None}
     assert possible == {e: block.possible.at(e - block.block.low) for e, block in blocks.items()}
     assert list(confirmed.values()) == [
-        number for one in found.counted for number in numbers_of(one.confirmed)
+        number for one in found.block_counts for number in numbers_of(one.confirmed)
     ]
     worst = min(looked, key=lambda e: (possible[e], confirmed[e], e))
     assert (
@@ -120,10 +120,10 @@ def test_possible_copies_on_bookies_that_are_there_are_in_reach() -> None:
         "b1": Said(HELD, by_entry={1: ABSENT}),
         "b2": Said(HELD, by_entry={1: ABSENT, 2: ABSENT}),
     }
-    all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).counted[0]
+    all_there = tally([Block(PAIR, 0, 2)], said, is_whole=True).block_counts[0]
     one_away = tally(
         [Block(PAIR, 0, 2)], {**said, "b2": replace(said["b2"], is_away=True)}, is_whole=True
-    ).counted[0]
+    ).block_counts[0]
     assert ([2, 0, 1], [1, 0, 1]) == (
         numbers_of(all_there.in_reach),
         numbers_of(one_away.in_reach),
@@ -232,9 +232,9 @@ def test_of_equals_the_lowest_entry_is_the_worst_in_whatever_order_blocks_are_co
     lowest id.
     """
 
-    def counted(low: int, confirmed: list[int], possible: list[int]) -> Counted:
+    def counted(low: int, confirmed: list[int], possible: list[int]) -> BlockCount:
         sure, counts = counts_of(confirmed), counts_of(possible)
-        return Counted(Block(PAIR, low, low + 1), sure, counts, counts, counts, {}, {})
+        return BlockCount(Block(PAIR, low, low + 1), sure, counts, counts, counts, {}, {})
 
     blocks = [counted(40, [1, 0], [2, 1]), counted(20, [2, 0], [2, 1]), counted(0, [0, 1], [2, 1])]
     assert Worst(1, 0, 21, PAIR) == Tally(blocks).worst()

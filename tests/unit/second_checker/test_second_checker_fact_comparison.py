@@ -24,7 +24,7 @@ from auditor.model.facts import (
     WhyMarked,
     WriteSetFacts,
 )
-from auditor.second_checker.agreement import facts_compared
+from auditor.second_checker.agreement import compare_facts
 from auditor.second_checker.placement import WRITE_SETS_SHOWN_MAX
 
 SPECIAL = {EntryFacts, MarkFacts, UnrecoverableFacts, ContradictionFacts, PlacementFacts}
@@ -34,7 +34,7 @@ PLAIN = sorted(EXAMPLES.keys() - SPECIAL, key=lambda of: of.__name__)
 
 def differ(one: Facts, other: Facts, **how: Any) -> list[tuple[str, object, object]]:
     """Return the facts that differ, with what the first and the second checker say."""
-    return [pair for pair in facts_compared(one, other, **how) if pair[1] != pair[2]]
+    return [pair for pair in compare_facts(one, other, **how) if pair[1] != pair[2]]
 
 
 def other_than(value: object) -> Any:
@@ -48,7 +48,7 @@ def test_every_fact_is_compared_under_its_name_in_words(of: type, is_whole: bool
     """In the order of the dataclass, also where the second checker did not examine all entries."""
     facts = EXAMPLES[of]
     names = [field.name.replace("_", " ") for field in fields(of)]
-    assert names == [name for name, *_ in facts_compared(facts, facts, is_whole=is_whole)]
+    assert names == [name for name, *_ in compare_facts(facts, facts, is_whole=is_whole)]
     assert [] == differ(facts, facts, is_whole=is_whole)
     for field in fields(of):
         said = getattr(facts, field.name)
@@ -87,7 +87,7 @@ def test_each_fact_of_a_whole_search_is_compared(name: str) -> None:
     assert [(name.replace("_", " "), getattr(changed, name), getattr(FOUND, name))] == differ(
         first, ENTRY
     )
-    names = [pair[0] for pair in facts_compared(ENTRY, ENTRY)]
+    names = [pair[0] for pair in compare_facts(ENTRY, ENTRY)]
     assert len(set(names)) == len(names) and "search" not in names
 
 

@@ -39,7 +39,7 @@ from auditor.second_checker.findings import (
 )
 from auditor.second_checker.holdings import ABSENT, HELD, gone_testimony
 from auditor.second_checker.holdings import Testimony as Said
-from auditor.second_checker.looks import Words
+from auditor.second_checker.looks import Statements
 from auditor.second_checker.schedule import stretches
 
 WHOLE = ledger("e3 w2 a2 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9")
@@ -194,6 +194,6 @@ def facts_of_worst(
         bookie: Answer(bookie, 7, 1, 1_000, AnswerStatus.UNREGISTERED, detail=NO_COOKIE)
         for bookie in testimonies
     }
-    heard = Words(record_of(metadata), (), gone if are_gone else {}, {}, frozenset())
+    heard = Statements(record_of(metadata), (), gone if are_gone else {}, {}, frozenset())
     counted = count(metadata, testimonies)
     return entry_facts(heard, metadata, counted, counted.tally.worst(), None)

@@ -9,7 +9,7 @@ from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.copies import Worst, count_entries, is_written
-from auditor.second_checker.looks import Words
+from auditor.second_checker.looks import Statements
 from auditor.second_checker.schedule import stretches
 
 
@@ -40,7 +40,7 @@ def test_a_corrupt_copy_counts_where_the_entry_was_written() -> None:
     metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 5")
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata)
     listed = Answer("b1", LEDGER, 0, NOW_MS, AnswerStatus.HELD, groups({0, 2, 3, 5}))
-    heard = Words(record, (), {"b1": listed}, {}, frozenset({("b1", 3), ("b1", 4), ("b2", 9)}))
+    heard = Statements(record, (), {"b1": listed}, {}, frozenset({("b1", 3), ("b1", 4), ("b2", 9)}))
     (part,) = stretches(metadata)
     count = count_entries(heard, metadata, (part,), Terms(NOW_MS, GRACE_MS, 8, 3), ())
     assert {3: Worst(2, 1, 3, part)} == count.corrupt

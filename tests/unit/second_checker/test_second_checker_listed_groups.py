@@ -11,7 +11,7 @@ from support.stories import LEDGER, NOW_MS
 
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.second_checker.blocks import FEW
-from auditor.second_checker.holdings import Group, edges_of, groups_of, listed_bits, names
+from auditor.second_checker.holdings import Group, edges_of, groups_of, is_listed, listed_bits
 
 
 def listing(*of: tuple[int, int, int, int]) -> Answer:
@@ -57,7 +57,7 @@ def test_a_list_names_the_entries_of_its_groups_in_any_block(count: int) -> None
             high = low + draw.choice([0, 1, draw.randint(0, 20), draw.randint(0, end + 9)])
             inside = {entry - low for entry in named if low <= entry <= high}
             assert bits_of(inside) == listed_bits(groups, low, high), f"seed {seed}"
-            assert (low in named) is names(groups, low), f"seed {seed}"
+            assert (low in named) is is_listed(groups, low), f"seed {seed}"
 
 
 def test_runs_of_a_billion_entries_are_gone_through_as_far_as_the_block_goes() -> None:

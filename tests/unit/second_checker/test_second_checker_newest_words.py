@@ -11,7 +11,7 @@ from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRea
 from auditor.model.evidence import Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.looks import words
+from auditor.second_checker.looks import newest_statements
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 METADATA = ledger("e2 w2 a1 0:[b1 b2] closed 9")
@@ -39,7 +39,7 @@ def test_what_was_heard_of_other_metadata_does_not_count() -> None:
         look(1, read=ReadStatus.NO_ENTRY),
         look(2, version=1, answer=AnswerStatus.SILENT),
     )
-    heard = words([before, after], TERMS)
+    heard = newest_statements([before, after], TERMS)
     assert (after,) == heard.looks
     assert (AnswerStatus.SILENT, {}) == (heard.answers["b1"].status, heard.reads)
 
@@ -47,7 +47,7 @@ def test_what_was_heard_of_other_metadata_does_not_count() -> None:
 def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() -> None:
     """If metadata changes and changes back, it is another write."""
     looks = [look(1), look(2, version=1), look(3), look(4)]
-    assert tuple(looks[2:]) == words(looks, TERMS).looks
+    assert tuple(looks[2:]) == newest_statements(looks, TERMS).looks
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def test_no_failure_takes_back_an_answer(
     """The newest conclusive word counts; without one, the newest word."""
     assert (
         expected
-        is words([look(1, answer=first), look(2, answer=second)], TERMS).answers["b1"].status
+        is newest_statements([look(1, answer=first), look(2, answer=second)], TERMS)
+        .answers["b1"]
+        .status
     )
 
 
@@ -92,7 +94,7 @@ def test_a_bookie_that_is_gone_takes_its_lists_along(
     for one, status in zip(looks, said, strict=True):
         if status is None:
             one.answers["b1"] = replace(one.answers["b1"], detail=NO_COOKIE)
-    found = words(looks, replace(TERMS, probe_entries=1)).answers["b1"]
+    found = newest_statements(looks, replace(TERMS, probe_entries=1)).answers["b1"]
     assert expected == (found.status, found.is_gone)
 
 
@@ -106,7 +108,10 @@ def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(
     """It said that it cannot list at the first look, and nothing at the second."""
     looks = [look(1, answer=AnswerStatus.UNSUPPORTED), look(2, answer=AnswerStatus.SILENT)]
     assert (
-        expected is words(looks, replace(TERMS, probe_entries=probe_entries)).answers["b1"].status
+        expected
+        is newest_statements(looks, replace(TERMS, probe_entries=probe_entries))
+        .answers["b1"]
+        .status
     )
 
 
@@ -122,7 +127,10 @@ def test_no_failure_takes_back_what_was_read(
     first: ReadStatus, second: ReadStatus, expected: ReadStatus
 ) -> None:
     """The same holds for each entry."""
-    assert expected is words([look(1, read=first), look(2, read=second)], TERMS).reads[COPY].status
+    assert (
+        expected
+        is newest_statements([look(1, read=first), look(2, read=second)], TERMS).reads[COPY].status
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,5 +153,7 @@ def test_a_wrong_digest_accuses_when_two_looks_read_it(
     """It must not have been read correctly since."""
     assert (
         expected
-        == words([look(number, read=read) for number, read in enumerate(reads)], TERMS).corrupt
+        == newest_statements(
+            [look(number, read=read) for number, read in enumerate(reads)], TERMS
+        ).corrupt
     )

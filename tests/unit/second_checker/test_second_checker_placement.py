@@ -11,7 +11,7 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import PlacementFacts
 from auditor.model.placement import Adherence, PlacementRule, Policy
 from auditor.sandbox.notation import ledger
-from auditor.second_checker.placement import TRIES_MAX, adherence, judges, placement_facts
+from auditor.second_checker.placement import TRIES_MAX, adherence, is_judged, placement_facts
 
 STRICT, SOFT, FAIL, UNKNOWN = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL, Adherence.UNKNOWN
 
@@ -162,7 +162,7 @@ def test_a_closed_ledger_is_held_to_a_policy_that_asks_for_something(
     """Java's region-aware policy demands nothing, and neither does one region: then every ensemble
     adheres.
     """
-    assert expected is judges(rule, ledger(f"e2 w2 a1 0:[1 4] {state}"))
+    assert expected is is_judged(rule, ledger(f"e2 w2 a1 0:[1 4] {state}"))
     if not expected and state != "open":
         assert STRICT is adhering(rule, REGIONS, "1 4", 2)
 

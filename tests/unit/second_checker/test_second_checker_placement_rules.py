@@ -9,7 +9,7 @@ from auditor.second_checker.placement import (
     DEFAULT_PLACE,
     WRITE_SET_RULES,
     candidate_places,
-    span_regions,
+    judge_region_span,
 )
 
 STRICT, SOFT, FAIL = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL
@@ -44,7 +44,7 @@ def test_a_write_set_is_judged_by_where_its_members_are(
 def test_an_ensemble_spans_the_regions_it_needs(places: str, expected: Adherence) -> None:
     """The ensemble as a whole needs two regions, whatever its write sets are."""
     there = dict(zip(("b1", "b2"), places.split(), strict=True))
-    assert expected is span_regions(("b1", "b2"), there, PlacementRule(Policy.REGION))
+    assert expected is judge_region_span(("b1", "b2"), there, PlacementRule(Policy.REGION))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from auditor.second_checker.placement import (
     DEFAULT_REGION,
     DEFAULT_ZONE,
     WriteSet,
-    reason,
+    fault_clause,
 )
 
 RACK, ZONE, REGION = (PlacementRule(policy) for policy in (Policy.RACK, Policy.ZONE, Policy.REGION))
@@ -36,7 +36,7 @@ def words(
     whole: bool = False,
     soft: bool = False,
 ) -> str:
-    return reason(
+    return fault_clause(
         WriteSet(tuple(members.split()), PLACES, write, ack, rule, is_whole=whole), is_soft=soft
     )
 
