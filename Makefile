@@ -1,6 +1,7 @@
 # Everything starts from here. On a fresh machine with Python 3.11 or newer and make:
 #   make demo    sets up, starts an embedded cluster, audits it and shows the report
 #   make test    sets up and runs every test
+#   make quick   runs one file of tests: FILE=tests/unit/test_pace.py
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,8 +10,9 @@ DEMO_OUTPUT ?= audits/demo
 # Tests run side by side in four processes, also on two cores: those on real servers wait a good part of their time.
 TEST_WORKERS ?= 4
 MINUTES ?= 10
+EXAMPLES ?= 20
 
-.PHONY: help setup demo picture docs test test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints pins clean
+.PHONY: help setup demo picture docs test quick test-long test-long-but-faults test-all second-try soak fuzz faults mutants mutation check bench proto constraints pins clean
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
@@ -18,6 +20,7 @@ help:
 	@echo "make picture  the README's picture, drawn from a new run of the demo"
 	@echo "make docs    the documents as a site, build/site/index.html, which needs no server"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
+	@echo "make quick   one file of tests: FILE=tests/unit/test_pace.py, K=words for those of its tests whose names have them"
 	@echo "make test-long  those too that make test leaves out for their time: process faults, churn, slow forms of the model"
 	@echo "make test-all  a night's work: make test, the long forms, faults, mutants and mutation, one after another"
 	@echo "make second-try  the tests that failed last once more, alone, if they are three at most; .ci/run does so behind make test"
@@ -51,7 +54,7 @@ demo: $(STAMP)
 	@$(BIN)/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
 
 # Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
-test test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
+test quick test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
 
 # The README's picture, of a new run of the demo.
 picture: $(STAMP)
@@ -68,6 +71,13 @@ docs: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS)
+
+# From a change to knowing: one process, without the plug-ins whose start costs more than most files of tests, and with fewer
+# examples of Hypothesis.
+quick: export EXAMPLES := $(EXAMPLES)
+quick: $(STAMP)
+	@test -n "$(FILE)" || { echo "name a file of tests: make quick FILE=tests/unit/test_pace.py"; exit 2; }
+	@$(BIN)/python -m pytest -q -p no:xdist -p no:hypothesispytest -p no:unraisableexception --durations=3 $(FILE) $(if $(K),-k '$(K)')
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) -m long

@@ -18,18 +18,14 @@ _contract_cases: dict[str, int] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take no example of Hypothesis for slow: a busy machine makes no test fail. Keep how the run
-    ends, for a second try.
-    """
-    from hypothesis import configuration, settings
+    """Prepare Hypothesis, the environment, and what a second try needs to know."""
     from support.second_try import keep_outcome
+    from support.untimed_hypothesis import set_up_when_imported
     from support.working_directory import forget_settings
 
     forget_settings()
     keep_outcome(config)
-    configuration.set_hypothesis_home_dir(config.rootpath / ".hypothesis")
-    settings.register_profile("untimed", parent=settings(), deadline=None)
-    settings.load_profile("untimed")
+    set_up_when_imported(config.rootpath / ".hypothesis")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
@@ -79,12 +75,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """Report the contract cases that each implementation passed to the process that prints the end
     of the run. Remove the working directory.
     """
-    from support.bookie_contract import CASES_RUN
     from support.working_directory import leave_directory
 
     leave_directory(session.config.invocation_params.dir)
 
-    counts = {implementation: len(names) for implementation, names in CASES_RUN.items()}
+    contract = sys.modules.get("support.bookie_contract")  # None where no test used it
+    counts = {name: len(names) for name, names in contract.CASES_RUN.items()} if contract else {}
     _contract_cases.update(counts)
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["contract_cases"] = counts

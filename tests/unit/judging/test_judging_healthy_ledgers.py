@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.entry_by_entry import expected_on
 
@@ -433,7 +433,6 @@ def said_of_one(draw: st.DrawFn) -> tuple[LedgerEvidence, bool]:
     return of_answer(bookie, groups=listing(sorted(there)))(seen), there == set(mine[bookie])
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(said_of_one(), max_size=5))
 def test_a_ledger_is_found_when_each_copy_is_listed_and_only_then(
     cases: list[tuple[LedgerEvidence, bool]],

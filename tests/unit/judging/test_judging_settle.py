@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
@@ -857,7 +857,6 @@ def evidence(draw: st.DrawFn) -> LedgerEvidence:
     return LedgerEvidence(LEDGER, tuple(found))
 
 
-@settings(max_examples=120, deadline=None)
 @given(evidence())
 def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) -> None:
     """For any metadata, answers and reads it returns a verdict. Only a step that demands lists has
@@ -876,7 +875,6 @@ def test_settle_never_raises_and_always_knows_what_next(seen: LedgerEvidence) ->
         assert all(first <= last for first, last in finding.entries)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     plausible_metadata(),
     st.lists(disjoint_groups(), min_size=5, max_size=5),
