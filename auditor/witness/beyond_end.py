@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from auditor.model.evidence import Look
 from auditor.model.facts import BeyondEndFacts, HeldBeyondEnd
 from auditor.model.finding import Finding, Kind
+from auditor.witness.entry_answers import list_sentence
 from auditor.witness.phrases import NAMES_SHOWN, runs
 from auditor.witness.sentences import TellLedger
 
@@ -20,7 +21,7 @@ INNOCENT_REASONS = (
 )
 
 
-def _closed_short_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
+def _closed_short_sentences(finding: Finding, facts: BeyondEndFacts, looks: Sequence[Look]) -> str:
     """Say which acknowledged entries the end cuts off, what proves it, and where they still are."""
     header = facts.header
     assert header is not None, "only a header proves that acknowledged entries were cut off"
@@ -37,14 +38,14 @@ def _closed_short_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Seq
         f" {header.last_confirmed} was acknowledged (lastAddConfirmed {header.last_confirmed}), and"
         " its digest holds.",
         f"The end cuts off {lost}.",
-        *held_sentences(facts),
+        *_held_sentences(facts, looks),
         *([] if facts.held_on else ["No bookie that answered still holds an entry above the end."]),
     )
     return " ".join(lines)
 
 
-def _beyond_end_sentences(finding: Finding, facts: BeyondEndFacts, _looks: Sequence[Look]) -> str:
-    return f"{end_sentence(finding, facts)} {' '.join(unproven_sentences(facts))}"
+def _beyond_end_sentences(finding: Finding, facts: BeyondEndFacts, looks: Sequence[Look]) -> str:
+    return f"{end_sentence(finding, facts)} {' '.join(unproven_sentences(facts, looks))}"
 
 
 def end_sentence(finding: Finding, facts: BeyondEndFacts) -> str:
@@ -54,27 +55,27 @@ def end_sentence(finding: Finding, facts: BeyondEndFacts) -> str:
     return f"The metadata of ledger {finding.ledger_id} {ends} (lastEntryId {last})."
 
 
-def held_sentences(facts: BeyondEndFacts) -> Iterator[str]:
+def _held_sentences(facts: BeyondEndFacts, looks: Sequence[Look]) -> Iterator[str]:
     """Say what each bookie holds above the end."""
     for one in facts.held_on[:NAMES_SHOWN]:
-        yield _held_sentence(one)
+        yield _held_sentence(one, looks)
     more = len(facts.held_on) - NAMES_SHOWN
     if more > 0:
         hold = "bookie holds" if more == 1 else "bookies hold"
         yield f"{more} more {hold} entries above the end."
 
 
-def _held_sentence(held: HeldBeyondEnd) -> str:
+def _held_sentence(held: HeldBeyondEnd, looks: Sequence[Look]) -> str:
     some = runs(held.ranges, held.entries)
     entries = f"entry {some}" if held.entries == 1 else f"entries {some}"
     if held.is_listed:
-        return f"{held.bookie_id} lists {entries}."
+        return list_sentence(held.bookie_id, entries, looks)
     return f"{held.bookie_id} sent {entries} when it was read; it cannot list, and may hold more."
 
 
-def unproven_sentences(facts: BeyondEndFacts) -> Iterator[str]:
+def unproven_sentences(facts: BeyondEndFacts, looks: Sequence[Look]) -> Iterator[str]:
     """Say what bookies hold above the end, and that no header proves it to be acknowledged."""
-    yield from held_sentences(facts)
+    yield from _held_sentences(facts, looks)
     header = facts.header
     if header is None:
         yield "No header of an entry above the end could be read with a digest that proves it."

@@ -13,6 +13,8 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.witness.entry_answers import (
     answer_sentences,
     gave_a_list,
+    is_list_outdated,
+    list_sentence,
     newest_state_looks,
     rests_on_a_sample,
 )
@@ -40,10 +42,7 @@ def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) 
         *answer_sentences(facts.worst_entry, facts.write_set, facts.gone, looks),
         _count_sentence(finding, facts.worst_entry, facts.write_set, looks),
     ]
-    if facts.listed_outside:
-        verb = "lists" if len(facts.listed_outside) == 1 else "list"
-        holders = join_names(facts.listed_outside)
-        lines.append(f"Outside the write set {holders} {verb} entry {facts.worst_entry}.")
+    lines += _outside_sentences(facts, looks)
     if finding.entries_total > 1:
         hit = runs(finding.entries, finding.entries_total)
         lines.append(f"{finding.entries_total} entries are hit: {hit}.")
@@ -55,6 +54,17 @@ def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) 
         lines.append("No other bookie was searched.")
     lines += neighbour_sentences(finding, facts, looks)
     return " ".join(lines)
+
+
+def _outside_sentences(facts: EntryFacts, looks: Sequence[Look]) -> Iterator[str]:
+    """Say which bookies list the entry though they are not in its write set."""
+    entry = f"entry {facts.worst_entry}"
+    now = [one for one in facts.listed_outside if not is_list_outdated(one, looks)]
+    if now:
+        verb = "lists" if len(now) == 1 else "list"
+        yield f"Outside the write set {join_names(now)} {verb} {entry}."
+    for bookie in [one for one in facts.listed_outside if one not in now][:NAMES_SHOWN]:
+        yield f"Outside the write set {list_sentence(bookie, entry, looks)}"
 
 
 def _place_sentence(finding: Finding, entry: EntryId, write_set: Sequence[BookieId]) -> str:

@@ -73,6 +73,30 @@ def bookie_sentences(bookies: Sequence[BookieId], looks: Sequence[Look]) -> Iter
         yield f"What {more} more said is not shown."
 
 
+def list_sentence(bookie: BookieId, entries: str, looks: Sequence[Look]) -> str:
+    """Say that the list of the bookie names the entries, and at which look if it gave none since.
+
+    `entries` are words such as "entries 7-9".
+    """
+    asked = [look for look in newest_state_looks(looks) if bookie in look.answers]
+    if not is_list_outdated(bookie, looks):
+        return f"{bookie} lists {entries}."
+    listed = [look for look in asked if look.answers[bookie].status is AnswerStatus.HELD]
+    return (
+        f"{bookie} listed {entries} at look {listed[-1].record.look}. At look"
+        f" {asked[-1].record.look} it {_ANSWERED[asked[-1].answers[bookie].status]}."
+    )
+
+
+def is_list_outdated(bookie: BookieId, looks: Sequence[Look]) -> bool:
+    """Return whether the bookie listed the ledger at some look, and not at the newest that asked
+    it.
+    """
+    asked = [look.answers[bookie] for look in newest_state_looks(looks) if bookie in look.answers]
+    is_held = [answer.status is AnswerStatus.HELD for answer in asked]
+    return any(is_held) and not is_held[-1]
+
+
 def newest_state_looks(looks: Sequence[Look]) -> Sequence[Look]:
     """Return the looks that saw the newest state of the metadata; no others count."""
     return looks[newest_state_start(looks) :]

@@ -69,7 +69,7 @@ def _malformed_sentence(
     )
     more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_SHOWN)
     against += f"; and {more} more" if more > 0 else ""
-    beyond = () if facts.beyond_end is None else unproven_sentences(facts.beyond_end)
+    beyond = () if facts.beyond_end is None else unproven_sentences(facts.beyond_end, looks)
     contradicts = (
         f"The metadata of ledger {finding.ledger_id}{version} contradicts itself: {against}."
     )

@@ -577,6 +577,45 @@ def test_what_is_wrong_with_metadata_is_reported_whole(expected, finding):
     assert expected == gist(witness(finding, look(1), look(2)))
 
 
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        (AnswerStatus.HELD, "b1 lists entries 100-102."),
+        (AnswerStatus.SILENT, "b1 listed entries 100-102 at look 1. At look 2 it did not answer."),
+        (
+            AnswerStatus.UNREGISTERED,
+            "b1 listed entries 100-102 at look 1. At look 2 it is not registered.",
+        ),
+    ],
+)
+def test_a_list_that_only_an_earlier_look_had_is_said_with_that_look(since, words):
+    """The newest look that asked the bookie got none."""
+    finding = finding_of(
+        Kind.ENTRIES_BEYOND_END,
+        BeyondEndFacts(99, 2, HELD[:1], EndHeader("b1", 102, 99, 824)),
+        entries=((100, 102),),
+        entries_total=3,
+    )
+    assert words in witness(finding, look(1), look(2, since), closing(3))
+
+
+@pytest.mark.parametrize(
+    ("since", "words"),
+    [
+        (AnswerStatus.HELD, "Outside the write set b1 lists entry 42."),
+        (
+            AnswerStatus.TIMED_OUT,
+            "Outside the write set b1 listed entry 42 at look 1. At look 2 it did not answer for"
+            " this ledger in time.",
+        ),
+    ],
+)
+def test_a_list_outside_the_write_set_is_said_with_its_look(since, words):
+    """The newest answer of the bookie is none."""
+    facts = replace(ENTRY.facts, listed_outside=("b1",))
+    assert words in witness(replace(ENTRY, facts=facts), look(1), look(2, since), closing(3))
+
+
 def test_the_gist_of_an_unknown_witness_is_the_whole_text():
     """Witnesses of another version of the auditor are rendered too."""
     assert "words of another version" == gist("words of another version")
