@@ -13,9 +13,10 @@ from auditor.config import Settings
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
+from auditor.model.placement import Policy
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
-from auditor.sandbox.seeding import Story, demo_cluster, topology_table
+from auditor.sandbox.seeding import Story, demo_cluster, shown_kinds, topology_table
 
 
 def demo(context: Context) -> int:
@@ -40,9 +41,7 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
     with demo_cluster(workdir) as (cluster, stories):
         context.stop.check()
         introduction = (
-            _introduction(stories, settings)
-            if settings.full
-            else _brief_introduction(len(stories), settings)
+            _introduction(stories, settings) if settings.full else _brief_introduction(settings)
         )
         if settings.format == "text":
             context.say(introduction)
@@ -83,17 +82,21 @@ def without_credentials(settings: Settings) -> Settings:
     )
 
 
-def _brief_introduction(stories: int, settings: Settings) -> str:
+def _brief_introduction(settings: Settings) -> str:
     """Return the introduction in three lines, the last one empty."""
+    kinds = len(shown_kinds(Policy(settings.placement_policy)))
     delay = duration(settings.second_look_delay_ms / 1000)
     return (
-        f"An embedded cluster with {stories} kinds of findings, each beside a sound twin.\n"
+        f"An embedded cluster with {kinds} kinds of findings, each beside a sound twin.\n"
         f"Suspects are looked at again after {delay}, not 5 minutes. --full shows everything.\n\n"
     )
 
 
 def _introduction(stories: list[Story], settings: Settings) -> str:
     """Return the introduction: what was seeded, and how the demo differs from a real run."""
+    shown = shown_kinds(Policy(settings.placement_policy))
+    hidden = [story.kind.value for story in stories if story.kind not in shown]
+    others = f"; another policy would show {', '.join(hidden)}" if hidden else ""
     delay, timeout = (
         duration(settings.second_look_delay_ms / 1000),
         duration(settings.rpc_timeout_ms / 1000),
@@ -121,8 +124,9 @@ def _introduction(stories: list[Story], settings: Settings) -> str:
         ),
         (
             f"{settings.placement_policy} (--placement-policy). LEDGER_POPULATION_DROPPED takes two"
-            " runs, so it is not shown."
+            " runs, and ENTRY_LOG_LOST a lister: they"
         ),
+        f"are not shown{others}. This run shows {len(shown)} kinds.",
         "",
         "",
     ]

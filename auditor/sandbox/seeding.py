@@ -17,6 +17,7 @@ from pathlib import Path
 
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import LedgerId
+from auditor.model.placement import Policy
 from auditor.model.verdict import Exempt
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
@@ -39,6 +40,7 @@ __all__ = [
     "seed_exempt",
     "seed_sound",
     "seed_stories",
+    "shown_kinds",
 ]
 
 SOUND_BOOKIES = ("b1", "b2", "b3", "b4", "b5")
@@ -104,6 +106,11 @@ NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
 """Kinds that only a lister of a real index can detect. Sandbox bookies have neither an index nor
 entry logs, and the demo works without the extra that reads one.
 """
+NEEDS_A_POLICY: dict[Kind, frozenset[Policy]] = {
+    Kind.PLACEMENT_FAILED: frozenset(Policy) - {Policy.NONE},
+    Kind.PLACEMENT_SOFT: frozenset({Policy.ZONE}),
+}
+"""Kinds that show under some placement policies only."""
 ADDED_LATER: tuple[Kind, ...] = (
     Kind.ENTRY_UNAVAILABLE,
     Kind.LEDGER_CLOSED_SHORT,
@@ -126,6 +133,11 @@ def story_kinds() -> list[Kind]:
     first = [kind for kind in kinds if kind not in ADDED_LATER]
     first.sort(key=lambda kind: CATALOGUE[kind].subject is Subject.CLUSTER)
     return [*first, *ADDED_LATER]
+
+
+def shown_kinds(policy: Policy) -> list[Kind]:
+    """Return the kinds that a run of the demo shows under this policy, in their order."""
+    return [kind for kind in story_kinds() if policy in NEEDS_A_POLICY.get(kind, Policy)]
 
 
 def seed_stories(cluster: SandboxCluster) -> list[Story]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,9 @@ def test_the_picture_in_the_readme_is_what_the_demo_shows(tmp_path: Path):
     shown = without_what_varies(screen_of(run).split())
     assert shown == without_what_varies(words_of(PICTURE.read_text(encoding="utf-8")))
     assert "VIOLATED: 19 of 262 ledgers" in shown and shown.endswith("violated=19")
+    found = json.loads((run / "summary.json").read_text())["findings"]
+    kinds = [kind for kind, counted in found.items() if counted["findings"]]
+    assert f"An embedded cluster with {len(kinds)} kinds of findings" in done.stdout
     machine_line = done.stdout.splitlines()[-1]
     assert machine_line == screen_of(run).splitlines()[-1]
 
