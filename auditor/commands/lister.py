@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from auditor import __version__
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
@@ -31,6 +32,7 @@ from auditor.lister.index_view import IndexInDoubt, stamp_of
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import Cookie, ServingCheck, check_cookie
+from auditor.local_faults import local_fault
 from auditor.model.address import split_host_port
 from auditor.telemetry.lister_metrics import ListerMetrics
 from auditor.wire.service_uri import parse as parse_uri
@@ -238,11 +240,26 @@ def _server(
     return ListerServer(configured, cookie, readers, serving, bounds, context.logger, metrics, tls)
 
 
+def _on_loop_error(context: Context) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:
+    """Return the loop's handler of errors that no caller gets, such as one of accept()."""
+
+    def on_error(loop: asyncio.AbstractEventLoop, said: dict[str, Any]) -> None:
+        error = said.get("exception")
+        fault = None if error is None else local_fault(error)
+        if fault is None:
+            loop.default_exception_handler(said)
+        else:
+            context.logger.error("lister_host_limited", reason=str(fault))
+
+    return on_error
+
+
 async def _serve(context: Context, server: ListerServer, host: str, port: int) -> int:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
+    loop.set_exception_handler(_on_loop_error(context))
     try:
         try:
             port = await server.start(host, port)

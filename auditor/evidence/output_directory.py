@@ -51,14 +51,12 @@ class Output:
         Raises OutputError as a run would. A local directory that does not exist is not made.
         """
         path = Path(self.root.path)
-        if isinstance(self.root.files, fs.LocalFileSystem) and not path.exists():
-            above = next(one for one in path.parents if one.exists())
-            with (
-                file_errors(f"write to {self.root.uri}"),
-                TemporaryDirectory(prefix=".writable-", dir=above) as tried,
-            ):
-                Path(tried, "tried").write_text(" " * TRIED_BYTES)
-            return None
+        with file_errors(f"write to {self.root.uri}"):
+            if isinstance(self.root.files, fs.LocalFileSystem) and not path.exists():
+                above = next(one for one in path.absolute().parents if one.exists())
+                with TemporaryDirectory(prefix=".writable-", dir=above) as tried:
+                    Path(tried, "tried").write_text(" " * TRIED_BYTES)
+                return None
         with self.hold_lock(check) as lock:
             return lock.problem
 

@@ -70,10 +70,14 @@ class PlainLock:
     def _is_at_its_place(self, descriptor: int) -> bool:
         """Return whether the file that is locked is the one that the next run will lock."""
         try:
-            at_place = os.stat(f"{self.root.path}/{LOCK}")  # noqa: PTH116 - a path as Arrow has it
-        except FileNotFoundError:
-            return False
-        held = os.fstat(descriptor)
+            with file_errors(f"look at {self.root.uri}/{LOCK}"):
+                path = f"{self.root.path}/{LOCK}"
+                at_place = os.stat(path)  # noqa: PTH116 - a path as Arrow has it
+                held = os.fstat(descriptor)
+        except OutputError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return False
+            raise
         return (held.st_dev, held.st_ino) == (at_place.st_dev, at_place.st_ino)
 
 
@@ -114,26 +118,30 @@ def _lock_file(root: Place, check: Callable[[], None]) -> int:
     with file_errors(f"lock {root.uri}"):
         descriptor = os.open(f"{root.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
     deadline = time.monotonic() + LOCK_WAIT_S
-    while not _is_locked(descriptor):
-        if time.monotonic() > deadline:
-            os.close(descriptor)
-            raise OutputError(
-                f"another run is at work in {root.path} (it holds {LOCK}): wait for it, or"
-                " use another --output"
-            )
-        try:
+    try:
+        while not _is_locked(descriptor, root):
+            if time.monotonic() > deadline:
+                raise OutputError(
+                    f"another run is at work in {root.path} (it holds {LOCK}): wait for it, or"
+                    " use another --output"
+                )
             check()
-        except BaseException:
-            os.close(descriptor)
-            raise
-        time.sleep(LOCK_POLL_S)
+            time.sleep(LOCK_POLL_S)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
 
 
-def _is_locked(descriptor: int) -> bool:
-    """Try to lock an open file for this process, and return whether it could be done at once."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+def _is_locked(descriptor: int, root: Place) -> bool:
+    """Try to lock an open file for this process, and return whether it could be done at once.
+
+    Raises OutputError where the file system has no locks, or none left: then no other run is the
+    reason.
+    """
+    with file_errors(f"lock {root.uri}"):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True

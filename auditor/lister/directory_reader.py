@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from auditor.lister.ledger_lists import LedgerList, ListLimits
 from auditor.lister.reader_process import encode_message, read_exactly, receive
+from auditor.local_faults import local_fault
 from auditor.model.availability import MissingLog
 
 READ_TIMEOUT_S = 60.0
@@ -99,9 +100,16 @@ class DirectoryReader:
 
         As many as are made within REPLY_S. They have at most REPLY_BYTES_MAX and one longest list.
         """
-        return await asyncio.get_running_loop().run_in_executor(
-            self._threads, self._ask, list(ledgers)
-        )
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._ask, list(ledgers)
+            )
+        except RuntimeError as error:
+            fault = local_fault(error)
+            if fault is None:
+                raise
+            self._on_report(Report(reasons=(str(fault),)))
+            return [None] * len(ledgers)
 
     def _ask(self, ledgers: list[int]) -> Lists:
         """Return the lists of the first of these ledgers, at least one; all None if reading

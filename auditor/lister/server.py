@@ -24,11 +24,12 @@ from typing import Protocol, TypeGuard
 from structlog.stdlib import BoundLogger
 
 from auditor.credentials.tls import RenewedContext
-from auditor.errors import ConfigError, PeerProtocolError
+from auditor.errors import ConfigError, LocalFault, PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader, Report
 from auditor.lister.ledger_lists import LedgerList
 from auditor.lister.serving import Cookie, ServingCheck, off_the_loop
+from auditor.local_faults import local_fault
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_server import encode_consent
@@ -308,6 +309,11 @@ class ListerServer:
             self._logger.info(
                 "lister_connection_lost", reason="; ".join(map(str, errors.exceptions))
             )
+        except* Exception as errors:
+            fault = local_fault(errors)
+            if fault is None:
+                raise
+            self._logger.error("lister_host_limited", reason=str(fault))
 
     # What connections ask for (`Desk`)
 
@@ -323,7 +329,7 @@ class ListerServer:
         assert self._tls is not None, "only a lister with TLS is asked for it"
         try:
             return await off_the_loop(self._tls.current)
-        except (ConfigError, TimeoutError) as error:
+        except (ConfigError, TimeoutError, LocalFault) as error:
             self._logger.warning("lister_tls_unusable", reason=str(error))
             raise ConnectionAbortedError(f"no TLS with this client: {error}") from None
 
@@ -385,7 +391,7 @@ class ListerServer:
             return wire.encode_info(request, Status.EIO)
         try:
             total, free = await off_the_loop(_disk_usage, self._configured.ledger_directories)
-        except OSError as error:
+        except (OSError, LocalFault) as error:
             self._logger.warning("lister_disk_unknown", reason=str(error))
             return wire.encode_info(request, Status.EIO)
         frame = wire.encode_info(request, Status.EOK, total, free)

@@ -21,8 +21,9 @@ from typing import TypeVar, TypeVarTuple
 from auditor.bookie.lane import AsyncLane
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, LocalFault
 from auditor.lister.bookie_configuration import BookieConfiguration
+from auditor.local_faults import local_fault
 from auditor.model.address import split_host_port
 from auditor.model.availability import Greeting
 from auditor.model.identity import BookieId
@@ -193,6 +194,7 @@ wanted.
 """
 GREETING_TIMEOUT_MS = 2_000
 """How long the bookie may take to accept the connection, and to answer."""
+_NOT_ASKED = "the lister could not ask the bookie"
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 LIMITS = BookieLimits(
@@ -207,6 +209,7 @@ async def off_the_loop(function: Callable[[*Arguments], Result], *arguments: *Ar
     """Return what a function that reads the bookie's disks returns, from a thread.
 
     Raises what it raises, and TimeoutError after DISK_TIMEOUT_S; the thread then waits on alone.
+    Raises LocalFault where this host lets no thread begin.
     """
     try:
         async with asyncio.timeout(DISK_TIMEOUT_S):
@@ -215,6 +218,8 @@ async def off_the_loop(function: Callable[[*Arguments], Result], *arguments: *Ar
         raise TimeoutError(
             f"the bookie's disks did not answer within {DISK_TIMEOUT_S:g} s"
         ) from None
+    except RuntimeError as error:
+        raise local_fault(error) or error from None
 
 
 @dataclass(slots=True)
@@ -232,11 +237,15 @@ class ServingCheck:
     async def problem(self) -> str:
         """Return why nothing may be said now, or "".
 
-        A refusal by the bookie (EUA) is an answer: it serves, and asks for credentials.
+        A refusal by the bookie (EUA) is an answer: it serves, and asks for credentials. A fault of
+        the lister's own host says nothing about the bookie.
         """
         async with self._turn:
             if self._checked_at is None or self.monotonic() - self._checked_at > CHECK_AGE_S:
-                self._problem = await self._disk_problem() or await self._greeting_problem()
+                try:
+                    self._problem = await self._disk_problem() or await self._greeting_problem()
+                except LocalFault as fault:
+                    self._problem = f"{_NOT_ASKED}: {fault}"
                 self._checked_at = self.monotonic()
             return self._problem
 
@@ -263,8 +272,8 @@ class ServingCheck:
             greeting, detail = await lane.greet()
         finally:
             await lane.close()
-        return (
-            ""
-            if greeting in (Greeting.ANSWERED, Greeting.REFUSED)
-            else f"the bookie does not serve: {detail}"
-        )
+        if greeting in (Greeting.ANSWERED, Greeting.REFUSED):
+            return ""
+        if greeting is Greeting.AUDITOR_LIMITED:
+            return f"{_NOT_ASKED}: {detail}"
+        return f"the bookie does not serve: {detail}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -114,6 +115,40 @@ def test_the_lock_is_a_file_that_others_can_read(root: Place):
 def without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the wait for a lock zero."""
     monkeypatch.setattr(output_lock, "LOCK_WAIT_S", 0.0)
+
+
+def test_a_file_system_without_locks_is_not_another_run(
+    root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """It is said at once, with what the kernel says. The descriptor is closed."""
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("auditor.evidence.output_lock.fcntl.flock", no_locks)
+    before = len(os.listdir("/proc/self/fd"))
+    with (
+        pytest.raises(OutputError, match=r"cannot lock file:.*No locks available"),
+        Output(root).hold_lock(),
+    ):
+        pass
+    assert before == len(os.listdir("/proc/self/fd"))
+
+
+def test_a_lock_that_cannot_be_looked_at_publishes_nothing(
+    root: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """It is a fault of the output, not of the auditor."""
+    with Output(root).hold_lock() as lock:
+        run = finished(root, "20261121T050618Z-000001")
+
+        def fail(*_: object, **__: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        monkeypatch.setattr("auditor.evidence.output_lock.os.stat", fail)
+        with pytest.raises(OutputError, match=r"cannot look at file:.*Permission denied"):
+            Output(root).publish(run, lock)
+    assert Output(root).latest() is None
 
 
 def test_a_lock_that_is_released_soon_is_waited_for(root: Place):

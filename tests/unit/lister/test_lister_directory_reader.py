@@ -50,6 +50,24 @@ def answer(*payloads: bytes | None, **head: Any) -> bytes:
     )
 
 
+def test_a_thread_that_cannot_begin_says_nothing_of_the_ledgers(tmp_path: Path) -> None:
+    """It is reported as what it is: a limit of the lister's own host."""
+    reports: list[Report] = []
+    reader = DirectoryReader(tmp_path, tmp_path, tmp_path / "links", LIMITS, reports.append)
+
+    async def lists() -> Lists:
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor = refuse  # type: ignore[assignment]
+        return await reader.first_lists([4, 7])
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    assert [None, None] == asyncio.run(lists())
+    reader.close()
+    assert [True] == [one.reasons[0].startswith("this host lets the auditor") for one in reports]
+
+
 class Reading:
     """A reader whose process answers by a script, and what it reported."""
 

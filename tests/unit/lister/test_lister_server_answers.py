@@ -195,6 +195,33 @@ def test_while_its_bookie_does_not_serve_it_does_not_say_who_it_is() -> None:
     assert [False] == scene.metrics.of("set_serving")
 
 
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("can't start new thread")])
+def test_what_the_host_lacks_ends_a_connection_with_a_line_in_the_log(error: Exception) -> None:
+    """The client asks again. The line says what the host lacks, not that the client was lost."""
+
+    async def converse() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [error])
+
+    scene = Scene(Reader())
+    connection = cast(Connection, SimpleNamespace(converse=converse))
+    asyncio.run(scene.server._converse(connection))
+    ((level, event, facts),) = scene.logged
+    assert ("error", "lister_host_limited") == (level, event)
+    assert facts["reason"].startswith("this host")
+
+
+def test_any_other_error_of_a_connection_is_not_hidden() -> None:
+    """It is ours."""
+
+    async def converse() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [KeyError("x")])
+
+    scene = Scene(Reader())
+    with pytest.raises(ExceptionGroup):
+        asyncio.run(scene.server._converse(cast(Connection, SimpleNamespace(converse=converse))))
+    assert [] == scene.logged
+
+
 def test_a_disk_that_cannot_be_asked_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the reason in its log."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from auditor.clock import now_ms
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, LocalFault
 from auditor.lister import serving
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.serving import (
@@ -72,9 +72,34 @@ def test_a_bookie_that_answers_or_refuses_serves(bookie: Bookie, greeting: Greet
     said.
     """
     bookie.greeting = greeting, "why"
-    serves = greeting in (Greeting.ANSWERED, Greeting.REFUSED)
-    assert ("" if serves else "the bookie does not serve: why") == bookie.problem()
+    words = "the bookie does not serve: why"
+    if greeting in (Greeting.ANSWERED, Greeting.REFUSED):
+        words = ""
+    if greeting is Greeting.AUDITOR_LIMITED:
+        words = "the lister could not ask the bookie: why"
+    assert words == bookie.problem()
     assert [("b1", "10.0.0.1", 3181, LIMITS, 1, now_ms), "closed"] == bookie.asked
+
+
+def test_a_fault_of_the_listers_host_says_nothing_about_the_bookie(bookie: Bookie) -> None:
+    """No list is given, and the reason is that the bookie could not be asked."""
+    bookie.greeting = LocalFault("no file descriptor is left")
+    assert "the lister could not ask the bookie: no file descriptor is left" == bookie.problem()
+    bookie.now, bookie.greeting = bookie.now + 2 * CHECK_AGE_S, (Greeting.ANSWERED, "")
+    assert "" == bookie.problem()
+
+
+def test_a_thread_that_cannot_begin_is_a_fault_of_the_host(
+    bookie: Bookie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is a disk that nobody can be sent to look at."""
+
+    async def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    problem = bookie.problem()
+    assert problem.startswith("the lister could not ask the bookie: this host lets the auditor")
 
 
 def test_a_greeting_holds_for_a_moment(bookie: Bookie) -> None:
