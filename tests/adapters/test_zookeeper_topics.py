@@ -75,6 +75,28 @@ def test_a_topic_is_read_with_its_subscriptions_and_schemas(server: Server, tree
         )
 
 
+def test_topics_of_pulsar_itself_are_listed_and_read_as_any_other(
+    server: Server, tree: Znodes
+) -> None:
+    """Topic policies, the log of a transaction coordinator, and pending acknowledgements."""
+    names = [
+        "persistent://t/n/__change_events",
+        "persistent://t/n/x-s__transaction_pending_ack",
+        "persistent://pulsar/system/__transaction_log_0",
+    ]
+    compaction = {"__compaction": Cursor(None, Position(5, 9), (), 7)}
+    for name in names:
+        put_topic(tree.put, name, [closed(5)], compaction, prefix="/own")
+    with open_at(server, "/own") as store:
+        listed = list(store.topics_in(store.namespaces()))
+        records = list(store.read(listed, lambda: NOW_MS))
+    assert sorted(names) == sorted(map(str, listed))
+    subscriptions = (Subscription("__compaction", compaction["__compaction"]),)
+    assert [(ManagedLedger((closed(5),)), subscriptions, ())] * 3 == [
+        (one.managed_ledger, one.subscriptions, one.problems) for one in records
+    ]
+
+
 def test_a_shadow_topic_is_read_with_the_ledgers_of_its_source(
     server: Server, tree: Znodes
 ) -> None:
