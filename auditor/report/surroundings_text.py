@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from auditor.model.availability import Greeting
+from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.placement import Policy
 from auditor.report.assurance_text import assurance_sentence, sampling_sentences
 from auditor.report.layout import count, of, printable, wrap
@@ -45,7 +45,13 @@ def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     and which open ledgers could not be recovered.
     """
     blocked, renamed = blocked_open_sentence(summary), renamed_sentences(summary)
-    absent = (blocked, upgrade_sentence(summary), *renamed, malformed_sentence(summary))
+    absent = (
+        blocked,
+        odd_lists_sentence(summary),
+        upgrade_sentence(summary),
+        *renamed,
+        malformed_sentence(summary),
+    )
     probed = (assurance_sentence(summary), *sampling_sentences(summary))
     yield from filter(
         None, (*probed, *lister_sentences(summary), *maintenance_sentences(summary), *absent)
@@ -88,6 +94,18 @@ def blocked_open_sentence(summary: Mapping[str, Any]) -> str:
     return (
         f"{of(number, 'open ledger')} ({some}) could not be recovered if {writers} died now: too"
         f" many bookies of the last ensemble are not registered or silent ({bookies})."
+    )
+
+
+def odd_lists_sentence(summary: Mapping[str, Any]) -> str:
+    """Return how many lists are believed though no bookie is known to send such; "" if none is."""
+    odd = summary.get("odd_lists") or {}
+    if not odd.get("lists"):
+        return ""
+    lists, are = of(odd["lists"], "list"), "is" if odd["lists"] == 1 else "are"
+    return (
+        f"{lists} of {name_some(odd['some_bookies'], odd['bookies'])} {are} believed, but no bookie"
+        f" is known to send such: {NON_CANONICAL}."
     )
 
 

@@ -57,6 +57,7 @@ from auditor.summary.cluster.unreadable_reads import unreadable_entries
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.ledgers import account
 from auditor.summary.mark_counts import stale_ledgers
+from auditor.summary.odd_lists import read_odd_lists
 from auditor.summary.previous_run import Previous
 from auditor.summary.references.topic_hits import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
@@ -123,7 +124,7 @@ def conclude(
     summary = add_unindexed(summary, run) | why.as_json()
     summary = add_doubt(summary, doubt_of(run, verdicts, seen.unreadable))
     blocked = blocked_open(run, seen.looks, _bookies_in_maintenance(about))
-    summary |= blocked.as_json()
+    summary |= blocked.as_json() | {"odd_lists": read_odd_lists(run)}
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines

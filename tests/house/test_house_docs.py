@@ -38,6 +38,7 @@ from auditor.summary.changes.mutes import Applied, mutes_json
 from auditor.summary.cluster.doubt import Doubt, add_doubt
 from auditor.summary.cluster.open_ledgers import BlockedOpen
 from auditor.summary.costs import Costs
+from auditor.summary.odd_lists import odd_lists_json
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.summary.run_summary import RunFacts, summarise
 from auditor.telemetry import metrics
@@ -441,7 +442,8 @@ def empty_summary() -> dict[str, object]:
     history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
     causes = Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
     blocked = BlockedOpen(np.array([], np.int64)).as_json()
-    return add_doubt(counted | causes | history | blocked, Doubt(frozenset(), 0))
+    odd = {"odd_lists": odd_lists_json([])}
+    return add_doubt(counted | causes | history | blocked | odd, Doubt(frozenset(), 0))
 
 
 def test_commands_of_names():
@@ -539,6 +541,7 @@ def test_fields_of_names():
             "requests",
         ),
         *("copies", "marks", "marks_by_age", "population", "mutes", "open_recovery_blocked"),
+        "odd_lists",
     ],
 )
 def test_inner_fields_of_the_summary(field: str):

@@ -72,6 +72,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "poison",
         "unjudged",
         "open_recovery_blocked",
+        "odd_lists",
         "checkers_disagree",
         "partial",
         "replication_disabled",
