@@ -25,7 +25,7 @@ from auditor.model.verdict import Exempt
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.seeding import DEMO_BOOKIES, seed_exempt, seed_stories, topology_table
-from auditor.sandbox.story import LOST, LOST_AND_MARKED, SILENT, UNLISTABLE
+from auditor.sandbox.stories import LOST, LOST_AND_MARKED, SILENT, UNLISTABLE
 
 HIT_EACH = 3
 """One ledger in so many loses something at a step that damages copies."""
