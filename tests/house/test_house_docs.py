@@ -16,6 +16,7 @@ import click
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from support.commands_of_findings import OWNERS, commands_of
 from support.findings_by_kind import finding_of
 
 from auditor.cli import cli
@@ -635,6 +636,51 @@ def test_a_page_whose_commands_change_something_says_what_to_save(kind: Kind):
     page = "\n".join(line.text for line in lines(PROJECT / runbook(kind)))
     saves = ("-dumptofile", "#what-to-save-first", "version-2", "zkCli.sh get", "zkCli.sh -server")
     assert CHANGE not in page or any(word in page for word in saves)
+
+
+def test_each_look_of_a_page_has_the_form_of_a_command_that_findings_print():
+    """`tests/cluster` runs these on real servers, and compares znodes and ledgers before and after.
+    All others stand behind CHANGES THE CLUSTER.
+    """
+    steps = [
+        next_commands.sort_steps(commands_of(kind, owner, disabled))
+        for kind in Kind
+        for owner in OWNERS
+        for disabled in (False, True)
+    ]
+    tried = {form_of(line) for one in steps for line in (*one.save, *one.look)}
+    looks = [look for page in sorted(FINDINGS.glob("*.md")) for look in looks_of(page)]
+    assert [] == [look for look in looks if form_of(look[1]) not in tried]
+    assert len(looks) > len(Kind), "a page has more than one look"
+
+
+def looks_of(page: Path) -> list[tuple[str, str]]:
+    """Return the commands of a page that stand behind no CHANGES THE CLUSTER."""
+    found, changes = [], False
+    for line in lines(page):
+        command = line.text.strip()
+        if line.fence != "sh":
+            changes = False
+        elif command.startswith(CHANGE):
+            changes = True
+        elif command and not command.startswith("#") and not changes:
+            found.append((page.name, command))
+    return found
+
+
+def form_of(command: str) -> str:
+    """Return a command without what stands for names and numbers, and without the address of the
+    cluster, which the auditor takes from its settings.
+    """
+    words = shlex.split(re.sub(r" --(metadata-service-uri|topology) \S+", "", command))
+    kept = 2 if words[0] == "auditor" else 1 if words[0] in ("cp", "ls") else 5
+    named = [
+        word
+        if at == 0 or word.startswith("-") or (at < kept and re.fullmatch("[a-z]+", word))
+        else "*"
+        for at, word in enumerate(words)
+    ]
+    return re.sub(r"( \*)+", " *", " ".join(named))
 
 
 def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
