@@ -197,10 +197,19 @@ def what_became_milder(before: Outcome, after: Outcome, harm: Harm) -> list[str]
             for one in before.findings
             if one["bookie_id"] is not None
             and worst_of(after.of(one["bookie_id"])) < CATALOGUE[Kind(one["kind"])].severity
+            and not is_withheld(after, one["bookie_id"])
         ]
     if MILDER_THAN[after.exit_code] < MILDER_THAN[before.exit_code]:
         wrong.append(f"exit code {before.exit_code} became {after.exit_code}")
     return wrong
+
+
+def is_withheld(outcome: Outcome, bookie_id: BookieId) -> bool:
+    """Return whether the run says that it could not decide about the bookie.
+
+    So it does of one that is not registered and has a cookie, where two looks are too close.
+    """
+    return any(f"bookie {bookie_id} is" in one for one in outcome.summary["withheld"])
 
 
 def referenced(outcome: Outcome) -> set[LedgerId]:
