@@ -23,7 +23,7 @@ from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.bookie.link import Link
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.config.small_file import read_small_file
+from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError, MalformedAvailability
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.schedule import held_entries

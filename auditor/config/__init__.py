@@ -1,6 +1,5 @@
 """Frozen settings. One table gives each its unit, its default and the reason for it."""
 
-from auditor.config.limits import BookieLimits, JudgingLimits, ZooKeeperLimits
 from auditor.config.parse import (
     SETTINGS,
     Layers,
@@ -13,7 +12,7 @@ from auditor.config.parse import (
 from auditor.config.reference import reference_markdown
 from auditor.config.run_settings import CONFIG_FILE
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
-from auditor.config.settings import Settings
+from auditor.config.settings import BookieLimits, JudgingLimits, Settings, ZooKeeperLimits
 from auditor.config.sources import read_layers
 from auditor.config.units import has_credentials, without_credentials
 

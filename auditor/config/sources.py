@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from auditor.config.client_configuration import settings_of_client
-from auditor.config.jaas_login import read_login
+from auditor.config.jaas import read_login
+from auditor.config.operator_files import parse_properties, read_small_file
 from auditor.config.parse import Layers
-from auditor.config.properties import parse_properties
 from auditor.config.run_settings import CONFIG_FILE
 from auditor.config.secured_settings import ASK_BOOKIES, JAAS_SECTION
 from auditor.config.setting import ENVIRONMENT_PREFIX
-from auditor.config.small_file import read_small_file
 from auditor.errors import ConfigError
 
 CLIENT_CONF = "bookkeeper_client_conf"

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from auditor.config.access import SecretSource
-from auditor.config.jaas_login import read_password
-from auditor.config.small_file import read_small_file
+from auditor.config.jaas import read_password
+from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError
 from auditor.local_faults import start_fault
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from auditor.config import Settings
 from auditor.config.access import SecretSource, ServedTls
-from auditor.config.properties import parse_properties
+from auditor.config.operator_files import parse_properties
 from auditor.config.secured_settings import SECRET_OF
 from auditor.config.settings import secret_source
 from auditor.errors import ConfigError

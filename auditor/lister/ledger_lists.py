@@ -102,7 +102,7 @@ Runs = list[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class LedgerList:
-    """The encoded list of one ledger, without the entries in at most MISSING_LOGS_MAX `missing_logs`."""
+    """The encoded list of one ledger, without the entries in `missing_logs` (MISSING_LOGS_MAX)."""
 
     payload: bytes
     missing_logs: tuple[MissingLog, ...] = ()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
-from auditor.config.small_file import read_small_file
+from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError
 from auditor.model.address import Address, Areas, Network, address_of, split_host_port
 from auditor.model.identity import BookieId, is_bookie_id

@@ -15,7 +15,7 @@ import pytest
 from support.topics import closed, put_topic
 
 from auditor.clock import now_ms
-from auditor.config.limits import ZooKeeperLimits
+from auditor.config.settings import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place

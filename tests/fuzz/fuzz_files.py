@@ -12,7 +12,7 @@ from auditor.bookie.listers import parse_map
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.config import parse
 from auditor.config.jaas import parse_jaas
-from auditor.config.properties import parse_properties
+from auditor.config.operator_files import parse_properties
 from auditor.config.sources import read_layers
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import configuration_of

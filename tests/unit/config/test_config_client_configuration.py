@@ -8,7 +8,7 @@ import pytest
 
 from auditor.config import origins, parse, read_layers
 from auditor.config.client_configuration import settings_of_client
-from auditor.config.properties import parse_properties
+from auditor.config.operator_files import parse_properties
 from auditor.errors import ConfigError
 
 PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"

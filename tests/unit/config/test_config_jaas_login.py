@@ -9,7 +9,7 @@ import pytest
 
 from auditor.config import Layers, origins, parse, read_layers, shown_values
 from auditor.config.access import KerberosLogin, SaslLogin, SecretSource
-from auditor.config.jaas_login import JAAS_BYTES_MAX
+from auditor.config.jaas import JAAS_BYTES_MAX
 from auditor.config.settings import Settings
 from auditor.credentials.checking import secrets_open_to_all
 from auditor.credentials.secret_reading import read_secret
