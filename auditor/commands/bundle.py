@@ -24,9 +24,8 @@ from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
 from auditor.evidence.pseudonyms import Pseudonyms, bookie_ids_in
 from auditor.evidence.run_directory import Place, place, write_json
+from auditor.evidence.run_tables import SEEN_TABLES, require_stored
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
-from auditor.evidence.seen import TABLES
-from auditor.evidence.stored_tables import require_stored
 from auditor.model.finding import CATALOGUE, Family, Kind
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 from auditor.report.layout import of, size
@@ -51,7 +50,7 @@ SUMMARY_FIELDS = (
     "ledgers", "copies", "verified_ratio", "duration_s",
 )  # fmt: skip
 """Fields of the summary in a bundle with pseudonyms: none of them has a name in it."""
-_TABLES = (("evidence/listing", LISTING), *TABLES)
+_TABLES = (("evidence/listing", LISTING), *SEEN_TABLES)
 Json = dict[str, Any]
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from auditor.errors import ConfigError, OutputError
+from auditor.evidence.findings_file import parse_json
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.evidence.stored_json import parse_json
-from auditor.evidence.stored_tables import require_stored
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of

@@ -15,7 +15,7 @@ from auditor.evidence.journal import forget
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
-from auditor.evidence.stored_tables import KEPT, STORED, count_stored
+from auditor.evidence.run_tables import KEPT, STORED, count_stored
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.changes.earlier_run import UNCHECKED

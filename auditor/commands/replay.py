@@ -18,8 +18,8 @@ from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence.journal import Journal
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
-from auditor.evidence.stored_tables import require_stored
 from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.report import text

@@ -43,11 +43,11 @@ from auditor.errors import (
     WorkerDied,
     text_of,
 )
-from auditor.evidence.newest_time import newest_time_ms
+from auditor.evidence.ids import EVERYTHING
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_tables import newest_time_ms
 from auditor.evidence.schemas import VERDICTS
-from auditor.evidence.shards import EVERYTHING
 from auditor.evidence.table_scan import TableScan
 from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault

@@ -1,4 +1,7 @@
-"""findings.jsonl: one finding a line, the same fields in the same order, ASCII."""
+"""findings.jsonl: one finding a line, the same fields in the same order, ASCII.
+
+What is read was written by an earlier run, or by somebody in its place.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,21 @@ from typing import Any
 
 from auditor.errors import OutputError
 from auditor.model.finding import Kind
+
+
+def parse_json(text: str, name: str) -> Any:
+    """Return the value in a JSON text.
+
+    Raises OutputError, which calls the text `name`, if it is not JSON, is nested deeper than
+    Python's stack, or has a number of more digits than Python converts.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise OutputError(f"{name} is nested too deeply: the auditor did not write it") from None
+    except ValueError as error:
+        raise OutputError(f"{name} is not JSON ({error}): it is damaged") from None
+
 
 FIELDS = (
     "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries",

@@ -1,11 +1,18 @@
-"""Arrays of ledger ids and of other whole numbers, each once and in order."""
+"""Arrays of ledger ids, each once and in order, and ranges of them.
+
+A run handles such ranges (shards) one by one. A killed run keeps the shards that are done.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 Ids: TypeAlias = npt.NDArray[np.int64]
 """Ledger ids, ascending, each once."""
@@ -24,3 +31,48 @@ def distinct_numbers(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return which of the sorted numbers are the last of several equal ones."""
     return np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """The ledgers from `first` to `last`, inclusive.
+
+    The shards of a run cover every possible ledger id exactly once.
+    """
+
+    number: int
+    first: LedgerId = 0
+    last: LedgerId = LEDGER_ID_MAX
+
+    @property
+    def is_all(self) -> bool:
+        """Whether this is the only shard of its run."""
+        return self.first == 0 and self.last == LEDGER_ID_MAX
+
+
+EVERYTHING = Shard(0)
+"""The only shard of a run that is not divided."""
+
+
+SHARDS_MAX = 1_000
+"""Maximum number of shards of one run. A larger cluster gets larger shards.
+
+Every stage lists the files of all shards, which is slow for many shards."""
+
+
+def cut_shards(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
+    """Return the fewest shards of at most `ledgers_max` listed ledgers, in order of ledger id.
+
+    The shards have nearly equal numbers of ledgers. Without listed ledgers there is one shard. At
+    SHARDS_MAX shards they may hold more than `ledgers_max`. `listed` has the ids in any order.
+    Costs sorting them: 8 bytes a ledger.
+    """
+    assert ledgers_max > 0, ledgers_max
+    ids = distinct_numbers(listed.to_numpy())
+    shards = min(SHARDS_MAX, max(1, -(-len(ids) // ledgers_max)))
+    firsts = [0, *(int(ids[len(ids) * number // shards]) for number in range(1, shards))]
+    lasts = [first - 1 for first in firsts[1:]] + [LEDGER_ID_MAX]
+    return [
+        Shard(number, first, last)
+        for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+    ]

@@ -1,24 +1,245 @@
-"""The lock that one run at a time holds on OUTPUT: the kernel's on a local disk, else a lease."""
+"""The lock that one run at a time holds on OUTPUT: the kernel's on a local disk, else a lease.
+
+In HDFS it is a file that its holder keeps open for writing. HDFS has one writer a file, and the
+name node ends the write of a client that has not been heard of for a minute. Hadoop's own balancer
+keeps a second one away by the same means.
+
+In S3 it is an object that its holder rewrites every few seconds, and that lapses if it does not.
+The store decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`).
+Clocks are never compared. A run that waits for a lease takes it over when the object has not
+changed for LEASE_S by that run's own clock. latest.json is replaced under the condition that it is
+still the one that was there when the lease began. A holder that slept past its lease cannot replace
+the result of a run that followed it.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import math
 import os
+import socket
+import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Protocol
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from pyarrow import fs
 
 from auditor.errors import OutputError
-from auditor.evidence.file_systems import is_hdfs
-from auditor.evidence.hdfs_lock import hold_hdfs_lock
+from auditor.evidence.file_systems import ConditionUnsupportedError, S3Objects, is_hdfs
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.run_directory import Place
-from auditor.evidence.s3_lease import hold_s3_lease
-from auditor.evidence.s3_objects import ConditionUnsupportedError
 from auditor.evidence.table_scan import file_errors
+
+HDFS_LAPSE_S = 60.0
+"""How long the name node keeps a file for a writer that has died (its soft limit of a lease)."""
+HDFS_WAIT_S = 75.0
+"""How long to wait for the lock of another run: longer than that of a run that has died."""
+HDFS_POLL_S = 2.0
+"""How often the lock is tried in this time."""
+
+
+@contextmanager
+def hold_hdfs_lock(root: Place, lock: str, check: Callable[[], None]) -> Iterator[None]:
+    """Keep the lock file of a directory open. Raises OutputError if another run has it for
+    HDFS_WAIT_S.
+
+    The lock ends with this process, HDFS_LAPSE_S later if it was killed.
+    """
+    client = root.files.handler.fs.client
+    path = f"{root.path}/{lock}"
+    writer = _open(client, path, root, check)
+    try:
+        with file_errors(f"write {root.uri}/{lock}"):
+            writer.write(f"{socket.gethostname()}\n".encode())
+            writer.hsync()
+        yield
+    finally:
+        with suppress(OSError, RuntimeError):
+            writer.close()
+
+
+def _open(client: Any, path: str, root: Place, check: Callable[[], None]) -> Any:
+    """Return the lock file, opened for writing. Raises OutputError, and what `check` raises."""
+    deadline = time.monotonic() + HDFS_WAIT_S
+    while True:
+        with file_errors(f"lock {root.uri}"):
+            writer = _open_unless_held(client, path)
+        if writer is not None:
+            return writer
+        if time.monotonic() > deadline:
+            raise OutputError(
+                f"another run is at work in {root.uri} (it keeps {path} open): wait for it, or use"
+                " another --output"
+            )
+        check()
+        time.sleep(HDFS_POLL_S)
+
+
+def _open_unless_held(client: Any, path: str) -> Any:
+    """Return the lock file, opened for writing; None where another writer has it open."""
+    from auditor.evidence.hdfs_files import options_of_new_file
+
+    try:
+        try:
+            return client.append(path)
+        except FileNotFoundError:
+            return client.create(path, write_options=options_of_new_file(overwrite=False))
+    except FileExistsError:
+        return None
+    except (OSError, RuntimeError) as error:
+        if "RecoveryInProgress" in str(error) or "recovery" in str(error):
+            return None  # the write of a client that died is being ended
+        raise OSError(str(error)) from error
+
+
+LEASE_S = 60.0
+"""How long a lease lasts without renewal: a run can start this long after one that was killed."""
+RENEWAL_S = 10.0
+"""How often a lease is renewed: five renewals may fail before it lapses."""
+WATCH_S = 1.0
+"""How often the lease of another run is looked at while it is waited for."""
+
+
+@dataclass(slots=True)
+class S3Lease:
+    """The lease that this process holds."""
+
+    objects: S3Objects
+    lock: str
+    latest: str
+    holder: str = field(default_factory=lambda: uuid.uuid4().hex)
+    etag: str = ""
+    latest_etag: str | None = None
+    renewals: int = 0
+    is_lost: bool = False
+    released: threading.Event = field(default_factory=threading.Event)
+    descriptor: None = None
+    problem: None = None
+
+    def acquire(self, check: Callable[[], None]) -> None:
+        """Write the lock, if need be after a lease that lapsed.
+
+        `check` is called while a lease is waited for, and may raise. Raises OutputError where
+        another run renews it, and ConditionUnsupportedError where the store does not keep
+        conditions.
+        """
+        seen, lapses_at = None, math.inf
+        while not self._take(None):
+            etag = self.objects.etag(self.lock)
+            if etag is None:
+                continue
+            if seen is not None and etag != seen:
+                raise OutputError(
+                    f"another run is at work in {self.objects.uri} (it renews {self.lock}): wait"
+                    " for it, or use another --output"
+                )
+            if seen is None:
+                seen, lapses_at = etag, time.monotonic() + LEASE_S
+            if time.monotonic() > lapses_at and self._take(etag):
+                break
+            check()
+            time.sleep(WATCH_S)
+        if self.objects.put(self.lock, self._body(), None) is not None:
+            self.objects.delete(self.lock)
+            raise ConditionUnsupportedError
+        self.latest_etag = self.objects.etag(self.latest)
+
+    def _take(self, replaced: str | None) -> bool:
+        """Write the lock if its ETag is still `replaced`, and return whether it was."""
+        etag = self.objects.put(self.lock, self._body(), replaced)
+        if etag is not None:
+            self.etag = etag
+        return etag is not None
+
+    def renew(self) -> None:
+        """Rewrite the lock until it is released or lost. For a thread of its own."""
+        renewed_at = time.monotonic()
+        while not self.released.wait(RENEWAL_S):
+            # Tried again, until the lease lapses.
+            with suppress(OutputError, ConditionUnsupportedError):
+                self.renewals += 1
+                if not self._take(self.etag):
+                    self.is_lost = not self._holds_again()
+                    if self.is_lost:
+                        return
+                renewed_at = time.monotonic()
+            if time.monotonic() - renewed_at > LEASE_S:
+                self.is_lost = True
+                return
+
+    def _holds_again(self) -> bool:
+        """Return whether the lock is ours although its ETag is another one: the answer to a renewal
+        was lost.
+        """
+        body = self.objects.read(self.lock)
+        if body is None or self.holder.encode() not in body[0]:
+            return False
+        self.etag = body[1]
+        return True
+
+    def release(self) -> None:
+        """Remove the lock if it is still ours. If the store fails, the lock lapses."""
+        with suppress(OutputError):
+            if not self.is_lost and self._holds_again():
+                self.objects.delete(self.lock)
+
+    def write_latest(self, text: str) -> None:
+        """Replace latest.json. Raises OutputError if the lease was lost or another run replaced
+        it.
+        """
+        if self.is_lost:
+            raise OutputError(self._loss_text("this run could not renew its lock"))
+        etag = self.objects.put(self.latest, text.encode(), self.latest_etag)
+        etag = etag or self._etag_if_written(text.encode())
+        if etag is None:
+            raise OutputError(
+                self._loss_text(f"{self.latest} was replaced while this run was at work")
+            )
+        self.latest_etag = etag
+
+    def _etag_if_written(self, body: bytes) -> str | None:
+        """Return the ETag of latest.json if it is what we wrote: the answer was lost, and the SDK
+        repeated the request.
+        """
+        found = self.objects.read(self.latest)
+        return found[1] if found is not None and found[0] == body else None
+
+    def _loss_text(self, what: str) -> str:
+        return (
+            f"{self.objects.uri}: {what}. Another run may have taken its place: the results are"
+            f" written, and {self.latest} does not name them"
+        )
+
+    def _body(self) -> bytes:
+        facts = {"holder": self.holder, "host": socket.gethostname(), "pid": os.getpid()}
+        return json.dumps({**facts, "renewals": self.renewals}).encode()
+
+
+@contextmanager
+def hold_s3_lease(
+    root: Place, lock: str, latest: str, check: Callable[[], None]
+) -> Iterator[S3Lease]:
+    """Hold the lease of a directory, and renew it in a thread.
+
+    Waits LEASE_S for the lease of a run that died. Raises OutputError where another run renews it,
+    and ConditionUnsupportedError where the store cannot keep a lease.
+    """
+    lease = S3Lease(S3Objects(root.path, root.uri, str(root.files.region)), lock, latest)
+    lease.acquire(check)
+    renewer = threading.Thread(target=lease.renew, name="s3-lease", daemon=True)
+    renewer.start()
+    try:
+        yield lease
+    finally:
+        lease.released.set()
+        renewer.join()
+        lease.release()
+
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0

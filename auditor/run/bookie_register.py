@@ -14,9 +14,9 @@ from auditor.bookie.address_table import AddressTable
 from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
-from auditor.evidence.new_rows import NewRows
 from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
+from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.first_checker.reachability import recovery_gap_ms
 from auditor.model.availability import (

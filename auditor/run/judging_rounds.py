@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import WorkerDied
+from auditor.evidence.ids import Shard
 from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
-from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.judging.spoiled_rows import spoil_rows
 from auditor.model.identity import LedgerId

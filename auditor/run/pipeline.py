@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, READS, with_pace, with_read_counts
-from auditor.evidence.shards import Shard, cut_shards
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place, write_json
+from auditor.evidence.run_tables import SEEN_TABLES
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
-from auditor.evidence.seen import TABLES
 from auditor.judging.set_aside import is_stopped
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 
@@ -29,7 +29,7 @@ KEPT_MAX = 100
 `evidence/` only.
 """
 
-_OF_LEDGERS = (("evidence/listing", LISTING), *TABLES)
+_OF_LEDGERS = (("evidence/listing", LISTING), *SEEN_TABLES)
 
 
 def keep_poison(run: Place) -> None:

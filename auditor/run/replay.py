@@ -12,8 +12,8 @@ from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
+from auditor.evidence.run_tables import read_seen_rows
 from auditor.evidence.schemas import LISTING, VERDICTS
-from auditor.evidence.seen import read_seen_rows
 from auditor.judging.judge import Judge
 from auditor.judging.judged_rows import judge_to_row, set_aside
 from auditor.judging.spoiled_rows import spoil_rows

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS
-from auditor.evidence.shards import Shard
 from auditor.first_checker.sweep import step_within
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
-from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms

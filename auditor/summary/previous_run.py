@@ -9,9 +9,9 @@ from typing import Any
 
 from auditor.errors import OutputError
 from auditor.evidence import findings_file as jsonl
+from auditor.evidence.findings_file import parse_json
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
-from auditor.evidence.stored_json import parse_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
-from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, LedgerId

@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place
-from auditor.evidence.seen import read_seen_rows
-from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.evidence.run_tables import read_seen_rows
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
+from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING
-from auditor.evidence.shards import Shard
 from auditor.judging.settle import Todo
 from auditor.model.identity import LedgerId
 from auditor.spark.lanes import WANTED

@@ -28,7 +28,7 @@ from support.quick_forms import few_or_all
 from support.real_cluster import RealCluster
 
 from auditor.evidence.findings_file import HISTORY_FIELDS
-from auditor.evidence.stored_tables import STORED
+from auditor.evidence.run_tables import STORED
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.wire import ledger_metadata
 

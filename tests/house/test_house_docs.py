@@ -24,8 +24,8 @@ from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
 from auditor.evidence import findings_file as jsonl
+from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import VERDICTS
-from auditor.evidence.stored_tables import STORED
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms

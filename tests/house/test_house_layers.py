@@ -27,8 +27,7 @@ HOMES = {
     ),  # the seeder writes; the auditor's own access cannot
     "socket": (
         "auditor/bookie/",
-        "auditor/evidence/hdfs_lock.py",
-        "auditor/evidence/s3_lease.py",
+        "auditor/evidence/output_lock.py",
         "auditor/lister/server.py",
         "auditor/local_faults.py",
         "auditor/sandbox/",

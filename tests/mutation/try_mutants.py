@@ -129,18 +129,15 @@ TESTS = {
             f"tests/unit/evidence/test_evidence_{one}.py" for one in own
         )
         for name, own in (
-            ("file_systems", ("file_systems",)),
+            ("file_systems", ("file_systems", "s3_objects")),
             ("hdfs_files", ("hdfs_files",)),
-            ("hdfs_lock", ("hdfs_lock",)),
             ("local_files", ("local_files", "run_directory")),
             ("output_directory", ("output_directory",)),
-            ("output_lock", ("output_lock", "output_directory")),
+            ("output_lock", ("output_lock", "output_directory", "hdfs_lock", "s3_lease")),
             ("pseudonyms", ("pseudonyms",)),
             ("reference_rows", ("reference_rows", "reference_rows_of_topics")),
             ("rows", ("reference_rows", "round_trip")),
             ("run_directory", ("run_directory", "text_file")),
-            ("s3_lease", ("s3_lease",)),
-            ("s3_objects", ("s3_objects",)),
             ("schemas", ("schemas",)),
             ("table_scan", ("table_scan", "local_files", "newest_run")),
         )

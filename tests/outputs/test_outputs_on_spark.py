@@ -15,7 +15,7 @@ from support.hdfs import hdfs
 from support.real_jars import s3a_jars
 
 from auditor.errors import OutputError
-from auditor.evidence import hdfs_lock
+from auditor.evidence import output_lock
 from auditor.evidence.hdfs_files import HdfsFiles
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
@@ -101,7 +101,7 @@ def test_nobody_reads_in_hdfs_what_the_umask_forbids(cluster: SandboxCluster, in
 
 def test_two_runs_into_hdfs_at_once_are_noticed(in_hdfs: str, monkeypatch: pytest.MonkeyPatch):
     """The second run names the lock; after the first, the lock is free."""
-    monkeypatch.setattr(hdfs_lock, "WAIT_S", 0.0)
+    monkeypatch.setattr(output_lock, "HDFS_WAIT_S", 0.0)
     output = Output(place(f"{in_hdfs}/locked"))
     with (
         output.hold_lock(),

@@ -13,11 +13,11 @@ import pytest
 from support.s3_server import S3Server
 
 from auditor.errors import OutputError
-from auditor.evidence import s3_lease, s3_objects
+from auditor.evidence import file_systems, output_lock
+from auditor.evidence.file_systems import ConditionUnsupportedError, S3Objects
 from auditor.evidence.output_directory import Output
+from auditor.evidence.output_lock import S3Lease
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.s3_lease import S3Lease
-from auditor.evidence.s3_objects import ConditionUnsupportedError, S3Objects
 from auditor.stop import Interrupted
 
 LEASE_S = 60.0
@@ -29,15 +29,15 @@ RUNS = [f"run-2026010{day}T030000Z-{day:06x}" for day in range(1, 4)]
 
 @pytest.fixture(autouse=True)
 def quick_renewals(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(s3_lease, "LEASE_S", LEASE_S)
-    monkeypatch.setattr(s3_lease, "RENEWAL_S", 0.1)
-    monkeypatch.setattr(s3_lease, "WATCH_S", 0.05)
+    monkeypatch.setattr(output_lock, "LEASE_S", LEASE_S)
+    monkeypatch.setattr(output_lock, "RENEWAL_S", 0.1)
+    monkeypatch.setattr(output_lock, "WATCH_S", 0.05)
 
 
 @pytest.fixture
 def short_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a lease lapse that a test waits for."""
-    monkeypatch.setattr(s3_lease, "LEASE_S", LAPSING_S)
+    monkeypatch.setattr(output_lock, "LEASE_S", LAPSING_S)
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_a_slow_renewal_that_succeeds_keeps_the_lease(
         time.sleep(0.5 if replaced else 0)
         return take(lease, replaced)
 
-    monkeypatch.setattr(s3_lease, "LEASE_S", 0.2)
+    monkeypatch.setattr(output_lock, "LEASE_S", 0.2)
     monkeypatch.setattr(S3Lease, "_take", take_slowly)
     with output.hold_lock() as lock:
         assert isinstance(lock, S3Lease)
@@ -200,7 +200,7 @@ def test_a_lock_of_another_run_is_not_removed_at_the_end(
     output: Output, server: S3Server, monkeypatch: pytest.MonkeyPatch
 ):
     """Another run may have taken it over since the last renewal."""
-    monkeypatch.setattr(s3_lease, "RENEWAL_S", 600.0)
+    monkeypatch.setattr(output_lock, "RENEWAL_S", 600.0)
     with output.hold_lock() as lock:
         assert isinstance(lock, S3Lease)
         server.client().put_object(
@@ -211,8 +211,8 @@ def test_a_lock_of_another_run_is_not_removed_at_the_end(
 
 def test_a_renewal_gives_up_well_before_the_lease_lapses():
     """All attempts together take less than the lease, with room for another one."""
-    attempt_s = s3_objects.CONNECT_TIMEOUT_S + s3_objects.READ_TIMEOUT_S
-    assert s3_objects.ATTEMPTS_MAX * attempt_s <= 60 / 2
+    attempt_s = file_systems.CONNECT_TIMEOUT_S + file_systems.READ_TIMEOUT_S
+    assert file_systems.ATTEMPTS_MAX * attempt_s <= 60 / 2
 
 
 def test_a_lost_answer_to_latest_json_costs_nothing(output: Output, server: S3Server):

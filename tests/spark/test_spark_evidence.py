@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit, replay_run
 from support.file_modes import wrong_modes
 
+from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import (
     ANSWERS,
     BOOKIES,
@@ -31,7 +32,6 @@ from auditor.evidence.schemas import (
     with_pace,
     with_read_counts,
 )
-from auditor.evidence.stored_tables import STORED
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.store import spark_type
 

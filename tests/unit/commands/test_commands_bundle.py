@@ -19,13 +19,13 @@ from auditor.commands.replay import replay
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
+from auditor.evidence.run_tables import SEEN_TABLES
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
-from auditor.evidence.seen import TABLES
 from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
-ALL = (("evidence/listing", LISTING), ("evidence/bookies", BOOKIES), *TABLES)
+ALL = (("evidence/listing", LISTING), ("evidence/bookies", BOOKIES), *SEEN_TABLES)
 
 
 @pytest.fixture

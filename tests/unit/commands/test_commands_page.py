@@ -33,8 +33,8 @@ from auditor.config import Layers, parse
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.evidence.stored_tables import STORED
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms

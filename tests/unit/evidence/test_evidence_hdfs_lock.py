@@ -17,8 +17,8 @@ import pytest
 from support.sleeping_clock import SleepingTime
 
 from auditor.errors import OutputError
-from auditor.evidence import hdfs_lock
-from auditor.evidence.hdfs_lock import LAPSE_S, POLL_S, WAIT_S, hold_hdfs_lock
+from auditor.evidence import output_lock
+from auditor.evidence.output_lock import HDFS_LAPSE_S, HDFS_POLL_S, HDFS_WAIT_S, hold_hdfs_lock
 from auditor.evidence.run_directory import Place
 from auditor.stop import Interrupted
 
@@ -82,7 +82,7 @@ class NameNode:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SleepingTime:
     found = SleepingTime()
-    monkeypatch.setattr(hdfs_lock, "time", found)
+    monkeypatch.setattr(output_lock, "time", found)
     return found
 
 
@@ -145,9 +145,9 @@ def test_a_lock_that_another_run_holds_is_waited_for_and_then_refused(
         ):
             pass
         assert ({PATH}, {PATH: text}) == (node.writers, node.texts)
-    assert {POLL_S} == set(clock.sleeps)
+    assert {HDFS_POLL_S} == set(clock.sleeps)
     assert len(checks) == len(clock.sleeps)
-    assert LAPSE_S < WAIT_S <= sum(clock.sleeps) <= WAIT_S + POLL_S
+    assert HDFS_LAPSE_S < HDFS_WAIT_S <= sum(clock.sleeps) <= HDFS_WAIT_S + HDFS_POLL_S
 
 
 def test_a_lock_that_is_released_meanwhile_is_taken(
@@ -159,7 +159,7 @@ def test_a_lock_that_is_released_meanwhile_is_taken(
         clock.on_sleep = first.close
         with hold_hdfs_lock(root, ".lock", nothing):
             assert {PATH} == node.writers
-    assert [POLL_S] == clock.sleeps
+    assert [HDFS_POLL_S] == clock.sleeps
 
 
 def test_a_signal_ends_the_wait_for_a_lock(node: NameNode, root: Place, clock: SleepingTime):
@@ -189,7 +189,7 @@ def test_a_lock_that_another_run_makes_at_this_moment_is_its_own(
     clock.on_sleep = node.writers.clear
     with hold_hdfs_lock(root, ".lock", nothing):
         pass
-    assert [POLL_S] == clock.sleeps
+    assert [HDFS_POLL_S] == clock.sleeps
     assert 1 == len(node.created)
 
 
@@ -209,7 +209,7 @@ def test_a_file_whose_dead_writer_is_being_ended_is_waited_for(
     node.faults = [kind(text)] * 2
     with hold_hdfs_lock(root, ".lock", nothing):
         assert {PATH} == node.writers
-    assert [POLL_S] * 2 == clock.sleeps
+    assert [HDFS_POLL_S] * 2 == clock.sleeps
 
 
 @pytest.mark.parametrize("kind", [OSError, RuntimeError, PermissionError])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from auditor.evidence.new_rows import NewRows
 from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_tables import NewRows
 
 NUMBERS = pa.schema([("n", pa.int64()), ("word", pa.string())])
 

@@ -13,9 +13,9 @@ from fsspec.implementations.local import LocalFileSystem
 from pyarrow import fs
 
 from auditor.evidence import output_lock
+from auditor.evidence.file_systems import ConditionUnsupportedError
 from auditor.evidence.output_lock import hold_output_lock
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.s3_objects import ConditionUnsupportedError
 
 
 def check() -> None:

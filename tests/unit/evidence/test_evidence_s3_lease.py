@@ -18,10 +18,10 @@ import pytest
 from support.sleeping_clock import SleepingTime
 
 from auditor.errors import OutputError
-from auditor.evidence import s3_lease
+from auditor.evidence import output_lock
+from auditor.evidence.file_systems import ConditionUnsupportedError
+from auditor.evidence.output_lock import LEASE_S, RENEWAL_S, WATCH_S, S3Lease, hold_s3_lease
 from auditor.evidence.run_directory import Place
-from auditor.evidence.s3_lease import LEASE_S, RENEWAL_S, WATCH_S, S3Lease, hold_s3_lease
-from auditor.evidence.s3_objects import ConditionUnsupportedError
 from auditor.stop import Interrupted
 
 LOCK, LATEST = ".lock", "latest.json"
@@ -78,7 +78,7 @@ class Renewals:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SleepingTime:
     found = SleepingTime()
-    monkeypatch.setattr(s3_lease, "time", found)
+    monkeypatch.setattr(output_lock, "time", found)
     return found
 
 
@@ -367,7 +367,7 @@ def asked(store: ObjectsInMemory, monkeypatch: pytest.MonkeyPatch) -> list[tuple
         found.append((path, uri, region))
         return store
 
-    monkeypatch.setattr(s3_lease, "S3Objects", open_objects)
+    monkeypatch.setattr(output_lock, "S3Objects", open_objects)
     return found
 
 

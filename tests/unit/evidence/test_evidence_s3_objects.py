@@ -17,7 +17,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from auditor.errors import OutputError
-from auditor.evidence.s3_objects import LOCK_BYTES_MAX, ConditionUnsupportedError, S3Objects
+from auditor.evidence.file_systems import LOCK_BYTES_MAX, ConditionUnsupportedError, S3Objects
 
 URI = "s3a://bucket/deep/audits"
 OF_LOCK = {"Bucket": "bucket", "Key": "deep/audits/.lock"}

@@ -14,8 +14,8 @@ import pytest
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import place
+from auditor.evidence.run_tables import read_seen_rows, seen_rows
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
-from auditor.evidence.seen import read_seen_rows, seen_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus

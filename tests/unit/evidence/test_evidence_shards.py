@@ -7,8 +7,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from auditor.evidence import shards as shards_module
-from auditor.evidence.shards import EVERYTHING, Shard, cut_shards
+from auditor.evidence import ids as shards_module
+from auditor.evidence.ids import EVERYTHING, Shard, cut_shards
 from auditor.model.identity import LEDGER_ID_MAX
 
 SEED = 20260301

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.errors import OutputError
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.stored_tables import KEPT, STORED, count_stored, require_stored
+from auditor.evidence.run_tables import KEPT, STORED, count_stored, require_stored
 
 ROWS = pa.table({"ledger_id": [1, 2, 3]})
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from auditor.errors import OutputError
-from auditor.evidence import text_file
-from auditor.evidence.run_directory import place
-from auditor.evidence.stored_json import parse_json
-from auditor.evidence.text_file import TEXT_BYTES_MAX
+from auditor.evidence import run_directory
+from auditor.evidence.findings_file import parse_json
+from auditor.evidence.run_directory import TEXT_BYTES_MAX, place
 
 
 def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path):
@@ -50,7 +49,7 @@ def test_json_that_cannot_be_parsed_is_a_sentence(text: str, says: str):
 
 def test_a_file_of_the_largest_size_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """One byte more is too large."""
-    monkeypatch.setattr(text_file, "TEXT_BYTES_MAX", 3)
+    monkeypatch.setattr(run_directory, "TEXT_BYTES_MAX", 3)
     (tmp_path / "a").write_bytes(b"abc")
     assert "abc" == place(str(tmp_path)).read_text("a")
     (tmp_path / "a").write_bytes(b"abcd")

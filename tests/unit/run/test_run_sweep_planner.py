@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS
-from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus

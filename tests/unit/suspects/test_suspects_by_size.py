@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from auditor.evidence.shards import EVERYTHING, Shard
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.evidence import Sweep, Terms
 from auditor.spark.lanes import Directory

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
-from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms

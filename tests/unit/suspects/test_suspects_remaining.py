@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from auditor.errors import AccountingError
+from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING
-from auditor.evidence.shards import EVERYTHING, Shard
 from auditor.judging.settle import Todo
 from auditor.spark.lanes import WANTED
 from auditor.spark.verdicts import STEPS, steps_name

@@ -1,0 +1,160 @@
+"""Read what stands in a run's tables: what was seen of each ledger, new rows, the newest write.
+
+Also what a finished run stored in each table, to notice a part that is lost later. A table that
+lacks a file looks like one with fewer rows: ledgers would be judged by less than was seen of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.errors import OutputError
+from auditor.evidence.local_files import is_table_file
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+
+
+@dataclass(slots=True)
+class NewRows:
+    """Reads each file of a table once. Files are added to the table and never changed.
+
+    Each call reads the files that were added since the last. Memory: the names of the files, and
+    one batch of rows.
+    """
+
+    run: Place
+    name: str
+    schema: pa.Schema
+    _known: set[str] = field(default_factory=set)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the named columns of the files that no earlier call read. Raises OutputError.
+
+        Skips checksums and what Spark has not committed (`_temporary`).
+        """
+        new = self.run.files_in(self.name) - self._known
+        for file in sorted(filter(_has_rows, new)):
+            yield from self.run.stream(file, self.schema, list(columns))
+            self._known.add(file)
+
+
+def _has_rows(name: str) -> bool:
+    return name.endswith(".parquet") and not any(part[0] in "._" for part in name.split("/"))
+
+
+def newest_time_ms(run: Place) -> int:
+    """Return when the youngest ledger's znode or mark was created or written, in ms; 0 without any.
+
+    Costs a scan of three columns of evidence/ledgers.
+    """
+    newest = 0
+    columns = ["znode_ctime_ms", "znode_mtime_ms", "mark"]
+    for batch in run.scan("evidence/ledgers", LEDGERS).batches(columns):
+        created = pc.struct_field(batch.column("mark"), "created_ms")
+        times = batch.column("znode_ctime_ms"), batch.column("znode_mtime_ms"), created
+        newest = max(newest, *(pc.max(one).as_py() or 0 for one in times))
+    return newest
+
+
+STORED = "stored"
+"""The field of summary.json: `{table: {"files": number, "bytes": number}}`."""
+KEPT = ("evidence", "verdicts")
+"""Directories of a run whose tables stay when it has finished."""
+
+
+def count_stored(sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Return the number of files and bytes of each table. `sizes` has the bytes of each file."""
+    found: dict[str, dict[str, int]] = {}
+    for file, size_bytes in sizes.items():
+        if not is_table_file(file):
+            continue
+        folders = file.split("/")[:-1]
+        table = found.setdefault("/".join(folders[: 1 + (folders[0] == "evidence")]), _nothing())
+        table["files"] += 1
+        table["bytes"] += size_bytes
+    return dict(sorted(found.items()))
+
+
+def _nothing() -> dict[str, int]:
+    return {"files": 0, "bytes": 0}
+
+
+def require_stored(run: Place, summary: Mapping[str, Any]) -> None:
+    """Raise OutputError if a table of a finished run is not what its summary says was stored.
+
+    Costs one listing of the run's files. Does nothing if the summary does not say it.
+    """
+    stored = summary.get(STORED)
+    if stored is None:
+        return
+    present = count_stored(run.file_sizes(*KEPT))
+    wrong = [name for name in {**stored, **present} if stored.get(name) != present.get(name)]
+    if wrong:
+        name = min(wrong)
+        was, now = (one.get(name) or _nothing() for one in (stored, present))
+        more = f", and {len(wrong) - 1} more tables are not as stored" if len(wrong) > 1 else ""
+        raise OutputError(
+            f"{run.address} has lost a part of what the run stored, or was changed: {name} has"
+            f" {_words(now)}, and the run stored {_words(was)}{more}; use another run, or a copy of"
+            " this one"
+        )
+
+
+def _words(table: Mapping[str, int]) -> str:
+    files = table["files"]
+    return f"{files} file{'' if files == 1 else 's'} of {table['bytes']:,} bytes"
+
+
+SEEN_TABLES = (
+    ("evidence/ledgers", LEDGERS),
+    ("evidence/answers", ANSWERS),
+    ("evidence/reads", READS),
+)
+"""Each table that a SEEN row is gathered from, with its schema, in the order of `seen_rows`."""
+
+
+def read_seen_rows(
+    run: Place, keep: pc.Expression, *, with_answers: bool = True
+) -> list[pa.RecordBatch]:
+    """Return a SEEN row for every ledger of a run whose rows pass the filter `keep`, ascending.
+
+    `with_answers`: include what bookies said; False before any bookie was asked, when those tables
+    do not exist. Costs one scan of each table of evidence. Raises OutputError.
+    """
+    read = SEEN_TABLES if with_answers else SEEN_TABLES[:1]
+    tables = [run.read_table(name, schema, keep) for name, schema in read]
+    return seen_rows(*tables, *(schema.empty_table() for _, schema in SEEN_TABLES[len(read) :]))
+
+
+def seen_rows(records: pa.Table, answers: pa.Table, reads: pa.Table) -> list[pa.RecordBatch]:
+    """Return a SEEN row for every ledger in `records`, ascending. The rows may come in any order.
+
+    Answers and reads of other ledgers are left out.
+    """
+    records = records.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    ids = pc.unique(records["ledger_id"])
+    columns = [ids, *(_lists(rows, ids) for rows in (records, _sorted(answers), _sorted(reads)))]
+    batches: list[pa.RecordBatch] = pa.Table.from_arrays(columns, schema=SEEN).to_batches()
+    return batches
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.sort_by("ledger_id")
+
+
+def _lists(rows: pa.Table, ids: pa.Array) -> pa.ListArray:
+    """Return sorted rows as one list of structs for each id."""
+    flat = [column.combine_chunks() for column in rows.columns]
+    structs = pa.StructArray.from_arrays(flat, fields=list(rows.schema))
+    ledgers = structs.field("ledger_id").to_numpy()
+    starts = np.searchsorted(ledgers, ids.to_numpy())
+    ends = np.searchsorted(ledgers, ids.to_numpy(), side="right")
+    spans = [np.arange(a, b) for a, b in zip(starts, ends, strict=True)]
+    values = structs.take(pa.array(np.concatenate([np.empty(0, np.int64), *spans])))
+    return pa.ListArray.from_arrays(np.concatenate([[0], np.cumsum(ends - starts)]), values)
