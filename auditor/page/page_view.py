@@ -31,7 +31,7 @@ from auditor.report.unjudged_text import (
     name_examples,
     unjudged_section,
 )
-from auditor.summary.causes.contrast import percent
+from auditor.summary.causes import percent
 from auditor.summary.unjudged import FILES
 
 TOPICS_SHOWN_MAX = 200

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.summary.causes.contrast import CAUSE_LEDGERS_MIN, percent
+from auditor.summary.causes import CAUSE_LEDGERS_MIN, percent
 
 KINDS_SHOWN_MAX = 4
 """Kinds and reasons named for one cause; further ones are only counted."""
@@ -73,7 +73,7 @@ def without_cause(summary: Mapping[str, Any]) -> str:
     """Return how many ledgers have findings or could not be judged, without a common cause.
 
     Counts only findings of the kinds that are grouped, and only ledgers unjudged because of a whole
-    bookie (`auditor.summary.causes.clues`): others may have findings or be unjudged too.
+    bookie (`auditor.summary.causes`): others may have findings or be unjudged too.
     """
     unexplained, has_causes = (
         int(summary.get("ledgers_without_cause") or 0),

@@ -36,7 +36,7 @@ from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
 from auditor.summary.absences import absences_json, unregistered_since
-from auditor.summary.causes.grouping import Heard, causes, gather_heard
+from auditor.summary.causes import causes
 from auditor.summary.cluster.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
@@ -47,6 +47,7 @@ from auditor.summary.cluster.bookies import (
     by_look,
     named_ledgers,
 )
+from auditor.summary.cluster.content import Heard, gather_heard
 from auditor.summary.cluster.doubt import add_doubt, doubt_of
 from auditor.summary.cluster.lost_logs import lost_logs
 from auditor.summary.cluster.on_cluster import findings_on_cluster

@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.identity import BookieId
+from auditor.model.verdict import Unknown
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
 """The columns of ANSWERS and READS that say which bookie said what of which ledger."""
@@ -30,6 +32,8 @@ UNHEARD = (
     AnswerStatus.AUDITOR_LIMITED,
 )
 """Answers by which the bookie itself keeps a ledger from being judged."""
+SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)
+"""Reasons that blame a bookie as a whole for what is unknown."""
 
 _VALID = pa.array([status.value for status in VALID_ANSWERS])
 _UNHEARD = pa.array([status.value for status in UNHEARD])
@@ -71,6 +75,17 @@ def last_words(
     if kept:
         words.add(newest_words(pa.Table.from_batches(kept)))
     return words.result()
+
+
+def unjudged_by_reason(verdicts: TableScan) -> dict[str, Ids]:
+    """Return the ledgers that a bookie's silence left unjudged, by the reason in SILENCES."""
+    found: dict[str, Ids] = {}
+    for batch in verdicts.batches(["ledger_id", "unknowns"]):
+        ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
+        for reason, hit in by_word(batch["unknowns"].flatten(), ids):
+            if reason in SILENCES:
+                found[reason] = np.union1d(found.get(reason, _NONE), hit)
+    return found
 
 
 def probed_ledgers(

@@ -34,7 +34,7 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_words import OUTCOMES
 from auditor.sandbox import seeding
-from auditor.summary.causes.cause_rows import Causes
+from auditor.summary.causes import Causes
 from auditor.summary.changes.mutes import Applied, mutes_json
 from auditor.summary.cluster.doubt import Doubt, add_doubt
 from auditor.summary.cluster.open_ledgers import BlockedOpen

@@ -73,7 +73,7 @@ PLANTS = {
         ("auditor/run/read_counts.py", "auditor.run.conclusion"),
     ],
     "summary": [
-        ("auditor/summary/run_summary.py", "auditor.summary.causes.choosing"),
+        ("auditor/summary/run_summary.py", "auditor.summary.causes"),
         ("auditor/summary/cluster/on_cluster.py", "auditor.summary.changes.history"),
         ("auditor/summary/references/topics.py", "auditor.summary.cluster.on_cluster"),
     ],

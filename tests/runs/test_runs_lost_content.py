@@ -63,8 +63,8 @@ def test_the_report_leads_with_the_bookie(outcome: Outcome):
     """The cause comes before every count, and the summary says the same."""
     (cause,) = outcome.summary["causes"]
     assert (
-        "bookie b2 answers and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the rest)"
-        == cause["says"]
+        "bookie b2 lost content and lacks entries of 6 ledgers (100 % of its 6 ledgers, 3 % on the"
+        " rest)" == cause["says"]
     )
     assert outcome.stdout.index(f"  1. {cause['says']}") < outcome.stdout.index("\nLedgers\n")
     assert 1 == outcome.summary["ledgers_without_cause"], "the twin's ledger is a ledger's loss"

@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 from support.findings_by_kind import finding_of
 
-from auditor.evidence.schemas import VERDICTS
-from auditor.evidence.table_scan import scan_rows
-from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster import ClusterFacts
 from auditor.model.facts import facts_json
-from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.verdict import Exempt, Unknown
-from auditor.summary.causes.cause_rows import Backdrop, causes_json
-from auditor.summary.causes.choosing import Backgrounds, choose
-from auditor.summary.causes.clues import MARKS, Clues
-from auditor.summary.causes.periods import Births
-from auditor.summary.causes.touches import Touches
+from auditor.summary.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.witness.next_commands import CHANGES
 
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
@@ -218,25 +211,22 @@ def caused(
     `beside`: the number of ledgers on a bookie that are not hit. Ten other bookies have 1,000
     ledgers each.
     """
-    clues, none = Clues({}), np.empty(0, np.int64)
+    by_kind: dict[str, list[int]] = {}
+    lacking: dict[str, list[int]] = {}
     for found in findings:
-        clues.add(found)
-    verdicts = scan_rows(VERDICTS.empty_table())
-    hits = clues.hits(
-        verdicts, lacking={}, unheard={}, marks=MARKS.empty_table(), marked=none, locked={}
+        if found["ledger_id"] is None:
+            continue
+        by_kind.setdefault(found["kind"], []).append(found["ledger_id"])
+        for bookie in found.get("missing_on") or ():
+            lacking.setdefault(bookie, []).append(found["ledger_id"])
+    hits = Hits(
+        {kind: np.unique(ids) for kind, ids in by_kind.items()},
+        {Family.ENTRY.value: {bookie: np.unique(ids) for bookie, ids in lacking.items()}},
     )
     by_bookie = {f"other-{n}:3181": 1_000 for n in range(10)}
-    touches = Touches(100_000, by_bookie | (beside or {}))
-    around = Backgrounds(
-        touches, {}, Births(none, none), lambda edges: np.zeros(len(edges) + 1, np.int64)
-    )
-    up = BookieRecord(
-        "bookie-3:3181", 2, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED
-    )
+    around = Background(Touched(100_000, by_bookie | (beside or {})))
     facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
-    return causes_json(
-        choose(hits, around), hits, Backdrop(facts, {up.bookie_id: up}, frozenset())
-    ).as_json()
+    return rows_and_files(choose(hits, around), hits, facts).as_json()
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:

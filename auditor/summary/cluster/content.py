@@ -1,19 +1,34 @@
-"""Reads from the verdicts how much each bookie lacks. `first_checker.content` judges the result."""
+"""Read what each bookie said of the entries that it holds, and how much it lacks by the verdicts.
+
+`first_checker.content` judges the result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.content import LEDGERS_NAMED_MAX, Content
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Standing
-from auditor.summary.last_words import by_word
+from auditor.summary.last_words import (
+    SPOKEN,
+    LastWords,
+    by_word,
+    last_words,
+    probed_ledgers,
+    unjudged_by_reason,
+)
 
 LACKS = pa.schema(
     [
@@ -82,3 +97,36 @@ def contents(
             asked.get(bookie, 0), len(ids), *entries[bookie], some, bookie in probed
         )
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What bookies said about the content that they hold. `lacks` holds LACKS rows."""
+
+    lacks: pa.Table
+    words: LastWords
+    contents: Mapping[BookieId, Content]
+
+
+def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord]) -> Heard:
+    """Return counts of what the bookies said of ledgers.
+
+    Costs a scan of the answers, and one of the reads if some bookie cannot list.
+    """
+    unsupported = {
+        record.bookie_id for record in bookies if record.greeting is Greeting.UNSUPPORTED
+    }
+    probed = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unsupported)
+    later = pc.is_valid(pc.field("ledger_id")) & (pc.field("look") > 1)
+    again = pc.unique(
+        run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"]
+    )
+    unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
+    words = last_words(
+        run.stream("evidence/answers", ANSWERS, SPOKEN),
+        again,
+        pa.concat_arrays([pa.array([], pa.int64()), *unjudged]),
+        {bookie: ids for bookie, ids in probed.items() if len(ids)},
+    )
+    lacks = lacks_of(verdicts)
+    return Heard(lacks, words, contents(lacks, words.asked, probed))

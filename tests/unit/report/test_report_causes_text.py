@@ -9,7 +9,7 @@ from support import report_stories as stories
 from auditor.model.finding import Kind
 from auditor.report.causes_text import causes_section
 from auditor.report.text import render
-from auditor.summary.causes.choosing import CAUSES_MAX
+from auditor.summary.causes import CAUSES_MAX
 
 BELOW = Kind.ENTRY_BELOW_WRITE_QUORUM
 

@@ -25,8 +25,8 @@ from auditor.model.availability import (
 )
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Finding, Kind
-from auditor.summary.causes.grouping import gather_heard
 from auditor.summary.cluster.bookies import by_look
+from auditor.summary.cluster.content import gather_heard
 from auditor.summary.cluster.refusals import refusals_of
 
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
