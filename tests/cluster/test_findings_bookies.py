@@ -111,7 +111,7 @@ def test_a_wiped_bookie_is_the_cause_of_its_ledgers(wiped: Outcome) -> None:
     assert ("bookie", "b2", len(ON_WIPED)) == (cause["cause"], cause["subject"], cause["ledgers"])
     assert wiped.run_dir is not None
     assert sorted(ON_WIPED) == read_ledger_ids(wiped.run_dir / cause["file"])
-    line = f"  1. bookie b2 answers and lacks entries of {len(ON_WIPED)} ledgers"
+    line = f"  1. bookie b2 lost content and lacks entries of {len(ON_WIPED)} ledgers"
     assert wiped.stdout.index(line) < wiped.stdout.index("\nLedgers\n")
 
 

@@ -333,7 +333,7 @@ def test_a_wiped_rack_is_one_cause():
 
 @pytest.mark.parametrize(("members", "wiped"), [(1, 1), (4, 2), (5, 2)])
 def test_a_lost_rack_has_two_bookies_or_more_and_lost_most_of_them(members: int, wiped: int):
-    """A rack of one bookie is told as that bookie. Two wiped bookies of four are not most."""
+    """A rack of one bookie is named by that bookie. Two wiped bookies of four are not most."""
     rack = {f"b{n}": 20 for n in range(members)}
     world = separate_bookies(**rack, ok=2_000).in_racks(dict.fromkeys(rack, "/r1") | {"ok": "/r2"})
     hits = lacking(**{f"b{n}": world.naming(f"b{n}") for n in range(wiped)})
