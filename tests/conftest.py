@@ -71,13 +71,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     return ByPlace(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """Let sandbox clusters hand their ZooKeeper on, if some test may start one."""
+    if "auditor.sandbox.cluster" in sys.modules:
+        from support.spare_zookeepers import keep_spares
+
+        keep_spares()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Report the contract cases that each implementation passed to the process that prints the end
-    of the run. Remove the working directory.
+    of the run. End servers that were kept, and remove the working directory.
     """
     from support.working_directory import leave_directory
 
     leave_directory(session.config.invocation_params.dir)
+    if spares := sys.modules.get("support.spare_zookeepers"):
+        spares.end_spares()
 
     contract = sys.modules.get("support.bookie_contract")  # None where no test used it
     counts = {name: len(names) for name, names in contract.CASES_RUN.items()} if contract else {}

@@ -20,6 +20,7 @@ from auditor.config import ZooKeeperLimits
 from auditor.model.availability import SequenceGroup
 from auditor.sandbox.bookie import ListForm, Storage
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.sandbox.zookeeper_server import EmbeddedZooKeeper
 from auditor.wire import bookie_registration, service_uri, underreplication_mark, znode_paths
 from auditor.wire.bookie_registration import Endpoint
 from auditor.wire.znode_paths import LedgerLayout
@@ -215,10 +216,13 @@ def test_nothing_outlives_the_process(tmp_path: Path) -> None:
         process.communicate(timeout=30)
 
 
-def test_stopped_cluster_leaves_no_process_and_no_port(tmp_path: Path) -> None:
+def test_stopped_cluster_leaves_no_process_and_no_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After the context ends, ZooKeeper is gone and nobody listens at the bookies' ports. Stopping
     again does no harm.
     """
+    monkeypatch.setattr("auditor.sandbox.cluster.EmbeddedZooKeeper", EmbeddedZooKeeper)
     with SandboxCluster(tmp_path, bookies=1) as cluster:
         pid, address = cluster._zookeeper.pid, cluster.address("b1")
     assert pid is not None
