@@ -1,5 +1,5 @@
-"""Every command that a document shows is run on a run of the demo, or the reason why it is not is
-known.
+"""`auditor demo` as a new user runs it: the picture of its screen in the README; and every command
+that a document shows is run on its run, or the reason why it is not is known.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import nbformat
 import pytest
 from support.command_line import PROJECT, command, command_here, environment_of
 from support.documented_commands import COMPLETION, ShownLine, shown_lines
+from support.screen_picture import draw_screen, screen_of, without_what_varies, words_of
 
 LINES = shown_lines()
 NOTEBOOKS = sorted((PROJECT / "docs").rglob("*.ipynb"))
+PICTURE = PROJECT / "docs" / "pictures" / "first-screen.svg"
 WAIT_S = 120
 EXITS = {"margin": {1}, "replay": {1}, "report": {1}, "diff": {3}, "doctor": {0, 5}}
 """Exit codes on the demo: it has findings, without b3 some ledgers have no copy, and the next night
@@ -28,9 +30,10 @@ RUN_DIR = re.compile(r"\S*/run-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
 class Nights(NamedTuple):
-    """Where two runs of the demo are, and the findings of the first on ledgers."""
+    """Where two runs of the demo are, what the first printed, and its findings on ledgers."""
 
     home: Path
+    stdout: str
     earlier: str
     later: str
     findings: list[dict[str, object]]
@@ -47,7 +50,35 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     shutil.copytree(run, later)
     lines = (run / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     found = [one for one in map(json.loads, lines) if one["ledger_id"] is not None]
-    return Nights(home, f"audits/{run.name}", f"audits/{later.name}", found)
+    return Nights(home, done.stdout, f"audits/{run.name}", f"audits/{later.name}", found)
+
+
+def test_the_picture_in_the_readme_is_what_the_demo_shows(nights: Nights):
+    """Today's demo has the same first screen, apart from what differs between any two runs. `make
+    picture` draws it again.
+    """
+    screen = screen_of(nights.home / nights.earlier)
+    shown = without_what_varies(screen.split())
+    assert shown == without_what_varies(words_of(PICTURE.read_text(encoding="utf-8")))
+    assert "VIOLATED: 19 of 262 ledgers" in shown and shown.endswith("violated=19")
+    assert nights.stdout.splitlines()[-1] == screen.splitlines()[-1]
+    summary = json.loads((nights.home / nights.earlier / "summary.json").read_text())
+    kinds = [kind for kind, counted in summary["findings"].items() if counted["findings"]]
+    assert f"An embedded cluster with {len(kinds)} kinds of findings" in nights.stdout
+
+
+def test_a_picture_has_every_word_of_its_screen():
+    """This includes a word that is wrapped or coloured, or that looks like markup."""
+    screen = f"\x1b[31mVIOLATED\x1b[0m: <b> & 'x'\n\n  found  {'long ' * 30}\nlast\n"
+    plain = re.sub(r"\x1b\[\d+m", "", screen)
+    assert plain.split() == words_of(draw_screen(screen))
+
+
+def test_the_picture_needs_nothing_but_itself():
+    """It names no address except that of the SVG name space, and no script."""
+    text = PICTURE.read_text(encoding="utf-8")
+    assert {"http://www.w3.org/2000/svg"} == set(re.findall(r"https?://[^\s\"')<]+", text))
+    assert "<script" not in text
 
 
 def typed(line: ShownLine, nights: Nights) -> list[str]:
