@@ -1,10 +1,10 @@
-"""Plant each bug of the table in a copy of the product, and show that the tests named for it fail.
+"""Plant each bug of the table in a copy of the product, and show that the laws named for it fail.
 
     make mutants                                    # all of them
     python tests/mutants/run.py 'window'            # those whose line in the table has this word
-    python tests/mutants/run.py --table             # the table of docs/testing.md
+    python tests/mutants/run.py --table             # all of them as a table
 
-A mutant is caught if its tests pass on the product without it, and each of them fails with the bug,
+A mutant is caught if its laws pass on the product without it, and each of them fails with the bug,
 by a check. An error of import or of set-up, a missing name, or a selection that takes too long does
 not count. The work tree is never touched. Exits 1 unless every mutant is caught.
 
@@ -14,6 +14,7 @@ MUTANTS_TIME_FACTOR=3 in the environment allows three times CPU_SECONDS_MAX, for
 from __future__ import annotations
 
 import argparse
+import ast
 import math
 import os
 import re
@@ -28,6 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,6 +53,8 @@ NO_CATCH = re.compile(
     r"(ImportError|ModuleNotFoundError|SyntaxError|NameError|UnboundLocalError|AttributeError|TypeError)\b"
 )
 """Failures that only show that the bug does not fit where it was planted."""
+
+TEST = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
 
 PASSED, FAILED = 0, 1
 """Exit codes of pytest: all tests passed; some failed. Any other code says nothing about the tests
@@ -131,9 +135,9 @@ class Bench:
     @contextmanager
     def with_bug(self, mutant: Mutant) -> Iterator[None]:
         """Put the bug into the copy during the block. Raises ValueError if it cannot be planted."""
-        right = self.directory / "as_it_is" / PRODUCT / mutant.file
-        wrong = self.directory / "planted" / PRODUCT / mutant.file
-        wrong.write_text(planted(mutant, right.read_text(encoding="utf-8")), encoding="utf-8")
+        file, code = planted(mutant, self.directory / "as_it_is" / PRODUCT)
+        right, wrong = (self.directory / copy / PRODUCT / file for copy in ("as_it_is", "planted"))
+        wrong.write_text(code, encoding="utf-8")
         _forget_compiled(wrong)
         try:
             yield
@@ -203,16 +207,103 @@ def _cpu_seconds_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def planted(mutant: Mutant, text: str) -> str:
-    """Return the module's text with the bug. Raises ValueError if it does not have exactly one
-    place for it.
+def planted(mutant: Mutant, product: Path) -> tuple[Path, str]:
+    """Return the module of a product that gets the bug, relative to the product, and its code with
+    it. Raises ValueError unless there is exactly one place for it.
     """
-    if text.count(mutant.old) != 1 or mutant.old == mutant.new:
-        times = f"stands {text.count(mutant.old)} times in {PRODUCT}/{mutant.file}"
+    prefix, _, name = mutant.where.partition(":")
+    base = product.joinpath(*prefix.split("."))
+    module = base.with_suffix(".py")
+    homes = [
+        path
+        for path in ([module] if module.exists() else sorted(base.rglob("*.py")))
+        if name in _names_in(path.read_text(encoding="utf-8"))
+    ]
+    if len(homes) != 1:
+        raise ValueError(f"{mutant.name}: {mutant.where} is defined {len(homes)} times")
+    (path,) = homes
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    change = _Change(mutant.old, mutant.new)
+    change.visit(_definitions(tree.body)[name])
+    if change.times != 1:
         raise ValueError(
-            f"{mutant.name}: {mutant.old!r} {times}: plant the same bug in the code as it is now"
+            f"{mutant.name}: {mutant.old!r} stands {change.times} times in {mutant.where}: plant"
+            " the same bug in the code as it is now"
         )
-    return text.replace(mutant.old, mutant.new)
+    return path.relative_to(product), ast.unparse(tree)
+
+
+@cache
+def _names_in(code: str) -> frozenset[str]:
+    return frozenset(_definitions(ast.parse(code).body))
+
+
+def _definitions(body: Iterable[ast.stmt], prefix: str = "") -> dict[str, ast.stmt]:
+    """Return the functions, methods, classes and constants below a module or a class."""
+    found: dict[str, ast.stmt] = {}
+    for one in body:
+        match one:
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                found[prefix + one.name] = one
+            case ast.ClassDef():
+                found |= {prefix + one.name: one} | _definitions(one.body, f"{prefix}{one.name}.")
+            case ast.Assign(targets=[ast.Name(id)]) | ast.AnnAssign(target=ast.Name(id)):
+                found[prefix + id] = one
+    return found
+
+
+class _Change(ast.NodeTransformer):
+    """Replaces code wherever it stands, and counts the times."""
+
+    def __init__(self, old: str, new: str) -> None:
+        self.times = 0
+        olds, self._new = ast.parse(old).body, ast.parse(new).body
+        self._old = [ast.dump(one) for one in olds]
+        if ast.dump(ast.parse(new)) == ast.dump(ast.parse(old)):
+            raise ValueError(f"{old!r} is {new!r}")
+        self._expression: tuple[str, ast.expr] | None = None
+        match olds, self._new:
+            case [ast.Expr(right)], [ast.Expr(wrong)]:
+                self._expression = ast.dump(right), wrong
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if self._expression is not None:
+            old, new = self._expression
+            if isinstance(node, ast.expr) and ast.dump(node) == old:
+                self.times += 1
+                return new
+        else:
+            for _, body in ast.iter_fields(node):
+                if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
+                    self._change_statements(body)
+        return super().generic_visit(node)
+
+    def _change_statements(self, body: list[ast.stmt]) -> None:
+        written, size = [ast.dump(one) for one in body], len(self._old)
+        places = [at for at in range(len(body)) if written[at : at + size] == self._old]
+        self.times += len(places)
+        for at in places[:1]:
+            body[at : at + size] = self._new
+
+
+@cache
+def law_ids() -> dict[str, list[str]]:
+    """Return pytest's ids of each test, by its name and by its module and name."""
+    found: dict[str, list[str]] = {}
+    for path in sorted((PROJECT / "tests").rglob("test_*.py")):
+        for match in TEST.finditer(path.read_text(encoding="utf-8")):
+            node_id = f"{path.relative_to(PROJECT).as_posix()}::{match[1]}"
+            for name in (match[1], f"{path.stem}::{match[1]}"):
+                found.setdefault(name, []).append(node_id)
+    return found
+
+
+def ids_of(mutant: Mutant) -> tuple[str, ...]:
+    """Return pytest's ids of its laws. Raises ValueError for one that is not there, or twice."""
+    for law in mutant.laws:
+        if 1 != len(there := law_ids().get(law, [])):
+            raise ValueError(f"{mutant.name}: {law} is there {len(there)} times: {there}")
+    return tuple(law_ids()[law][0] for law in mutant.laws)
 
 
 def _forget_compiled(module: Path) -> None:
@@ -245,17 +336,18 @@ def _first_line(element: ElementTree.Element) -> str:
 
 
 def attempt(bench: Bench, mutant: Mutant) -> Tried:
-    """Run its tests without the bug (once for each selection), where they must pass, and with it,
+    """Run its laws without the bug (once for each selection), where they must pass, and with it,
     where they must fail.
     """
-    if mutant.tests not in bench.sound:
-        bench.sound[mutant.tests] = _unsound(bench.play(mutant.tests), mutant.tests)
-    unsound = bench.sound[mutant.tests]
-    if unsound is not None:
-        return unsound
     try:
+        tests = ids_of(mutant)
+        if tests not in bench.sound:
+            bench.sound[tests] = _unsound(bench.play(tests), tests)
+        unsound = bench.sound[tests]
+        if unsound is not None:
+            return unsound
         with bench.with_bug(mutant):
-            return _judged(bench.play(mutant.tests), mutant.tests)
+            return _judged(bench.play(tests), tests)
     except ValueError as error:
         return Tried(Fate.UNFIT, 0.0, str(error))
 
@@ -288,29 +380,22 @@ def _judged(played: Played, tests: Sequence[str]) -> Tried:
 
 
 def table() -> Iterator[str]:
-    """Return the lines of the table in docs/testing.md."""
+    """Yield the lines of a table in Markdown."""
     yield "| part | planted in | what is wrong | caught by |"
     yield "|---|---|---|---|"
     for one in MUTANTS:
-        yield (
-            f"| {one.group} | `{PRODUCT}/{one.file}` | {one.name} |"
-            f" {', '.join(map(_named, one.tests))} |"
-        )
-
-
-def _named(test: str) -> str:
-    path, _, name = test.partition("::")
-    return f"`{name}` in `{Path(path).name}`"
+        laws = ", ".join(f"`{law}`" for law in one.laws)
+        yield f"| {one.group} | `{one.where}` | {one.name} | {laws} |"
 
 
 def main(words: Sequence[str]) -> int:
     """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(description="Planted bugs, and the tests that catch them.")
     parser.add_argument(
-        "--table", action="store_true", help="print the table of docs/testing.md, run nothing"
+        "--table", action="store_true", help="print the table in Markdown, run nothing"
     )
     parser.add_argument(
-        "word", nargs="?", default="", help="only mutants whose group, file or name has this in it"
+        "word", nargs="?", default="", help="only mutants whose group, place or name has this in it"
     )
     asked = parser.parse_args(words)
     if asked.table:
@@ -319,7 +404,7 @@ def main(words: Sequence[str]) -> int:
     chosen = [
         one
         for one in MUTANTS
-        if any(asked.word in text for text in (one.group, one.file, one.name))
+        if any(asked.word in text for text in (one.group, one.where, one.name))
     ]
     fates = Counter[Fate]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
@@ -334,7 +419,7 @@ def main(words: Sequence[str]) -> int:
                 flush=True,
             )
             if tried.why:
-                print(f"    {PRODUCT}/{mutant.file}: {tried.why}", flush=True)
+                print(f"    {mutant.where}: {tried.why}", flush=True)
     others = "".join(
         f", {fates[fate]} {fate.lower()}" for fate in (Fate.UNFIT, Fate.SLOW) if fates[fate]
     )

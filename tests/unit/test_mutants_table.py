@@ -1,72 +1,60 @@
-"""The table of planted bugs (`make mutants`) fits the product, the tests and the documents; and its
-runner can tell.
+"""The table of planted bugs (`make mutants`) fits the product and the tests; and its runner can
+tell.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 from collections import Counter
-from functools import cache
-from pathlib import Path
+from typing import Any
 
 import pytest
-from mutants.run import PROJECT, Bench, Fate, attempt, planted, run_limited, table
+from mutants.run import PROJECT, Bench, Fate, attempt, ids_of, planted, run_limited
 from mutants.table import GROUPS, MUTANTS, PRODUCT, Mutant
 
-PAGE = PROJECT / "docs" / "testing.md"
 MUTANTS_MIN = 25
 OF_A_GROUP_MIN = 4
 
-TESTS = (
-    "tests/unit/first_checker/test_first_checker_worst.py::test_where_nothing_is_lost_nothing_is_worst",
+LAWS = ("test_where_nothing_is_lost_nothing_is_worst",)
+"""A law that costs nothing, on a module whose bugs it mostly does not see."""
+BUG = Mutant(
+    "a bug",
+    GROUPS[0],
+    "first_checker:worst_entry",
+    "candidates.first()",
+    "candidates.last()",
+    LAWS,
 )
-"""A test that costs nothing, of a module whose bugs it mostly does not see."""
 
 
-@cache
-def names_in(path: Path) -> frozenset[str]:
-    """The names of the test functions of a module."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(
-        one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-
-
-def test_each_bug_has_one_place_in_its_module_and_leaves_python_behind() -> None:
+def test_each_bug_has_one_place_in_its_function_and_leaves_python_behind() -> None:
     """What is to be replaced stands there exactly once, and the module with the bug compiles."""
     misfits = []
     for one in MUTANTS:
-        path = PROJECT / PRODUCT / one.file
         try:
-            compile(planted(one, path.read_text(encoding="utf-8")), one.name, "exec")
+            compile(planted(one, PROJECT / PRODUCT)[1], one.name, "exec")
         except (ValueError, SyntaxError) as error:
             misfits.append(str(error))
     assert [] == misfits
 
 
-def test_each_bug_names_tests_that_are_there() -> None:
-    """At least one, each in a module of its name."""
-    named = [test for one in MUTANTS for test in one.tests]
-    assert [] == [one.name for one in MUTANTS if not one.tests]
-    assert [] == [
-        test
-        for test in named
-        if test.partition("::")[2] not in names_in(PROJECT / test.partition("::")[0])
-    ]
+def test_each_bug_names_laws_that_are_there() -> None:
+    """At least one, each the name of one test."""
+    assert [] == [one.name for one in MUTANTS if not one.laws]
+    assert all(ids_of(one) for one in MUTANTS)
 
 
 def test_no_bug_is_planted_twice() -> None:
     """Names are unique, and so is what each changes."""
     assert [] == [
         name
-        for name, count in Counter((one.file, one.name) for one in MUTANTS).items()
+        for name, count in Counter((one.where, one.name) for one in MUTANTS).items()
         if count > 1
     ]
     assert [] == [
         what
-        for what, count in Counter((one.file, one.old, one.new) for one in MUTANTS).items()
+        for what, count in Counter((one.where, one.old, one.new) for one in MUTANTS).items()
         if count > 1
     ]
 
@@ -81,62 +69,53 @@ def test_there_are_bugs_in_every_part() -> None:
     assert MUTANTS_MIN <= len(MUTANTS)
 
 
-def test_the_table_in_the_documents_is_the_table() -> None:
-    """`python tests/mutants/run.py --table` prints what docs/testing.md has."""
-    assert "\n".join(table()) in PAGE.read_text(encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """A copy of the product of its own; that the tests pass on it as it is needs no showing."""
     made = Bench(tmp_path_factory.mktemp("mutants"), cpu_seconds_max=240)  # this is not about speed
-    made.sound[TESTS] = None
+    made.sound[ids_of(BUG)] = None
     return made
 
 
+RETURNS_NONE = "if not lost:\n    return None"
+
+
 @pytest.mark.parametrize(
-    ("old", "new", "fate"),
+    ("change", "fate"),
     [
-        (
-            "    if not lost:\n        return None\n",
-            "    if not lost:\n        return Worst(0, 0, 0)\n",
-            Fate.CAUGHT,
-        ),
-        ("candidates.first())", "candidates.last())", Fate.SURVIVED),
-        ("from typing import NamedTuple\n", "from typing import NamedTuples\n", Fate.UNFIT),
-        (
-            "    if not lost:\n        return None\n",
-            "    if not lots:\n        return None\n",
-            Fate.UNFIT,
-        ),
-        ("this stands nowhere", "", Fate.UNFIT),
+        ({"old": RETURNS_NONE, "new": "if not lost:\n    return Worst(0, 0, 0)"}, Fate.CAUGHT),
+        ({}, Fate.SURVIVED),
+        ({"old": RETURNS_NONE, "new": "if not lots:\n    return None"}, Fate.UNFIT),
+        ({"old": "this_stands_nowhere", "new": "0"}, Fate.UNFIT),
+        ({"new": BUG.old}, Fate.UNFIT),
+        ({"where": "first_checker:no_such_function"}, Fate.UNFIT),
+        ({"laws": ("test_that_is_not_there",)}, Fate.UNFIT),
     ],
-    ids=["caught", "survivor", "no import", "no such name", "no place"],
+    ids=["caught", "survivor", "no such name", "no place", "no bug", "no function", "no law"],
 )
 def test_the_runner_tells_what_became_of_a_bug(
-    bench: Bench, old: str, new: str, fate: Fate
+    bench: Bench, change: dict[str, Any], fate: Fate
 ) -> None:
     """A catch is a check that fails; what breaks the module otherwise is none, nor is what nothing
     notices.
     """
-    mutant = Mutant("a bug", GROUPS[0], "first_checker/worst.py", old, new, TESTS)
-    before = (PROJECT / PRODUCT / mutant.file).read_bytes()
-    assert fate is attempt(bench, mutant).fate
-    assert before == (PROJECT / PRODUCT / mutant.file).read_bytes()
+    before = planted(BUG, PROJECT / PRODUCT)
+    assert fate is attempt(bench, BUG._replace(**change)).fate
+    assert before == planted(BUG, PROJECT / PRODUCT)
 
 
 def test_a_selection_that_fails_without_the_bug_catches_nothing(bench: Bench) -> None:
-    """Neither does one that is not there."""
-    nowhere = ("tests/unit/first_checker/test_first_checker_worst.py::test_that_is_not_there",)
-    mutant = Mutant(
-        "a bug",
-        GROUPS[0],
-        "first_checker/worst.py",
-        "candidates.first())",
-        "candidates.last())",
-        nowhere,
-    )
-    assert Fate.UNFIT is attempt(bench, mutant).fate
+    """Here another bug is in the product already."""
+    other = BUG._replace(old=RETURNS_NONE, new="if not lost:\n    return Worst(0, 0, 0)")
+    with bench.with_bug(other):
+        tried = attempt(bench, BUG._replace(laws=LAWS * 2))
+    assert Fate.UNFIT is tried.fate and tried.why.startswith("without the bug")
+
+
+def test_a_bug_is_one_whatever_its_lines() -> None:
+    """Code that is wrapped, or has comments, is the same code."""
+    wrapped = BUG._replace(old=f"({BUG.old}  # as it is\n)")
+    assert planted(BUG, PROJECT / PRODUCT) == planted(wrapped, PROJECT / PRODUCT)
 
 
 BURN = "import time\nwhile time.process_time() < 1: pass\n"
