@@ -56,6 +56,7 @@ def unread(
         status,
         is_search=question.is_search,
         is_spot=question.is_spot,
+        is_denser=question.is_denser,
     )
 
 

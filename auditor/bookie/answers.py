@@ -215,6 +215,7 @@ class Evidence:
             None if header is None else header.last_confirmed,
             None if header is None else header.length_bytes,
             question.is_spot,
+            question.is_denser,
         )
 
 

@@ -29,7 +29,7 @@ class ReadQuestion(NamedTuple):
 
     `digest_type` and `password` check that the returned bytes are this entry. The password is never
     stored or shown. `is_search`: the bookie should not hold the entry, but no bookie that should
-    hold it does. `is_spot`: the read tests a list.
+    hold it does. `is_spot`: the read tests a list; `is_denser`: that of a bookie in doubt.
     """
 
     ledger_id: LedgerId
@@ -38,6 +38,7 @@ class ReadQuestion(NamedTuple):
     password: bytes | None = None
     is_search: bool = False
     is_spot: bool = False
+    is_denser: bool = False
 
 
 class Ask:

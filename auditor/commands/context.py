@@ -84,6 +84,7 @@ def terms_of(context: Context, run_id: str, around: Surroundings, clock_lag_ms: 
         probe_seed=probe_seed(run_id),
         sweep=Sweep(probe_seed(run_id), budget=settings.probe_budget),
         spot_reads=settings.spot_reads,
+        doubt_reads=settings.doubt_reads,
         sound_sample=settings.sound_sample / 100,
         stuck_after_ms=settings.stuck_after_ms,
         orphan_age_ms=settings.orphan_age_ms,

@@ -123,6 +123,16 @@ BOOKIE_SETTINGS = (
         low=0, high=10_000_000, commands=AUDITING,
     ),
     Setting(
+        "doubt_reads", _BOOKIES, COUNT, "10000",
+        "Further entries read in a run on a bookie in doubt: one that failed to send an entry "
+        "which it lists, denied it, or lacks an entry. The ends of segments and others of its "
+        "ledgers are read. 0, or no spot reads: none.",
+        "Five seconds of reads at the default rate, on bookies that showed a fault and on no "
+        "other. They test both ends of 2,500 ledgers and 5,000 other entries: a bookie that lost "
+        "one of its disks has hundreds of failures among them.",
+        low=0, high=10_000_000, commands=AUDITING,
+    ),
+    Setting(
         "stranded_entries_max", _BOOKIES, COUNT, "16",
         "Entries of one ledger without a copy for which all other registered bookies are asked. "
         "0: none.",

@@ -161,6 +161,7 @@ class Settings:
     probe_entries: int
     probe_budget: int
     spot_reads: int
+    doubt_reads: int
     stranded_entries_max: int
     search_reads_max: int
     zookeeper_reads_per_second: float

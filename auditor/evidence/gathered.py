@@ -140,10 +140,10 @@ def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
         *("detail", "requests", "retries", "received_bytes", "is_search"),
         *("stored_entry_id", "last_confirmed", "length_bytes"),
     )
-    spots = pc.fill_null(rows.field("is_spot"), False).to_pylist()
+    flags = (pc.fill_null(rows.field(name), False).to_pylist() for name in ("is_spot", "is_denser"))
     return [
-        EntryRead(b, i, e, k, at, _READ_STATUS[s], *(*rest, is_spot))
-        for (b, i, e, k, at, s, *rest), is_spot in zip(columns, spots, strict=True)
+        EntryRead(b, i, e, k, at, _READ_STATUS[s], *(*rest, is_spot, is_denser))
+        for (b, i, e, k, at, s, *rest), is_spot, is_denser in zip(columns, *flags, strict=True)
     ]
 
 

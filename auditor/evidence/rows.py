@@ -153,6 +153,7 @@ def read_row(read: EntryRead) -> Row:
         read.last_confirmed,
         read.length_bytes,
         read.is_spot,
+        read.is_denser,
     )
 
 

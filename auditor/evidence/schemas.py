@@ -219,11 +219,12 @@ READS = pa.schema(
         ("last_confirmed", pa.int64()),
         ("length_bytes", pa.int64()),
         ("is_spot", pa.bool_()),
+        ("is_denser", pa.bool_()),
     ]
 )
 """One entry read: to confirm that the entry is missing, as a probe, to see what lies above the end
 of the ledger, (`is_search`) to look for it on other bookies, or (`is_spot`) to test the bookie's
-list. Key: (bookie_id, ledger_id, entry_id, look).
+list; `is_denser` where the bookie was in doubt. Key: (bookie_id, ledger_id, entry_id, look).
 
 `entry_id` -1 asks for the highest stored entry, and `stored_entry_id` is the one that came.
 `last_confirmed` (an entry id) and `length_bytes` are from the entry's header, null unless a digest

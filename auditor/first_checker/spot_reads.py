@@ -4,14 +4,20 @@ A list comes from a bookie's index, or from its memory: it may name entries that
 read. A run therefore reads some entries of what each bookie should hold, spread over its ledgers by
 a sweep (`auditor.first_checker.sweep`). Which ones depends on nothing that a bookie says.
 
+A bookie that fails such a test, or lacks an entry, is in doubt. More of what it lists is then read:
+ends of segments, and a denser sweep, which includes the ranks of the first one.
+
 Verified: the entries read, with their digests. Not verified: every other listed entry.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import chain
+from typing import NamedTuple
 
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
@@ -23,9 +29,74 @@ from auditor.first_checker.sweep import (
     step_within,
     swept_entries,
 )
-from auditor.model.evidence import Sweep, Terms
+from auditor.model.availability import AnswerStatus
+from auditor.model.evidence import LedgerEvidence, Sweep
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
+
+
+class Density(NamedTuple):
+    """How much of what a bookie lists is read: one entry of `step`, and one end of a segment of
+    `ends_step`. 0 reads none.
+    """
+
+    step: int
+    ends_step: int = 0
+
+    @classmethod
+    def within(cls, budget: int, copies: float, ends: float) -> Density:
+        """Return the density that reads at most `budget` entries of a bookie that should hold
+        `copies`, of which `ends` are ends of segments.
+
+        Half of the budget is for the ends; what they leave of it is for the others.
+        """
+        ends_step = step_within(budget // 2, ends)
+        left = budget - (int(ends) if ends_step == 1 else budget // 2)
+        return cls(step_within(left, copies), ends_step)
+
+
+@dataclass(frozen=True, slots=True)
+class ListTests:
+    """Which reads test the lists of some bookies at the first look, and how densely.
+
+    `is_denser`: these bookies are in doubt. Only what they listed and no read touched is read.
+    """
+
+    seed: int
+    bookies: Mapping[BookieId, Density]
+    is_denser: bool = False
+
+    @property
+    def steps(self) -> dict[BookieId, int]:
+        """By bookie, of how many entries that it should hold one is read."""
+        return {bookie: density.step for bookie, density in self.bookies.items()}
+
+    def copies(self, evidence: LedgerEvidence) -> Iterator[Copy]:
+        """Yield the copies of a ledger to read, the highest entry of each bookie first."""
+        look, ledger_id = evidence.looks[-1], evidence.ledger_id
+        metadata = look.record.metadata
+        if metadata is None:
+            return
+        chosen = spot_copies(metadata, ledger_id, self.seed, self.steps)
+        if not self.is_denser:
+            yield from chosen
+            return
+        ends = (copy for copy in end_copies(metadata) if self._has_end(ledger_id, copy))
+        for copy in sorted({*ends, *chosen}, key=lambda one: (one[0], -one[1])):
+            answer = look.answers.get(copy[0])
+            is_listed = answer is not None and answer.status is AnswerStatus.HELD
+            if is_listed and copy not in look.reads:
+                yield copy
+
+    def _has_end(self, ledger_id: LedgerId, copy: Copy) -> bool:
+        """Return whether an end of a segment is among those read: one of `ends_step`, by a hash."""
+        bookie, entry = copy
+        density = self.bookies.get(bookie)
+        if density is None or density.ends_step == 0:
+            return False
+        key = f"{self.seed}/{ledger_id}/{bookie}/{entry}/end"
+        digest = blake2b(key.encode(), digest_size=8).digest()
+        return int.from_bytes(digest) % density.ends_step == 0
 
 
 def spot_copies(
@@ -59,30 +130,33 @@ def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:
         yield from ((bookie, entry) for entry in ends[:SEGMENT_ENDS_MAX])
 
 
+LedgerCopy = tuple[BookieId, LedgerId, EntryId]
+"""A copy of an entry of one of several ledgers."""
+
+
 def single_spots(
     metadata: Mapping[LedgerId, LedgerMetadata | None],
     listed: Iterable[tuple[BookieId, LedgerId]],
-    terms: Terms,
-) -> list[tuple[BookieId, LedgerId, EntryId]]:
+    seed: int,
+    reads_max: int,
+    was_read: Collection[LedgerCopy] = (),
+) -> list[LedgerCopy]:
     """Return the entries to read where single ledgers are audited, for each bookie and ledger that
     it listed: both ends of each segment, then others by a sweep.
 
-    At most `terms.spot_reads` a bookie; the ends go first.
+    At most `reads_max` a bookie, without those in `was_read`; the ends go first.
     """
-    lists, chosen = set(listed), list[tuple[BookieId, LedgerId, EntryId]]()
+    lists, chosen = set(listed), list[LedgerCopy]()
     sought = [(i, one) for i, one in metadata.items() if one is not None]
-    steps = _steps_within(sought, terms.spot_reads)
+    steps = _steps_within(sought, reads_max)
     ends = ((b, i, entry) for i, one in sought for b, entry in end_copies(one))
-    swept = (
-        (b, i, entry)
-        for i, one in sought
-        for b, entry in spot_copies(one, i, terms.probe_seed, steps)
-    )
+    swept = ((b, i, entry) for i, one in sought for b, entry in spot_copies(one, i, seed, steps))
     made: Counter[BookieId] = Counter()
-    for bookie, ledger_id, entry in dict.fromkeys(chain(ends, swept)):
-        if (bookie, ledger_id) in lists and made[bookie] < terms.spot_reads:
+    for copy in dict.fromkeys(chain(ends, swept)):
+        bookie, ledger_id, _ = copy
+        if (bookie, ledger_id) in lists and copy not in was_read and made[bookie] < reads_max:
             made[bookie] += 1
-            chosen.append((bookie, ledger_id, entry))
+            chosen.append(copy)
     return chosen
 
 

@@ -39,13 +39,19 @@ class Reading:
     """The reads of one copy that the bookie lists, or should hold if it cannot list.
 
     `words` has the status and the detail of each, oldest first. `is_spot`: the first read tested a
-    list, so the entry was drawn from all that the bookie should hold.
+    list. Then the entry was drawn from all that the bookie should hold, unless `is_denser`.
     """
 
     ledger_id: LedgerId
     entry_id: EntryId
     words: tuple[tuple[ReadStatus, str], ...]
     is_spot: bool
+    is_denser: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the entry belongs to a sample of all that the bookie should hold."""
+        return self.is_spot and not self.is_denser
 
     @property
     def failures(self) -> int:
@@ -74,7 +80,8 @@ class Reading:
 class Unreadable:
     """What reads on one bookie say: `failed` of the `read` entries cannot be sent.
 
-    `is_sample`: the entries that were read were drawn from all that the bookie should hold.
+    `sample_failed` and `sample_read` count those of them that were drawn from all that the bookie
+    should hold.
     """
 
     read: int
@@ -82,7 +89,8 @@ class Unreadable:
     ledgers: int
     some: tuple[tuple[LedgerId, EntryId], ...]
     statuses: tuple[tuple[str, int], ...]
-    is_sample: bool
+    sample_read: int
+    sample_failed: int
 
 
 def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
@@ -95,8 +103,8 @@ def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
     sure = {one.ledger_id for one in answered if one.failures >= LOOKS_MIN}
     if not sure:
         return None
-    is_sample = any(one.is_spot and one.failures and one.ledger_id in sure for one in answered)
-    counted = [one for one in answered if one.is_spot] if is_sample else answered
+    has_spots = any(one.is_spot and one.failures and one.ledger_id in sure for one in answered)
+    counted = [one for one in answered if one.is_spot] if has_spots else answered
     failed = [one for one in counted if one.failures and one.ledger_id in sure]
     named = sorted((one.ledger_id, one.entry_id) for one in failed)
     statuses = Counter(one.last_failure for one in failed)
@@ -106,7 +114,8 @@ def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
         len({one.ledger_id for one in failed}),
         tuple(named[:ENTRIES_NAMED_MAX]),
         tuple(sorted(statuses.items(), key=lambda one: (-one[1], one[0]))),
-        is_sample,
+        sum(one.is_drawn for one in counted),
+        sum(one.is_drawn for one in failed),
     )
 
 
@@ -133,7 +142,7 @@ def judge_unreadable(
 
 
 def _finding(last: BookieRecord, one: Unreadable, *, is_partial: bool) -> Finding:
-    proves_share = one.is_sample and not is_partial
+    proves_share = one.sample_failed > 0 and not is_partial
     facts = UnreadableFacts(
         registration=last.registration.value,
         address=f"{last.host}:{last.port}",
@@ -142,7 +151,9 @@ def _finding(last: BookieRecord, one: Unreadable, *, is_partial: bool) -> Findin
         ledgers=one.ledgers,
         some=one.some,
         statuses=one.statuses,
-        share_min=least_share(one.failed, one.read) if proves_share else None,
+        sample_read=one.sample_read,
+        sample_failed=one.sample_failed,
+        share_min=least_share(one.sample_failed, one.sample_read) if proves_share else None,
     )
     return Finding(Kind.BOOKIE_UNREADABLE_ENTRIES, facts, bookie_id=last.bookie_id)
 

@@ -169,7 +169,8 @@ class EntryRead:
 
     It confirms that the bookie lacks the entry, is a probe, asks what lies above the end of the
     ledger, searches for the entry on bookies where it does not belong (`is_search`), or tests a
-    list: the entry was drawn before anything was judged (`is_spot`).
+    list (`is_spot`): the entry was drawn before anything was judged, or (`is_denser`) because the
+    bookie came into doubt.
 
     `entry_id` is HIGHEST_STORED where the highest stored entry was asked for; `stored_entry_id` is
     then the entry that came, and None otherwise. `last_confirmed` and `length_bytes` are what the
@@ -192,6 +193,7 @@ class EntryRead:
     last_confirmed: EntryId | None = None
     length_bytes: int | None = None
     is_spot: bool = False
+    is_denser: bool = False
 
     @property
     def sent_entry_id(self) -> EntryId:

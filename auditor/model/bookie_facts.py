@@ -124,8 +124,9 @@ class UnreadableFacts:
     Of the `read` entries that the bookie lists, or should hold if it cannot list, it could not send
     `failed`, in `ledgers` ledgers; `some` are the first of these. At least one was read so at two
     looks. `statuses` has each error status, or "digest", with its number of entries, the most
-    frequent first. `share_min`: at least this share of all entries that it should hold fails, at
-    95 % confidence; None where what was read is no sample of them."""
+    frequent first. `sample_failed` of `sample_read` of these were drawn from all that it should
+    hold. `share_min`: at least this share of all entries that it should hold fails, at 95 %
+    confidence; None where no entry of a sample failed."""
 
     registration: str
     address: str
@@ -134,4 +135,6 @@ class UnreadableFacts:
     ledgers: int
     some: tuple[tuple[LedgerId, EntryId], ...]
     statuses: tuple[tuple[str, int], ...]
+    sample_read: int
+    sample_failed: int
     share_min: float | None

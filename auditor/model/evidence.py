@@ -88,6 +88,9 @@ class Terms:
     spot_reads: int = 0
     """Maximum of entries read on one bookie in a run to test its lists; 0: none. No verdict depends
     on it: a read says itself that it is one of these."""
+    doubt_reads: int = 0
+    """Maximum of further entries read on one bookie in doubt in a run; 0: none. No verdict depends
+    on it."""
     orphan_age_ms: int = 0
     """Age above which a ledger of Pulsar without a reference is an orphan."""
     clock_lag_ms: int = 0

@@ -74,7 +74,19 @@ def doubt_words(summary: Mapping[str, Any]) -> str:
     are = "is" if doubt["copies"] == 1 else "are"
     return (
         f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, where reads"
-        f" contradicted lists or entries are missing, and {are} not counted as verified"
+        f" contradicted lists or entries are missing, and {are} not counted as"
+        f" verified{_read_in_doubt(doubt)}"
+    )
+
+
+def _read_in_doubt(doubt: Mapping[str, Any]) -> str:
+    """Return how many copies were read on bookies in doubt; "" if a stored run does not say."""
+    if not doubt.get("due"):
+        return ""
+    were = "was" if doubt["read"] == 1 else "were"
+    return (
+        f" ({count(doubt['read'])} of {of(doubt['due'], 'copy', 'copies')} on bookies in doubt"
+        f" {were} read)"
     )
 
 

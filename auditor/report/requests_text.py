@@ -28,6 +28,8 @@ def requests_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
         yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
     if spots := requests.get("spot_reads"):
         words = f"{of(spots, 'spot read')} of entries that bookies should hold, to test their lists"
+        if in_doubt := requests.get("doubt_reads"):
+            words += f"; {count(in_doubt)} of them on bookies in doubt"
         yield from wrap(words, width, "  " + _HANG)
     if words := _paces_words(summary.get("paces") or {}):
         yield from wrap(words, width, "  ", hang=_HANG)

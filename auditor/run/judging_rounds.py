@@ -30,11 +30,16 @@ ledgers are judged again without them.
 
 
 class Judging(NamedTuple):
-    """One judging: of which look, its number within the look, and of which shard."""
+    """One judging: of which look, its number within the look, and of which shard.
+
+    `reopens`: it judged ledgers that an earlier judging of the look had settled, and replaces these
+    verdicts.
+    """
 
     look: int
     number: int
     shard: int
+    reopens: bool = False
 
 
 @dataclass(slots=True)
@@ -51,17 +56,29 @@ class Judgings:
         """The number of the newest judging within its look."""
         return self.done[-1].number
 
-    def judge(self, look: int, shard: Shard, only: tuple[int, Todo] | None = None) -> None:
+    def judge(
+        self,
+        look: int,
+        shard: Shard,
+        only: tuple[int, Todo] | None = None,
+        *,
+        retested: bool = False,
+    ) -> None:
         """Judge a shard's open ledgers once more. `only`: those that judging `only[0]` of this look
-        left with that todo.
+        left with that todo. `retested`: those settled at the first look of which more was read on
+        bookies in doubt.
         """
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
         name = steps_name(look, number)
-        self.journal.run_once(name, self._judge, look, number, shard, only)
-        self.done.append(Judging(look, number, shard.number))
+        self.journal.run_once(name, self._judge, look, number, shard, only, retested)
+        self.done.append(Judging(look, number, shard.number, retested))
+
+    def tables(self, look: int) -> list[str]:
+        """Return the tables of the judgings of a look, oldest first."""
+        return [steps_name(look, one.number) for one in self.done if one.look == look]
 
     def _judge(
-        self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None
+        self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None, retested: bool
     ) -> StageResult:
         """Judge a shard, and once more if the process that judged cannot be trusted.
 
@@ -71,7 +88,7 @@ class Judgings:
         """
         name = steps_name(look, number)
         try:
-            self.stages.judge(look, number, shard, only)
+            self.stages.judge(look, number, shard, only, retested=retested)
             differing = self._differences(name)
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
@@ -79,7 +96,7 @@ class Judgings:
         if not why:
             return {}
         self.run.remove(name)
-        self.stages.judge(look, number, shard, only, again_without=differing)
+        self.stages.judge(look, number, shard, only, retested=retested, again_without=differing)
         return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
 
     def _differences(self, name: str) -> dict[LedgerId, str]:
@@ -127,11 +144,22 @@ class Judgings:
         corrected.
         """
         spoiled = spoiled_ledgers(self.run)
+        replaced = {one.shard: self._ids(one) for one in self.done if one.reopens}
         for one in self.done:
+            if one.reopens:
+                del replaced[one.shard]
             for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):
                 settled = batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
+                if one.shard in replaced:
+                    again = pc.is_in(settled["ledger_id"], replaced[one.shard])
+                    settled = settled.filter(pc.invert(again))
                 if settled.num_rows:
                     yield spoil_rows(settled, spoiled)
+
+    def _ids(self, judging: Judging) -> pa.Array:
+        """Return the ledgers of a judging, in any order."""
+        name = steps_name(judging.look, judging.number)
+        return self.run.read_table(name, STEPS, None, ["ledger_id"])["ledger_id"].combine_chunks()
 
     def _count(self, judging: Judging, keep: ds.Expression) -> int:
         return self.run.count(steps_name(judging.look, judging.number), STEPS, keep)

@@ -15,10 +15,12 @@ from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, READS, with_pace, with_read_counts
+from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.run.bookie_register import BookieRegister
+from auditor.run.bookies_in_doubt import DoubtSearch
 from auditor.run.judging_rounds import Judgings
 from auditor.run.mark_looks import MarkLooks
 from auditor.run.open_hours import OpenHours
@@ -76,6 +78,8 @@ def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]
     shards = list_ledgers(run, ledger_ids)
     run.journal.run_once("referenced ledgers", run.reference_looks.read_unlisted)
     take_first_look(run, shards)
+    read_more_in_doubt(run, shards)
+    run.bookies.record_greetings(1)
     run.progress.stage("second look")
     take_further_looks(run, shards)
     run.hours.await_open("second look")
@@ -143,7 +147,7 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
     entries that its list lacks.
     """
     listed = run.directory.count("evidence/listing", LISTING)
-    steps: Mapping[BookieId, int] = {}
+    densities: Mapping[BookieId, Density] = {}
     for shard in shards:
         part = f"look 1 shard {shard.number}"
         run.hours.await_open("load")
@@ -152,26 +156,48 @@ def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
         run.journal.run_once(f"{part}: metadata", read_metadata, run, shard)
         if shard.number == 0:
             _fix_terms(run, shard, len(shards))
-            steps = run.sweep_planner.spot_steps(shard, len(shards))
+            densities = run.sweep_planner.spot_densities(shard, len(shards))
         addresses = run.bookies.directory(1)
         run.progress.stage("ask", len(addresses.addresses), ledgers)
         run.journal.run_once(f"{part}: lists", run.stages.ask_lists, 1, addresses, shard)
         run.progress.silent(run.bookies.silent_so_far())
-        if steps:
-            run.journal.run_once(f"{part}: spot reads", _test_lists, run, addresses, shard, steps)
+        if densities:
+            run.journal.run_once(
+                f"{part}: spot reads", _test_lists, run, addresses, shard, densities
+            )
         run.progress.stage("judge", ledgers=ledgers)
         run.judgings.judge(1, shard)
         _read_missing_entries(run, 1, shard, addresses)
-    run.bookies.record_greetings(1)
 
 
 def _test_lists(
-    run: AuditRun, addresses: Directory, shard: Shard, steps: Mapping[BookieId, int]
+    run: AuditRun, addresses: Directory, shard: Shard, densities: Mapping[BookieId, Density]
 ) -> None:
     """Read some entries on each bookie that lists."""
     listing = run.bookies.with_lists()
-    mine = {bookie: step for bookie, step in steps.items() if bookie in listing}
-    run.stages.read_spots(addresses, shard, mine)
+    mine = {bookie: density for bookie, density in densities.items() if bookie in listing}
+    run.stages.test_lists(addresses, shard, ListTests(run.stages.terms.probe_seed, mine))
+
+
+def read_more_in_doubt(run: AuditRun, shards: Sequence[Shard]) -> None:
+    """Read more of what bookies in doubt list, still at the first look.
+
+    Doubt may arise in any shard, and concerns all ledgers of the bookie. Those that the first look
+    had settled are judged again by what was read, and may become suspects.
+    """
+    search = DoubtSearch(run.directory, run.store, run.stages.terms)
+    listing, judgings = run.bookies.with_lists(), run.judgings.tables(1)
+    found = run.journal.run_once("look 1: doubt", search.densities, listing, judgings)
+    tests = search.tests_of(found)
+    if tests is None:
+        return
+    for shard in shards:
+        run.hours.await_open("load")
+        addresses = run.bookies.directory(1)
+        part = f"look 1 shard {shard.number}: reads in doubt"
+        run.journal.run_once(part, run.stages.test_lists, addresses, shard, tests)
+        run.judgings.judge(1, shard, retested=True)
+        _read_missing_entries(run, 1, shard, addresses)
 
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:

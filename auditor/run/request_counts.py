@@ -57,6 +57,7 @@ def count_requests(run: Place) -> Costs:
         retries=sums["retries"],
         confirming_reads=reads.rows - spots,
         spot_reads=spots,
+        doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
         unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
         paces=paces_json(run),

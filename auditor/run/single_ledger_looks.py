@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from auditor.bookie.address_table import AddressTable, unread
 from auditor.bookie.lane import AsyncLane, LaneGate
@@ -16,10 +17,32 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.first_checker.schedule import expected_list
 from auditor.first_checker.spot_reads import single_spots
 from auditor.judging.settle import Todo, reading_rounds_max
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    UNREADABLE_READS,
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.ledger import DigestType
+from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.run.single_ledger_state import AuditState
+
+_REFUTING_READS = ABSENT_READS | UNREADABLE_READS
+"""Results of a read that contradict the list that names the entry."""
+
+
+class _Wanted(NamedTuple):
+    """A read to make on one bookie."""
+
+    bookie_id: BookieId
+    ledger_id: LedgerId
+    entry_id: EntryId
+    is_search: bool = False
+    is_spot: bool = False
+    is_denser: bool = False
 
 
 class SingleLook:
@@ -44,6 +67,8 @@ class SingleLook:
         try:
             await self._lists([i for i in ids if self._steps[i].todo is Todo.LISTS])
             await self._read_until_enough(ids)
+            if self._look == 1 and await self._read_in_doubt(ids):
+                await self._read_until_enough(ids)
             if await self._settle_late_lists():
                 await self._read_until_enough(ids)
         finally:
@@ -82,16 +107,45 @@ class SingleLook:
         Not where a lister lists: a bookie with DbLedgerStorage reads ahead, and then serves entries
         that its index has lost.
         """
-        listed = [
+        listed = self._listed(ids)
+        terms = self._state.terms
+        chosen = single_spots(self._metadata(ids), listed, terms.probe_seed, terms.spot_reads)
+        await self._make_reads([_Wanted(*copy, is_spot=True) for copy in chosen])
+
+    async def _read_in_doubt(self, ids: Sequence[LedgerId]) -> bool:
+        """Read more of what bookies in doubt list of these ledgers. Return whether there was any.
+
+        A bookie is in doubt if it failed to send an entry that it lists, denied it, or lacks an
+        entry of some ledger.
+        """
+        terms = self._state.terms
+        if terms.spot_reads < 1 or terms.doubt_reads < 1:
+            return False
+        reads = [read for i in ids for read in self._looks[i].reads.get(self._look, {}).values()]
+        doubted = {
+            read.bookie_id for read in reads if read.is_spot and read.status in _REFUTING_READS
+        }
+        doubted |= {lack.bookie_id for i in ids for lack in self._steps[i].verdict.lacks}
+        listed = [pair for pair in self._listed(ids) if pair[0] in doubted]
+        was_read = {(read.bookie_id, read.ledger_id, read.entry_id) for read in reads}
+        chosen = single_spots(
+            self._metadata(ids), listed, terms.probe_seed, terms.doubt_reads, was_read
+        )
+        await self._make_reads([_Wanted(*copy, is_spot=True, is_denser=True) for copy in chosen])
+        self._state.settle(sorted({ledger_id for _, ledger_id, _ in chosen}))
+        return bool(chosen)
+
+    def _listed(self, ids: Sequence[LedgerId]) -> list[tuple[BookieId, LedgerId]]:
+        """Return which bookies listed which of these ledgers themselves at this look."""
+        return [
             (bookie, ledger_id)
             for ledger_id in ids
             for bookie, answer in self._looks[ledger_id].answers.get(self._look, {}).items()
             if answer.status is AnswerStatus.HELD and not answer.is_from_lister
         ]
-        chosen = single_spots(
-            {i: self._looks[i].records[-1].metadata for i in ids}, listed, self._state.terms
-        )
-        await self._make_reads([(b, i, entry, False, True) for b, i, entry in chosen])
+
+    def _metadata(self, ids: Sequence[LedgerId]) -> dict[LedgerId, LedgerMetadata | None]:
+        return {i: self._looks[i].records[-1].metadata for i in ids}
 
     async def _list(self, bookie: BookieId, questions: list[ListQuestion]) -> list[Answer]:
         undialled = self._known.undialled_answers(bookie, questions, self._look, self._asker.now_ms)
@@ -145,25 +199,23 @@ class SingleLook:
     async def _reads(self, ids: list[LedgerId]) -> None:
         await self._make_reads(
             [
-                (bookie, ledger_id, entry, self._steps[ledger_id].are_searches, False)
+                _Wanted(bookie, ledger_id, entry, self._steps[ledger_id].are_searches)
                 for ledger_id in ids
                 for bookie, entry in self._steps[ledger_id].reads
             ]
         )
         self._state.settle(ids)
 
-    async def _make_reads(
-        self, wanted: Sequence[tuple[BookieId, LedgerId, EntryId, bool, bool]]
-    ) -> None:
-        """Read entries: on which bookie, of which ledger, whether it is a search or a spot read."""
+    async def _make_reads(self, wanted: Sequence[_Wanted]) -> None:
+        """Read entries, all bookies in parallel."""
         asked: dict[BookieId, list[ReadQuestion]] = {}
         ids = dict.fromkeys(ledger_id for _, ledger_id, *_ in wanted)
         passwords = self._asker.store.passwords(
             [i for i in ids if self._digest(i) is DigestType.HMAC]
         )
-        for bookie, ledger_id, entry, is_search, is_spot in wanted:
+        for bookie, ledger_id, entry, *flags in wanted:
             digest, password = self._digest(ledger_id), passwords.get(ledger_id)
-            question = ReadQuestion(ledger_id, entry, digest, password, is_search, is_spot)
+            question = ReadQuestion(ledger_id, entry, digest, password, *flags)
             asked.setdefault(bookie, []).append(question)
         for reads in await asyncio.gather(
             *(self._read(b, questions) for b, questions in asked.items())

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.spot_reads import Density
 from auditor.first_checker.sweep import step_within
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
 from auditor.summary.about import About
-from auditor.summary.due_copies import DUE_COLUMNS, copies_by_bookie, fullest_bookie_copies
+from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_bookie_copies
 
 
 @dataclass(slots=True)
@@ -43,8 +44,8 @@ class SweepPlanner:
             write_json(self.run, "run.json", self.about.as_json())
         return self.about.terms
 
-    def spot_steps(self, first: Shard, shards: int) -> dict[BookieId, int]:
-        """Return for each bookie which entries test its lists: one of so many that it should hold.
+    def spot_densities(self, first: Shard, shards: int) -> dict[BookieId, Density]:
+        """Return for each bookie how densely its lists are tested.
 
         Each bookie has a step of its own, so that all that a small one holds is read. A bookie that
         the first shard does not name has none. Empty if no list is tested.
@@ -52,8 +53,10 @@ class SweepPlanner:
         budget = self.about.terms.spot_reads
         if budget < 1:
             return {}
-        copies = copies_by_bookie(self._ledgers(first))
-        return {bookie: step_within(budget, count * shards) for bookie, count in copies.items()}
+        due = due_by_bookie(self._ledgers(first))
+        return {
+            bookie: Density(step_within(budget, one.copies * shards)) for bookie, one in due.items()
+        }
 
     def _copies(self, first: Shard, shards: int) -> float:
         """Return how many entries the fullest bookie should hold, estimated if there are more

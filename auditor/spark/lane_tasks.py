@@ -89,7 +89,7 @@ async def _read_entries(
     board: _Switchboard, batch: pa.RecordBatch, passwords: Mapping[LedgerId, bytes | None]
 ) -> list[EntryRead]:
     asked = []
-    columns = ("ledger_id", "entry_id", "digest_type", "is_search", "is_spot")
+    columns = ("ledger_id", "entry_id", "digest_type", "is_search", "is_spot", "is_denser")
     for bookie, cells in _by_bookie(batch, *columns).items():
         questions = [
             ReadQuestion(
@@ -97,10 +97,9 @@ async def _read_entries(
                 entry,
                 None if digest is None else DigestType(digest),
                 passwords.get(i),
-                bool(search),
-                bool(spot),
+                *(bool(flag) for flag in flags),
             )
-            for i, entry, digest, search, spot in zip(*cells, strict=True)
+            for i, entry, digest, *flags in zip(*cells, strict=True)
         ]
         asked.append(board.reads(bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))

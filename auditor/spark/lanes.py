@@ -42,6 +42,7 @@ WANTED = pa.schema(
         ("digest_type", pa.int32()),
         ("is_search", pa.bool_()),
         ("is_spot", pa.bool_()),
+        ("is_denser", pa.bool_()),
     ]
 )
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
@@ -107,5 +108,6 @@ def wanted_rows(
     are_searches: bool,
 ) -> Iterator[Row]:
     """Yield WANTED rows of one ledger, none of them a spot read."""
+    kind = None if digest is None else int(digest)
     for bookie, entry in reads:
-        yield bookie, ledger_id, entry, None if digest is None else int(digest), are_searches, False
+        yield bookie, ledger_id, entry, kind, are_searches, False, False

@@ -9,7 +9,7 @@ ledger's verdict. Each method handles the ledgers of one shard.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -19,7 +19,9 @@ from pyspark.sql import functions as f
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.settle import Todo
+from auditor.model.availability import AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, LedgerId
@@ -134,12 +136,14 @@ class Stages:
             "evidence/answers",
         )
 
-    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
-        """Read the entries that test the lists of these bookies at the first look, one of so many
-        -> evidence/reads.
+    def test_lists(self, directory: Directory, shard: Shard, tests: ListTests) -> None:
+        """Read the entries that test the lists of some bookies at the first look ->
+        evidence/reads.
         """
-        draw = verdicts.spots_of(self.terms, steps, self.judging)
-        wanted = map_batches(self._evidence(1, shard, asked=False), draw, WANTED)
+        draw = verdicts.spots_of(tests, self.judging)
+        ids = self._listed_by(tests.bookies, shard) if tests.is_denser else None
+        evidence = self._evidence(1, shard, asked=tests.is_denser, ids=ids)
+        wanted = map_batches(evidence, draw, WANTED)
         self._write(
             map_batches(
                 by_lane(wanted, directory),
@@ -170,10 +174,12 @@ class Stages:
         shard: Shard = EVERYTHING,
         only: tuple[int, Todo] | None = None,
         *,
+        retested: bool = False,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Judge each open ledger -> steps. `only`: those that an earlier judging of this look left
-        with that todo.
+        with that todo. `retested`: the ledgers that the first look had settled before more of them
+        was read on bookies in doubt.
 
         Raises WorkerDied if a ledger ended its worker. `again_without` judges once more without
         trusting a process that judged before: in new workers, each ledger in a child, which sets
@@ -181,6 +187,8 @@ class Stages:
         how; these are not judged.
         """
         ids = None if only is None else self._ledgers_left(look, *only)
+        if retested:
+            ids = self._retested(shard)
         if again_without is not None:
             renew_workers(self.spark)
         careful, differing = again_without is not None, dict(again_without or {})
@@ -218,6 +226,21 @@ class Stages:
             answers = None if answers is None else answers.join(ids, "ledger_id", "left_semi")
             reads = None if reads is None else reads.join(ids, "ledger_id", "left_semi")
         return verdicts.gather_evidence(records, answers, reads, first=look == 1)
+
+    def _listed_by(self, bookies: Iterable[BookieId], shard: Shard) -> DataFrame:
+        """Return the ledgers that one of these bookies listed at the first look."""
+        answers = _within(self._read("evidence/answers", ANSWERS), shard)
+        is_list = f.col("status") == AnswerStatus.HELD.value
+        theirs = f.col("bookie_id").isin(*bookies)
+        return answers.where(is_list & theirs).select("ledger_id").distinct()
+
+    def _retested(self, shard: Shard) -> DataFrame:
+        """Return the ledgers of which more was read on bookies in doubt after the first look had
+        settled them.
+        """
+        reads = _within(self._read("evidence/reads", READS), shard)
+        ids = reads.where(f.col("is_denser")).select("ledger_id").distinct()
+        return ids.join(self._open(1, shard), "ledger_id", "left_anti")
 
     def _open(self, look: int, shard: Shard) -> DataFrame:
         """Return the ledgers for which a look demanded another look."""

@@ -19,7 +19,7 @@ from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.first_checker.schedule import expected_list
-from auditor.first_checker.spot_reads import spot_copies
+from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.copies import cap
 from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
 from auditor.judging.judge import Judge
@@ -30,7 +30,7 @@ from auditor.judging.spot_candidates import may_have_spots
 from auditor.judging.verdict_rows import verdict_row
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import CopyCounts, Verdict
 from auditor.second_checker.agreement import is_in_sample
@@ -119,11 +119,8 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
     return work
 
 
-def spots_of(
-    terms: Terms, steps: Mapping[BookieId, int], limits: JudgingLimits, *, careful: bool = False
-) -> Work:
-    """Return work on SEEN rows: the WANTED rows of the entries that test lists, one of
-    `steps[bookie]` that a bookie should hold.
+def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) -> Work:
+    """Return work on SEEN rows: the WANTED rows of the entries that test lists.
 
     `careful`: in a child process, which a ledger may end. A ledger on which this raises, or has to
     be stopped, is not tested: judging sets it aside.
@@ -134,8 +131,10 @@ def spots_of(
         if metadata is None:
             return []
         digest = None if metadata.digest_type is None else int(metadata.digest_type)
-        copies = spot_copies(metadata, ledger, terms.probe_seed, steps)
-        return [(bookie, ledger, entry, digest, False, True) for bookie, entry in copies]
+        return [
+            (bookie, ledger, entry, digest, False, True, tests.is_denser)
+            for bookie, entry in tests.copies(evidence)
+        ]
 
     def undrawn(_: LedgerEvidence, __: str) -> list[Row]:
         return []
@@ -143,8 +142,9 @@ def spots_of(
     def work(batches: Batches) -> Batches:
         judge = Judge(drawn, undrawn, limits, careful=careful)
         for batch in batches:
-            some = batch.filter(may_have_spots(batch, terms.probe_seed, steps))
-            ledgers = list(evidence_by_ledger(some))
+            if not tests.is_denser:
+                batch = batch.filter(may_have_spots(batch, tests.seed, tests.steps))
+            ledgers = list(evidence_by_ledger(batch))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
@@ -161,10 +161,10 @@ def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
 def are_columns_trusted(
     look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None
 ) -> bool:
-    """Return whether a judging finds healthy ledgers in the columns: only the first one of each
-    shard.
+    """Return whether a judging finds healthy ledgers in the columns: only those of whole shards at
+    the first look, and of the ledgers that were tested more densely.
 
-    After it no further ledger becomes healthy. A repeated judging does not trust the columns.
+    After them no further ledger becomes healthy. A repeated judging does not trust the columns.
     """
     return look == 1 and only is None and again_without is None
 

@@ -30,6 +30,8 @@ class Costs:
     """The summary field on bookies that were asked less than the limits allow."""
     spot_reads: int = 0
     """Reads that tested lists. They are not among the confirming reads."""
+    doubt_reads: int = 0
+    """The spot reads that were made because a bookie was in doubt."""
 
 
 class BookieCost(NamedTuple):

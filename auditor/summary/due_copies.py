@@ -1,39 +1,53 @@
-"""Counts the copies that the fullest bookie should hold, from the metadata as it was first read."""
+"""Count the copies that each bookie should hold, from the metadata as it was first read."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.rows import table
+from auditor.evidence.table_scan import iterate_rows
+from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.identity import BookieId
-from auditor.model.ledger import LedgerState
+from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 
 DUE_COLUMNS = ["look", "state", "ensemble_size", "write_quorum", "last_entry_id", "segments"]
 """The columns of LEDGERS that say how many entries each bookie should hold."""
 
 
-def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
-    """Return how many entries of closed ledgers the fullest bookie should hold, as
-    `copies_by_bookie` counts them.
+class Due(NamedTuple):
+    """How many entries of closed ledgers a bookie should hold, and how many of them are the first
+    or the last one of a segment, at most.
     """
-    return max(copies_by_bookie(ledgers).values(), default=0.0)
+
+    copies: float
+    ends: float
 
 
-def copies_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, float]:
-    """Return how many entries of closed ledgers each bookie should hold.
+def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
+    """Return how many entries of closed ledgers the fullest bookie should hold, as `due_by_bookie`
+    counts them.
+    """
+    return max((due.copies for due in due_by_bookie(ledgers).values()), default=0.0)
+
+
+def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
+    """Return what each bookie should hold of closed ledgers.
 
     `ledgers` have the columns DUE_COLUMNS; rows of other looks than the first do not count. The
     results are never too low, and too high by less than one round of the ensemble for each segment.
     A bookie that stands twice in an ensemble counts twice. One segment counts up to
     SWEPT_ENTRIES_MAX: longer shares are not swept. Costs one pass.
     """
-    copies: Counter[BookieId] = Counter()
+    copies: defaultdict[BookieId, float] = defaultdict(float)
+    ends: defaultdict[BookieId, float] = defaultdict(float)
     for batch in ledgers:
         closed = (pc.field("look") == 1) & (pc.field("state") == LedgerState.CLOSED.value)
         rows = (
@@ -42,18 +56,22 @@ def copies_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, flo
             .combine_chunks()
         )
         for part in rows.to_batches():
-            copies.update(_copies_by_bookie(part))
-    return copies
+            for bookie, due in _due_by_bookie(part):
+                copies[bookie] += due.copies
+                ends[bookie] += due.ends
+    return {bookie: Due(count, ends[bookie]) for bookie, count in copies.items()}
 
 
-def _copies_by_bookie(ledgers: pa.RecordBatch) -> dict[str, float]:
+def _due_by_bookie(ledgers: pa.RecordBatch) -> list[tuple[BookieId, Due]]:
     segments = ledgers["segments"].flatten()
     ensembles = segments.field("ensemble")
     of_segment = _copies_of_positions(ledgers, segments)
     named = ensembles.flatten().dictionary_encode()
     weights = of_segment[pc.list_parent_indices(ensembles).to_numpy()]
-    sums = np.bincount(named.indices.to_numpy(), weights)
-    return dict(zip(named.dictionary.to_pylist(), sums.tolist(), strict=True))
+    at = named.indices.to_numpy()
+    sums = np.bincount(at, weights).tolist(), np.bincount(at, np.minimum(weights, 2)).tolist()
+    dues = (Due(*cells) for cells in zip(*sums, strict=True))
+    return list(zip(named.dictionary.to_pylist(), dues, strict=True))
 
 
 def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDArray[np.float64]:
@@ -74,3 +92,137 @@ def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDA
         rest, np.maximum(write, 0)
     )
     return np.minimum(copies, SWEPT_ENTRIES_MAX)
+
+
+SHARE_COLUMNS = [
+    *("ledger_id", "state", "ensemble_size", "write_quorum", "last_entry_id", "segments")
+]
+"""The columns of LEDGERS from which `shares_of` counts."""
+SHARES = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("bookie_id", pa.string()),
+        ("copies", pa.int64()),
+        ("last_entry_id", pa.int64()),
+    ]
+)
+"""How many entries of a closed ledger a bookie should hold, and the ledger's last entry.
+
+Key: (ledger_id, bookie_id)."""
+_ENTRIES_MAX = 2**61
+"""Ledgers that claim more entries are counted one by one: sums of columns would overflow."""
+
+
+def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
+    """Return the SHARES rows of these bookies, exactly. `ledgers` has the SHARE_COLUMNS, each
+    ledger once.
+
+    Counts in columns where striping is plain: one segment begins behind the other, and each names
+    as many bookies as the ensemble size, each once. Other ledgers become values one by one.
+    """
+    closed = pc.equal(ledgers["state"], LedgerState.CLOSED.value)
+    rows = ledgers.filter(pc.fill_null(closed, False)).combine_chunks()
+    made = [SHARES.empty_table()]
+    for batch in rows.to_batches():
+        names = batch["segments"].flatten().field("ensemble").flatten().dictionary_encode()
+        is_plain = _is_plain(batch, names.indices.to_numpy(), len(names.dictionary))
+        made.append(_plain_shares(batch.filter(pa.array(is_plain)), bookies))
+        made.append(_other_shares(batch.filter(pa.array(~is_plain)), bookies))
+    return pa.concat_tables(made)
+
+
+def _is_plain(
+    ledgers: pa.RecordBatch, names: npt.NDArray[np.int32], count: int
+) -> npt.NDArray[np.bool_]:
+    """Return for which ledgers `_plain_shares` counts right. `names` are numbers of the bookies of
+    all ensembles, of `count` bookies.
+    """
+    size, write = (ledgers[name].to_numpy() for name in ("ensemble_size", "write_quorum"))
+    last = ledgers["last_entry_id"].fill_null(-2).to_numpy(zero_copy_only=False)
+    plain: npt.NDArray[np.bool_] = (write >= 1) & (write <= size) & (last >= -1)
+    plain &= last < _ENTRIES_MAX
+    segments = ledgers["segments"].flatten()
+    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
+    firsts, ensembles = segments.field("first_entry_id").to_numpy(), segments.field("ensemble")
+    plain[owners[firsts < 0]] = False
+    plain[owners[1:][(owners[1:] == owners[:-1]) & (firsts[1:] <= firsts[:-1])]] = False
+    plain[owners[pc.list_value_length(ensembles).to_numpy() != size[owners]]] = False
+    segment_of = pc.list_parent_indices(ensembles).to_numpy()
+    named = np.sort(segment_of.astype(np.int64) * max(1, count) + names)
+    twice = named[1:][named[1:] == named[:-1]] // max(1, count)
+    plain[owners[twice]] = False
+    return plain
+
+
+def _plain_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
+    segments = ledgers["segments"].flatten()
+    size, write, last = (
+        ledgers[name].to_numpy()[owners].astype(np.int64)
+        for name in ("ensemble_size", "write_quorum", "last_entry_id")
+    )
+    firsts = segments.field("first_entry_id").to_numpy()
+    ends = last.copy()
+    goes_on = owners[:-1] == owners[1:]
+    ends[:-1][goes_on] = np.minimum(last[:-1], firsts[1:] - 1)[goes_on]
+    ensembles = segments.field("ensemble")
+    names = ensembles.flatten()
+    theirs = pc.is_in(names, pa.array(sorted(bookies), pa.string())).to_numpy(zero_copy_only=False)
+    segment_of = pc.list_parent_indices(ensembles).to_numpy()
+    starts = np.concatenate([[0], np.cumsum(pc.list_value_length(ensembles).to_numpy())])
+    position = np.arange(len(names)) - starts[segment_of]
+    at, place = segment_of[theirs], position[theirs]
+    window = place, size[at], write[at]
+    held = _held_below(ends[at] + 1, *window) - _held_below(firsts[at], *window)
+    copies = np.where(firsts[at] <= ends[at], held, 0)
+    columns = [
+        ledgers["ledger_id"].take(pa.array(owners[at])),
+        names.filter(pa.array(theirs)),
+        pa.array(copies, pa.int64()),
+        pa.array(last[at], pa.int64()),
+    ]
+    rows = pa.Table.from_arrays(columns, schema=SHARES).group_by(["ledger_id", "bookie_id"])
+    sums = rows.aggregate([("copies", "sum"), ("last_entry_id", "max")])
+    return sums.rename_columns(SHARES.names).cast(SHARES)
+
+
+def _held_below(
+    end: npt.NDArray[np.int64],
+    position: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    write: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Return how many entries from 0 to `end` (exclusive) each position of an ensemble holds.
+
+    These are the entries e with (position - e) mod size < write: in each round the ranks from
+    position - write + 1 to position, of which those below 0 are at the end of the round.
+    """
+    rounds, rest = np.divmod(end, size)
+    low = position - write + 1
+    front = np.maximum(np.minimum(position + 1, rest) - np.maximum(low, 0), 0)
+    behind = np.where(low < 0, np.maximum(rest - (size + low), 0), 0)
+    held: npt.NDArray[np.int64] = rounds * write + front + behind
+    return held
+
+
+def _other_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+    """Count as `_plain_shares` does, ledger by ledger."""
+    rows = []
+    for row in iterate_rows(pa.Table.from_batches([ledgers])):
+        size, write, last = row["ensemble_size"], row["write_quorum"], row["last_entry_id"]
+        segments = (
+            Segment(one["first_entry_id"], tuple(one["ensemble"])) for one in row["segments"]
+        )
+        metadata = LedgerMetadata(
+            3, LedgerState.CLOSED, size, write, write, last, 0, tuple(segments)
+        )
+        parts = extents(metadata)
+        for bookie in {b for part in parts for b in part.segment.ensemble} & set(bookies):
+            copies = sum(
+                expected_entries(part, at, size, write).count()
+                for part in parts
+                if (at := positions(part.segment.ensemble).get(bookie))
+            )
+            last_entry = parts[-1].last_entry_id if last is None else last
+            rows.append((row["ledger_id"], bookie, copies, last_entry))
+    return pa.Table.from_batches([table(SHARES, rows)])

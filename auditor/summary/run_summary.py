@@ -257,6 +257,7 @@ def _requests(costs: Costs, verdicts: TableScan) -> Json:
         "retries": costs.retries,
         "confirming_reads": costs.confirming_reads,
         "spot_reads": costs.spot_reads,
+        "doubt_reads": costs.doubt_reads,
         "listing_false_negatives": sum(int(pc.sum(counts).as_py() or 0) for counts in late),
     }
     return {"requests": requests, "paces": costs.paces}

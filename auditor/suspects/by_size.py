@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from threading import current_thread, main_thread
 
 from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.settle import Todo
 from auditor.model.evidence import Terms
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark.lanes import Directory
 from auditor.spark.stages import Stages
@@ -93,11 +94,11 @@ class StagesBySize:
         )
         stages.ask_lists(look, directory, shard, judging)
 
-    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
-        """Read the entries that test the lists of these bookies at the first look, one of so many
-        -> evidence/reads.
+    def test_lists(self, directory: Directory, shard: Shard, tests: ListTests) -> None:
+        """Read the entries that test the lists of some bookies at the first look ->
+        evidence/reads.
         """
-        self._of_look(1, shard).read_spots(directory, shard, steps)
+        self._of_look(1, shard).test_lists(directory, shard, tests)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the confirming reads that the given judging of this look demanded ->
@@ -112,11 +113,15 @@ class StagesBySize:
         shard: Shard = EVERYTHING,
         only: tuple[int, Todo] | None = None,
         *,
+        retested: bool = False,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
         """Judge each open ledger -> steps."""
-        stages = self._of_look(look, shard) if only is None else self._of_judging(look, *only)
-        stages.judge(look, judging, shard, only, again_without=again_without)
+        if retested and not self._is_small_run():
+            stages = self._of(len(self.suspects.retested_ledgers(shard)))
+        else:
+            stages = self._of_look(look, shard) if only is None else self._of_judging(look, *only)
+        stages.judge(look, judging, shard, only, retested=retested, again_without=again_without)
 
     def _of_look(self, look: int, shard: Shard) -> Stages | InProcessStages:
         """Return who runs a stage that begins a look, over all its ledgers of the shard."""

@@ -27,10 +27,11 @@ from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import read_seen_rows
+from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.spark import verdicts
 from auditor.spark.lane_tasks import entry_reader, list_asker
@@ -166,21 +167,25 @@ class InProcessStages:
             f"look-{look:02}-shard-{shard.number:04}",
         )
 
-    def read_spots(self, directory: Directory, shard: Shard, steps: Mapping[BookieId, int]) -> None:
-        """Read the entries that test the lists of these bookies at the first look, one of so many
-        -> evidence/reads.
+    def test_lists(self, directory: Directory, shard: Shard, tests: ListTests) -> None:
+        """Read the entries that test the lists of some bookies at the first look ->
+        evidence/reads.
         """
-        draw = verdicts.spots_of(self.terms, steps, self.judging, careful=True)
+        draw = verdicts.spots_of(tests, self.judging, careful=True)
         with self.stop.raise_at_once():
-            ids = self.suspects.recorded_ledgers(shard)
-            drawn = list(draw(self._evidence_batches(ids, with_answers=False)))
+            ids = (
+                self.suspects.listed_by(tests.bookies, shard)
+                if tests.is_denser
+                else self.suspects.recorded_ledgers(shard)
+            )
+            drawn = list(draw(self._evidence_batches(ids, with_answers=tests.is_denser)))
         wanted = pa.Table.from_batches(drawn, schema=WANTED).combine_chunks().to_batches()
         work = entry_reader(directory, self.limits, 1, self.address)
         self._write(
             lambda: work(iter(wanted)),
             COUNTED_READS,
             "evidence/reads",
-            f"look-01-shard-{shard.number:04}-spots",
+            f"look-01-shard-{shard.number:04}-{'denser' if tests.is_denser else 'spots'}",
         )
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
@@ -201,14 +206,18 @@ class InProcessStages:
         shard: Shard = EVERYTHING,
         only: tuple[int, Todo] | None = None,
         *,
+        retested: bool = False,
         again_without: Mapping[LedgerId, str] | None = None,
     ) -> None:
-        """Judge each open ledger -> steps. `only` and `again_without` as in `Stages.judge`."""
-        ids = (
-            self._ledgers_of(look, shard)
-            if only is None
-            else self.suspects.ledgers_left(look, *only)
-        )
+        """Judge each open ledger -> steps. `only`, `retested` and `again_without` as in
+        `Stages.judge`.
+        """
+        if retested:
+            ids = self.suspects.retested_ledgers(shard)
+        elif only is not None:
+            ids = self.suspects.ledgers_left(look, *only)
+        else:
+            ids = self._ledgers_of(look, shard)
         work = verdicts.judge_of(
             self.terms,
             self.facts,

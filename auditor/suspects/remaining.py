@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,11 +11,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import Shard
+from auditor.evidence.ids import Shard, distinct_numbers
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS, LISTING
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
-from auditor.model.identity import LedgerId
+from auditor.model.availability import AnswerStatus
+from auditor.model.identity import BookieId, LedgerId
 from auditor.spark.lanes import WANTED
 from auditor.spark.verdicts import STEPS, steps_name, steps_prefix
 
@@ -53,6 +55,23 @@ class Suspects:
         keep = _is_within(shard) & (pc.field("todo") == Todo.LOOK.value)
         return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
 
+    def listed_by(self, bookies: Iterable[BookieId], shard: Shard) -> list[LedgerId]:
+        """Return the ledgers of a shard that one of these bookies listed at the first look,
+        ascending.
+        """
+        is_list = (pc.field("look") == 1) & (pc.field("status") == AnswerStatus.HELD.value)
+        theirs = pc.field("bookie_id").isin(sorted(bookies))
+        keep = _is_within(shard) & is_list & theirs
+        return _distinct(self.run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"]))
+
+    def retested_ledgers(self, shard: Shard) -> list[LedgerId]:
+        """Return the ledgers of a shard of which more was read on bookies in doubt after the first
+        look had settled them, ascending.
+        """
+        keep = _is_within(shard) & pc.field("is_denser")
+        read = _distinct(self.run.read_table("evidence/reads", READS, keep, ["ledger_id"]))
+        return sorted(set(read).difference(self.open_ledgers(1, shard)))
+
     def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
         """Return the ledgers that a judging left with that todo, ascending."""
         return sorted(self._ids(steps_name(look, judging), pc.field("todo") == todo.value))
@@ -74,6 +93,12 @@ class Suspects:
             "ledger_id"
         ].to_pylist()
         return ids
+
+
+def _distinct(rows: pa.Table) -> list[LedgerId]:
+    """Return the different ids of a table of ledgers, ascending."""
+    ids: list[LedgerId] = distinct_numbers(rows["ledger_id"].to_numpy()).tolist()
+    return ids
 
 
 def _is_within(shard: Shard) -> ds.Expression:

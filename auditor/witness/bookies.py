@@ -126,9 +126,10 @@ def _unreadable_sentences(finding: Finding, facts: UnreadableFacts) -> str:
     more = f" and {facts.failed - SPELLED_MAX} more" if facts.failed > SPELLED_MAX else ""
     these_are = "This is entry" if facts.failed == 1 else "These are entries"
     share = (
-        " This proves that at least"
-        f" {floor(facts.share_min * 10_000) / 100:g} % of the entries that it should hold cannot be"
-        " read (95 % confidence, Clopper-Pearson)."
+        f" Of the {_of(facts.sample_read, 'entry', 'entries')} that were drawn from all that it"
+        f" should hold, {facts.sample_failed} failed: at least"
+        f" {floor(facts.share_min * 10_000) / 100:g} % of all cannot be read (95 % confidence,"
+        " Clopper-Pearson)."
         if facts.share_min is not None
         else ""
     )

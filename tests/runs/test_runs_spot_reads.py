@@ -14,6 +14,7 @@ from auditor.commands.margin import read_copies
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.cluster.doubt import Doubt
 from auditor.summary.durability.margin import losses_without
 
 SOUND, HIT = range(1, 41), 50
@@ -162,20 +163,28 @@ def test_what_only_a_bookie_in_doubt_lists_is_not_verified(
     cluster: SandboxCluster, tmp_path: Path, fault: LedgerFault
 ) -> None:
     """It lists all its ledgers, and one of them it cannot serve. The first screen says how many
-    copies rest on its word alone.
+    copies rest on its word alone, and how many of its copies were read.
     """
     inflict(cluster, fault, "b2")
-    outcome = accounted(audit(cluster, tmp_path, spot_reads="150"))
+    outcome = accounted(audit(cluster, tmp_path, spot_reads="150", doubt_reads="60"))
     copies, doubt = outcome.summary["copies"], outcome.summary["doubt"]
     assert (1, ["b2"]) == (doubt["bookies"], doubt["some_bookies"])
     lost = ENTRIES if fault is LedgerFault.READS_DENIED else 0
     assert copies["expected"] == copies["listed"] + copies["read"] + doubt["copies"] + lost
-    assert ENTRIES * len(SOUND) - 150 <= doubt["copies"] <= ENTRIES * len(SOUND)
+    assert ENTRIES * len(SOUND) - 210 <= doubt["copies"] <= ENTRIES * len(SOUND)
+    judged = SOUND if fault is LedgerFault.READS_FAIL else (*SOUND, HIT)
+    assert (ENTRIES * len(judged), doubt["due"] - doubt["copies"] - lost) == (
+        doubt["due"],
+        doubt["read"],
+    )
     said = " ".join(outcome.stdout.split())
     assert f"{doubt['copies']} copies are only listed by b2" in said
+    assert f"({doubt['read']} of {doubt['due']} copies on bookies in doubt were read)" in said
+    assert 0 < outcome.summary["requests"]["doubt_reads"] <= 60
     inflict(cluster, fault)
     again = accounted(audit(cluster, tmp_path / "again", spot_reads="150"))
-    assert {"bookies": 0, "some_bookies": [], "copies": 0} == again.summary["doubt"]
+    assert Doubt().as_json() == again.summary["doubt"]
+    assert 0 == again.summary["requests"]["doubt_reads"]
 
 
 def test_no_margin_rests_on_a_bookie_that_cannot_send_what_it_lists(
@@ -196,10 +205,20 @@ def test_single_ledgers_are_tested_at_the_ends_of_their_segments(
 ) -> None:
     """`auditor ledger` finds what each bookie lists and denies, with two reads a bookie allowed."""
     inflict(cluster, LedgerFault.READS_DENIED, *BOOKIES)
-    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4")
+    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4", doubt_reads="0")
     assert Kind.ENTRY_WITHOUT_REPLICA.value == outcome.one(HIT)["kind"]
     assert ["sound"] == outcome.standings(1)
     assert 2 * len(BOOKIES) == outcome.summary["copies"]["read"]
+
+
+def test_single_ledgers_are_read_more_densely_on_bookies_in_doubt(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """Only b2 denied a listed entry: all is read there, and both ends on the others."""
+    inflict(cluster, LedgerFault.READS_DENIED, "b2")
+    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4", doubt_reads="40")
+    assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == outcome.one(HIT)["kind"]
+    assert ENTRIES + 2 + 2 == outcome.verdicts[1].report["copies"]["read"]
 
 
 def test_single_ledgers_are_not_tested_where_spot_reads_are_off(
@@ -213,3 +232,55 @@ def test_single_ledgers_are_not_tested_where_spot_reads_are_off(
         outcome.summary["copies"]["listed"],
         outcome.summary["copies"]["read"],
     )
+
+
+IN_DOUBT = range(101, 124)
+UNREADABLE = (103, 111, 119)
+LARGE, FEW, MANY = 103, 100, 10_000
+"""One ledger with most of the entries: a spot read meets it, and hardly the others."""
+
+
+@pytest.fixture(scope="module")
+def spread(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Yield bookies of which b1 lists 23 ledgers and cannot serve three of them."""
+    with SandboxCluster(tmp_path_factory.mktemp("spread"), bookies=3, named=True) as made:
+        for ledger in IN_DOUBT:
+            made.place(ledger, made.ledger(f"e3 w3 a2 0:[b1 b2 b3] closed {size_of(ledger) - 1}"))
+        yield made
+
+
+def size_of(ledger: int) -> int:
+    return MANY if ledger == LARGE else FEW
+
+
+def test_one_denied_read_has_the_other_ledgers_of_its_bookie_read(
+    spread: SandboxCluster, tmp_path: Path, way: dict[str, str]
+) -> None:
+    """A few spot reads meet the large ledger that b1 lists and denies, and the reads in doubt both
+    small ones.
+    """
+    check_denser_reads(spread, tmp_path, LedgerFault.READS_DENIED, way)
+
+
+def test_one_failed_read_has_the_other_ledgers_of_its_bookie_read(
+    spread: SandboxCluster, tmp_path: Path
+) -> None:
+    """It is the same if the bookie answers with an error."""
+    check_denser_reads(spread, tmp_path, LedgerFault.READS_FAIL, {})
+
+
+def check_denser_reads(
+    spread: SandboxCluster, tmp_path: Path, fault: LedgerFault, way: dict[str, str]
+) -> None:
+    """Audit with few spot reads: every ledger that b1 cannot serve is found, and no other one."""
+    for ledger in UNREADABLE:
+        spread.fault("b1", ledger, fault)
+    outcome = accounted(audit(spread, tmp_path, spot_reads="60", doubt_reads="200", **way))
+    good = [ledger for ledger in IN_DOUBT if ledger not in UNREADABLE]
+    assert ["sound"] * len(good) == outcome.standings(*good)
+    assert not [one for one in outcome.standings(*UNREADABLE) if one == "sound"]
+    if fault is LedgerFault.READS_DENIED:
+        assert [{"b1": [[0, size_of(ledger) - 1]]} for ledger in UNREADABLE] == [
+            outcome.one(ledger)["missing_on"] for ledger in UNREADABLE
+        ]
+    assert len(IN_DOUBT) < outcome.summary["requests"]["doubt_reads"] <= 200

@@ -55,7 +55,10 @@ def reads(
     )
     rows = table(
         WANTED,
-        [(cluster.id_of(name), LEDGER, entry, CRC32C, False, False) for name, entry in wanted],
+        [
+            (cluster.id_of(name), LEDGER, entry, CRC32C, False, False, False)
+            for name, entry in wanted
+        ],
     )
     rows_read = rows_of(entry_reader(where, LIMITS, 1, address)(iter([rows])))
     by_id = {(row["bookie_id"], row["entry_id"]): row["status"] for row in rows_read}

@@ -158,6 +158,8 @@ _FACTS: tuple[Facts, ...] = (
         ledgers=2,
         some=((50, 0), (50, 3), (51, 7), (51, 9)),
         statuses=(("EIO", 10), ("digest", 1)),
+        sample_read=500,
+        sample_failed=14,
         share_min=0.015,
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),

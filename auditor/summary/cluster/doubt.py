@@ -6,47 +6,57 @@ two looks. What it lists besides may be as wrong. Copies that a read brought cou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.gathered import ledger_records
+from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.first_checker.unreadable import TELLING
 from auditor.judging.copies import JUDGED
-from auditor.model.availability import AnswerStatus
-from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import LedgerMetadata
+from auditor.model.availability import ABSENT_READS, AnswerStatus
+from auditor.model.identity import BookieId
 from auditor.summary.cluster.content import lacks_of
+from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
 Json = dict[str, Any]
 BOOKIES_NAMED_MAX = 10
 """Maximum number of bookies named in the field; the rest is only counted."""
-LEDGERS_AT_ONCE = 10_000
-"""Ledgers whose metadata is held in memory at a time: some kilobytes each."""
+LEDGERS_AT_ONCE = 100_000
+"""Ledgers whose metadata, answers and reads are held in memory at a time, in columns."""
 _RATIO_STEPS = 10**6
+_PAIR = ["bookie_id", "ledger_id"]
+_COPY = [*_PAIR, "entry_id"]
+_WAS_READ = pc.field("status").isin(sorted(status.value for status in TELLING - ABSENT_READS))
+"""Selects the reads whose copies are not among what the bookie lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """The bookies in doubt that list what was not read, and how many copies in judged ledgers these
     are.
+
+    `due` counts the copies that bookies in doubt should hold of the judged ledgers that they list,
+    and `read` those of them that were read.
     """
 
-    bookies: frozenset[BookieId]
-    copies: int
+    bookies: frozenset[BookieId] = frozenset()
+    copies: int = 0
+    due: int = 0
+    read: int = 0
 
     def as_json(self) -> Json:
         return {
             "bookies": len(self.bookies),
             "some_bookies": sorted(self.bookies)[:BOOKIES_NAMED_MAX],
             "copies": self.copies,
+            "due": self.due,
+            "read": self.read,
         }
 
 
@@ -69,73 +79,69 @@ def add_doubt(summary: Json, doubt: Doubt) -> Json:
 def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) -> Doubt:
     """Return what rests on the word of bookies in doubt. `unreadable` could not send entries.
 
-    Costs the ledgers that name such a bookie; nothing where there is none.
+    Costs nothing where there is none, else a scan of each table of evidence for every
+    LEDGERS_AT_ONCE judged ledgers.
     """
     lacks = lacks_of(verdicts)
     bookies = frozenset(unreadable) | frozenset(pc.unique(lacks["bookie_id"]).to_pylist())
     if not bookies:
-        return Doubt(bookies, 0)
+        return Doubt()
     judged = pc.field("standing").isin([standing.word for standing in JUDGED])
     counted = verdicts.table(["ledger_id"], judged & pc.is_valid(pc.field("copies_expected")))
-    theirs = pc.field("bookie_id").isin(sorted(bookies))
-    mine = theirs & pc.field("ledger_id").isin(counted["ledger_id"].combine_chunks())
-    held = mine & (pc.field("status") == AnswerStatus.HELD.value)
-    listed = run.read_table("evidence/answers", ANSWERS, held, ["bookie_id", "ledger_id"])
-    pairs = set(zip(*listed.to_pydict().values(), strict=True))
-    due = dict(_due(run, pairs))
-    for bookie, ledger, absent in _rows(lacks, ["bookie_id", "ledger_id", "absent"]):
-        if (bookie, ledger) in due:
-            due[bookie, ledger] -= absent
-    has_answer = pc.field("status").isin(sorted(status.value for status in TELLING))
-    columns = ["bookie_id", "ledger_id", "entry_id", "status"]
-    reads = run.read_table("evidence/reads", READS, mine & has_answer, columns)
-    read = {
-        (bookie, ledger, entry)
-        for bookie, ledger, entry, status in _rows(reads, columns)
-        if status not in _ABSENT
-    }
-    for bookie, ledger, _ in read:
-        if (bookie, ledger) in due:
-            due[bookie, ledger] -= 1
-    rest = {pair: copies for pair, copies in due.items() if copies > 0}
-    return Doubt(frozenset(bookie for bookie, _ in rest), sum(rest.values()))
-
-
-_ABSENT = ("no_entry", "no_ledger")
-"""Reads whose copies are among what the bookie lacks."""
-
-
-def _rows(table: pa.Table, columns: list[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(table[name].to_pylist() for name in columns), strict=True)
-
-
-def _due(
-    run: Place, pairs: Collection[tuple[BookieId, LedgerId]]
-) -> Iterator[tuple[tuple[BookieId, LedgerId], int]]:
-    """Yield how many entries each of these bookies should hold of the ledger, by its newest
-    metadata.
-    """
-    by_ledger: dict[LedgerId, list[BookieId]] = {}
-    for bookie, ledger in pairs:
-        by_ledger.setdefault(ledger, []).append(bookie)
-    ids = sorted(by_ledger)
-    for start in range(0, len(ids), LEDGERS_AT_ONCE):
-        some = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
-        rows = run.read_table("evidence/ledgers", LEDGERS, some)
-        newest: dict[LedgerId, LedgerMetadata] = {}
-        for record in sorted(ledger_records(rows), key=lambda one: one.look):
-            if record.metadata is not None:
-                newest[record.ledger_id] = record.metadata
-        for ledger, metadata in newest.items():
-            for bookie in by_ledger[ledger]:
-                yield (bookie, ledger), _share(metadata, bookie)
-
-
-def _share(metadata: LedgerMetadata, bookie: BookieId) -> int:
-    """Return how many entries the bookie should hold."""
-    size, quorum = metadata.ensemble_size, metadata.write_quorum
-    return sum(
-        expected_entries(part, at, size, quorum).count()
-        for part in extents(metadata)
-        if (at := positions(part.segment.ensemble).get(bookie))
+    ids = distinct_numbers(counted["ledger_id"].to_numpy())
+    parts = [
+        _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks)
+        for start in range(0, len(ids), LEDGERS_AT_ONCE)
+    ]
+    return Doubt(
+        frozenset().union(*(one.bookies for one in parts)),
+        sum(one.copies for one in parts),
+        sum(one.due for one in parts),
+        sum(one.read for one in parts),
     )
+
+
+def _doubt_among(run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.Table) -> Doubt:
+    """Return what of these ledgers rests on the word of bookies in doubt."""
+    within = (pc.field("ledger_id") >= int(ids[0])) & (pc.field("ledger_id") <= int(ids[-1]))
+    mine = within & pc.field("bookie_id").isin(sorted(bookies))
+    held = mine & (pc.field("status") == AnswerStatus.HELD.value)
+    listed = run.read_table("evidence/answers", ANSWERS, held, _PAIR)
+    listed = listed.filter(pc.is_in(listed["ledger_id"], pa.array(ids)))
+    shares = shares_of(_newest(run, within), bookies)
+    due = _distinct(listed, _PAIR).join(shares, _PAIR, join_type="inner")
+    reads = run.read_table(
+        "evidence/reads", READS, mine & _WAS_READ & ~pc.field("is_search").isin([True]), _COPY
+    )
+    read = _distinct(reads, _COPY).join(
+        due.select([*_PAIR, "last_entry_id"]), _PAIR, join_type="inner"
+    )
+    read = read.filter(pc.less_equal(read["entry_id"], read["last_entry_id"]))
+    counted = read.group_by(_PAIR).aggregate([("entry_id", "count")])
+    absent = lacks.select([*_PAIR, "absent"])
+    pairs = due.join(counted, _PAIR).join(absent, _PAIR)
+    rest = pc.subtract(pairs["copies"], pc.fill_null(pairs["entry_id_count"], 0))
+    rest = pc.subtract(rest, pc.fill_null(pairs["absent"], 0))
+    is_left = pc.greater(rest, 0)
+    return Doubt(
+        frozenset(pc.unique(pairs["bookie_id"].filter(is_left)).to_pylist()),
+        sum(rest.filter(is_left).to_pylist()),
+        sum(pairs["copies"].to_pylist()),
+        read.num_rows,
+    )
+
+
+def _distinct(rows: pa.Table, columns: list[str]) -> pa.Table:
+    """Return each combination of these columns once, without entry ids below 0."""
+    if "entry_id" in columns:
+        rows = rows.filter(pc.greater_equal(rows["entry_id"], 0))
+    return rows.group_by(columns).aggregate([])
+
+
+def _newest(run: Place, within: pc.Expression) -> pa.Table:
+    """Return the SHARE_COLUMNS of each of these ledgers, by its newest metadata that was read."""
+    has_metadata = within & pc.is_valid(pc.field("format_version"))
+    columns = [*SHARE_COLUMNS, "look"]
+    rows = run.read_table("evidence/ledgers", LEDGERS, has_metadata, columns)
+    rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))

@@ -4,6 +4,8 @@ judges the result.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,8 +22,18 @@ from auditor.model.verdict import Exempt
 FAILED = pc.field("status").isin(sorted(status.value for status in UNREADABLE_READS))
 """Selects the reads that failed: none in a healthy cluster."""
 NO_SEARCH = ~pc.field("is_search").isin([True])
-_READ = ["bookie_id", "ledger_id", "entry_id", "look", "status", "detail", "is_spot"]
+_READ = ["bookie_id", "ledger_id", "entry_id", "look", "status", "detail", "is_spot", "is_denser"]
 _LIST = ["bookie_id", "ledger_id", "look", "status", "groups"]
+
+
+class _Said(NamedTuple):
+    """One read of a copy."""
+
+    look: int
+    status: ReadStatus
+    detail: str
+    is_spot: bool
+    is_denser: bool
 
 
 def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unreadable]:
@@ -39,14 +51,13 @@ def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unread
     there = ~pc.field("ledger_id").isin(deleted["ledger_id"].combine_chunks())
     reads = run.read_table("evidence/reads", READS, theirs & NO_SEARCH & there, _READ)
     lists = _lists(run, theirs, pc.unique(reads["ledger_id"]))
-    words: dict[BookieId, dict[tuple[LedgerId, EntryId], list[tuple[int, ReadStatus, str, bool]]]]
-    words = {}
-    for bookie, ledger, entry, look, status, detail, is_spot in zip(
+    words: dict[BookieId, dict[tuple[LedgerId, EntryId], list[_Said]]] = {}
+    for bookie, ledger, entry, look, status, detail, *flags in zip(
         *reads.to_pydict().values(), strict=True
     ):
         held = lists.get((bookie, ledger, look))
         if held is None or entry in held:
-            said = (look, ReadStatus(status), detail, bool(is_spot))
+            said = _Said(look, ReadStatus(status), detail, *map(bool, flags))
             words.setdefault(bookie, {}).setdefault((ledger, entry), []).append(said)
     found = {
         bookie: unreadable_of(_reading(ledger, entry, said) for (ledger, entry), said in of.items())
@@ -55,12 +66,10 @@ def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unread
     return {bookie: one for bookie, one in found.items() if one is not None}
 
 
-def _reading(
-    ledger: LedgerId, entry: EntryId, said: list[tuple[int, ReadStatus, str, bool]]
-) -> Reading:
-    ordered = sorted(said, key=lambda one: one[0])
-    words = tuple((status, detail) for _, status, detail, _ in ordered)
-    return Reading(ledger, entry, words, ordered[0][3])
+def _reading(ledger: LedgerId, entry: EntryId, said: list[_Said]) -> Reading:
+    ordered = sorted(said, key=lambda one: one.look)
+    words = tuple((one.status, one.detail) for one in ordered)
+    return Reading(ledger, entry, words, ordered[0].is_spot, ordered[0].is_denser)
 
 
 def _lists(

@@ -82,6 +82,21 @@ def test_the_share_is_that_of_a_sample_of_the_whole_cluster() -> None:
     assert [] == judge_unreadable(looks, {"b1": drawn}, frozenset({"b1"}))
 
 
+def test_reads_in_doubt_count_and_prove_no_share() -> None:
+    """They are where the bookie is suspected: only what was drawn before is a sample."""
+    denser = [Reading(7, entry, (EIO, EIO), is_spot=True, is_denser=True) for entry in range(5, 10)]
+    found = unreadable_of([reading(EIO, EIO), reading(SENT, entry=1), *denser])
+    assert found is not None
+    assert (6, 7, 1, 2) == (found.failed, found.read, found.sample_failed, found.sample_read)
+    b1 = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 1, greeting=Greeting.ANSWERED)
+    (finding,) = judge_unreadable([{"b1": b1}], {"b1": found})
+    assert least_share(1, 2) == finding.facts.share_min  # type: ignore[union-attr]
+    only_denser = unreadable_of(denser)
+    assert only_denser is not None
+    (finding,) = judge_unreadable([{"b1": b1}], {"b1": only_denser})
+    assert finding.facts.share_min is None  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("read", [1, 2, 10, 137, 500])
 def test_the_least_share_is_where_such_a_result_becomes_improbable(read: int) -> None:
     """At the share, so many failures or more have a probability of 5 %; rounded down."""

@@ -6,16 +6,23 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+import pyarrow as pa
 import pytest
 from support.entry_by_entry import expected_on
 from support.stories import tell
 
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.sandbox.notation import ledger
-from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
+from auditor.summary.due_copies import (
+    DUE_COLUMNS,
+    SHARE_COLUMNS,
+    fullest_bookie_copies,
+    shares_of,
+)
 
 
 def count_fullest(*ledgers: LedgerMetadata, look: int = 1) -> float:
@@ -84,3 +91,57 @@ def test_metadata_that_claims_everything_counts_as_much_as_can_be_swept():
     assert SWEPT_ENTRIES_MAX == count_fullest(
         replace(ledger(f"e2 w1 a1 0:[b1 b2] closed {2**63 - 1}"), length=0)
     )
+
+
+def drawn_ledger(dice: Random) -> LedgerMetadata:
+    """Return metadata that may contradict itself in each way that counts."""
+    size = dice.randint(1, 5)
+    firsts = [0, *sorted(dice.sample(range(-1, 40), dice.randint(0, 3)))]
+    if dice.random() < 0.2:
+        dice.shuffle(firsts)
+    segments = []
+    for first in firsts:
+        names = dice.sample([f"b{n}" for n in range(1, 8)], size)
+        if dice.random() < 0.1:
+            names[-1] = names[0]
+        if dice.random() < 0.05:
+            names.append("b9")
+        segments.append(Segment(first, tuple(names)))
+    state = LedgerState.OPEN if dice.random() < 0.1 else LedgerState.CLOSED
+    last = None if state is LedgerState.OPEN or dice.random() < 0.05 else dice.randint(-1, 60)
+    write = dice.randint(1, size) if dice.random() < 0.95 else size + 1
+    return LedgerMetadata(3, state, size, write, write, last, 0, tuple(segments))
+
+
+def test_shares_are_what_the_schedule_says():
+    """Of plain ledgers in columns, and of ledgers that contradict themselves one by one."""
+    dice = Random(7)
+    ledgers = [drawn_ledger(dice) for _ in range(3_000)]
+    records = [
+        LedgerRecord(n, 1, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)
+    ]
+    rows = pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))]).select(SHARE_COLUMNS)
+    asked = ("b1", "b3", "b9", "never")
+    found = {
+        (row["ledger_id"], row["bookie_id"]): row["copies"]
+        for row in shares_of(rows, asked).to_pylist()
+        if row["copies"]
+    }
+    due: Counter[tuple[int, str]] = Counter()
+    for number, one in enumerate(ledgers):
+        for part in extents(one):
+            for bookie, at in positions(part.segment.ensemble).items():
+                entries = expected_entries(part, at, one.ensemble_size, one.write_quorum)
+                due[number, bookie] += entries.count()
+    assert {key: copies for key, copies in due.items() if key[1] in asked and copies} == found
+
+
+def test_shares_of_vast_claims_are_exact():
+    """A ledger may claim almost 2**63 entries."""
+    metadata = replace(ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), last_entry_id=2**63 - 2)
+    rows = pa.Table.from_batches(
+        [table(LEDGERS, [ledger_row(LedgerRecord(7, 1, 0, RecordStatus.FOUND, metadata=metadata))])]
+    )
+    (row,) = shares_of(rows.select(SHARE_COLUMNS), ["b1"]).to_pylist()
+    entries = 2**63 - 1
+    assert entries // 3 * 2 + min(entries % 3, 1) == row["copies"]

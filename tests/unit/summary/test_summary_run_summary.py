@@ -355,6 +355,7 @@ def test_the_requests_of_the_contract_are_all_reported():
         "zookeeper_reads": 40, "bookie_requests": 60, "bookie_bytes": 9000, "retries": 2,
         "confirming_reads": 5,
         "spot_reads": 0,
+        "doubt_reads": 0,
         "listing_false_negatives": 2,
     }  # fmt: skip
     assert expected == summary(*MIXED)["requests"]

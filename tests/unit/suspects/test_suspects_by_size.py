@@ -281,7 +281,7 @@ def test_the_first_look_hands_on_what_it_is_given() -> None:
     assert [
         ("read_ledgers", (1, SHARD, marks)),
         ("ask_lists", (1, NOBODY, SHARD, None)),
-        ("judge", (1, 0, SHARD, None), {"again_without": {3: "differs"}}),
+        ("judge", (1, 0, SHARD, None), {"retested": False, "again_without": {3: "differs"}}),
     ] == heard
 
 
@@ -307,7 +307,7 @@ def test_a_later_stage_counts_its_own_suspects_and_hands_on_what_it_is_given(
         ("ledgers_left", (3, 1, Todo.READS)),
         ("read_entries", (3, 1, NOBODY)),
         ("open_ledgers", (2, SHARD)),
-        ("judge", (3, 0, SHARD, None), {"again_without": {3: "differs"}}),
+        ("judge", (3, 0, SHARD, None), {"retested": False, "again_without": {3: "differs"}}),
         ("ledgers_left", (3, 1, Todo.READS)),
-        ("judge", (3, 2, SHARD, (1, Todo.READS)), {"again_without": None}),
+        ("judge", (3, 2, SHARD, (1, Todo.READS)), {"retested": False, "again_without": None}),
     ] == heard

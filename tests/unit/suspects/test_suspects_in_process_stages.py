@@ -45,6 +45,7 @@ WANT = {
     "digest_type": 3,
     "is_search": False,
     "is_spot": False,
+    "is_denser": False,
 }
 
 Batches = Iterator[pa.RecordBatch]

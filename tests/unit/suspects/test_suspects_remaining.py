@@ -26,6 +26,7 @@ WANTS = [
         "digest_type": 3,
         "is_search": False,
         "is_spot": False,
+        "is_denser": False,
     },
     {
         "bookie_id": "b2",
@@ -34,6 +35,7 @@ WANTS = [
         "digest_type": 3,
         "is_search": False,
         "is_spot": False,
+        "is_denser": False,
     },
 ]
 

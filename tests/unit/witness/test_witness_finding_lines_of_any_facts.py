@@ -282,6 +282,8 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.integers(1, 10),
         some(st.tuples(numbers, numbers), 1, 10),
         st.just((("EIO", 7), ("digest", 1))),
+        st.integers(10, 10**6),
+        st.integers(1, 10),
         st.none() | st.floats(0, 1),
     ),
     EntryLogLostFacts: st.builds(
