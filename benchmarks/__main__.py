@@ -2,7 +2,7 @@
 
 .venv/bin/python -m benchmarks [--long]
 
-Takes some 25 minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten
+Takes some 28 minutes on two free cores; `--long` adds the row of 100,000 ledgers, and ten
 more. Each part says what it measures before it begins.
 """
 
@@ -27,6 +27,7 @@ from benchmarks import (
     metadata_load,
     second_checker,
     single_ledger,
+    spot_reads,
     warm_run,
     whole_run,
 )
@@ -76,6 +77,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found += _said(_bookie_requests(cluster))
             found += _said(
                 [whole_run.compare(cluster, scratch, whole_run.LEDGERS, whole_run.ROUNDS)]
+            )
+            _announce("the same cluster, with and without spot reads: three minutes")
+            found += _said(
+                [spot_reads.compare(cluster, scratch, whole_run.LEDGERS, spot_reads.ROUNDS)]
             )
         if options.long:
             _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: half an hour")

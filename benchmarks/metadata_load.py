@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from support.zookeeper_process import zookeeper, zookeeper_3_5_classpath
+from support.zookeeper_process import release_classpath, zookeeper
 from support.zookeeper_znodes import ledger_bytes, uri, znodes
 
 from auditor.config import ZooKeeperLimits
@@ -135,7 +135,7 @@ def fallback(ledgers: int = FALLBACK_LEDGERS) -> Target:
     multiRead.
     """
     paths = [ROOT + znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers)]
-    with _server(None, zookeeper_3_5_classpath()) as hosts, znodes(hosts) as writer:
+    with _server(None, release_classpath("3.5.10")) as hosts, znodes(hosts) as writer:
         writer.ledgers(ROOT, LAYOUT, range(ledgers))
         with connect(uri(hosts, ROOT), LIMITS) as session:
             start = time.perf_counter()

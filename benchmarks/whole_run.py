@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,12 @@ def start_cluster(scratch: Path, ledgers: int) -> RealCluster:
     return RealCluster(scratch / "cluster", bookies=bookies)
 
 
+def take_turns(turn: int, *sides: Callable[[], object]) -> None:
+    """Call each side once, in reverse order at every other turn."""
+    for side in sides if turn % 2 == 0 else reversed(sides):
+        side()
+
+
 def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> Target:
     """Alternating rounds on a seeded cluster, each side first in turn. The peer writes no mark:
     every run sees the same.
@@ -102,12 +108,11 @@ def compare(cluster: RealCluster, scratch: Path, ledgers: int, rounds: int) -> T
     peer.run(uri, ledgers)  # not counted: the bookies' own JVMs are warm for everybody afterwards
     ours, theirs, theirs_quick = [], [], []
     for turn in range(rounds):
-        sides = [
+        take_turns(
+            turn,
             lambda: theirs.append(peer.run(uri, ledgers)),
             lambda: ours.append(audit(uri, output)),
-        ]
-        for run in sides if turn % 2 == 0 else reversed(sides):
-            run()
+        )
         theirs_quick.append(peer.run(uri, ledgers, QUICK_START))
     all_sound = all(run.summary["ledgers"]["sound"] == ledgers for run in ours)
     return _target(ledgers, ours, theirs, theirs_quick, all_sound=all_sound)
@@ -156,10 +161,17 @@ def ensure_class_archive() -> None:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+Compare = Callable[[RealCluster, Path, int, int], Target]
+"""Measures on a seeded cluster: with a directory to write in, the ledgers and the rounds."""
+
+
+def measure(
+    arguments: Sequence[str] | None, description: str | None, compare: Compare, rounds: int
+) -> int:
+    """Seed a cluster, measure there, print what was found, and return the exit code."""
+    parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--ledgers", type=int, default=LEDGERS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--rounds", type=int, default=rounds)
     options = parser.parse_args(arguments)
     ensure_class_archive()
     with (
@@ -170,6 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = compare(cluster, Path(directory), options.ledgers, options.rounds)
     print(found)
     return 0 if found.met else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return measure(arguments, __doc__, compare, ROUNDS)
 
 
 if __name__ == "__main__":
