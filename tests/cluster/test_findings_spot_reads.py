@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,3 +88,64 @@ def test_a_ledger_that_only_the_memtable_lists_is_lost(tmp_path: Path) -> None:
         assert {"held"} == {
             answer for look in found["looks"] for answer in look["answers"].values()
         }
+
+
+TWO_DIRECTORIES = range(1, 41)
+SIZE = 60
+
+
+def _said_of_ledgers(cluster: RealCluster, bookie: str) -> dict[int, set[str]]:
+    """Return the statuses of reads of each ledger's first, middle and last entry on the bookie."""
+    words: dict[int, set[str]] = {}
+    with cluster.connect(bookie) as connection:
+        for ledger in TWO_DIRECTORIES:
+            for entry in (0, SIZE // 2, SIZE - 1):
+                answer = connection.ask(read_request(ledger, entry, connection.next_txn_id()))
+                words.setdefault(ledger, set()).add(status_name(answer.readResponse.status))
+    return words
+
+
+@pytest.fixture(scope="module")
+def one_disk_lost(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    """Yield bookies with two ledger directories, of which b1 lost one: it was emptied while the
+    bookie was down, and its cookie copied back.
+    """
+    home = tmp_path_factory.mktemp("disks")
+    settings = {
+        "ledgerDirectories": "disk1,disk2",
+        "indexDirectories": "disk1,disk2",
+        "entryLogPerLedgerEnabled": "true",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        with RealCluster(home / "cluster", bookies=1, settings=settings) as cluster:
+            for ledger in TWO_DIRECTORIES:
+                cluster.place(ledger, cluster.ledger(f"e1 w1 a1 0:[b1] closed {SIZE - 1}"))
+            end_and_forget(cluster, "b1")
+            for path in home.glob("disk*/**/lastMark*"):
+                path.unlink()
+            lost = home / "disk2" / "current"
+            cookie = (lost / "VERSION").read_bytes()
+            shutil.rmtree(lost)
+            lost.mkdir()
+            (lost / "VERSION").write_bytes(cookie)
+            cluster.start_bookie("b1")
+            patch.undo()
+            yield cluster
+
+
+def test_a_lost_ledger_directory_is_found_in_every_ledger_that_it_hit(
+    one_disk_lost: RealCluster, tmp_path: Path
+) -> None:
+    """Few spot reads meet some of them; the reads in doubt meet all others."""
+    words = _said_of_ledgers(one_disk_lost, "b1")
+    hit = {ledger for ledger, said in words.items() if said != {"EOK"}}
+    kinds = set().union(*words.values())
+    assert {"EIO", "ENOLEDGER", "EOK"} <= kinds
+    outcome = accounted(audit(one_disk_lost, tmp_path, spot_reads="50"))
+    sound = {ledger for ledger in TWO_DIRECTORIES if outcome.verdicts[ledger].standing == "sound"}
+    assert set(TWO_DIRECTORIES) - hit == sound
+    assert {Kind.BOOKIE_UNREADABLE_ENTRIES.value, Kind.BOOKIE_LOST_CONTENT.value} & {
+        one["kind"] for one in outcome.of("b1")
+    }
+    assert 1 == outcome.exit_code

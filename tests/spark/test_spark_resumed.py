@@ -30,6 +30,7 @@ SOME = (
     "look 1 shard 1: lists",
     "look 1 shard 1: spot reads",
     "look 1: reads of judging 1",
+    "look 1 shard 1: reads in doubt",
     "steps/look-1-judging-2",
     "look 2 shard 0: metadata",
     "look 2 shard 1: lists",
