@@ -123,12 +123,12 @@ BOOKIE_SETTINGS = (
         low=0, high=10_000_000, commands=AUDITING,
     ),
     Setting(
-        "doubt_reads", _BOOKIES, COUNT, "10000",
+        "doubt_reads", _BOOKIES, COUNT, "2000",
         "Further entries read in a run on a bookie in doubt: one that failed to send an entry "
         "which it lists, denied it, or lacks an entry. The ends of segments and others of its "
         "ledgers are read. 0, or no spot reads: none.",
-        "Five seconds of reads at the default rate, on bookies that showed a fault and on no "
-        "other. They test both ends of 2,500 ledgers and 5,000 other entries: a bookie that lost "
+        "One second of reads at the default rate, on bookies that showed a fault and on no "
+        "other. They test both ends of 500 ledgers and 1,000 other entries: a bookie that lost "
         "one of its disks has hundreds of failures among them.",
         low=0, high=10_000_000, commands=AUDITING,
     ),

@@ -73,9 +73,8 @@ def doubt_words(summary: Mapping[str, Any]) -> str:
     copies = of(doubt["copies"], "copy", "copies")
     are = "is" if doubt["copies"] == 1 else "are"
     return (
-        f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, where reads"
-        f" contradicted lists or entries are missing, and {are} not counted as"
-        f" verified{_read_in_doubt(doubt)}"
+        f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, which failed reads"
+        f" or lack entries, and {are} not counted as verified{_read_in_doubt(doubt)}"
     )
 
 
@@ -84,10 +83,7 @@ def _read_in_doubt(doubt: Mapping[str, Any]) -> str:
     if not doubt.get("due"):
         return ""
     were = "was" if doubt["read"] == 1 else "were"
-    return (
-        f" ({count(doubt['read'])} of {of(doubt['due'], 'copy', 'copies')} on bookies in doubt"
-        f" {were} read)"
-    )
+    return f" ({count(doubt['read'])} of {of(doubt['due'], 'copy', 'copies')} there {were} read)"
 
 
 def _only_listed(copies: Mapping[str, int]) -> str:

@@ -179,7 +179,7 @@ def test_what_only_a_bookie_in_doubt_lists_is_not_verified(
     )
     said = " ".join(outcome.stdout.split())
     assert f"{doubt['copies']} copies are only listed by b2" in said
-    assert f"({doubt['read']} of {doubt['due']} copies on bookies in doubt were read)" in said
+    assert f"({doubt['read']} of {doubt['due']} copies there were read)" in said
     assert 0 < outcome.summary["requests"]["doubt_reads"] <= 60
     inflict(cluster, fault)
     again = accounted(audit(cluster, tmp_path / "again", spot_reads="150"))
