@@ -21,7 +21,7 @@ __all__ = ["FindingRecord", "LedgerVerdict", "Run", "__version__", "audit_ledger
 
 
 def __getattr__(name: str) -> Any:
-    """Import what notebooks use when it is used: the commands start without it."""
+    """Import the names for notebooks on first use: commands start faster without them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     if problem := python_problem(sys.version_info):

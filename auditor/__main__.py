@@ -12,14 +12,14 @@ from auditor import python_problem
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a command ended by Ctrl-C, as shells define it; 1 would mean findings."""
 FAULT = 4
-"""Exit code of an error that nothing foresaw."""
+"""Exit code of an unexpected error."""
 
 LIMITED = 5
-"""Exit code where this host lets the command not even begin (EXIT_UNREACHABLE)."""
+"""Exit code if this host does not even let the command begin (EXIT_UNREACHABLE)."""
 
 
 def main() -> None:
-    """Run the command line and exit with its code; with INTERRUPTED on Ctrl-C before a command.
+    """Run the command line and exit with its code, or with INTERRUPTED on Ctrl-C before a command.
 
     Exits with 2 on a Python that is too old: what is imported below needs a newer one.
     """

@@ -1,4 +1,4 @@
-"""The wall clock. Outside `auditor.sandbox`, all others get the time from this module."""
+"""The wall clock. All packages but `auditor.sandbox` get the time from this module."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def utc_now() -> datetime:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return a moment in RFC 3339 as the contract requires: in UTC, with milliseconds and a Z."""
+    """Return a moment in RFC 3339, in UTC, with milliseconds and a Z."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TextIO
 
 EXIT_UNPRINTED = 5
-"""Exit code of a command whose answer is what it prints, and which could not print it."""
+"""Exit code of a command that could not print its result, if it stores the result nowhere else."""
 _OF_ANSWERS = frozenset({0, 1, 3})
-"""Exit codes that stand for an answer. All others say why there is none, and stay."""
+"""Exit codes that stand for a result. The others say why there is none, and do not change."""
 STDERR_DESCRIPTOR = 2
 
 
 class ConsoleStream(io.TextIOBase):
     """Write text to `stream`, and never raise: not for its encoding, its reader or a full disk.
 
-    Characters outside the encoding become backslash escapes (`\\u65e5`). After the reader has
-    closed the pipe (`| head`), or a write has failed, all output is discarded. The stream has no
-    `buffer`, because click would write UTF-8 to it whatever the encoding is.
+    Characters outside the encoding become backslash escapes (`\u65e5`). After the reader has closed
+    the pipe (`| head`), or a write has failed, all output is discarded. The stream has no `buffer`:
+    click would write UTF-8 to it whatever the encoding is.
     """
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
@@ -80,9 +80,9 @@ class ConsoleStream(io.TextIOBase):
 
 
 def without_controls(text: str) -> str:
-    """Return a text whose characters that a terminal acts on are escapes, except line breaks.
+    """Return a text with escapes for the characters that control a terminal, except line breaks.
 
-    For errors, which may quote a file or a peer. Letters of all scripts stay as they are.
+    Used for errors, which may quote a file or a peer. Letters of all scripts stay as they are.
     """
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode("ascii")
@@ -100,10 +100,10 @@ def secure_standard_streams() -> None:
 
 
 def _occupy_standard_descriptors() -> None:
-    """Open the null device in the place of each standard stream that is closed.
+    """Open the null device in place of each standard stream that is closed.
 
-    Otherwise the next file or connection gets its descriptor, and what a library or a child writes
-    to its standard error ends up there.
+    Otherwise the next file or connection gets its descriptor, and receives what a library or a
+    child writes to standard error.
     """
     with suppress(OSError):
         while (descriptor := os.open(os.devnull, os.O_RDWR)) <= STDERR_DESCRIPTOR:
@@ -112,10 +112,10 @@ def _occupy_standard_descriptors() -> None:
 
 
 def code_after_printing(code: int) -> int:
-    """Return the exit code of a command that would exit with `code`, when its text is printed.
+    """Return the exit code of a command that would exit with `code`, after its text was printed.
 
-    If stdout lost text, a sentence on stderr says so. The code is then EXIT_UNPRINTED where the
-    text was the answer, and `code` where the answer is stored elsewhere, or there is none.
+    If stdout lost text, a sentence on stderr says so. The code is then EXIT_UNPRINTED if the text
+    was the result, and `code` if the result is stored elsewhere, or there is none.
     """
     out = sys.stdout
     out.flush()

@@ -14,8 +14,9 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class DailyWindow:
-    """From `opens` to `closes` by the clocks of `zone` (tz database); over midnight if it closes
-    earlier than it opens.
+    """A daily window from `opens` to `closes`, by the clocks of `zone` (tz database).
+
+    It spans midnight if it closes earlier than it opens.
     """
 
     opens: time
@@ -28,7 +29,7 @@ class DailyWindow:
     def seconds_until_open(self, now: datetime) -> float:
         """Return the seconds until the window is open, 0 if it is. `now` has a time zone.
 
-        Clocks that are put forward or back move the window with them.
+        The window moves with clocks that are put forward or back.
         """
         here = ZoneInfo(self.zone)
         today = now.astimezone(here).date()
@@ -39,7 +40,7 @@ class DailyWindow:
             if opening <= now < datetime.combine(last_day, self.closes, here).astimezone(UTC):
                 return 0.0
             openings.append((opening - now).total_seconds())
-        return min(one for one in openings if one > 0)
+        return min(opening for opening in openings if opening > 0)
 
 
 def parse_window(text: str) -> DailyWindow:

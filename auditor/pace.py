@@ -1,4 +1,4 @@
-"""How fast somebody may ask: one token bucket, for bookies and for ZooKeeper."""
+"""Rate limits for requests: one token bucket, for bookies and for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 
 class TokenBucket:
-    """At most `rate` requests a second on average; 0 lifts the limit.
+    """Allows `rate` requests a second on average; 0 lifts the limit.
 
-    Bursts are of `burst_s` seconds' worth, at least one request. All times are seconds of the
+    A burst has `burst_s` seconds' worth of requests, at least one. All times are seconds of the
     caller's clock.
     """
 
@@ -20,8 +20,8 @@ class TokenBucket:
         self._at = now
 
     def set_rate(self, rate: float) -> None:
-        """Go on at another rate, from the last request on. What was earned before it is kept, up to
-        the new burst.
+        """Continue at another rate from the last request on. Earned requests are kept, up to the
+        new burst.
         """
         self._rate = rate
         self._tokens = min(self._tokens, self._burst)
@@ -40,7 +40,7 @@ class TokenBucket:
         return taken
 
     def spend(self, wanted: int, now: float) -> None:
-        """Spend all of `wanted` requests, also more than there are: `debt_s` says what is owed."""
+        """Spend `wanted` requests, even more than there are: `debt_s` returns what is owed."""
         self._refill(now)
         self._tokens -= wanted
 
@@ -58,7 +58,7 @@ class TokenBucket:
         return max(0.0, min(float(wanted), self._burst) - self._tokens) / self._rate
 
     def debt_s(self, now: float) -> float:
-        """Return the seconds until what was spent beyond the limit is paid back."""
+        """Return the seconds until requests spent beyond the limit are paid back."""
         if self._rate <= 0:
             return 0.0
         self._refill(now)
@@ -72,8 +72,8 @@ class TokenBucket:
 class Pace:
     """A token bucket that waits.
 
-    A demand larger than a burst goes out whole and is paid back by the ones after it, so a batch is
-    never split. `clock` (seconds, monotonic) and `sleep` are given for tests.
+    A demand larger than a burst goes out whole; the next ones wait longer to pay it back. A batch
+    is therefore never split. `clock` (seconds, monotonic) and `sleep` are replaced in tests.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class Pace:
         self._sleep = sleep
 
     def take(self, permits: int) -> None:
-        """Wait until `permits` may be spent: at most the debt of the demand before."""
+        """Wait until `permits` may be spent: at most until the debt of the demand before is
+        paid.
+        """
         assert permits >= 0, permits
         owed_s = self._bucket.debt_s(self._clock())
         if owed_s > 0:

@@ -1,4 +1,4 @@
-"""Stop a command on a signal: the handler remembers it, and safe places raise `Interrupted`."""
+"""Stop a command on a signal: the handler records it, and safe places raise `Interrupted`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from types import FrameType
 class Interrupted(BaseException):
     """The process received SIGINT or SIGTERM.
 
-    Not an Exception, so that no handler swallows it on the way to the exit code.
+    It is not an Exception: no handler swallows it on the way to the exit code.
     """
 
     def __init__(self, signal_number: int) -> None:
@@ -24,13 +24,12 @@ class Interrupted(BaseException):
 
 
 AFTER_FORK_S = 0.05
-"""How long after a fork a signal is sent again that came in the middle of it. The hooks take
-microseconds.
-"""
+"""A signal that came in the middle of a fork is sent again after this time. The hooks take
+microseconds."""
 
 
 class StopRequest:
-    """Remember SIGINT and SIGTERM: raising in a handler would corrupt the exchange with the JVM."""
+    """Records SIGINT and SIGTERM: raising in a handler would corrupt the exchange with the JVM."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -40,8 +39,9 @@ class StopRequest:
         self._is_forking = False
 
     def install(self) -> None:
-        """Handle both signals from now on. Other libraries' hooks of a fork run within ours only if
-        they are older.
+        """Handle both signals from now on.
+
+        Other libraries' fork hooks run within ours only if they were registered earlier.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._remember)
@@ -54,8 +54,9 @@ class StopRequest:
             raise Interrupted(number)
 
     def _begin_fork(self) -> None:
-        """Let no signal raise in the hooks of a fork: Python drops the exception, and logging would
-        keep its lock.
+        """Let no signal raise in the hooks of a fork.
+
+        Python would drop the exception, and logging would keep its lock.
         """
         self._is_forking = True
 
@@ -69,9 +70,10 @@ class StopRequest:
 
     @contextmanager
     def raise_at_once(self) -> Iterator[None]:
-        """Let a signal raise Interrupted at once, while the main thread does not talk to the JVM.
+        """Let a signal raise Interrupted at once. The main thread must not talk to the JVM
+        meanwhile.
 
-        Children that are forked within only remember it: the parent ends them.
+        Children that are forked within only record it: the parent ends them.
         """
         self.check()
         self._raises_in = os.getpid()

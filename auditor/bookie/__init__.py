@@ -1,5 +1,5 @@
 """Talk to bookies and listers in BookKeeper's protocol. The only home of sockets to bookies.
 
-`lane` is the door: one bounded conversation with one bookie at one look. It leads to
-`conversation`, `exchange` and `link`. `listers` has the same door for bookies with a lister.
+Other packages begin with `lane`: one bounded conversation with one bookie at one look, made of
+`conversation`, `exchange` and `link`. `listers` has the same interface for bookies with a lister.
 """

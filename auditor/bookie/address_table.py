@@ -1,4 +1,4 @@
-"""Decide which bookies can be dialled, where, and which answers are recorded for all others.
+"""Decide which bookies are dialled and at which address, and what is recorded for the others.
 
 Runs and audits of single ledgers use the same table: a bookie that is not dialled has the same
 status and the same reason in both.
@@ -20,7 +20,9 @@ from auditor.model.identity import BookieId
 
 
 class SearchBudget:
-    """The search reads left for each bookie; 0 for a bookie not in `left`. None means no bound."""
+    """The search reads left for each bookie; 0 for a bookie not in `left`. If `left` is None, there
+    is no limit.
+    """
 
     def __init__(self, left: Mapping[BookieId, int] | None) -> None:
         self._left = None if left is None else dict(left)
@@ -28,7 +30,7 @@ class SearchBudget:
     def split(
         self, bookie: BookieId, questions: Iterable[ReadQuestion]
     ) -> tuple[list[ReadQuestion], list[ReadQuestion]]:
-        """Return (the questions to send, the searches over the bound). Charges what is sent."""
+        """Return (the questions to send, the searches beyond the limit). Charges what is sent."""
         asked: list[ReadQuestion] = []
         refused: list[ReadQuestion] = []
         for question in questions:
@@ -76,13 +78,18 @@ class AddressTable:
         """Return the table for the bookies as ZooKeeper had them at one look."""
         records = list(records)
         addresses = {
-            one.bookie_id: (
-                (one.host, one.port) if one.host is not None and one.port is not None else None
+            record.bookie_id: (
+                (record.host, record.port)
+                if record.host is not None and record.port is not None
+                else None
             )
-            for one in records
-            if one.registration is not Registration.NONE
+            for record in records
+            if record.registration is not Registration.NONE
         }
-        return cls(addresses, frozenset(one.bookie_id for one in records if one.has_cookie) or None)
+        return cls(
+            addresses,
+            frozenset(record.bookie_id for record in records if record.has_cookie) or None,
+        )
 
     def undialled_answers(
         self,
@@ -91,9 +98,7 @@ class AddressTable:
         look: int,
         now_ms: Callable[[], int],
     ) -> list[Answer] | None:
-        """Return what is recorded for lists of a bookie that is not dialled; None if it is
-        dialled.
-        """
+        """Return what is recorded for lists of a bookie that is not dialled, or None if it is."""
         status = self._undialled_status(bookie)
         if status is None:
             return None
@@ -104,8 +109,8 @@ class AddressTable:
         )
         detail = NO_COOKIE if is_gone else ""
         return [
-            Answer(bookie, one.ledger_id, look, now_ms(), status, detail=detail)
-            for one in questions
+            Answer(bookie, question.ledger_id, look, now_ms(), status, detail=detail)
+            for question in questions
         ]
 
     def undialled_reads(
@@ -115,13 +120,14 @@ class AddressTable:
         look: int,
         now_ms: Callable[[], int],
     ) -> list[EntryRead] | None:
-        """Return what is recorded for reads on a bookie that is not dialled; None if it is
-        dialled.
-        """
+        """Return what is recorded for reads on a bookie that is not dialled, or None if it is."""
         status = self._undialled_status(bookie)
         if status is None:
             return None
-        return [unread(bookie, one, look, now_ms(), ReadStatus(status.value)) for one in questions]
+        return [
+            unread(bookie, question, look, now_ms(), ReadStatus(status.value))
+            for question in questions
+        ]
 
     def address_of(self, bookie: BookieId) -> tuple[str, int]:
         """Return the address of a bookie that is dialled."""

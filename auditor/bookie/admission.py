@@ -13,19 +13,19 @@ from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord
 
 GREETED_AT_ONCE = 16
-"""Bookies asked at a time. Hundreds that refuse then take seconds instead of minutes."""
+"""Bookies greeted at a time. Hundreds that refuse then take seconds instead of minutes."""
 
 
 async def refusal_of_all(
     bookies: Iterable[BookieRecord], limits: BookieLimits, now_ms: Callable[[], int]
 ) -> BookieRefused | KdcUnreachable | None:
-    """Return an error if every bookie whose address is known refuses us, or is not dialled because
-    no KDC answers; None if one of them can be asked or is silent, or there is none.
+    """Return an error if no bookie can be asked: all refuse us, or no KDC answers for their logins.
 
-    Asks one bookie, and GREETED_AT_ONCE at a time after it, until one can be asked. Costs one
-    connection if all is well. Ends with the first such group by whose end a bookie lacked a
-    KDC: each bookie of the next one would wait for it again, 25 s if it is silent. Raises
-    LocalFault where this host gives no socket.
+    Return None if a bookie can be asked or is silent, or if no address is known.
+
+    Greets one bookie, then GREETED_AT_ONCE at a time until one can be asked. Costs one connection
+    if all is well. Stops after a group in which a bookie lacked a KDC: each further bookie would
+    wait for the KDC again, 25 s if it is silent. Raises LocalFault if this host gives no socket.
     """
     at_once = sockets_affordable(GREETED_AT_ONCE)
     known = [bookie for bookie in bookies if bookie.host is not None and bookie.port is not None]
@@ -49,7 +49,7 @@ async def refusal_of_all(
 def _error(
     known: int, refused: Sequence[str], undialled: Sequence[str]
 ) -> BookieRefused | KdcUnreachable | None:
-    """Return what to raise for bookies of which none can be asked; None if there is none."""
+    """Return the error to raise if no bookie can be asked, or None if there is no bookie."""
     if undialled:
         return KdcUnreachable(
             "without a Kerberos ticket no bookie can be asked, so that nothing can be audited"

@@ -1,8 +1,7 @@
 """Turn a bookie's responses, or their absence, into evidence.
 
 Each question becomes exactly one Answer or EntryRead. `ListingProof` decides whether a bookie can
-list at all: DbLedgerStorage never answers GET_LIST for a ledger that it holds (wire-protocol
-reference, 6.2).
+list at all: one with DbLedgerStorage never answers GET_LIST for a ledger that it holds.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from auditor.wire.entry_availability import decode
 from auditor.wire.frames import Status, status_name
 
 UNANSWERED_MIN = 3
-"""Lists of held ledgers that must go unanswered before a bookie counts as unable to list. All of
-them, if there are fewer."""
+"""A bookie counts as unable to list only after this many lists of held ledgers went unanswered, or
+all lists if there are fewer."""
 
 
 class ListingProof:
-    """Counts that distinguish a bookie that cannot list from a slow one (contract, "Bookies").
+    """Counts that distinguish a bookie that cannot list from a slow one.
 
     They cover one conversation. `asked` counts lists that the lane was given, sent or not: one not
     sent yet may still be answered. `has_listed`: the bookie listed a ledger in an earlier
-    conversation of the run, so it can list. `losses_count`: a list also counts as unanswered when
-    every connection on which it was sent was lost. A bookie without read threads ends the
-    connection if its storage cannot list, but so does a network fault. Losses therefore count only
-    from the second look on, if the first look failed too.
+    conversation of the run, and therefore can list. `losses_count`: a list also counts as
+    unanswered if every connection on which it was sent was lost. A bookie without read threads ends
+    the connection if its storage cannot list, but a network fault does too. Losses therefore count
+    only from the second look on, and only if the first look failed too.
     """
 
     def __init__(self, *, has_listed: bool = False, losses_count: bool = True) -> None:
@@ -44,19 +43,19 @@ class ListingProof:
         """How many of the unanswered lists had every connection lost."""
         self._losses_count = losses_count
 
-    def unable(self) -> bool:
+    def is_unable(self) -> bool:
         """Return whether the bookie has shown that it cannot list.
 
-        Call this only when GET_BOOKIE_INFO has just been answered. It has shown this if no list
-        came in the whole conversation, and lists of at least three ledgers that it may hold, or of
-        all, went unanswered. A late list counts as one that came, ENOLEDGER does not.
+        Call this only when GET_BOOKIE_INFO has just been answered. The bookie has shown it if no
+        list came in the whole conversation, and lists of UNANSWERED_MIN ledgers that it may hold,
+        or of all, went unanswered. A late list counts as a list; ENOLEDGER does not.
         """
         held = self.asked - self.no_such_ledger
         proven = self.unanswered if self._losses_count else self.unanswered - self.lost
         return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= proven
 
 
-def unable_text(unanswered: int, waited_s: float | None) -> str:
+def describe_unable(unanswered: int, waited_s: float | None) -> str:
     """Return why a bookie counts as unable to list.
 
     `waited_s`: how long we waited, in seconds; None for the whole time-out.
@@ -70,8 +69,8 @@ def unable_text(unanswered: int, waited_s: float | None) -> str:
 
 _HELD = AnswerStatus.HELD
 _FAILURES = frozenset({Status.EIO, Status.EUNKNOWNLEDGERSTATE})
-"""Statuses by which a bookie says that it tried and could not. All others are about us, the
-request, or how busy the bookie is."""
+"""Statuses by which a bookie says that it tried and failed. All others are about us, the request,
+or how busy the bookie is."""
 _SAYS = {
     Status.EIO: "the bookie's storage failed",
     Status.EUNKNOWNLEDGERSTATE: "the bookie does not know what it holds after an unclean shutdown",
@@ -220,7 +219,7 @@ class Evidence:
 
 
 def _stored_entry(asked: EntryId, header: EntryHeader | None) -> EntryId | None:
-    """Return the entry that came where the highest stored one was asked for, else None."""
+    """Return the id of the entry that answered a request for the highest stored one, else None."""
     if asked != HIGHEST_STORED or header is None or header.entry_id < 0:
         return None
     return header.entry_id

@@ -1,9 +1,10 @@
-"""One conversation with one bookie: connections, silence and the deadline. `exchange` has the rest.
+"""One conversation with one bookie: its connections, its silence and its deadline.
 
 Every connection begins with GET_BOOKIE_INFO. A bookie that does not reply to it is silent, and we
-do not wait for it again. A question times out when it stays unanswered while the bookie replies to
-others. If the bookie sent nothing since, or never listed, GET_BOOKIE_INFO is sent again. Its reply
-tells a bookie that cannot list from one that is gone.
+do not wait for it again. A question times out if it stays unanswered while the bookie replies to
+others. If the bookie sent nothing since then, or never listed, GET_BOOKIE_INFO is sent again. Its
+reply tells a bookie that cannot list from one that is gone. `exchange` decides which questions are
+sent.
 
 `PatientConversation` returns while lists are overdue, and waits for them later. `End` says why a
 conversation ended, in the words of the evidence.
@@ -16,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from auditor.bookie.answers import Evidence, ListingProof, unable_text
+from auditor.bookie.answers import Evidence, ListingProof, describe_unable
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.late_lists import LateLists
@@ -69,8 +70,9 @@ NOT_AUTHORISED = (
 
 
 class End(NamedTuple):
-    """Why the conversation is over: the bookie's greeting, and the status and detail of every
-    question that has no outcome yet."""
+    """Why the conversation is over: the bookie's greeting, and what is recorded for open
+    questions.
+    """
 
     greeting: Greeting
     status: str
@@ -78,7 +80,7 @@ class End(NamedTuple):
 
     @classmethod
     def refusal(cls, detail: str) -> Self:
-        """Return the end of a conversation in which the bookie, or whoever listens there, must not
+        """Return the end of a conversation with a bookie, or another listener there, that must not
         be asked.
         """
         return cls(Greeting.REFUSED, "refused", detail)
@@ -95,7 +97,7 @@ class End(NamedTuple):
 
     @classmethod
     def without_ticket(cls, limits: BookieLimits) -> Self:
-        """Return the end of a conversation that waited for a KDC all its time."""
+        """Return the end of a conversation that spent all its time waiting for a KDC."""
         return cls(
             Greeting.SILENT,
             "silent",
@@ -124,8 +126,9 @@ class End(NamedTuple):
 
     @classmethod
     def barred(cls, trouble: str, attempts: int) -> Self:
-        """Return the end of a conversation to which our own host has no way. `trouble` says how the
-        last attempt failed.
+        """Return the end of a conversation with a bookie that this host cannot reach at all.
+
+        `trouble` says how the last attempt failed.
         """
         said = f"{trouble} ({attempts} attempts)"
         return cls(Greeting.AUDITOR_LIMITED, "auditor_limited", said)
@@ -152,10 +155,10 @@ class End(NamedTuple):
 
 
 TICKS_PER_TIMEOUT = 20
-"""How often we check for overdue questions within the time-out of a request."""
+"""Overdue questions are looked for this many times within a request's time-out."""
 TICK_MAX_S = 0.1
 IDLE_LOOPS = 3
-"""Turns of the event loop before a call sends anything, to notice a connection closed meanwhile."""
+"""Turns of the event loop before a call sends anything, to notice if the connection was closed."""
 
 _LIST = Operation.GET_LIST_OF_ENTRIES_OF_LEDGER
 
@@ -165,7 +168,8 @@ class Conversation:
 
     `end` is set once nothing more will be asked. `cannot_list` says why the bookie cannot list, or
     "". `probes` counts GET_BOOKIE_INFO requests, which belong to no question. A call may end before
-    overdue lists came: `late` keeps them, and `PatientConversation` waits for them."""
+    overdue lists came: `late` keeps them, and `PatientConversation` waits for them.
+    """
 
     def __init__(
         self,
@@ -222,7 +226,7 @@ class Conversation:
         await self._within_deadline(self._connect)
 
     def greeting(self) -> tuple[Greeting, str]:
-        """Return the greeting of the bookie so far, and a sentence on why, or ""."""
+        """Return the bookie's greeting so far, and a sentence that explains it, or ""."""
         if self.end is not None:
             return self.end.greeting, self.end.detail
         if self.cannot_list:
@@ -237,7 +241,7 @@ class Conversation:
 
     async def close(self) -> None:
         """Close the connection. May be called again."""
-        self._hang_up()
+        self._close_link()
         await asyncio.sleep(0)
 
     async def _within_deadline(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -256,7 +260,7 @@ class Conversation:
             self._left_s -= self._loop.time() - began
             self._timers.cancel_all()
             if not self._exchange.done:
-                self._hang_up()
+                self._close_link()
                 self._exchange.drop()
 
     async def _work(self) -> None:
@@ -266,7 +270,7 @@ class Conversation:
             if self._link is None:
                 await self._connect()
             else:
-                self.go_on()
+                self.send_more()
                 await self._wake.wait()
             self._wake.clear()
             self._raise_bug()
@@ -286,18 +290,20 @@ class Conversation:
                 self._finish(End.not_admitted(error))
             except BookieUnreachable as error:
                 self._trouble, self._is_barred = str(error), isinstance(error, BookieBarred)
-                self._exchange.setback(self._loop.time())
-            except LocalFault:  # it may pass while others end their conversations
+                self._exchange.pause_after_failure(self._loop.time())
+            except LocalFault:  # the lack of sockets may pass when other conversations end
                 if self._attempts >= self._limits.connect_attempts_max:
                     raise
-                self._exchange.setback(self._loop.time())
+                self._exchange.pause_after_failure(self._loop.time())
             else:
                 self.probes += link.probes
-                await self._say_hello(link)
+                await self._await_greeting(link)
                 self._raise_bug()
 
-    async def _say_hello(self, link: Link) -> None:
-        """Ask GET_BOOKIE_INFO on a new link. A time-out means silence; a loss uses one attempt."""
+    async def _await_greeting(self, link: Link) -> None:
+        """Send GET_BOOKIE_INFO on a new link. A time-out means silence; a lost connection uses one
+        attempt.
+        """
         self._link = link
         self._hello = self._loop.create_future()
         self._send_info(link)
@@ -323,7 +329,7 @@ class Conversation:
             status = event.status if isinstance(event, Answered) else Status.EOK
             refused = refused or status == Status.EUA
             if event.txn_id == self._info_txn_id:
-                self._info_answered(link)
+                self._on_info_answered(link)
             elif event.operation == _LIST and status == Status.EOK:
                 self._exchange.proof.listed += 1
             self._late.on_answer(event)
@@ -332,8 +338,8 @@ class Conversation:
         elif self._exchange.done:
             self._wake.set()
 
-    def _info_answered(self, link: Link) -> None:
-        """Give up the overdue questions: the bookie is alive, so it does not answer just these."""
+    def _on_info_answered(self, link: Link) -> None:
+        """Give up the overdue questions: the bookie is alive, but does not answer them."""
         self._info_txn_id = 0
         self._info_due = False
         overdue = self._exchange.overdue(link.heard_at, self._due_s, link.busy_at)
@@ -345,11 +351,11 @@ class Conversation:
     def _judge_listing(self) -> None:
         """Set `cannot_list` if proven. Needs a GET_BOOKIE_INFO reply after all unanswered lists."""
         proof = self._exchange.proof
-        if self.end is None and not self.cannot_list and proof.unable():
-            self.cannot_list = unable_text(proof.unanswered, None)
+        if self.end is None and not self.cannot_list and proof.is_unable():
+            self.cannot_list = describe_unable(proof.unanswered, None)
             self._exchange.drop()
 
-    def go_on(self) -> None:
+    def send_more(self) -> None:
         link = self._link
         if link is None or self._info_txn_id:
             return
@@ -358,10 +364,10 @@ class Conversation:
             self._attempts = 0
             link.send(frames)
         if wait_s > 0 and "refill" not in self._timers:
-            self._timers.start("refill", wait_s, self.go_on)
+            self._timers.start("refill", wait_s, self.send_more)
 
-    def make_out(self) -> None:
-        self._exchange.make_out()
+    def decode_pending(self) -> None:
+        self._exchange.decode_pending()
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         if link is not self._link:
@@ -372,7 +378,7 @@ class Conversation:
         proof = self._exchange.proof
         unanswered = proof.unanswered
         if self._exchange.outstanding or self._hello is not None:
-            self._exchange.setback(self._loop.time())
+            self._exchange.pause_after_failure(self._loop.time())
         self._exchange.on_lost(why, breach=breach)
         self._info_due = self._info_due or (proof.unanswered > unanswered and proof.listed == 0)
         if self._exchange.fruitless >= FRUITLESS_MAX:
@@ -389,7 +395,9 @@ class Conversation:
         return self._late.overdue_s if self._asks_lists else self._timeout_s
 
     def _tick(self) -> None:
-        """Give up overdue questions if the bookie spoke since and can list, or else probe it."""
+        """Give up overdue questions if the bookie sent anything since and can list; otherwise probe
+        it.
+        """
         self._timers.start("tick", self._tick_s, self._tick)
         link, now = self._link, self._loop.time()
         if link is None or self._hello is not None:
@@ -412,11 +420,11 @@ class Conversation:
 
     def _finish(self, end: End) -> None:
         self.end = self.end or end
-        self._hang_up()
+        self._close_link()
         self._exchange.drop()
         self._resolve_hello()
 
-    def _hang_up(self) -> None:
+    def _close_link(self) -> None:
         if self._link is not None:
             self._link.abort()
             self._link = None
@@ -440,7 +448,7 @@ class PatientConversation(Conversation):
 
     @property
     def has_late_lists(self) -> bool:
-        """Whether a call ended without a list that may still come."""
+        """Whether a call ended while a list may still come."""
         return bool(self._late)
 
     async def settle_late_lists(self) -> list[Ask]:
@@ -458,8 +466,10 @@ class PatientConversation(Conversation):
             self._late.is_inconclusive,
         )
         asks, rest = self._late.take()
-        unable = self._exchange.proof.unable() and not is_inconclusive
-        self.cannot_list = unable_text(self._exchange.proof.unanswered, waited_s) if unable else ""
+        unable = self._exchange.proof.is_unable() and not is_inconclusive
+        self.cannot_list = (
+            describe_unable(self._exchange.proof.unanswered, waited_s) if unable else ""
+        )
         self._late.ask_without_patience(rest)
         await self.ask(rest)
         return asks

@@ -64,8 +64,9 @@ LOST_AFTER_HANDSHAKE = "the connection was lost in or after the TLS handshake"
 class Dialler:
     """Opens links to the bookie at one address. It reads certificates and secrets once.
 
-    `awaits_first_ticket`: no connection was tried yet, as no KDC has given us a ticket. Who waits
-    for it in vain learns nothing of the bookie."""
+    `awaits_first_ticket`: no connection was tried yet, because no KDC has given us a ticket. A
+    conversation that ends then says nothing about the bookie.
+    """
 
     def __init__(self, address: tuple[str, int], limits: BookieLimits) -> None:
         self._host, self._port = address
@@ -118,9 +119,10 @@ class Dialler:
     def _unless_too_often(
         self, error: BookieUnreachable, replies: Replies
     ) -> BookieUnreachable | BookieRefused:
-        """Return the error, or a refusal if a bookie that answers fails to become secure each time.
+        """Return the error, or a refusal if the bookie answers but fails to become secure each
+        time.
 
-        Such a bookie is not silent: a lost connection may be its way to refuse our certificate.
+        Such a bookie is not silent: losing the connection may be its way to refuse our certificate.
         """
         self._failures += replies.has_answered
         if self._failures < self._limits.connect_attempts_max:

@@ -1,4 +1,4 @@
-"""The questions of one call to one bookie: which to send now, what came back, which to send again.
+"""The questions of one call to one bookie: what to send now, what came back, what to send again.
 
 Callers pass the time, in seconds of one clock. Nothing here waits: `conversation` does. `Throttle`
 controls how much the bookie is asked, in parallel and per second: less while it shows strain.
@@ -20,37 +20,35 @@ from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConne
 from auditor.wire.frames import Status
 
 BURST_S = 0.02
-"""Requests that may go out in one write after a pause, in seconds of the rate."""
+"""After a pause, one write may send the requests of this many seconds of the rate."""
 STEP_S = 0.002
-"""Requests that go out in one write while the rate holds us back, in seconds of the rate: four at
-2,000 a second. The reads of a bookie's clients wait behind those of one write. A write that comes
-late has more, up to a burst.
-"""
+"""While the rate holds us back, one write sends the requests of this many seconds of the rate: four
+at 2,000 a second. The reads of a bookie's clients wait behind those of one write. A write that
+comes late sends more, up to a burst."""
 SAMPLES = 64
-"""Responses whose median latency is compared: as many as are outstanding by default."""
+"""A median latency is taken over this many responses: as many as are outstanding by default."""
 RISE_MAX = 2.0
-"""How many times the lowest median a median may be."""
+"""A median may be this many times the lowest median."""
 RISE_S_MAX = 0.005
-"""Seconds by which a median may always exceed the lowest one. On a fast link a median triples by
-chance.
-"""
+"""A median may always exceed the lowest one by this many seconds. On a fast link medians triple by
+chance."""
 SMALL_BYTES_MAX = 64 * 2**10
-"""Largest response whose latency is compared. A longer list takes longer on an idle bookie too."""
+"""Latencies of larger responses are not compared, in bytes. A longer list takes longer on an idle
+bookie too."""
 SHARE_MIN = 1 / 8
-"""Least share of the limits, however slow the bookie is: an audit must end. Only refusals and
-resets bring the window below it.
-"""
+"""Lowest share of the limits, however slow the bookie is: an audit must end. Only refusals and
+resets bring the window below it."""
 
 
 class Latencies:
-    """Detects whether responses of one sort take longer than when the bookie was quiet."""
+    """Detects whether responses of one kind take longer than when the bookie was quiet."""
 
     def __init__(self) -> None:
         self._seconds: list[float] = []
         self._quietest = math.inf
 
     def add(self, seconds: float) -> bool:
-        """Add a response. Return whether it completes SAMPLES of a median that has risen."""
+        """Add a response. Return whether it completes a median that is too high."""
         self._seconds.append(seconds)
         if len(self._seconds) < SAMPLES:
             return False
@@ -61,11 +59,12 @@ class Latencies:
 
 
 class Throttle:
-    """Requests outstanding at most (`size`), and per second (`rate`; 0: no limit).
+    """The most requests that may be outstanding (`size`), and sent per second (`rate`; 0: no
+    limit).
 
     Both halve when the bookie refuses or resets, and shrink by a quarter when it has become slow.
-    For each window's worth of answers they grow back, the size by one and the rate by a part, never
-    above the limits (TCP Vegas). All times are seconds of the caller's clock.
+    With each window of answers they grow back, the size by one and the rate by a part, never above
+    the limits (TCP Vegas). All times are seconds of the caller's clock.
     """
 
     def __init__(self, limits: BookieLimits, now: float) -> None:
@@ -86,7 +85,9 @@ class Throttle:
         self._bucket.give_back(unused)
 
     def wait_s(self, wanted: int) -> float:
-        """Return the seconds until `wanted` requests, or those of one step, may go. 0: no limit."""
+        """Return the seconds until `wanted` requests, or those of one write, may go; 0 without a
+        limit.
+        """
         return self._bucket.wait_s(min(wanted, max(1, int(self.rate * STEP_S))))
 
     def halve(self) -> None:
@@ -95,7 +96,7 @@ class Throttle:
 
     def answered(self, count: int, seconds: Sequence[float], *, are_lists: bool) -> None:
         """Record that `count` answers came. `seconds`: how long each of the small ones took."""
-        has_risen = [self._latencies[are_lists].add(one) for one in seconds]
+        has_risen = [self._latencies[are_lists].add(latency_s) for latency_s in seconds]
         if any(has_risen):
             least = max(1, int(self._size_max * SHARE_MIN))
             self._set(max(min(self.size, least), self.size * 3 // 4), self.rate * 3 / 4)
@@ -111,14 +112,14 @@ class Throttle:
 
     @property
     def pace(self) -> LanePace:
-        """The limits as they are now, and the lowest that they were."""
+        """The current limits, and the lowest ones so far."""
         has_grown = self._lowest < (self.size, self.rate)
         lowest = LanePace(*self._lowest, is_low=True) if has_grown else None
         return LanePace(self.size, self.rate, self.is_low, lowest)
 
     @property
     def is_low(self) -> bool:
-        """Whether the bookie is asked less than the limits allow."""
+        """Whether the bookie is asked less than the settings allow."""
         return self.size < self._size_max or self.rate < self._rate_max
 
     def _set(self, size: int, rate: float) -> None:
@@ -133,8 +134,8 @@ SETBACK_WAIT_S = 0.1
 time until a question is answered."""
 SETBACK_WAIT_MAX_S = 2.0
 FRUITLESS_MAX = 20
-"""Maximum number of connections in a row that may be lost with questions outstanding and none
-answered. Then the bookie is not asked any more."""
+"""After this many connections in a row were lost with questions outstanding and none answered, the
+bookie is not asked any more."""
 
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)
@@ -152,8 +153,8 @@ class Exchange:
     """The waiting and the outstanding questions of one call.
 
     `proof` counts over all calls whether the bookie can list. `refused`: the bookie returned EUA,
-    so it accepts no request of ours. `resume_at`: nothing is sent before that time. `fruitless`:
-    how many connections in a row were lost with questions outstanding and none answered.
+    and accepts no request of ours. `resume_at`: nothing is sent before that time. `fruitless`: how
+    many connections in a row were lost with questions outstanding and none answered.
     `slowest_read_s`: how long the slowest response to a read took.
     """
 
@@ -199,7 +200,7 @@ class Exchange:
             return b"", 0.0
         if now < self.resume_at:
             return b"", self.resume_at - now
-        alone = waiting.one_alone
+        alone = waiting.must_send_next_alone
         if alone or self._alone_txn_id in self._outstanding:
             room = 0 if self._outstanding else 1
         else:
@@ -246,9 +247,9 @@ class Exchange:
     ) -> list[Answered | AnswerTooLarge]:
         """Take the responses to questions of this call, and return all others.
 
-        The others are replies to GET_BOOKIE_INFO and responses that came too late. `make_out`
-        decodes what was taken, so more frames can be sent first. ETOOMANYREQUESTS does not widen
-        the window.
+        The others are replies to GET_BOOKIE_INFO and responses that came too late. `decode_pending`
+        decodes what was taken: more frames can be sent first. ETOOMANYREQUESTS does not widen the
+        window.
         """
         take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
@@ -276,7 +277,7 @@ class Exchange:
         return strays
 
     def _set_pace(self, now: float) -> None:
-        """Raise or lower the rate by how long the responses took that `on_answers` received."""
+        """Raise or lower the rate by the latencies of the responses that `on_answers` received."""
         are_lists = self._taken[0][0].is_list
         small = [
             now - ask.sent_at
@@ -285,10 +286,8 @@ class Exchange:
         ]
         self.throttle.answered(len(self._taken), small, are_lists=are_lists)
 
-    def make_out(self) -> None:
-        """Decode the responses that `on_answers` took into outcomes. This is the larger half of the
-        work.
-        """
+    def decode_pending(self) -> None:
+        """Decode the responses that `on_answers` took into outcomes: more than half of the work."""
         if self._taken:
             from_event = self._evidence.from_event
             for ask, event in self._taken:
@@ -311,9 +310,9 @@ class Exchange:
         self._waiting.put_back(ask)
         if now >= self.resume_at:
             self.throttle.halve()
-            self.setback(now)
+            self.pause_after_failure(now)
 
-    def setback(self, now: float) -> None:
+    def pause_after_failure(self, now: float) -> None:
         """Send nothing for a while after a failure, longer each time in a row."""
         self.resume_at = now + self._pause_s
         self._pause_s = min(SETBACK_WAIT_MAX_S, 2 * self._pause_s)
@@ -369,8 +368,8 @@ class Exchange:
     def _give_up_lost(self, ask: Ask) -> None:
         """Note that no retry is left after a lost connection.
 
-        A bookie that responded to a list once, if only with ETOOMANYREQUESTS, has not left it
-        unanswered.
+        A list counts as unanswered only if the bookie never responded to it, not even with
+        ETOOMANYREQUESTS.
         """
         if ask.refused:
             ask.unanswered = True
@@ -379,7 +378,9 @@ class Exchange:
         self._give_up(ask)
 
     def _give_up(self, ask: Ask) -> None:
-        """Note that no retry is left. The end of the call decides if the bookie cannot list."""
+        """Note that no retry is left. The end of the call decides whether the bookie cannot
+        list.
+        """
         ask.unanswered = True
         self.proof.unanswered += ask.is_list
 

@@ -26,7 +26,7 @@ from auditor.model.identity import BookieId
 __all__ = ["LANES_AT_ONCE_MAX", "AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
 
 LANES_AT_ONCE_MAX = 64
-"""Bookies asked side by side by one process: each is a conversation that mostly waits."""
+"""Conversations that one process has at a time. Each mostly waits."""
 
 
 class AsyncLane:
@@ -172,11 +172,10 @@ class Lane:
 
 
 class LaneGate:
-    """At most LANES_AT_ONCE_MAX lanes talk at once, fewer where this host gives fewer sockets.
+    """Lets at most LANES_AT_ONCE_MAX lanes talk at once, fewer if this host gives fewer sockets.
 
-    `must_hang_up`: there are not enough sockets for a connection to each bookie at a time. Each
-    lane then closes its connection when it leaves the gate, and connects again the next time.
-    Raises LocalFault where not one socket is left.
+    `must_hang_up`: there are fewer sockets than bookies. Each lane then closes its connection when
+    it leaves the gate, and connects again the next time. Raises LocalFault if no socket is left.
     """
 
     def __init__(self, bookies: int, *, has_listers: bool = False) -> None:

@@ -1,8 +1,8 @@
 """Lists that are overdue: how long we wait for them, and what happens to late ones.
 
-A bookie that cannot list never answers (wire-protocol.md section 6.2). A caller with little time
-therefore reads entries while a list is overdue, instead of waiting for the time-out of the request.
-A list that comes late replaces what the caller assumed.
+A bookie with DbLedgerStorage never answers a list. A caller with little time therefore reads
+entries while a list is overdue, instead of waiting for the time-out of the request. A list that
+comes late replaces what the caller assumed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from auditor.wire.frames import Status
 
 SLOWEST_READ_FACTOR = 10
 """We wait for a list at least this many times as long as the slowest read on the same bookie took.
-A bookie that is slow at everything is slow at listing too, and must not be taken for one that
-cannot list."""
+A bookie that is slow at everything is slow at listing too: it must not count as unable to list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ A real bookie listed a ledger of 800,000 entries in at most 0.4 s, so a list aft
 1 s is more than twice the slowest list measured. It still allows a verdict within 3 s when a second
 look follows one second later."""
 KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
-"""For a bookie that an earlier run, which waits for the whole time-out, recorded as unable to list.
-It is still asked, to notice a changed storage."""
+"""For a bookie that an earlier run recorded as unable to list, after waiting for the whole
+time-out. It is still asked, to notice a changed storage."""
 
 
 class LateLists:
@@ -110,9 +109,7 @@ class LateLists:
             self._awaited.update((txn_id, ask) for txn_id, ask in overdue if ask.is_list)
 
     def add(self, asks: Sequence[Ask]) -> None:
-        """Take over the unanswered lists of a call, sent or not, if it gave them up before their
-        time-out.
-        """
+        """Take over the unanswered lists that a call gave up before their time-out, sent or not."""
         if self._has_begun:
             self._asks += asks
 
@@ -136,7 +133,9 @@ class LateLists:
         self._awaited.clear()
 
     def take(self) -> tuple[list[Ask], list[Ask]]:
-        """Stop waiting. Return all questions that were taken over, and those without an answer."""
+        """Stop waiting. Return all lists that were taken over, and those of them without an
+        answer.
+        """
         asks, self._asks = self._asks, []
         self._awaited.clear()
         return asks, [ask for ask in asks if ask not in self._answered]

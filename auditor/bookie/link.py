@@ -12,9 +12,8 @@ from auditor.local_faults import bar, exhaustion
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
 
 BUSY_BYTES = 64 * 2**10
-"""If more bytes than this are missing from a frame, the responses behind it do not count as
-late.
-"""
+"""While more bytes than this are missing from a frame, the responses behind it do not count as
+late."""
 
 
 class Listener(Protocol):
@@ -26,11 +25,11 @@ class Listener(Protocol):
         Nothing may be sent yet: the bookie may have broken the protocol after them.
         """
 
-    def go_on(self) -> None:
+    def send_more(self) -> None:
         """Send more requests: all received responses have been passed to `on_answers`."""
 
-    def make_out(self) -> None:
-        """Decode what was received. Called after `go_on` or `on_lost`, when the bookie need not
+    def decode_pending(self) -> None:
+        """Decode what was received. Called after `send_more` or `on_lost`, when the bookie need not
         wait.
         """
 
@@ -92,8 +91,8 @@ class Link(asyncio.Protocol):
         if self.wire.fault is not None:
             self._end(str(self.wire.fault), breach=True)
         elif events:
-            self.listener.go_on()
-        self.listener.make_out()
+            self.listener.send_more()
+        self.listener.decode_pending()
 
     def connection_lost(self, error: Exception | None) -> None:
         fault = None if error is None else exhaustion(error)

@@ -1,12 +1,12 @@
 """Listers: where they are, the conversation with one, and a lane that asks a bookie's lister.
 
-A lister is beside each bookie at one port, or where a file says. It is asked for lists, and the
+A lister runs beside each bookie, at one port or where a file says. It is asked for lists, and the
 bookie itself for everything else. Each connection to a lister must name the bookie that it lists
 for.
 
 A lister's list is believed only as far as the bookie confirms it. From each complete list one entry
 is read on the bookie. From a list that lacks entries only missing ones are read: reading a listed
-one makes the bookie cache the entries after it, including those that its index has lost.
+entry makes the bookie cache the entries after it, including those that its index has lost.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ MAP_BYTES_MAX = 4 * 2**20
 class Listers:
     """The listers of one cluster. `instance_id` is the cluster's: a lister of another is not asked.
 
-    `port` is that of the lister on each bookie's host, None for none; `addresses` go before it.
-    `not_believed` has, by bookie, what its lister listed earlier in the run and the bookie denied.
+    `port` is that of the lister on each bookie's host, None if there is none. `addresses` override
+    it. `not_believed` has, by bookie, what its lister listed earlier in the run although the bookie
+    denied it.
     """
 
     instance_id: str | None
@@ -63,14 +64,14 @@ class Listers:
     not_believed: Mapping[BookieId, str] = field(default_factory=dict)
 
     def address_of(self, bookie_id: BookieId, host: str) -> tuple[str, int] | None:
-        """Return where the lister of a bookie on this host should be, None if it should have
+        """Return where the lister of a bookie on this host should be, or None if it should have
         none.
         """
         beside = None if self.port is None else (host, self.port)
         return self.addresses.get(bookie_id, beside)
 
 
-def strangers_in(listers: Listers | None, known: Iterable[BookieId]) -> list[str]:
+def find_unknown_bookies(listers: Listers | None, known: Iterable[BookieId]) -> list[str]:
     """Return a sentence for each bookie of the map that is not among the `known` ones, sorted.
 
     Nothing is asked there: a typo in the id leaves the intended bookie without its lister.
@@ -84,7 +85,7 @@ def strangers_in(listers: Listers | None, known: Iterable[BookieId]) -> list[str
 
 
 def read_listers(port: int, map_file: str | None, instance_id: str | None) -> Listers | None:
-    """Return the listers that the settings name, None if they name none (port 0, no file).
+    """Return the listers that the settings name, or None if they name none (port 0, no file).
 
     Raises ConfigError if the file cannot be read or used.
     """
@@ -100,7 +101,7 @@ def _read_map(name: str) -> dict[BookieId, tuple[str, int]]:
 
 
 def parse_map(text: str, name: str) -> dict[BookieId, tuple[str, int]]:
-    """Return the addresses in lines `BOOKIE_ID HOST:PORT`; # begins a comment. Raises
+    """Return the addresses in lines `BOOKIE_ID HOST:PORT`. # begins a comment. Raises
     ConfigError.
     """
     found: dict[BookieId, tuple[str, int]] = {}
@@ -134,7 +135,7 @@ NAME_MAX = 200
 """Characters kept of the names that a foreign lister gives."""
 
 
-def of_lister(limits: BookieLimits) -> BookieLimits:
+def limits_of_lister(limits: BookieLimits) -> BookieLimits:
     """Return the limits for a conversation with a lister: one short attempt to connect."""
     connect_timeout_ms = min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS)
     access = limits.access.of_listers()
@@ -144,9 +145,7 @@ def of_lister(limits: BookieLimits) -> BookieLimits:
 
 
 class ListerConversation(PatientConversation):
-    """A conversation that ends as refused if GET_BOOKIE_INFO is not answered by the expected
-    lister.
-    """
+    """A conversation that ends as refused unless the expected lister answers GET_BOOKIE_INFO."""
 
     def expect(self, identity: ListerIdentity, list_timeout_ms: int) -> None:
         """Set who must answer, and how long a list may take. Call before anything is asked."""
@@ -154,8 +153,8 @@ class ListerConversation(PatientConversation):
         self._answer_timeout_ms = list_timeout_ms
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
-        """Take responses. A lister makes lists one after another: each response restarts the
-        time.
+        """Take responses. Each restarts the time-out: a lister makes its lists one after
+        another.
         """
         for event in events:
             if event.operation == Operation.GET_LIST_OF_ENTRIES_OF_LEDGER:
@@ -186,9 +185,7 @@ class ListerConversation(PatientConversation):
 
 
 class ListerEvidence(Evidence):
-    """Makes the evidence of a lister's answers, including which entry logs it reports as
-    missing.
-    """
+    """Makes evidence of a lister's answers, including the entry logs that it reports as missing."""
 
     def from_event(self, ask: Ask, event: Answered | AnswerTooLarge) -> Answer | EntryRead:
         outcome = super().from_event(ask, event)
@@ -214,7 +211,7 @@ class ListerLane(AsyncLane):
         now_ms: Callable[[], int],
     ) -> None:
         bookie_id: BookieId = identity.bookie_id
-        bounds = of_lister(limits)
+        bounds = limits_of_lister(limits)
         evidence = ListerEvidence(
             bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms
         )
@@ -229,12 +226,11 @@ class ListerLane(AsyncLane):
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
 """Why a bookie that cannot list was not asked again."""
 LISTER_IN_DOUBT = "refused: it is in doubt, or the bookie does not serve (see the lister's log)"
-"""What EIO means from a lister. From a bookie it means that its storage failed."""
+"""What EIO from a lister means. From a bookie it means that its storage failed."""
 UNLISTED_READS = 6
-"""Entries drawn among those that a list lacks, beside their first and last, and read on the bookie.
-If all can be read, the list is too early; one that cannot leaves the list to the confirming
-reads.
-"""
+"""This many entries that a list lacks are drawn, beside the first and the last, and read on the
+bookie. If all can be read, the list is too early. If one cannot, the confirming reads decide about
+the list."""
 _CONTRADICTIONS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.INVALID})
 _THERE = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE})
 
@@ -257,7 +253,7 @@ class LaneWithLister(AsyncLane):
         is_unable: bool,
     ):
         self._bookie, self._lister = bookie, lister
-        self._bookie_id, self._where, self._look = bookie_id, where, look
+        self._bookie_id, self._peer, self._look = bookie_id, where, look
         self._is_unable = is_unable
         self._has_listed = self._is_greeted = False
         self._trouble = ""
@@ -275,7 +271,7 @@ class LaneWithLister(AsyncLane):
         greeting, why = await self._lister.greet()
         self._is_greeted = True
         self._trouble = (
-            "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._where}: {why}"
+            "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._peer}: {why}"
         )
         return greeting is Greeting.ANSWERED
 
@@ -291,9 +287,11 @@ class LaneWithLister(AsyncLane):
         reads = await self._sample(questions, answers)
         settled = [self._settle(answer, reads.get(answer.ledger_id, ())) for answer in answers]
         self._has_listed = self._has_listed or any(
-            one.status is AnswerStatus.HELD for one in settled
+            answer.status is AnswerStatus.HELD for answer in settled
         )
-        unlisted = [one.detail for one in settled if one.status is AnswerStatus.UNSUPPORTED]
+        unlisted = [
+            answer.detail for answer in settled if answer.status is AnswerStatus.UNSUPPORTED
+        ]
         if unlisted and not self._has_listed:
             self._trouble = f"{LISTER_SILENT}{unlisted[0]}"
         return [self.unless_contradicted(answer) for answer in settled]
@@ -315,7 +313,9 @@ class LaneWithLister(AsyncLane):
     async def _sample(
         self, questions: Sequence[ListQuestion], answers: Sequence[Answer]
     ) -> dict[int, list[EntryRead]]:
-        """Read on the bookie what `reads_of` says of each list; return the reads by ledger."""
+        """Read on the bookie the entries that `reads_of` chooses from each list; return them by
+        ledger.
+        """
         wanted = [
             ReadQuestion(question.ledger_id, entry)
             for question, answer in zip(questions, answers, strict=True)
@@ -335,14 +335,14 @@ class LaneWithLister(AsyncLane):
                 if answer.status in (AnswerStatus.REFUSED, AnswerStatus.FAILED)
                 else answer.detail or answer.status.value
             )
-            why = f"the bookie cannot list, and its lister at {self._where} did not: {said}"
+            why = f"the bookie cannot list, and its lister at {self._peer} did not: {said}"
             return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
         listed = held_entries(answer.groups)
         answer = replace(
             answer,
             requests=answer.requests + sum(read.requests for read in reads),
             received_bytes=answer.received_bytes + sum(read.received_bytes for read in reads),
-            detail=f"{LISTED_BY_LISTER}{self._where}",
+            detail=f"{LISTED_BY_LISTER}{self._peer}",
         )
         unlisted = [read for read in reads if read.entry_id not in listed]
         sent = tuple(read.entry_id for read in unlisted if read.status in _THERE)
@@ -350,12 +350,12 @@ class LaneWithLister(AsyncLane):
         if unlisted and len(sent) == len(unlisted):
             if answer.missing_logs:
                 why = (
-                    f"{len(sent)} entries in logs that the lister at {self._where} does not find"
+                    f"{len(sent)} entries in logs that the lister at {self._peer} does not find"
                     " were read"
                 )
             else:
                 why = (
-                    f"{len(sent)} entries that the lister at {self._where} does not list were read:"
+                    f"{len(sent)} entries that the lister at {self._peer} does not list were read:"
                     " not in the index"
                 )
             return _without_list(answer, AnswerStatus.UNSUPPORTED, why)
@@ -368,7 +368,7 @@ class LaneWithLister(AsyncLane):
         if read.status in _THERE:
             return answer
         listed = (
-            f"the lister at {self._where} lists entry {read.entry_id} of ledger {read.ledger_id}"
+            f"the lister at {self._peer} lists entry {read.entry_id} of ledger {read.ledger_id}"
         )
         if read.status is ReadStatus.NO_LEDGER:
             why = f"{listed}, but the bookie has no such ledger"
@@ -406,13 +406,13 @@ class LaneWithLister(AsyncLane):
         if self.contradiction and greeting is Greeting.ANSWERED:
             return greeting, self.contradiction
         if self._has_listed and greeting is Greeting.ANSWERED:
-            return greeting, f"{LISTED_BY_LISTER}{self._where}"
+            return greeting, f"{LISTED_BY_LISTER}{self._peer}"
         if detail.startswith(NOT_DIALLED):
             return greeting, detail
         if self._is_unable and greeting is Greeting.ANSWERED:
             greeting = Greeting.UNSUPPORTED
         answers = (
-            f"its lister at {self._where} answers" if self._is_greeted and not self._trouble else ""
+            f"its lister at {self._peer} answers" if self._is_greeted and not self._trouble else ""
         )
         return greeting, "; ".join(filter(None, (self._trouble or answers, detail)))
 
@@ -432,8 +432,8 @@ class LaneWithLister(AsyncLane):
 def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
     """Return the answer without its list and its missing logs.
 
-    Unlisted entries that were read stay, because the bookie itself sent them. If logs are missing
-    they do not: the index may place them in these logs.
+    Unlisted entries that were read stay, because the bookie itself sent them. If logs are missing,
+    these entries go too: the index may place them in those logs.
     """
     unindexed = () if answer.missing_logs else answer.read_unlisted
     return replace(
@@ -442,11 +442,12 @@ def _without_list(answer: Answer, status: AnswerStatus, why: str) -> Answer:
 
 
 def reads_of(question: ListQuestion, answer: Answer) -> tuple[EntryId, ...]:
-    """Return the entries of one list to read on the bookie before the list is passed on.
+    """Return the entries of one list to read on the bookie before the list is used.
 
-    One listed entry if the list has all that the bookie should hold; otherwise a few that it lacks
-    and none that it has, because reading a listed one could make the bookie cache lost ones. If all
-    of them can be read, the bookie has not flushed them yet and the list is too early.
+    They are one listed entry if the list has everything that the bookie should hold, otherwise a
+    few that it lacks and no listed one: reading a listed entry could make the bookie cache lost
+    ones. If all missing entries can be read, the bookie has not flushed them yet and the list is
+    too early.
     """
     if not question.expected_groups:
         return ()

@@ -1,8 +1,8 @@
 """Log in to a bookie: SASL DIGEST-MD5, or SASL GSSAPI with a Kerberos ticket.
 
-A bookie says nothing to a wrong password and does not answer a ticket that it does not accept. It
-never answers our last message, whether it admits us or not. A request therefore follows: EUA to it
-distinguishes a refusal from a slow answer.
+A bookie does not answer a wrong password or a ticket that it does not accept. It never answers our
+last message, whether it admits us or not. Therefore a request follows: EUA in reply tells a refusal
+from a slow answer.
 
 While a connection is made secure, responses are awaited one by one (`Replies`).
 """
@@ -44,8 +44,9 @@ class Login(Protocol):
     """Logs in at one bookie, on one connection after another."""
 
     async def prepare(self) -> None:
-        """Do what needs no connection, before each of them. Raises BookieRefused, and
-        BookieUnreachable if it is worth trying again.
+        """Do what each connection needs before it is made.
+
+        Raises BookieRefused, or BookieUnreachable if it is worth trying again.
         """
 
     async def log_in(self, link: Link, replies: Replies) -> None:
@@ -53,9 +54,8 @@ class Login(Protocol):
 
 
 NO_LOGIN_PLUGIN = b"AuthDisabledPlugin"
-"""The plug-in that answers AUTH on a bookie without an authentication provider. Its answer is
-empty.
-"""
+"""The plug-in that answers AUTH on a bookie without an authentication provider, with an empty
+answer."""
 PLUGIN_BYTES_SHOWN = 60
 """How much of another plug-in's name is shown, in bytes."""
 STILL_UNAUTHORISED = "EUA: the bookie accepted the login and still does not let this client ask"
@@ -68,17 +68,19 @@ class AuthUnanswered(BookieRefused):
 async def ask_first_challenge(
     link: Link, replies: Replies, token: bytes, not_offered: str
 ) -> bytes | None:
-    """Send the first AUTH, and return the bookie's answer; None if it requires no login.
+    """Send the first AUTH, and return the bookie's answer, or None if it requires no login.
 
     `not_offered` begins the sentence about a bookie that does not know the mechanism. Raises
-    BookieRefused with it, and BookieUnreachable if the bookie may be slow or starting.
+    BookieRefused with that sentence, or BookieUnreachable if the bookie may be slow or starting.
     """
     _, frame = link.wire.ask_auth(token)
     link.send(frame)
     try:
         challenge = await replies.next()
     except BookieUnreachable:
-        answer = await ask_info(link, replies)  # Silent to everything, or only to AUTH?
+        answer = await ask_info(
+            link, replies
+        )  # Find out whether it is silent to everything, or only to AUTH.
         if answer.operation != Operation.GET_BOOKIE_INFO:
             raise BookieUnreachable("the bookie was slow to answer AUTH") from None
         raise AuthUnanswered(f"{not_offered}: it did not answer AUTH") from None
@@ -96,7 +98,7 @@ async def ask_first_challenge(
 
 
 async def ask_info(link: Link, replies: Replies) -> Answered:
-    """Return the response to GET_BOOKIE_INFO, or one that came before it."""
+    """Send GET_BOOKIE_INFO, and return its response or one that came before it."""
     _, info = link.wire.ask_info()
     link.probes += 1
     link.send(info)
@@ -110,9 +112,7 @@ async def check_admitted(link: Link, replies: Replies, refusal: str) -> None:
 
 
 def require_ok(answer: Answered) -> None:
-    """Raise BookieUnreachable for a status that is not a refusal: the bookie may be starting or
-    busy.
-    """
+    """Raise BookieUnreachable if the status is not EOK: the bookie may be starting or busy."""
     if answer.status != Status.EOK:
         what = "START_TLS" if answer.operation == Operation.START_TLS else "AUTH"
         raise BookieUnreachable(f"the bookie answered {status_name(answer.status)} to {what}")
@@ -174,10 +174,10 @@ class Replies:
                 link.stop_reading()
         self._wake.set()
 
-    def go_on(self) -> None:
+    def send_more(self) -> None:
         """Do nothing: the dialler sends by itself."""
 
-    def make_out(self) -> None:
+    def decode_pending(self) -> None:
         """Do nothing: there is nothing to decode."""
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
@@ -208,7 +208,7 @@ NO_PROOF = (
 
 
 class DigestLogin:
-    """Logs in as one user. The password is in `user` alone."""
+    """Logs in as one user. Only `user` has the password."""
 
     def __init__(self, user: DigestUser) -> None:
         self._user = user
@@ -231,9 +231,7 @@ class DigestLogin:
         await self._prove(link, replies, proof)
 
     async def _prove(self, link: Link, replies: Replies, answer: DigestAnswer) -> None:
-        """Send the answer to the challenge, and after it a request that reveals a silent
-        refusal.
-        """
+        """Answer the challenge, then send a request that reveals a silent refusal."""
         _, response = link.wire.ask_auth(answer.response)
         _, info = link.wire.ask_info()
         link.probes += 1
@@ -250,9 +248,9 @@ class DigestLogin:
 
 
 TICKET_TIMEOUT_S = 30.0
-"""Longest wait for a ticket, in seconds. The library gives up a silent KDC after some 25 s."""
+"""Longest wait for a ticket, in seconds. libkrb5 gives up a silent KDC after some 25 s."""
 ROUNDS_MAX = 4
-"""Most tokens of a bookie that are answered. A login takes two."""
+"""At most this many tokens of a bookie are answered. A login takes two."""
 
 NO_KERBEROS = "the bookie does not offer SASL GSSAPI"
 OFFERS_DIGEST = f"{NO_KERBEROS}, but DIGEST-MD5 (--bookie-sasl digest-md5)"
@@ -272,7 +270,7 @@ class GssapiLogin:
 
     _exchange: KerberosExchange
     _first_token: bytes
-    """Both are of `prepare`, new for each connection."""
+    """Both are set by `prepare`, anew for each connection."""
 
     def __init__(self, login: KerberosLogin, host: str) -> None:
         self._login, self._host = login, host
@@ -322,7 +320,7 @@ class GssapiLogin:
         if token is None:
             await check_admitted(link, replies, STILL_UNAUTHORISED)
             return
-        if is_challenge(token):  # It takes any first message for a request of one.
+        if is_challenge(token):  # DIGEST-MD5 answers any first message with a challenge.
             raise BookieRefused(OFFERS_DIGEST)
         for _ in range(ROUNDS_MAX):
             response = self._respond(token)
@@ -344,8 +342,8 @@ class GssapiLogin:
             raise BookieRefused(f"the login to the bookie failed: {error}") from None
 
     async def _finish(self, link: Link, replies: Replies, response: bytes) -> None:
-        """Send our last message, which is never answered, and a request whose answer shows whether
-        we are admitted.
+        """Send our last message, which is never answered, and a request that shows if we are
+        admitted.
         """
         link.send(link.wire.ask_auth(response)[1])
         answer = await ask_info(link, replies)
@@ -362,7 +360,7 @@ async def _call_in_thread(work: Callable[[], bytes]) -> bytes:
     The thread is a daemon: neither the loop nor the process waits for it after a time-out.
     """
     future: Future[bytes] = Future()
-    future.set_running_or_notify_cancel()  # Who gives up does not end the thread, which sets it.
+    future.set_running_or_notify_cancel()  # The thread sets the result even if nobody waits.
 
     def run() -> None:
         try:

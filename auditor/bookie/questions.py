@@ -15,8 +15,8 @@ class ListQuestion(NamedTuple):
     """Asks which entries of a ledger the bookie holds.
 
     `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`. `expected_groups`
-    has what the bookie should hold, as `schedule.expected_list` returns it: a lister's list is
-    compared.
+    has what the bookie should hold, as `schedule.expected_list` returns it, to compare a lister's
+    list with.
     """
 
     ledger_id: LedgerId
@@ -92,8 +92,9 @@ class Ask:
 
     @property
     def failures(self) -> str:
-        """Each reason for which a try failed, with how often: "the connection was lost 2 times,
-        ETOOMANYREQUESTS 1 time".
+        """Each reason for which a try failed, with its number.
+
+        Example: "the connection was lost 2 times, ETOOMANYREQUESTS 1 time".
         """
         counts = Counter(self.lost_by) + Counter({"ETOOMANYREQUESTS": self.refused})
         return ", ".join(f"{why} {n} time{'s' if n > 1 else ''}" for why, n in counts.items())
@@ -126,7 +127,7 @@ class Waiting:
         (self._alone if ask.losses >= self._retries_max else self._again).append(ask)
 
     @property
-    def one_alone(self) -> bool:
+    def must_send_next_alone(self) -> bool:
         """Whether the next question must have the connection to itself."""
         return bool(self._alone)
 

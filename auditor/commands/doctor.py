@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from auditor.bookie.lane import LaneGate
-from auditor.bookie.listers import Listers, open_lane, read_listers, strangers_in
+from auditor.bookie.listers import Listers, find_unknown_bookies, open_lane, read_listers
 from auditor.clock import now_ms, utc_now
 from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.commands.file_modes import restrict_new_files
@@ -239,7 +239,7 @@ def _cluster(context: Context) -> Iterator[Check]:
             yield from _topology(sources, known, store)
             yield from _pulsar(context, store)
             listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
-            for problem in strangers_in(listers, (one.bookie_id for one in known)):
+            for problem in find_unknown_bookies(listers, (one.bookie_id for one in known)):
                 yield _missing("listers", problem)
             if listers is not None:
                 yield from _checks_of_listers(context, store, known, listers)

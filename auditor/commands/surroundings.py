@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from auditor.bookie.listers import read_listers, strangers_in
+from auditor.bookie.listers import find_unknown_bookies, read_listers
 from auditor.clock import now_ms
 from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
@@ -64,7 +64,7 @@ def cluster_and_terms(
     listers = read_listers(
         context.settings.lister_port, context.settings.lister_map, facts.instance_id
     )
-    for problem in strangers_in(listers, (one.bookie_id for one in bookies)):
+    for problem in find_unknown_bookies(listers, (one.bookie_id for one in bookies)):
         context.logger.warning("listers", problem=problem)
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
     for problem in problems:

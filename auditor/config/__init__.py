@@ -1,4 +1,4 @@
-"""Frozen settings. One table gives each its unit, its default and the reason for it."""
+"""Frozen settings. One table gives each its unit, its default and the reason for the default."""
 
 from auditor.config.parse import (
     SETTINGS,

@@ -1,6 +1,6 @@
-"""How connections are secured. Nothing here holds a secret, so all of it may be pickled and shown.
+"""How connections are secured. Nothing here holds a secret: all of it may be pickled and shown.
 
-A Spark task gets these values in the function that it runs and reads the secrets by itself, on its
+A Spark task gets these values in the function that it runs, and reads the secrets by itself on its
 own machine.
 """
 
@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SecretSource:
-    """Where a secret is: in a file, printed by a command, in an environment variable, or in a
-    section of a JAAS file.
+    """Where a secret is: in a file, the output of a command, an environment variable, or a JAAS
+    file.
 
     `what` names the secret in messages. The file has precedence over the command, and both over the
-    variable. The JAAS file is read if it is named, which it is only without any other place.
+    variable. The section of a JAAS file is read if it is named, which it is only without any other
+    place.
     """
 
     what: str
@@ -52,10 +53,10 @@ class SaslLogin:
 
 @dataclass(frozen=True, slots=True)
 class KerberosLogin:
-    """A login by SASL GSSAPI: with the key in `keytab`, or else with the tickets in a cache.
+    """A login by SASL GSSAPI, with the key in `keytab`, or else with the tickets in a cache.
 
-    Without `ticket_cache` that is the default cache of the process (KRB5CCNAME, krb5.conf). Without
-    `principal` it is the first in the key tab, or that of the cache. `service` is the first part of
+    `ticket_cache` defaults to the default cache of the process (KRB5CCNAME, krb5.conf). `principal`
+    defaults to the first one in the key tab, or that of the cache. `service` is the first part of
     the server's principal. `what` is the prefix of the settings: bookie or zookeeper.
     """
 
@@ -68,9 +69,9 @@ class KerberosLogin:
 
 @dataclass(frozen=True, slots=True)
 class BookieAccess:
-    """How bookies are spoken to, or listers. None: without TLS, without SASL.
+    """How connections to bookies or listers are secured. None: without TLS, or without SASL.
 
-    `lister_tls` is for the listers of these bookies. `peer`, bookie or lister, is for messages and
+    `lister_tls` is for the listers of these bookies. `peer`, bookie or lister, is for messages, and
     is the prefix of the setting that switches TLS on.
     """
 
@@ -84,15 +85,17 @@ class BookieAccess:
         return self.tls is not None or self.sasl is not None
 
     def of_listers(self) -> BookieAccess:
-        """Return how the listers of these bookies are spoken to. They want no login."""
+        """Return how connections to the listers of these bookies are secured. They need no
+        login.
+        """
         return BookieAccess(tls=self.lister_tls, peer="lister")
 
 
 @dataclass(frozen=True, slots=True)
 class ServedTls:
-    """PEM files of a server. With `client_ca` each client must have a certificate of that CA.
+    """PEM files of a server. With `client_ca`, each client must have a certificate of that CA.
 
-    `certificate_name`, `client_ca_name` and `password_name` say in messages where each is set.
+    `certificate_name`, `client_ca_name` and `password_name` are the settings that messages name.
     """
 
     certificate: str
@@ -106,7 +109,9 @@ class ServedTls:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperAccess:
-    """How ZooKeeper is spoken to. `digest` is `user:password` for its scheme `digest`."""
+    """How connections to ZooKeeper are secured. `digest` is `user:password` for its scheme
+    `digest`.
+    """
 
     tls: TlsFiles | None = None
     sasl: SaslLogin | KerberosLogin | None = None

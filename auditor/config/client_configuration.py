@@ -1,7 +1,7 @@
-"""Takes settings of TLS and logins from a BookKeeper client's or Pulsar broker's own configuration.
+"""Take settings of TLS and logins from a BookKeeper client's or Pulsar broker's configuration.
 
-What is used there is used here: the keys below, under BookKeeper's names, or under a broker's
-(`bookkeeperTLS...`, or BookKeeper's with the prefix `bookkeeper_`). All other keys are ignored.
+The keys below are read under BookKeeper's names, or under a broker's (`bookkeeperTLS...`, or
+BookKeeper's with the prefix `bookkeeper_`). All other keys are ignored.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ _JAAS_NAMES = {
     "saslJaasClientSectionName": "bookie_jaas_section",
     "java.security.auth.login.config": "bookie_jaas_file",
 }
-"""What these files may say of the JAAS file. Its place is mostly a property of the JVM."""
+"""What these files may say of a JAAS file. Its path is usually a property of the JVM."""
 SASL_PROVIDER = "SASLClientProviderFactory"
 """The end of the class name that means SASL (org.apache.bookkeeper.sasl)."""
 TLS_PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"
 PEM = "PEM"
 BROKER_KEY = re.compile(r"bookkeeper[A-Z_]")
-"""How a broker's keys about bookies start. A client's own start with `bookkeeper.`, if at all."""
+"""A broker's keys about bookies begin with these. A client's own begin with `bookkeeper.`, if at
+all."""
 PULSAR_PREFIX = "bookkeeper_"
 
 _BROKER_NAMES = {
@@ -40,15 +41,15 @@ _OLD_NAMES = {
     "clientKeyStorePasswordPath": "tlsKeyStorePasswordPath",
     "clientTrustStore": "tlsTrustStore",
 }
-"""BookKeeper's names before 4.9 or so; the new ones go before them."""
+"""BookKeeper's names until about 4.9. The new names override them."""
 
 
 _BROKER_DEFAULTS = {"tlsProviderFactoryClass": TLS_PROVIDER, "tlsKeyStoreType": PEM}
-"""What a broker takes where its own key is missing or empty (ServiceConfiguration)."""
+"""A broker's defaults for keys that are missing or empty (ServiceConfiguration)."""
 _FILES = frozenset(
     {"tlsKeyStore", "tlsCertificatePath", "tlsTrustStore", "tlsKeyStorePasswordPath"}
 )
-"""The keys that name files: whoever sets one means to speak TLS."""
+"""The keys that name files. A configuration that sets one is meant to have TLS."""
 
 
 def settings_of_client(
@@ -78,21 +79,23 @@ def settings_of_client(
 
 
 def _known_to_client(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the values that are set in a client's file, the old names under the new ones."""
+    """Return the values that a client's file sets, with old names replaced by new ones."""
     old = {new: properties.get(before, "") for before, new in _OLD_NAMES.items()}
     return _set_values(old) | _set_values(properties)
 
 
 def _known_to_broker(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what a broker sets of its client for bookies, under the client's names.
+    """Return the settings of a broker's client for bookies, under the client's names.
 
     Keys without prefix are not read: a broker's `tlsTrustStore` is for Pulsar's own clients. Keys
-    behind the prefix go before the others.
+    with the prefix override the others.
     """
     given = _set_values(
         {ours: properties.get(theirs, "") for theirs, ours in _BROKER_NAMES.items()}
     )
-    if not _is_true(given, "tlsClientAuthentication"):  # Then a broker applies none of them.
+    if not _is_true(
+        given, "tlsClientAuthentication"
+    ):  # In this case a broker applies none of them.
         given = {
             key: value for key, value in given.items() if key == "clientAuthProviderFactoryClass"
         }
@@ -117,7 +120,7 @@ def _is_true(known: Mapping[str, str], key: str) -> bool:
 def _refuse_idle_tls(
     properties: Mapping[str, str], known: Mapping[str, str], name: str, *, is_broker: bool
 ) -> None:
-    """Raise ConfigError if these properties prepare a TLS that nothing in them switches on."""
+    """Raise ConfigError if these properties prepare TLS and do not switch it on."""
     brokers = (
         {theirs for theirs, ours in _BROKER_NAMES.items() if ours in _FILES} if is_broker else set()
     )

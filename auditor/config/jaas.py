@@ -19,7 +19,7 @@ from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError
 
 MODULES_MAX = 1_000
-"""Login modules accepted in one file."""
+"""A file may have at most this many login modules."""
 FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
 
 _TOKEN = re.compile(
@@ -38,7 +38,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 class LoginModule:
     """One login module of a section: its class, its flag in lower case, and its options.
 
-    `repr` leaves the values of the options out: one may be a password.
+    `repr` omits the options' values: one may be a password.
     """
 
     class_name: str
@@ -63,15 +63,15 @@ class _Token:
 def parse_jaas(text: str, name: str) -> dict[str, tuple[LoginModule, ...]]:
     """Return the login modules of each section of a JAAS file, in their order.
 
-    `name` is the file, for messages. A later option of a module replaces an earlier one of the same
-    name. Raises ConfigError for text that is not such a file, or has a section twice. Time and
-    memory are linear in the text.
+    `name` is the file, for messages. Of equal options of a module, the last one counts. Raises
+    ConfigError for text that is not such a file, or has a section twice. Time and memory are linear
+    in the text.
     """
     return _Parser(text, name).parse_sections()
 
 
 class _Parser:
-    """Takes the tokens of a file one by one. `_next` is the one that is not taken yet."""
+    """Takes the tokens of a file one by one. `_next` is the first one that is not taken yet."""
 
     def __init__(self, text: str, name: str) -> None:
         self._name = name
@@ -146,7 +146,7 @@ class _Parser:
 
 
 def _unescape(text: str) -> str:
-    """Return what a quoted text says, by the rules of Java's StreamTokenizer."""
+    """Return the value of a quoted text, by the rules of Java's StreamTokenizer."""
 
     def plain(match: re.Match[str]) -> str:
         escape = match[1]
@@ -158,15 +158,15 @@ def _unescape(text: str) -> str:
 JAAS_BYTES_MAX = 2**16
 """Largest JAAS file read, in bytes."""
 DIGEST, KERBEROS = "DigestLoginModule", "Krb5LoginModule"
-"""The login modules that are understood, whatever their packages."""
+"""The login modules that are supported, in any package."""
 PASSWORD_KEY = "bookie_sasl_password"  # noqa: S105 - the key, not the secret
 
 
 def read_login(path: str, section: str) -> dict[str, str]:
     """Return our settings, by key, for the login in a section.
 
-    A password is not among them: the value of PASSWORD_KEY only says that there is one. Raises
-    ConfigError if the file cannot be read, or the login is of another sort.
+    They do not have the password: the value of PASSWORD_KEY only says that there is one. Raises
+    ConfigError if the file cannot be read, or the login is of another kind.
     """
     module, where = _find_module(path, section)
     if module.short_name == DIGEST:
@@ -181,7 +181,7 @@ def read_login(path: str, section: str) -> dict[str, str]:
 
 
 def read_password(path: str, section: str) -> str:
-    """Return the password of the login in a section. Raises ConfigError, never with a password."""
+    """Return the password of the login in a section. Raises ConfigError without the password."""
     module, where = _find_module(path, section)
     if module.short_name != DIGEST:
         raise ConfigError(f"{where} has no {DIGEST}, and so no password")
@@ -189,7 +189,9 @@ def read_password(path: str, section: str) -> str:
 
 
 def _find_module(path: str, section: str) -> tuple[LoginModule, str]:
-    """Return the one login module of a section that is understood, and what to call the section."""
+    """Return the only supported login module of a section, and a name of the section for
+    messages.
+    """
     content = read_small_file(Path(path), JAAS_BYTES_MAX, "the JAAS file")
     try:
         text = content.decode("utf-8")
@@ -233,7 +235,7 @@ def _is_true(module: LoginModule, option: str) -> bool:
 
 
 def _option(module: LoginModule, option: str, where: str) -> str:
-    """Return an option that must be there. Raises ConfigError, never with its value."""
+    """Return an option that must be there. Raises ConfigError without its value."""
     value = module.options.get(option, "")
     if not value:
         raise ConfigError(f"{where} has no option {option} for its {module.short_name}")

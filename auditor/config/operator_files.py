@@ -1,4 +1,4 @@
-"""Read files that an operator names, within a bound, and parse Java properties files.
+"""Read files that an operator names, up to a maximum size, and parse Java properties files.
 
 Properties files are, for example, bookkeeper.conf and broker.conf.
 """

@@ -40,11 +40,11 @@ _TICKET = frozenset({"bookie_sasl_keytab", "bookie_sasl_principal", "bookie_sasl
 def drop_overridden(
     client: Mapping[str, str], given: Mapping[str, object], variables: Collection[str]
 ) -> dict[str, str]:
-    """Return what counts of a client's own configuration beside the settings that are `given`.
+    """Return the settings of a client's own configuration that the `given` ones do not override.
 
     Settings that belong together are dropped together: a certificate with its key and password, the
-    places of a password, a login with its user and password or key tab, and all of TLS where it is
-    off. `variables` are those that are set. Pure.
+    places of a password, a login with its user and password or key tab, and all of TLS if it is
+    off. `variables` are the environment variables that are set. Pure.
     """
     dropped: set[str] = set()
     if _PAIR & given.keys():
@@ -68,13 +68,13 @@ def _is_off(raw: object) -> bool:
     try:
         return ON_OFF.parse(raw) is False
     except ValueError:
-        return False  # Refused where it is parsed, with its origin.
+        return False  # `parse` refuses it, and names its origin.
 
 
 def refuse_half_secured(settings: Settings, *, is_jaas_unread: bool = False) -> None:
     """Raise ConfigError for settings that suggest a protection that does not exist.
 
-    With `is_jaas_unread` the login to bookies is not checked: the rest of it is in the JAAS file.
+    With `is_jaas_unread` the login to bookies is not checked: its other half is in the JAAS file.
     """
     for secret in SECRETS:
         if getattr(settings, f"{secret.key}_file") and getattr(settings, f"{secret.key}_command"):
@@ -106,9 +106,9 @@ def _refuse_half_tls(settings: Settings, peer: str) -> None:
 
 
 def _refuse_other_mechanism(settings: Settings, peer: str) -> None:
-    """Raise ConfigError if a setting belongs to another mechanism than the one that is set.
+    """Raise ConfigError if a setting belongs to another mechanism than the chosen one.
 
-    A password in an environment variable does not count: it may be there for another command.
+    A password in an environment variable is not refused: it may be there for another command.
     """
     mechanism = getattr(settings, f"{peer}_sasl")
     of_digest = [
@@ -142,9 +142,8 @@ SETTINGS: tuple[Setting, ...] = (
 """Every setting, in the order of docs/configuration.md."""
 
 NEAR_RATIO = 0.75
-"""Similarity (difflib, 0 to 1) from which an unknown AUDITOR_ variable is a misspelt setting. All
-others belong to somebody else, and are ignored.
-"""
+"""An unknown AUDITOR_ variable with this similarity (difflib, 0 to 1) to a setting is taken for a
+misspelling. All others are ignored: they belong to other programs."""
 _SERVICE_LINK = re.compile(
     r"_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_\d+_(TCP|UDP|SCTP)(_\w+)?)$"
 )
@@ -156,8 +155,8 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 class Layers:
     """Raw settings. `flags` by key (None: not given); `file` as tomllib reads it.
 
-    `environment` by variable: names without AUDITOR_ and those that no setting resembles are
-    ignored. `file_name` is for messages.
+    `environment` by variable: names without AUDITOR_ are ignored, and those that resemble no
+    setting. `file_name` is for messages.
     """
 
     flags: Mapping[str, object] = field(default_factory=dict)
@@ -165,22 +164,23 @@ class Layers:
     file: Mapping[str, object] = field(default_factory=dict)
     file_name: str = "the configuration file"
     client: Mapping[str, str] = field(default_factory=dict)
-    """Settings by key from a BookKeeper client's configuration and its JAAS file. All other
-    settings override them. The key of a secret says that the JAAS file has it.
-    """
+    """Settings by key from a BookKeeper client's configuration and its JAAS file.
+
+    All other settings override them. The key of a secret says that the JAAS file has it."""
     client_name: str = "the client's configuration"
     jaas_keys: frozenset[str] = frozenset()
     """The keys of `client` that come from the JAAS file."""
     jaas_name: str = "the JAAS file"
     is_jaas_unread: bool = False
-    """A JAAS file is named, and the command does not need what it holds."""
+    """Whether a JAAS file is named that the command does not need."""
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where a value came from: `layer` is flag, environment, file or default.
 
-    `name` is what the user wrote there."""
+    `name` is the flag, variable or key that the user wrote.
+    """
 
     layer: str
     name: str
@@ -277,7 +277,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
     found = {}
     for variable in sorted(v for v in environment if v.startswith(ENVIRONMENT_PREFIX)):
         if variable in SECRET_VARIABLES:
-            continue  # Read where it is used, and kept nowhere.
+            continue  # It is read where it is used, and kept nowhere.
         if variable not in known:
             if meant := _probably_meant(variable, environment[variable]):
                 raise ConfigError(
@@ -294,7 +294,9 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, _Raw]:
 
 
 def ignored_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the AUDITOR_* variables that no setting resembles, or that Kubernetes made, sorted."""
+    """Return the AUDITOR_* variables that resemble no setting or were made by Kubernetes,
+    sorted.
+    """
     known = {*(s.variable for s in (*SETTINGS, CONFIG_FILE)), *SECRET_VARIABLES}
     return sorted(
         variable
@@ -307,7 +309,7 @@ def ignored_variables(environment: Mapping[str, str]) -> list[str]:
 def _is_service_link(variable: str, value: str) -> bool:
     """Return whether Kubernetes makes this variable in each pod, for a Service `auditor-...`.
 
-    A Service `auditor-lister` makes AUDITOR_LISTER_PORT, which is a setting, with a URL in it.
+    A Service `auditor-lister` makes AUDITOR_LISTER_PORT, the name of a setting, with a URL in it.
     """
     return _SERVICE_LINK.search(variable) is not None or (
         variable.endswith("_PORT") and _SERVICE_LINK_VALUE.match(value) is not None
@@ -315,7 +317,7 @@ def _is_service_link(variable: str, value: str) -> bool:
 
 
 def _probably_meant(variable: str, value: str) -> str:
-    """Return the variable of the setting that an unknown variable resembles, "" if none.
+    """Return the variable of the setting that an unknown variable resembles, or "".
 
     Without AUDITOR_ the names are similar, or one continues the other by whole words.
     """
@@ -355,7 +357,7 @@ def _from_client(layers: Layers, given: Mapping[str, _Raw]) -> dict[str, _Raw]:
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:
-    """Return half a sentence with the nearest name; case, dashes and underscores do not matter."""
+    """Return half a sentence with the nearest name, ignoring case, dashes and underscores."""
     plain = {right.lower().replace("-", "_"): right for right in names}
     close = difflib.get_close_matches(name.lower().replace("-", "_"), plain, n=1, cutoff=0.6)
     return (

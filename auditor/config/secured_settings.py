@@ -1,7 +1,7 @@
-"""The settings of secured clusters: TLS and logins, for bookies and for ZooKeeper. And the secrets.
+"""The settings of secured clusters: TLS and logins, for bookies and for ZooKeeper, and the secrets.
 
-A secret has no flag and no key in a file: a flag names the file that has it, or the command that
-prints it, or its environment variable is set.
+A secret itself has no flag and no key in a file. A flag names the file that has it or the command
+that prints it, or its environment variable is set.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from auditor.config.units import FILE, ON_OFF, TEXT, one_of
 _BOOKIES = "Secured bookies"
 _ZOOKEEPER = "Secured ZooKeeper"
 ASK_BOOKIES = frozenset({"run", "ledger", "topic"})
-"""The commands that need the credentials for bookies."""
+"""The commands that need credentials for bookies."""
 READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
-"""The commands that need those for ZooKeeper."""
+"""The commands that need credentials for ZooKeeper."""
 _ASKING = ASK_BOOKIES | {"config"}
 _READING = READ_ZOOKEEPER | {"config"}
 
 JAAS_SECTION = "BookKeeper"
-"""The section of a JAAS file that BookKeeper's client takes if nothing else is set."""
+"""The section of a JAAS file that BookKeeper's client uses by default."""
 _SASL = one_of("none", "digest-md5", "gssapi")
 _FROM_ENVIRONMENT = "Not set: its environment variable is used, if that is set."
 
@@ -75,7 +75,7 @@ def _tls_settings(
 def _certificate_settings(
     prefix: str, section: str, whose: str, commands: frozenset[str]
 ) -> tuple[Setting, ...]:
-    """Return the settings of our client certificate, its key and the password of that."""
+    """Return the settings of our client certificate, its key and the key's password."""
     flag = f"--{prefix.replace('_', '-')}"
     return (
         Setting(
@@ -140,7 +140,7 @@ def _sasl_settings(
 
 
 SERVICES = {"bookie": "bookkeeper", "zookeeper": "zookeeper"}
-"""The first part of the servers' principals where nothing else is set, as in Java's clients."""
+"""The default first part of the servers' principals, as in Java's clients."""
 _SERVICE_PROPERTIES = {
     "bookie": "bookkeeper.sasl.servicename",
     "zookeeper": "zookeeper.sasl.client.username",

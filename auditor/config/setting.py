@@ -27,7 +27,8 @@ EVERY_COMMAND = frozenset(
     }
 )
 AUDITING = frozenset({"run", "ledger", "topic", "demo", "config"})
-"""Commands that ask ZooKeeper and bookies. `config` shows every setting, so it takes every flag."""
+"""Commands that ask ZooKeeper and bookies. `config` shows every setting and therefore takes every
+flag."""
 PLACING = AUDITING | {"topology"}
 """Commands that locate bookies."""
 JUDGING = AUDITING | {"replay"}
@@ -101,7 +102,7 @@ class Setting:
 
     @property
     def range_text(self) -> str:
-        """The range for a person, "" if there is none."""
+        """The range as text for people, "" if there is none."""
         if self.low is None or self.high is None:
             return ""
         as_unit = float if self.metavar == "RATE" else int

@@ -1,6 +1,6 @@
 """All settings of one command, frozen, picklable, hashable, and the limits made of them.
 
-The limits are those for conversations with bookies, for judging and for reading ZooKeeper.
+The limits are for conversations with bookies, for judging and for reading ZooKeeper.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BookieLimits:
     requests_per_second: float = 2_000.0
     """Frames sent a second; 0: no limit. An idle bookie answers 50,000 lists a second."""
     inflight_max: int = 64
-    """Most requests outstanding. `throttle` lowers this and the rate while the bookie shows
+    """Most requests outstanding. `Throttle` lowers this and the rate while the bookie shows
     strain."""
     inflight_bytes_max: int = 64 * 2**20
     """Most bytes of expected answers outstanding: a striped ledger costs 24 bytes a stripe."""
@@ -41,9 +41,9 @@ class BookieLimits:
     connect_timeout_ms: int = 5_000
     """How long one connection attempt may take."""
     connect_attempts_max: int = 3
-    """Connections tried in a row without a response before the bookie counts as silent."""
+    """After this many attempts to connect without a response, the bookie counts as silent."""
     retries_max: int = 3
-    """Times one request is repeated after a reset or ETOOMANYREQUESTS."""
+    """A request is repeated at most this often after a reset or ETOOMANYREQUESTS."""
     deadline_ms: int = 30 * 60_000
     """How long the whole conversation may take. Requests without a response by then are silent."""
     frame_bytes_max: int = 256 * 2**20
@@ -51,7 +51,7 @@ class BookieLimits:
     groups_max: int = 10_000_000
     """Sequence groups accepted in one list."""
     access: BookieAccess = IN_CLEAR
-    """How the conversation is secured. It is here because it goes wherever the limits go."""
+    """How the conversation is secured. It is here because it is needed wherever the limits are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +73,18 @@ class ZooKeeperLimits:
     batch_paths: int = 200
     """Paths in one multiRead request."""
     inflight_max: int = 4
-    """Most multiRead requests outstanding; times `batch_paths` for single reads (the fallback)."""
+    """Most multiRead requests outstanding; with single reads (the fallback), times
+    `batch_paths`."""
     session_timeout_ms: int = 10_000
     """ZooKeeper session time-out to request (BookKeeper's zkTimeout default)."""
     connect_timeout_ms: int = 15_000
     """How long the first connection may take before the metadata service counts as unreachable."""
     retries_max: int = 3
-    """Times that a read is repeated after a lost connection or session."""
+    """A read is repeated at most this often after a lost connection or session."""
     retry_wait_ms: int = 1_000
-    """Pause before each repeat, in which the ensemble can elect a leader."""
+    """Pause before each repeat: the ensemble can elect a leader meanwhile."""
     access: ZooKeeperAccess = IN_CLEAR_TO_ZOOKEEPER
-    """How the sessions are secured. It is here because it goes wherever the limits go."""
+    """How the sessions are secured. It is here because it is needed wherever the limits are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ class Settings:
     """The settings that `parse` returns. `SETTINGS` explains each field under its key.
 
     Times are in ms, sizes in bytes, rates a second (0: no limit); None: not set. `pushgateway` may
-    have credentials, so `repr` leaves it out; nothing else is secret: secrets of logins are read
-    where they are used.
+    have credentials: `repr` omits it. Nothing else is secret: secrets of logins are read where they
+    are used.
     """
 
     metadata_service_uri: str | None
@@ -287,13 +288,13 @@ class Settings:
 
 
 def bookie_access(settings: Settings) -> BookieAccess:
-    """Return how bookies and their listers are spoken to."""
+    """Return how connections to bookies and their listers are secured."""
     lister_tls = _tls_files(settings, "bookie") if settings.lister_tls else None
     return BookieAccess(_tls(settings, "bookie"), _sasl(settings, "bookie"), lister_tls)
 
 
 def zookeeper_access(settings: Settings) -> ZooKeeperAccess:
-    """Return how ZooKeeper is spoken to."""
+    """Return how connections to ZooKeeper are secured."""
     digest = secret_source(settings, "zookeeper_digest")
     return ZooKeeperAccess(_tls(settings, "zookeeper"), _sasl(settings, "zookeeper"), digest)
 

@@ -26,11 +26,12 @@ CONFIG_FILE_BYTES_MAX = 2**20
 def read_layers(
     flags: Mapping[str, object], environment: Mapping[str, str], command: str = ""
 ) -> Layers:
-    """Return the layers of one command. --config names the file, or else AUDITOR_CONFIG does.
+    """Return the layers of one command.
 
-    Likewise the configuration of a BookKeeper client and its JAAS file, which the file may name
-    too. The JAAS file has a password: a command that asks no bookie leaves it unread. Raises
-    `ConfigError` if a file cannot be read or is not what it should be.
+    The file of settings is named by --config, or else by AUDITOR_CONFIG. The configuration of a
+    BookKeeper client and its JAAS file are named in the same way, or in the file. The JAAS file has
+    a password: a command that asks no bookie does not read it. Raises `ConfigError` if a file
+    cannot be read or is not what it should be.
     """
     named = flags.get(CONFIG_FILE.key) or environment.get(CONFIG_FILE.variable)
     layers = Layers(flags, environment)
@@ -46,7 +47,7 @@ def read_layers(
 
 
 def _raw(layers: Layers, key: str) -> object:
-    """Return a setting as its strongest layer has it, None or "" if it is not set."""
+    """Return a setting from the strongest layer that has it, None or "" if it is not set."""
     variable = layers.environment.get(ENVIRONMENT_PREFIX + key.upper())
     return layers.flags.get(key) or variable or layers.file.get(key) or layers.client.get(key)
 
@@ -63,7 +64,7 @@ def _with_client(layers: Layers, name: str) -> Layers:
 def _with_jaas(layers: Layers) -> Layers:
     """Return the layers with the login of the JAAS file, if one is named.
 
-    It goes before what the client's configuration says of the login: that there is one.
+    It overrides the client's configuration, which only says that there is a login.
     """
     name = _raw(layers, JAAS_FILE)
     if not name:
@@ -94,9 +95,7 @@ def read_file(path: Path) -> dict[str, object]:
         ) from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 text (byte {error.start})") from None
-    except (
-        ValueError
-    ) as error:  # TOMLDecodeError, and what Python says of a number that is too long
+    except ValueError as error:  # TOMLDecodeError, or Python's error for a number that is too long
         raise ConfigError(f"{path} is not TOML: {error}") from None
     except RecursionError:
         raise ConfigError(

@@ -16,13 +16,13 @@ from urllib.parse import urlsplit
 from auditor.daily_window import parse_window
 
 Value = str | int | float | bool | tuple[str, ...] | None
-"""A setting after parsing: frozen, hashable, picklable."""
+"""A parsed setting: frozen, hashable, picklable."""
 
 TEXT_CHARS_MAX = 4096
-"""Characters accepted in one text setting."""
+"""At most this many characters are accepted in one text setting."""
 
 LIST_ITEMS_MAX = 256
-"""Items accepted in one list."""
+"""At most this many items are accepted in one list."""
 
 _MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _BYTES = {

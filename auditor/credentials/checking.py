@@ -1,4 +1,4 @@
-"""Read every credential once: a command ends before it contacts anything if one is bad."""
+"""Read every credential once, before a command contacts anything."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from auditor.credentials.secret_reading import read_digest, read_secret
 from auditor.credentials.tls import client_context, read_certificate_dates
 
 OPEN_TO_ALL_ADVICE = "chmod o-r, or defaultMode 0440 of a Kubernetes Secret"
-"""What is said of a file with a secret that every user can read."""
+"""The end of a sentence about a file with a secret that every user can read."""
 
 
 def check_credentials(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> None:
-    """Raise ConfigError if a certificate, key or secret cannot be read. Runs the secrets'
-    commands.
+    """Raise ConfigError if a certificate, key or secret cannot be read. Runs commands for
+    secrets.
     """
     for access in (bookie, zookeeper):
         _check(access.tls, access.sasl)
@@ -51,12 +51,12 @@ def certificates_out_of_date(
     That is not an error: peers that ask for no certificate accept the connection.
     """
     dates = map(read_certificate_dates, (bookie.tls, bookie.lister_tls, zookeeper.tls))
-    faults = {one.fault_at(moment) for one in dates}
+    faults = {certificate.fault_at(moment) for certificate in dates}
     return sorted(faults - {""})
 
 
 def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> list[str]:
-    """Return the files with secrets and private keys that every user of this machine may read,
+    """Return the files with secrets or private keys that every user of this machine can read,
     sorted.
     """
     paths = {
@@ -69,12 +69,12 @@ def secrets_open_to_all(bookie: BookieAccess, zookeeper: ZooKeeperAccess) -> lis
 
 
 def open_to_all(paths: Iterable[str]) -> list[str]:
-    """Return those of these files that every user of this machine may read, sorted."""
+    """Return those of the files that every user of this machine can read, sorted."""
     return sorted(path for path in paths if _is_open_to_all(path))
 
 
 def secrets_of_server(tls: ServedTls) -> list[str]:
-    """Return the files with the private key of a server and its password."""
+    """Return the files with a server's private key and its password."""
     password = None if tls.key_password is None else tls.key_password.file
     return [path for path in (tls.key or tls.certificate, password) if path is not None]
 
@@ -82,7 +82,7 @@ def secrets_of_server(tls: ServedTls) -> list[str]:
 def _secret_files(tls: TlsFiles | None, sasl: SaslLogin | KerberosLogin | None) -> Iterator[str]:
     if tls is not None:
         password = None if tls.key_password is None else tls.key_password.file
-        # Without a file of its own the key is beside the certificate.
+        # Without a file of its own, the key is in the certificate's file.
         yield from filter(None, (tls.key or tls.certificate, password))
     if isinstance(sasl, SaslLogin):
         yield from filter(None, (sasl.password.file, sasl.password.jaas_file))
@@ -94,4 +94,4 @@ def _is_open_to_all(path: str) -> bool:
     try:
         return bool(Path(path).stat().st_mode & stat.S_IROTH)
     except OSError:
-        return False  # It was read a moment ago. Whoever removed it has closed it.
+        return False  # It was read a moment ago. A file that is gone by now is not open to anybody.

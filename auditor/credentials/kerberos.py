@@ -1,8 +1,8 @@
 """Our Kerberos ticket, and the exchange of SASL GSSAPI with one server. The only home of `gssapi`.
 
-The library asks the KDC by itself, by krb5.conf of the machine. It does so without holding Python's
-lock, and gives up by itself: a KDC that says nothing costs some 25 s. If we get no ticket, one
-sentence says why, what to do, and whether that may pass.
+libkrb5 asks the KDC by itself, as the machine's krb5.conf says. It releases Python's lock
+meanwhile, and gives up by itself: a silent KDC costs some 25 s. If we get no ticket, one sentence
+says why, what to do, and whether a later try may succeed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ _REVOKED, _KEY_EXPIRED, _PREAUTH_FAILED, _BAD_INTEGRITY = 18, 23, 24, 31
 _TICKET_EXPIRED, _NOT_YET_VALID, _SKEW, _SKEW_OF_REPLY = 32, 33, 37, 148
 _REALM_NOT_RESOLVED, _REALM_UNKNOWN, _KDC_UNREACHABLE, _NO_REALM = 132, 154, 156, 224
 _KDC_AWAY = frozenset({_NOT_SERVING, _REALM_NOT_RESOLVED, _REALM_UNKNOWN, _KDC_UNREACHABLE})
-"""No KDC said yes or no. A DNS that does not answer is _REALM_UNKNOWN: the library then knows no
-KDC."""
+"""No KDC could be reached. If DNS does not answer, the code is _REALM_UNKNOWN instead: libkrb5 then
+knows no KDC."""
 _NO_CACHE = frozenset({141, 142, 195})
 _NO_KEYTAB = frozenset({181, 213})
 _NO_SUCH_KEY, _OTHER_CACHE, _EMPTY_CACHE = 39756033, 39756032, 39756044
-"""Of the library for GSSAPI (ggss): a key tab or a cache without the principal, an empty cache."""
+"""Codes of the GSSAPI library (ggss): a key tab or a cache without the principal, or an empty
+cache."""
 _FILE_ERRORS = frozenset({2, 13, 21})
 """ENOENT, EACCES, EISDIR."""
 _CREDENTIALS_EXPIRED = 11 << 16
@@ -38,7 +39,7 @@ _CREDENTIALS_EXPIRED = 11 << 16
 
 @dataclass(frozen=True, slots=True)
 class GssStatus:
-    """A failure as GSSAPI has it: the two codes, and what the library says of the minor one."""
+    """A failure as GSSAPI reports it: the two codes, and the library's text for the minor one."""
 
     major: int
     minor: int
@@ -49,9 +50,9 @@ def explain_kerberos_failure(status: GssStatus, login: KerberosLogin, host: str)
     """Return why there is no ticket for the server at `host`, as a sentence with what to do."""
     minor = _as_signed(status.minor)
     sentence = (
-        _of_cache(status, minor, login)
-        or _of_key_tab(minor, login)
-        or _of_server(minor, login, host)
+        _explain_cache(status, minor, login)
+        or _explain_key_tab(minor, login)
+        or _explain_server(minor, login, host)
         or "Kerberos gave no ticket"
     )
     return f"{sentence} ({status.message})" if status.message else sentence
@@ -63,22 +64,22 @@ def is_kdc_away(status: GssStatus) -> bool:
 
 
 def is_expired(status: GssStatus) -> bool:
-    """Return whether the ticket that we have is too old."""
+    """Return whether our ticket has expired."""
     code = _as_signed(status.minor) - _BASE
     return code == _TICKET_EXPIRED or status.major == _CREDENTIALS_EXPIRED
 
 
 def _as_signed(minor: int) -> int:
-    """Return a minor status as Kerberos' tables have it. It is unsigned in C, and they are not."""
+    """Return a minor status as a signed number, as in Kerberos' tables. C has it unsigned."""
     return (minor + 2**31) % 2**32 - 2**31
 
 
-def _of_cache(status: GssStatus, minor: int, login: KerberosLogin) -> str:
+def _explain_cache(status: GssStatus, minor: int, login: KerberosLogin) -> str:
     cache = login.ticket_cache or "the default ticket cache"
     flags = f"run kinit, or give --{login.what}-sasl-keytab FILE"
     code = minor - _BASE
     if is_expired(status):
-        # A key tab makes a new ticket by itself: only a wrong clock makes it look old.
+        # With a key tab, the library renews the ticket: only a wrong clock makes it look expired.
         advice = "check the clock of this machine" if login.keytab else flags
         return f"our Kerberos ticket has expired: {advice}"
     if login.keytab is not None:
@@ -90,8 +91,8 @@ def _of_cache(status: GssStatus, minor: int, login: KerberosLogin) -> str:
     return ""
 
 
-def _of_key_tab(minor: int, login: KerberosLogin) -> str:
-    """Return what is wrong with our own principal or its key, "" if nothing is."""
+def _explain_key_tab(minor: int, login: KerberosLogin) -> str:
+    """Return what is wrong with our own principal or its key, or ""."""
     code, keytab = minor - _BASE, login.keytab or "the key tab"
     if minor == _NO_SUCH_KEY:
         return (
@@ -108,7 +109,7 @@ def _of_key_tab(minor: int, login: KerberosLogin) -> str:
     return ""
 
 
-def _of_server(minor: int, login: KerberosLogin, host: str) -> str:
+def _explain_server(minor: int, login: KerberosLogin, host: str) -> str:
     code = minor - _BASE
     if code == _SERVER_UNKNOWN:
         return (
@@ -138,11 +139,11 @@ def _of_server(minor: int, login: KerberosLogin, host: str) -> str:
 
 
 FAILURE_KEPT_S = 60.0
-"""How long a login that was refused is not tried again at the KDC, in seconds: a thousand bookies
-must not make a thousand tries, after which a KDC may lock the principal."""
+"""After a refused login, the KDC is not asked for it again for so many seconds. Otherwise a
+thousand bookies would cause a thousand tries, after which a KDC may lock the principal."""
 NO_LAYER, MAX_SIZE_NONE = 1, b"\0\0\0"
-"""The bit of the server's offer that means no security layer, and our greatest message then (RFC
-4752)."""
+"""The bit of the server's offer that stands for "no security layer", and our message size limit for
+that case (RFC 4752)."""
 OFFER_BYTES = 4
 NO_LIBRARY = (
     "--{what}-sasl gssapi needs the library gssapi, which is not installed here or cannot be loaded"
@@ -160,10 +161,10 @@ class _Failure(NamedTuple):
     at_s: float
 
     def holds_for(self, began_s: float) -> bool:
-        """Return whether it is the failure of an attempt that began at `began_s`, too.
+        """Return whether the failure also answers an attempt that began at `began_s`.
 
-        A refusal is for a while. A KDC that was away may be back: that only holds for those who
-        waited while it was asked.
+        A refusal holds for FAILURE_KEPT_S. An absent KDC may be back: that failure holds only for
+        attempts that were already waiting when it happened.
         """
         kept_s = FAILURE_KEPT_S if isinstance(self.error, KerberosFailed) else 0.0
         return began_s < self.at_s + kept_s
@@ -172,19 +173,21 @@ class _Failure(NamedTuple):
 _failed: dict[KerberosLogin, _Failure] = {}
 """The last failure of each login."""
 _caches_left: Counter[KerberosLogin] = Counter()
-"""How many caches in memory each login with a key tab has left behind."""
+"""By login with a key tab, how many caches in memory it has abandoned."""
 _one_at_a_time = threading.Lock()
 """Held while a ticket is made: other threads wait, and find the ticket in the cache."""
 
 
 class KerberosFailed(Exception):
-    """We have no ticket for a server, or it does not prove itself. `str` is a sentence."""
+    """We have no ticket for a server, or the server does not prove who it is. `str` is a
+    sentence.
+    """
 
 
 def check_login(login: KerberosLogin) -> None:
-    """Raise ConfigError if this machine lacks the library, the key in the key tab or any ticket.
+    """Raise ConfigError if this machine lacks the library, the key in the key tab, or any ticket.
 
-    Asks no KDC. A ticket that has expired is not noticed here.
+    Asks no KDC. Does not notice an expired ticket.
     """
     gssapi = _library(login)
     try:
@@ -211,10 +214,10 @@ class KerberosExchange:
         return f"{self._login.service}/{self._host}"
 
     def start(self) -> bytes:
-        """Return the first token. Raises KerberosFailed, KdcUnreachable if no KDC refused it, and
-        ConfigError without the library.
+        """Return the first token.
 
-        Blocks: it may ask the KDC and the DNS.
+        Raises KerberosFailed, KdcUnreachable if no KDC could be asked, and ConfigError without the
+        library. Blocks: it may ask the KDC and the DNS.
         """
         gssapi = _library(self._login)
         left = _caches_left[self._login]
@@ -223,7 +226,7 @@ class KerberosExchange:
         except gssapi.exceptions.GSSError as error:
             if self._login.keytab is None or not is_expired(_status(error)):
                 raise _failure(error, self._login, self._host) from None
-        # The library made no new ticket, and does not say why. With an empty cache it does.
+        # The library made no new ticket and does not say why. With an empty cache it says so.
         _leave_cache(self._login, left)
         try:
             return self._first_token(gssapi)
@@ -246,7 +249,7 @@ class KerberosExchange:
     def respond(self, token: bytes) -> bytes:
         """Return our answer to a token of the server. Raises KerberosFailed.
 
-        Asks nobody: it costs a fraction of a millisecond.
+        Asks no KDC: it costs a fraction of a millisecond.
         """
         gssapi = _library(self._login)
         try:
@@ -267,7 +270,7 @@ class KerberosExchange:
 def _library(login: KerberosLogin) -> ModuleType:
     try:
         import gssapi
-    except ImportError as error:  # Also where Kerberos' own library is missing.
+    except ImportError as error:  # It also fails if Kerberos' own library is missing.
         raise ConfigError(NO_LIBRARY.format(what=login.what, error=error)) from None
     return gssapi
 
@@ -279,9 +282,9 @@ def _name(gssapi: ModuleType, login: KerberosLogin) -> Any:
 
 
 def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
-    """Return credentials out of the ticket cache, or by the key tab out of one in memory.
+    """Return credentials from the ticket cache or, with a key tab, from a cache in memory.
 
-    With a key tab this asks the KDC where there is no valid ticket yet. Raises GSSError.
+    With a key tab this asks the KDC if there is no valid ticket yet. Raises GSSError.
     """
     store = None
     if login.keytab is not None:
@@ -299,7 +302,7 @@ def _credentials(gssapi: ModuleType, login: KerberosLogin) -> Any:
 
 
 def _leave_cache(login: KerberosLogin, left: int) -> None:
-    """Let the login begin with an empty cache, unless another thread has left the cache since."""
+    """Give the login an empty cache, unless another thread has done so meanwhile."""
     with _one_at_a_time:
         if _caches_left[login] == left:
             _caches_left[login] += 1
@@ -308,7 +311,7 @@ def _leave_cache(login: KerberosLogin, left: int) -> None:
 def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
     """Raise GSSError if the key tab cannot be read, or lacks the principal. Asks no KDC.
 
-    When it makes credentials for a request, the library reports both as a missing ticket cache.
+    For both faults, the request for credentials itself would report a missing ticket cache.
     """
     gssapi.Credentials(
         name=_name(gssapi, login),
@@ -319,8 +322,9 @@ def _find_key(gssapi: ModuleType, login: KerberosLogin) -> None:
 
 
 def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
-    """Return credentials. Raises KdcUnreachable, or KerberosFailed: that for a while without asking
-    the KDC again.
+    """Return credentials. Raises KdcUnreachable or KerberosFailed.
+
+    For a while after a refusal, raises KerberosFailed without asking the KDC again.
     """
     began_s = time.monotonic()
     with _one_at_a_time:
@@ -338,13 +342,13 @@ def _acquire(gssapi: ModuleType, login: KerberosLogin) -> Any:
 
 
 def _failure(error: Any, login: KerberosLogin, host: str) -> KerberosFailed | KdcUnreachable:
-    """Return what to raise for a GSSError of a ticket for the server at `host`."""
+    """Return the exception for a GSSError about a ticket for the server at `host`."""
     status = _status(error)
     why = explain_kerberos_failure(status, login, host)
     return KdcUnreachable(why) if is_kdc_away(status) else KerberosFailed(why)
 
 
 def _status(error: Any) -> GssStatus:
-    """Return what a GSSError says."""
+    """Return the codes and the text of a GSSError."""
     message = "; ".join(error.get_all_statuses(error.min_code, False)) if error.min_code else ""
     return GssStatus(error.maj_code & 0xFFFF0000, error.min_code, message)

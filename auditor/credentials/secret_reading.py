@@ -1,7 +1,4 @@
-"""Read secrets from files, environment variables, commands and JAAS files.
-
-They are stored nowhere else.
-"""
+"""Read secrets from files, environment variables, commands and JAAS files. Store them nowhere."""
 
 from __future__ import annotations
 
@@ -26,31 +23,27 @@ SECRET_BYTES_MAX = 4_096
 COMMAND_TIMEOUT_S = 30.0
 """How long a command may take to print a secret, in seconds: time for a request to a vault."""
 COMMAND_KEPT_S = 300.0
-"""How long the output of a command is reused, in seconds. A process that asks many bookies runs it
-once, and notices a changed password within this time.
-"""
+"""How long the output of a command is reused, in seconds. A process that asks many bookies runs the
+command once, and notices a changed password within this time."""
 
 FAILURE_KEPT_S = 30.0
-"""How long a command that failed is not run again, in seconds: many bookies must not hammer a vault
-that is down. One that is back is noticed within this time.
-"""
+"""How long a failed command is not run again, in seconds. Many bookies must not hammer a vault that
+is down. One that is up again is noticed within this time."""
 
 _printed: dict[str, tuple[float, bytes]] = {}
 """The output of each command, and when it was printed, by time.monotonic()."""
 _failed: dict[str, tuple[float, str]] = {}
-"""When each command failed, and how, as the end of a sentence."""
+"""When each command failed, and the end of the sentence that says how."""
 _one_at_a_time = threading.Lock()
 """Held while a command runs: others who need the same secret wait for it."""
 
 
 class _CommandFailed(Exception):
-    """A command did not print a secret. The text is the end of a sentence, never with the
-    output.
-    """
+    """A command printed no secret. The text is the end of a sentence, and never has the output."""
 
 
 def read_secret(source: SecretSource) -> str:
-    """Return the secret, without the line break at its end. Raises ConfigError, never with the
+    """Return the secret, without the line break at its end. Raises ConfigError without the
     secret.
     """
     secret = _read(source).decode("utf-8", "surrogateescape")
@@ -63,7 +56,7 @@ def read_secret(source: SecretSource) -> str:
 
 
 def read_digest(source: SecretSource) -> str:
-    """Return `user:password` for ZooKeeper's scheme digest. Raises ConfigError, never with the
+    """Return `user:password` for ZooKeeper's scheme digest. Raises ConfigError without the
     secret.
     """
     digest = read_secret(source)
@@ -106,8 +99,9 @@ def _run_command(command: str, what: str) -> bytes:
 
 
 def _output_of(command: str) -> bytes:
-    """Return the output of a command that runs without a shell and without input. Raises
-    _CommandFailed.
+    """Run a command without a shell and without input, and return its output.
+
+    Raises _CommandFailed.
     """
     try:
         words = shlex.split(command)
@@ -134,8 +128,9 @@ def _output_of(command: str) -> bytes:
 
 
 def _read_bounded(process: subprocess.Popen[bytes], until: float) -> bytes:
-    """Return all that the process prints until it ends. Raises _CommandFailed if it is too much or
-    too late.
+    """Return everything that the process prints until it ends.
+
+    Raises _CommandFailed if it is too much or takes too long.
     """
     assert process.stdout is not None
     output = bytearray()
@@ -156,7 +151,7 @@ def _read_bounded(process: subprocess.Popen[bytes], until: float) -> bytes:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process, and what it started, if it has not ended."""
+    """Kill the process and its children if it has not ended."""
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

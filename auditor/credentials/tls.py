@@ -2,9 +2,9 @@
 
 A server's context is renewed when one of its files changes.
 
-A peer may end a connection without saying why, or call each fault CERTIFICATE_UNKNOWN, as bookies
-with the JDK's TLS do. Whether our own certificate is valid now is therefore read here. An expired
-one is never a reason not to connect: a peer that asks for no certificate does not see ours.
+A peer may end a connection without saying why, or report every fault as CERTIFICATE_UNKNOWN, as
+bookies with the JDK's TLS do. Therefore the dates of our own certificate are read here. An expired
+one never stops us from connecting: a peer that asks for no certificate does not see ours.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from auditor.credentials.secret_reading import read_secret
 from auditor.errors import ConfigError
 
 PEM_BYTES_MAX = 2**20
-"""Most that is read of a file to find the certificate, in bytes."""
+"""Most bytes of a file that are read to find the certificate."""
 _FIRST_CERTIFICATE = re.compile(
     rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----\s+([A-Za-z0-9+/=\s]+)-----END"
 )
@@ -32,12 +32,12 @@ _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0xA0, 0x17, 0x18
 _FIELDS_BEFORE_VALIDITY = 3
 """Serial number, signature algorithm, issuer (RFC 5280, section 4.1)."""
 _FIRST_YEAR_OF_1900 = 50
-"""A year of two digits from this one on is of the last century (RFC 5280, section 4.1.2.5.1)."""
+"""A two-digit year from this one on belongs to the last century (RFC 5280, section 4.1.2.5.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateDates:
-    """When our certificate is valid. `name` says in messages where it is set."""
+    """When our certificate is valid. `name` is the setting that messages name."""
 
     name: str
     not_before: datetime
@@ -62,7 +62,7 @@ class CertificateDates:
 ALWAYS_VALID = CertificateDates(
     "", datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 )
-"""Stands for a certificate that does not exist or cannot be decoded."""
+"""Stands for a certificate that is missing or cannot be decoded."""
 
 
 def read_certificate_dates(files: TlsFiles | None) -> CertificateDates:
@@ -141,7 +141,7 @@ _NOT_TLS: Final = (
 
 
 def find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error behind an error that a library raised because of it, or None."""
+    """Return the TLS error that made a library raise this error, or None."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error
@@ -156,20 +156,20 @@ def explain_tls_failure(
 
     `what` is the prefix of the settings: bookie or zookeeper. `own_fault` says why our certificate
     is not valid now, if it is not: few peers say so. Returns "" for an error that is not about
-    certificates, such as a reset: it may pass, and trying again may help.
+    certificates, such as a reset: trying again may help.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        return _refused_by_us(error, what)
+        return _explain_our_refusal(error, what)
     if not isinstance(error, ssl.SSLError) or isinstance(
         error, ssl.SSLEOFError | ssl.SSLZeroReturnError
     ):
         return ""  # A restart also looks like the end of a connection without an alert.
     reason = (error.reason or str(error)).upper()
-    return _refused_by_peer(reason, what, has_certificate=has_certificate, own_fault=own_fault)
+    return _explain_peer_refusal(reason, what, has_certificate=has_certificate, own_fault=own_fault)
 
 
 def explain_lost_handshake(what: str, *, has_certificate: bool, own_fault: str = "") -> str:
-    """Return what may have ended a connection in or after the handshake without an alert."""
+    """Return what may have ended a connection during or after the handshake without an alert."""
     certificate = f"--{what}-tls-certificate"
     if own_fault:
         return f"and {own_fault}"
@@ -183,7 +183,7 @@ def explain_lost_handshake(what: str, *, has_certificate: bool, own_fault: str =
     )
 
 
-def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
+def _explain_our_refusal(error: ssl.SSLCertVerificationError, what: str) -> str:
     code, ca = error.verify_code, f"--{what}-tls-ca"
     if code == _EXPIRED:
         return "its certificate has expired: renew it there"
@@ -205,7 +205,7 @@ def _refused_by_us(error: ssl.SSLCertVerificationError, what: str) -> str:
     return f"its certificate was not accepted: {error.verify_message or error}"
 
 
-def _refused_by_peer(reason: str, what: str, *, has_certificate: bool, own_fault: str) -> str:
+def _explain_peer_refusal(reason: str, what: str, *, has_certificate: bool, own_fault: str) -> str:
     certificate = f"--{what}-tls-certificate"
     if any(word in reason for word in _NOT_TLS):
         return "it does not speak TLS at this port"
@@ -238,17 +238,18 @@ _DER_SEQUENCE = b"\x30"
 HEAD_BYTES = 4
 
 CONTEXTS_KEPT_MAX = 8
-"""How many contexts a process keeps: one for each peer, and some whose files have changed since."""
+"""How many contexts a process keeps: one for each peer, and some for earlier contents of their
+files."""
 
 CONVERT_CA = ("keytool -exportcert -rfc -alias ALIAS -keystore {path} > ca.pem",)
-"""Makes PEM of the certificate of a CA in a key store of Java, JKS or PKCS12."""
+"""Converts a CA's certificate from a Java key store, JKS or PKCS12, to PEM."""
 CONVERT_KEY = ("openssl pkcs12 -in {path} -nodes -out keys.pem",)
-"""Makes PEM of a key and its certificates in a PKCS12 key store."""
+"""Converts a key and its certificates from a PKCS12 key store to PEM."""
 CONVERT_JKS_KEY = (
     "keytool -importkeystore -srckeystore {path} -destkeystore keys.p12 -deststoretype PKCS12",
     "openssl pkcs12 -in keys.p12 -nodes -out keys.pem",
 )
-"""The same for a JKS key store."""
+"""Converts a key and its certificates from a JKS key store to PEM."""
 
 
 _contexts: dict[tuple[TlsFiles, tuple[tuple[int, int, int], ...]], ssl.SSLContext] = {}
@@ -263,8 +264,8 @@ def shared_context(files: TlsFiles) -> ssl.SSLContext:
         try:
             state = [path.stat() for path in paths]
         except OSError:
-            return client_context(files)  # It says what is wrong.
-        key = files, tuple((one.st_ino, one.st_size, one.st_mtime_ns) for one in state)
+            return client_context(files)  # The error says what is wrong.
+        key = files, tuple((stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in state)
         if key not in _contexts:
             context = client_context(files)
             if len(_contexts) >= CONTEXTS_KEPT_MAX:
@@ -281,7 +282,7 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 sets this by default. CAs made by keytool lack what it demands.
+    # Python 3.13 sets this flag by default. CAs made by keytool do not satisfy it.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.check_hostname = files.is_hostname_verified
     context.verify_mode = ssl.CERT_REQUIRED
@@ -304,9 +305,9 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class OwnCertificate:
-    """A certificate and its key. `name` and `password_name` say in messages where they are set.
+    """A certificate and its key. `name` and `password_name` are the settings that messages name.
 
-    Without `key` the key is in the file of the certificate.
+    Without `key`, the key is in the certificate's file.
     """
 
     name: str
@@ -331,7 +332,7 @@ def load_certificate(context: ssl.SSLContext, own: OwnCertificate) -> None:
         _refuse_key_store(path, own.name, CONVERT_JKS_KEY, CONVERT_KEY)
     password = "" if own.key_password is None else read_secret(own.key_password)
     try:
-        # Without a password OpenSSL would ask on the terminal for that of an encrypted key.
+        # Without this, OpenSSL would ask for the password of an encrypted key on the terminal.
         context.load_cert_chain(own.certificate, own.key, lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(f"{own.name} cannot be used: {_why_unusable(error, own)}") from None
@@ -395,7 +396,7 @@ def server_context(files: ServedTls) -> ssl.SSLContext:
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Python 3.13 sets this by default. CAs made by keytool lack what it demands.
+    # Python 3.13 sets this flag by default. CAs made by keytool do not satisfy it.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     load_certificate(
         context,
@@ -414,7 +415,7 @@ def server_context(files: ServedTls) -> ssl.SSLContext:
 
 
 class RenewedContext:
-    """The context of these files. A renewed certificate is used from the next connection on."""
+    """The context of these files. New connections use a renewed certificate."""
 
     def __init__(self, files: ServedTls) -> None:
         """Load the files. Raises ConfigError if they cannot be used."""
@@ -423,9 +424,10 @@ class RenewedContext:
         self._context = server_context(files)
 
     def current(self) -> ssl.SSLContext:
-        """Return the context of the files as they are now. Raises ConfigError if they went bad.
+        """Return the context of the files as they are now. Raises ConfigError if they became
+        unusable.
 
-        Reads the disk: a stat of each file, and all of them if one has changed.
+        Costs a stat of each file, and reads all of them if one has changed.
         """
         state = self._state_of_files()
         if state != self._state:

@@ -1,8 +1,8 @@
 """Open the file system that a URI names: S3, HDFS, or another one that pyarrow knows.
 
 Addresses and credentials of a store come from the environment and the files of its own SDK
-(AWS_ENDPOINT_URL, AWS_PROFILE, HADOOP_CONF_DIR ...), never from the URI: a command line is read by
-every user of its host.
+(AWS_ENDPOINT_URL, AWS_PROFILE, HADOOP_CONF_DIR ...), never from the URI: every user of a host can
+read its command lines.
 
 `S3Objects` makes conditional requests to single objects, which pyarrow does not offer.
 """
@@ -26,9 +26,8 @@ S3_CONNECT_TIMEOUT_S = 10.0
 S3_REQUEST_TIMEOUT_S = 60.0
 """How long one S3 request may go without an answer. A part of an upload has 10 MB."""
 S3_ATTEMPTS_MAX = 5
-"""How often one S3 request is sent before it fails. S3 asks its clients to repeat those that it
-throttles.
-"""
+"""An S3 request is sent at most this often before it fails. S3 asks its clients to repeat requests
+that it throttles."""
 
 _S3_SCHEMES = ("s3", "s3a")
 _OPTIONS = re.compile("[?#]")
@@ -36,7 +35,7 @@ _SLASHES = re.compile("/+")
 _HOST = re.compile(r"[^:]*(:\d*)?")
 """A host, with or without a port."""
 _OBJECT_STORES = ("s3", "gcs", "abfs")
-"""Arrow's names of file systems in which a file appears whole when its stream is closed."""
+"""Arrow's names of file systems in which a file appears only when its stream is closed."""
 
 
 def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
@@ -59,8 +58,8 @@ def open_file_system(uri: str) -> tuple[fs.FileSystem, str]:
 
 
 def is_object_store(files: fs.FileSystem) -> bool:
-    """Return whether a file appears under its name when it is whole, and replaces the old one in
-    one step.
+    """Return whether a file appears only when it is complete, and replaces the old one in one
+    step.
     """
     return files.type_name in _OBJECT_STORES
 
@@ -90,14 +89,15 @@ def own_umask() -> int:
 def refuse_secrets(uri: str) -> None:
     """Raise OutputError for a URI with options, or with what may be a user's password or key.
 
-    The message repeats neither. A container of Azure is written before an @ and is not refused.
+    The message does not repeat them. A container of Azure is written before an @ and is not
+    refused.
     """
     scheme, _, rest = uri.partition("://")
     authority, slash, path = rest.partition("/")
     user, _, host = authority.rpartition("@")
     is_of_store = scheme in (*_S3_SCHEMES, "hdfs")
     has_key = ":" in user or bool(user and is_of_store)
-    # A key may have a slash, and ends the authority then.
+    # A key may contain a slash, which ends the authority.
     is_cut = bool(_OPTIONS.search(authority)) or (scheme != "hdfs" and not _HOST.fullmatch(host))
     if not (has_key or is_cut or _OPTIONS.search(path)):
         return
@@ -117,8 +117,9 @@ def _refuse_other_port(uri: str) -> None:
 
 @cache
 def _s3_file_system(bucket: str) -> fs.S3FileSystem:
-    """Return the file system of a bucket. Asks Amazon for the bucket's region if neither a region
-    nor an endpoint is set.
+    """Return the file system of a bucket.
+
+    Asks Amazon for the bucket's region if neither a region nor an endpoint is set.
     """
     endpoint = s3_endpoint()
     region = s3_region()
@@ -130,7 +131,7 @@ def _s3_file_system(bucket: str) -> fs.S3FileSystem:
         endpoint_override=endpoint,
         connect_timeout=S3_CONNECT_TIMEOUT_S,
         request_timeout=S3_REQUEST_TIMEOUT_S,
-        allow_delayed_open=True,  # a small file is one request, not the three of a large upload
+        allow_delayed_open=True,  # one request for a small file, not three
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS_MAX),
         **({"tls_ca_file_path": bundle} if bundle else {}),
     )
@@ -153,18 +154,17 @@ def _hdfs(authority: str) -> fs.PyFileSystem:
 
 
 CONNECT_TIMEOUT_S = 5.0
-"""How long a connection may take: less than for files, since a lease lapses meanwhile."""
+"""How long a connection may take: less than for files, because a lease lapses meanwhile."""
 READ_TIMEOUT_S = 10.0
 """How long an object of some hundred bytes may go without an answer."""
 ATTEMPTS_MAX = 2
-"""How often one request is sent. A renewal that fails takes half of a lease at most, and is tried
-again.
-"""
+"""A request is sent at most this often. A renewal that fails takes at most half of a lease, and is
+tried again."""
 LOCK_BYTES_MAX = 4_096
-"""How much is read of a lock: ours has some hundred bytes."""
+"""At most this many bytes of a lock are read: ours has some hundred."""
 
 _CHANGED = (404, 409, 412)
-"""Status codes of a conditional request whose condition does not hold, or not at this moment."""
+"""Status codes of a request whose condition is false, or cannot be checked at this moment."""
 _NOT_FOUND = 404
 _UNSUPPORTED = 501
 
@@ -174,9 +174,9 @@ class ConditionUnsupportedError(Exception):
 
 
 class S3Objects:
-    """Objects of one bucket below a prefix. ETags are those that the store gave.
+    """The objects of one bucket below a prefix. ETags are the store's own.
 
-    Each method raises OutputError for a request that failed.
+    Each method raises OutputError if a request fails.
     """
 
     def __init__(self, path: str, uri: str, region: str) -> None:
@@ -191,9 +191,9 @@ class S3Objects:
         return str(self._client.meta.endpoint_url)
 
     def put(self, name: str, body: bytes, replaced: str | None) -> str | None:
-        """Write an object, and return its ETag; None where its ETag is not `replaced` any more.
+        """Write an object, and return its ETag; None if its ETag is no longer `replaced`.
 
-        `replaced` of None writes only an object that does not exist. Raises
+        If `replaced` is None, the object is written only if it does not exist. Raises
         ConditionUnsupportedError.
         """
         condition = {"IfNoneMatch": "*"} if replaced is None else {"IfMatch": replaced}
@@ -205,14 +205,14 @@ class S3Objects:
         return answer[0] if answer else None
 
     def read(self, name: str) -> tuple[bytes, str] | None:
-        """Return the content and the ETag of an object, or None where there is none."""
+        """Return the content and the ETag of an object, or None if it does not exist."""
         with self._errors("read", name), _none_if_changed():
             found = self._client.get_object(Bucket=self.bucket, Key=self._key(name))
             return found["Body"].read(LOCK_BYTES_MAX), str(found["ETag"])
         return None
 
     def etag(self, name: str) -> str | None:
-        """Return the ETag of an object, or None where there is none."""
+        """Return the ETag of an object, or None if it does not exist."""
         with self._errors("read", name), _none_if_changed() as answer:
             found = self._client.head_object(Bucket=self.bucket, Key=self._key(name))
             answer.append(str(found["ETag"]))
@@ -238,7 +238,7 @@ class S3Objects:
 
 @contextmanager
 def _none_if_changed() -> Iterator[list[str]]:
-    """Yield a list for the answer, which stays empty where a condition does not hold."""
+    """Yield a list for the answer. It stays empty if a condition is false."""
     from botocore.exceptions import ClientError
 
     try:

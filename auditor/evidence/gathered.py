@@ -1,6 +1,6 @@
 """Decode Arrow columns into the evidence of each ledger.
 
-Whole columns are decoded at once: cell by cell is ten times slower.
+Whole columns are decoded at once: decoding cell by cell is ten times slower.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DIGEST: dict[int | None, DigestType | None] = {
 
 
 def evidence_by_ledger(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
-    """Yield the evidence of each ledger of a SEEN batch, its looks oldest first.
+    """Yield the evidence of each ledger of a batch of SEEN rows, its looks oldest first.
 
     Costs some ten microseconds a ledger.
     """
@@ -71,7 +71,7 @@ def evidence_of(
         )
         return LedgerEvidence(ledger_id, (only,))
     looks = []
-    for record in sorted(records, key=lambda one: one.look):
+    for record in sorted(records, key=lambda record: record.look):
         said = [a for a in answers if a.look == record.look]
         read = {(r.bookie_id, r.entry_id): r for r in reads if r.look == record.look}
         look = Look(record, {a.bookie_id: a for a in said}, read)
@@ -98,7 +98,7 @@ class _Nested:
 
     def __getitem__(self, row: int) -> list[Any]:
         if self._is_there is not None and not self._is_there[row]:
-            return []  # Arrow allows values under a null cell; they are not data.
+            return []  # Arrow allows values under a null cell. They are not data.
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
 
@@ -115,11 +115,11 @@ def _answers(rows: pa.StructArray) -> list[Answer]:
     found = [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
     logs, unlisted = rows.field("missing_logs"), rows.field("read_unlisted")
     if logs.null_count == unlisted.null_count == len(rows):
-        return found  # almost always: no lister, or its index is intact
+        return found  # almost always: there is no lister, or its index is intact
     extras = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
     return [
-        replace(one, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ()))
-        for one, lost, entries in extras
+        replace(answer, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ()))
+        for answer, lost, entries in extras
     ]
 
 
@@ -127,9 +127,9 @@ def missing_logs(cells: Sequence[Mapping[str, Any]] | None) -> tuple[MissingLog,
     """Return a cell of the column `missing_logs` as values."""
     return tuple(
         MissingLog(
-            one["path"], one["entries"], tuple((first, last) for first, last in one["ranges"])
+            cell["path"], cell["entries"], tuple((first, last) for first, last in cell["ranges"])
         )
-        for one in cells or ()
+        for cell in cells or ()
     )
 
 

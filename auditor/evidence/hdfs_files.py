@@ -1,4 +1,4 @@
-"""HDFS for pyarrow, by the client hdfs-native: it needs no Java and no libhdfs."""
+"""HDFS for pyarrow, by the client hdfs-native, which needs neither Java nor libhdfs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from auditor.evidence.file_systems import own_umask
 
 
 class HdfsFiles(HdfsFileSystem):
-    """The file system of a name service or name node. A file that is moved replaces another.
+    """The file system of a name service or name node. Moving a file replaces the one at its target.
 
-    hdfs-native moves nothing onto a file that exists, unless it is asked to: then the name node
-    replaces the file in one step. It knows no umask: new files and directories get the permissions
-    that this process would give them on a local disk.
+    hdfs-native moves a file onto another only if asked to: then the name node replaces it in one
+    step. It has no umask: new files and directories get the permissions that this process would
+    give them on a local disk.
     """
 
-    cachable = False  # fsspec would keep one for all processes that are forked
+    cachable = False  # fsspec would share one instance with all forked processes
 
     def __init__(self, authority: str) -> None:
         host, _, port = authority.partition(":")
@@ -26,7 +26,7 @@ class HdfsFiles(HdfsFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
-        """Return a path as it is: pyarrow gives no URLs, and a path may look like one."""
+        """Return a path as it is: pyarrow passes no URLs, but a path may look like one."""
         return path or cls.root_marker
 
     def mkdir(self, path: str, create_parents: bool = True, **options: Any) -> None:
@@ -34,7 +34,7 @@ class HdfsFiles(HdfsFileSystem):
         super().mkdir(path, create_parents, **{"permission": 0o777 & ~own_umask(), **options})
 
     def _open(self, path: str, mode: str = "rb", *given: Any, **options: Any) -> Any:
-        """Open a file to read it, or to write it anew."""
+        """Open a file for reading, or for writing from the beginning."""
         if mode == "wb":
             return self.client.create(path, write_options=options_of_new_file(overwrite=True))
         return super()._open(path, mode, *given, **options)
@@ -45,5 +45,5 @@ class HdfsFiles(HdfsFileSystem):
 
 
 def options_of_new_file(*, overwrite: bool) -> WriteOptions:
-    """Return how a file is made: with the permissions that the umask leaves."""
+    """Return the options of a new file, with the permissions that the umask leaves."""
     return WriteOptions(overwrite=overwrite, permission=0o666 & ~own_umask())

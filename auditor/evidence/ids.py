@@ -1,4 +1,4 @@
-"""Arrays of ledger ids, each once and in order, and ranges of them.
+"""Arrays of distinct, sorted ledger ids, and ranges of ids.
 
 A run handles such ranges (shards) one by one. A killed run keeps the shards that are done.
 """
@@ -15,21 +15,21 @@ import pyarrow as pa
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 Ids: TypeAlias = npt.NDArray[np.int64]
-"""Ledger ids, ascending, each once."""
+"""Ledger ids, distinct and ascending."""
 
 
 def distinct_numbers(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the different numbers, ascending. Costs a sort.
+    """Return the distinct numbers, ascending. Costs a sort.
 
     `numpy.unique` hashes them before it sorts, which takes some 40 times as long for millions of
-    different ones.
+    distinct ones.
     """
     in_order = np.sort(numbers)
     return in_order[last_of_each(in_order)]
 
 
 def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which of the sorted numbers are the last of several equal ones."""
+    """Return a mask of the last of each group of equal numbers. `numbers` are sorted."""
     return np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]
 
 
@@ -55,7 +55,7 @@ EVERYTHING = Shard(0)
 
 
 SHARDS_MAX = 1_000
-"""Maximum number of shards of one run. A larger cluster gets larger shards.
+"""A run has at most this many shards. A larger cluster gets larger shards.
 
 Every stage lists the files of all shards, which is slow for many shards."""
 

@@ -24,7 +24,7 @@ TABLES = ("evidence", "steps", "verdicts")
 """Directories of a run that its stages write."""
 
 STAGES_MAX = 1_000_000
-"""Maximum number of stages of one run, because the six digits of a file name must sort by number.
+"""A run has at most this many stages, because the six digits of a file name must sort by number.
 
 A run of 1,000 shards has some ten thousand stages."""
 
@@ -42,7 +42,7 @@ class Journal:
 
     `seconds` returns how long each stage of the summary's `duration_s` took so far. `reads` returns
     what the driver read from ZooKeeper. `began_with` and `began_with_reads` are the last values of
-    the two that an interrupted run recorded.
+    these two that an interrupted run recorded.
     """
 
     run: Place
@@ -52,7 +52,7 @@ class Journal:
     began_with_reads: Mapping[str, int] = field(default_factory=dict)
     _results: dict[str, StageResult] = field(default_factory=dict)
     _files: dict[str, int] = field(default_factory=dict)
-    """The bytes of each file that a stage wrote."""
+    """The size of each file that a stage wrote, in bytes."""
 
     @classmethod
     def read(cls, run: Place) -> Journal:
@@ -68,7 +68,7 @@ class Journal:
     def reopen(cls, run: Place) -> Journal:
         """Return the journal of an interrupted run, and remove the files of its unfinished stage.
 
-        Raises OutputError when the journal is damaged, or a file that it names is gone or has
+        Raises OutputError if the journal is damaged, or if a file that it names is missing or has
         another size.
         """
         journal = cls.read(run)
@@ -168,7 +168,7 @@ def entries(run: Place) -> list[dict[str, Any]]:
 def forget(run: Place) -> None:
     """Remove the journal of a finished run.
 
-    The newest entry goes first, so an interruption leaves a valid journal of the first stages.
+    The newest entry goes first: an interruption leaves a valid journal of the first stages.
     """
     for name in sorted(run.files_in(JOURNAL), reverse=True):
         run.remove_file(name)

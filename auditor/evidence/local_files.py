@@ -1,5 +1,6 @@
-"""Find files below a local directory that others may have filled: no link to a directory leads out
-of it.
+"""Find files below a local directory that other users may have filled.
+
+No link to a directory leads out of it.
 """
 
 from __future__ import annotations
@@ -12,21 +13,21 @@ from collections.abc import Iterator
 from auditor.errors import OutputError
 
 _IGNORED = (".", "_")
-"""Prefixes of the names of files that do not belong to a table: Spark's checksums and marks."""
+"""Prefixes of the names of files that do not belong to a table: Spark's checksums and markers."""
 
 _URI = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 def is_uri(text: str) -> bool:
-    """Return whether a name of a directory is a URI, and no local path."""
+    """Return whether the name of a directory is a URI, not a local path."""
     return _URI.match(text) is not None
 
 
 def find_files(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the regular files in a directory and those below it, each with its size in bytes. Links
-    to directories are not followed.
+    """Yield the regular files in a directory and below it, each with its size in bytes.
 
-    Yields nothing if there is no such directory. Raises OSError for one that cannot be read.
+    Does not follow links to directories. Yields nothing if there is no such directory. Raises
+    OSError for one that cannot be read.
     """
     for folder, _, names in os.walk(path, onerror=_refuse_unreadable):
         for name in names:
@@ -57,9 +58,7 @@ def find_table_files(path: str) -> list[str]:
 
 
 def is_table_file(path: str) -> bool:
-    """Return whether a file below a table's directory is a part of the table, and no mark of
-    Spark's.
-    """
+    """Return whether a file below a table's directory belongs to the table, not to Spark."""
     return not any(part.startswith(_IGNORED) for part in path.split("/"))
 
 
@@ -76,9 +75,7 @@ def _regular(file: str) -> str:
 
 
 def _status(file: str) -> os.stat_result | None:
-    """Return the status of a file or of what a link leads to, None for a link that leads
-    nowhere.
-    """
+    """Return the status of a file or of a link's target, None for a dangling link."""
     try:
         return os.stat(file)  # noqa: PTH116
     except OSError:

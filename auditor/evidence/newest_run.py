@@ -33,12 +33,13 @@ class NewestRun:
     """Its directory: a local path or a URI."""
 
     def as_json(self) -> dict[str, str]:
-        """Return the run's id and end. The output of a command names the run it used by these."""
+        """Return the run's id and end. A command's output names the run that it used by these."""
         return {"run_id": self.run_id, "finished_at": self.finished_at}
 
     def bookies_unable(self) -> frozenset[BookieId]:
-        """Return the bookies that the run recorded as unable to list; none where its files
-        cannot be read."""
+        """Return the bookies that the run recorded as unable to list; empty if its files are
+        unreadable.
+        """
         try:
             named = self.summary["assurance"]["bookies_unable"]
             if len(named) >= self.summary["bookies"]["unsupported"]:
@@ -48,8 +49,9 @@ class NewestRun:
             return frozenset()
 
     def standings(self, ids: Iterable[LedgerId]) -> dict[LedgerId, str]:
-        """Return the standing of each of these ledgers that the run judged; none if its files
-        cannot be read.
+        """Return the standing of each of these ledgers that the run judged.
+
+        The result is empty if the run's files cannot be read.
         """
         wanted = list(ids)
         try:
@@ -61,7 +63,7 @@ class NewestRun:
 def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
     """Return the newest finished run in `output`, if it audited the cluster that `facts` describe.
 
-    Returns None also when there is no run or it cannot be read: its callers work without one.
+    Also returns None if there is no run or it cannot be read: callers can do without.
     """
     try:
         read = _reader(output)

@@ -21,9 +21,8 @@ from auditor.evidence.run_directory import Place, make_directory
 from auditor.evidence.table_scan import file_errors
 
 TRIED_BYTES = 4_096
-"""How many blanks are written to test the directory: one block. A full disk still takes an empty
-file.
-"""
+"""A test of the directory writes this many blanks, one block: a full disk still takes an empty
+file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +35,9 @@ class Output:
     def hold_lock(self, check: Callable[[], None] = lambda: None) -> Iterator[HeldLock]:
         """Create the directory, hold its lock, and write to it once: a fault shows before the run.
 
-        `check` is called again and again while the lock is waited for: what it raises ends the
+        While the lock is waited for, `check` is called repeatedly; an exception from it ends the
         wait. Raises OutputError. If another run holds the lock, nothing in the directory is
-        touched.
+        changed.
         """
         self.root.create()
         with hold_output_lock(self.root, check) as lock:
@@ -46,14 +45,15 @@ class Output:
             yield lock
 
     def try_out(self, check: Callable[[], None] = lambda: None) -> str | None:
-        """Try whether a run could use the directory. Return what its lock does not do, or None.
+        """Try whether a run could use the directory. Return what its lock does not protect from, or
+        None.
 
-        Raises OutputError as a run would. A local directory that does not exist is not made.
+        Raises OutputError as a run would. A missing local directory is not created.
         """
         path = Path(self.root.path)
         with file_errors(f"write to {self.root.uri}"):
             if isinstance(self.root.files, fs.LocalFileSystem) and not path.exists():
-                above = next(one for one in path.absolute().parents if one.exists())
+                above = next(parent for parent in path.absolute().parents if parent.exists())
                 with TemporaryDirectory(prefix=".writable-", dir=above) as tried:
                     Path(tried, "tried").write_text(" " * TRIED_BYTES)
                 return None
@@ -75,9 +75,7 @@ class Output:
         return directory
 
     def latest(self) -> Place | None:
-        """Return the newest finished run, or None. A latest.json that cannot be read counts as
-        none.
-        """
+        """Return the newest finished run, or None. An unreadable latest.json counts as none."""
         text = self.root.read_text(LATEST)
         if text is None:
             return None
@@ -88,10 +86,10 @@ class Output:
         return self.root / name if isinstance(name, str) and RUN_NAME.fullmatch(name) else None
 
     def publish(self, run: Place, lock: HeldLock | None = None) -> None:
-        """Make `run` the newest finished one. All its other files must have been written.
+        """Make `run` the newest finished run. All its other files must have been written.
 
-        `lock` is the one that the run holds; None for a caller that needs none. Raises OutputError
-        if the lock was lost: another run may have been published then.
+        `lock` is the lock that the run holds; None if the caller needs none. Raises OutputError if
+        the lock was lost: another run may have been published meanwhile.
         """
         name = run.path.rsplit("/", 1)[1]
         text = json.dumps({"run": name}) + "\n"
@@ -114,8 +112,7 @@ class Output:
         )
 
     def prune(self, keep: int) -> list[str]:
-        """Remove all but the `keep` newest finished runs (0: keep all), and dead runs older than
-        these.
+        """Remove all but the `keep` newest finished runs (0: keep all), and older dead runs.
 
         Returns the names of what was removed. The newest finished run is never removed.
         """

@@ -1,15 +1,14 @@
 """The lock that one run at a time holds on OUTPUT: the kernel's on a local disk, else a lease.
 
-In HDFS it is a file that its holder keeps open for writing. HDFS has one writer a file, and the
-name node ends the write of a client that has not been heard of for a minute. Hadoop's own balancer
-keeps a second one away by the same means.
+In HDFS it is a file that its holder keeps open for writing. HDFS allows one writer a file, and the
+name node ends the write of a client that was silent for a minute. Hadoop's own balancer excludes a
+second instance in this way.
 
-In S3 it is an object that its holder rewrites every few seconds, and that lapses if it does not.
-The store decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`).
-Clocks are never compared. A run that waits for a lease takes it over when the object has not
-changed for LEASE_S by that run's own clock. latest.json is replaced under the condition that it is
-still the one that was there when the lease began. A holder that slept past its lease cannot replace
-the result of a run that followed it.
+In S3 it is an object that its holder rewrites every few seconds; otherwise it lapses. The store
+decides who writes, by conditional requests (`If-None-Match: *` and `If-Match: ETAG`). Clocks are
+never compared. A run that waits for a lease takes it over if the object has not changed for LEASE_S
+by that run's own clock. latest.json is replaced on condition that it is the same as when the lease
+began: a holder that slept past its lease cannot replace the result of a later run.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.table_scan import file_errors
 
 HDFS_LAPSE_S = 60.0
-"""How long the name node keeps a file for a writer that has died (its soft limit of a lease)."""
+"""How long the name node keeps a file for a writer that has died (the soft limit of its lease)."""
 HDFS_WAIT_S = 75.0
-"""How long to wait for the lock of another run: longer than that of a run that has died."""
+"""How long to wait for the lock of another run: longer than a dead run keeps it."""
 HDFS_POLL_S = 2.0
-"""How often the lock is tried in this time."""
+"""Pause between two tries to get the lock."""
 
 
 @contextmanager
 def hold_hdfs_lock(root: Place, lock: str, check: Callable[[], None]) -> Iterator[None]:
-    """Keep the lock file of a directory open. Raises OutputError if another run has it for
-    HDFS_WAIT_S.
+    """Keep the lock file of a directory open.
 
-    The lock ends with this process, HDFS_LAPSE_S later if it was killed.
+    Raises OutputError if another run has it for HDFS_WAIT_S. The lock ends with this process, or
+    HDFS_LAPSE_S after it was killed.
     """
     client = root.files.handler.fs.client
     path = f"{root.path}/{lock}"
@@ -81,7 +80,7 @@ def _open(client: Any, path: str, root: Place, check: Callable[[], None]) -> Any
 
 
 def _open_unless_held(client: Any, path: str) -> Any:
-    """Return the lock file, opened for writing; None where another writer has it open."""
+    """Return the lock file, opened for writing; None if another writer has it open."""
     from auditor.evidence.hdfs_files import options_of_new_file
 
     try:
@@ -93,16 +92,16 @@ def _open_unless_held(client: Any, path: str) -> Any:
         return None
     except (OSError, RuntimeError) as error:
         if "RecoveryInProgress" in str(error) or "recovery" in str(error):
-            return None  # the write of a client that died is being ended
+            return None  # the name node is ending the write of a dead client
         raise OSError(str(error)) from error
 
 
 LEASE_S = 60.0
-"""How long a lease lasts without renewal: a run can start this long after one that was killed."""
+"""How long a lease lasts without renewal: a new run can start this long after one was killed."""
 RENEWAL_S = 10.0
 """How often a lease is renewed: five renewals may fail before it lapses."""
 WATCH_S = 1.0
-"""How often the lease of another run is looked at while it is waited for."""
+"""How often the lease of another run is checked while it is waited for."""
 
 
 @dataclass(slots=True)
@@ -122,10 +121,10 @@ class S3Lease:
     problem: None = None
 
     def acquire(self, check: Callable[[], None]) -> None:
-        """Write the lock, if need be after a lease that lapsed.
+        """Write the lock, after the lease of another run has lapsed if there is one.
 
-        `check` is called while a lease is waited for, and may raise. Raises OutputError where
-        another run renews it, and ConditionUnsupportedError where the store does not keep
+        `check` is called while a lease is waited for, and may raise. Raises OutputError if another
+        run renews the lease, and ConditionUnsupportedError if the store does not support
         conditions.
         """
         seen, lapses_at = None, math.inf
@@ -157,10 +156,10 @@ class S3Lease:
         return etag is not None
 
     def renew(self) -> None:
-        """Rewrite the lock until it is released or lost. For a thread of its own."""
+        """Rewrite the lock until it is released or lost. Runs in a thread."""
         renewed_at = time.monotonic()
         while not self.released.wait(RENEWAL_S):
-            # Tried again, until the lease lapses.
+            # It is tried again until the lease lapses.
             with suppress(OutputError, ConditionUnsupportedError):
                 self.renewals += 1
                 if not self._take(self.etag):
@@ -173,8 +172,9 @@ class S3Lease:
                 return
 
     def _holds_again(self) -> bool:
-        """Return whether the lock is ours although its ETag is another one: the answer to a renewal
-        was lost.
+        """Return whether the lock is ours although its ETag has changed.
+
+        The answer to a renewal may have been lost.
         """
         body = self.objects.read(self.lock)
         if body is None or self.holder.encode() not in body[0]:
@@ -189,8 +189,8 @@ class S3Lease:
                 self.objects.delete(self.lock)
 
     def write_latest(self, text: str) -> None:
-        """Replace latest.json. Raises OutputError if the lease was lost or another run replaced
-        it.
+        """Replace latest.json. Raises OutputError if the lease was lost or another run
+        replaced it.
         """
         if self.is_lost:
             raise OutputError(self._loss_text("this run could not renew its lock"))
@@ -203,8 +203,9 @@ class S3Lease:
         self.latest_etag = etag
 
     def _etag_if_written(self, body: bytes) -> str | None:
-        """Return the ETag of latest.json if it is what we wrote: the answer was lost, and the SDK
-        repeated the request.
+        """Return the ETag of latest.json if we wrote it.
+
+        The answer may have been lost, and the SDK then repeated the request.
         """
         found = self.objects.read(self.latest)
         return found[1] if found is not None and found[0] == body else None
@@ -226,8 +227,8 @@ def hold_s3_lease(
 ) -> Iterator[S3Lease]:
     """Hold the lease of a directory, and renew it in a thread.
 
-    Waits LEASE_S for the lease of a run that died. Raises OutputError where another run renews it,
-    and ConditionUnsupportedError where the store cannot keep a lease.
+    Waits LEASE_S for the lease of a run that died. Raises OutputError if another run renews it, and
+    ConditionUnsupportedError if the store cannot keep a lease.
     """
     lease = S3Lease(S3Objects(root.path, root.uri, str(root.files.region)), lock, latest)
     lease.acquire(check)
@@ -243,11 +244,10 @@ def hold_s3_lease(
 
 LOCK = ".lock"
 LOCK_WAIT_S = 5.0
-"""How long to wait for the lock: the JVM of a run that was killed holds it until it has ended, a
-fraction of a second.
-"""
+"""How long to wait for the lock. The JVM of a killed run holds it until it has ended, a fraction of
+a second."""
 LOCK_POLL_S = 0.1
-"""How often the lock is tried in this time."""
+"""Pause between two tries to get the lock."""
 UNCONDITIONAL = (
     "this S3 server does not keep conditional writes (If-None-Match) and cannot hold a lock: the"
     " scheduler must prevent two runs at once"
@@ -263,16 +263,16 @@ class HeldLock(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """Why the lock does not keep a second run away; None where it does."""
+        """Why the lock does not exclude a second run; None if it does."""
 
     def write_latest(self, text: str) -> None:
         """Replace latest.json in one step. Raises OutputError if the lock was lost."""
 
 
 class PlainLock:
-    """A lock that needs no renewal, or none.
+    """A lock that needs no renewal, or no lock.
 
-    That of a local file is lost if the file is removed or replaced.
+    The lock on a local file is lost if the file is removed or replaced.
     """
 
     def __init__(self, root: Place, descriptor: int | None, problem: str | None = None) -> None:
@@ -289,7 +289,7 @@ class PlainLock:
         self.root.write_text(LATEST, text)
 
     def _is_at_its_place(self, descriptor: int) -> bool:
-        """Return whether the file that is locked is the one that the next run will lock."""
+        """Return whether the next run would lock the same file."""
         try:
             with file_errors(f"look at {self.root.uri}/{LOCK}"):
                 path = f"{self.root.path}/{LOCK}"
@@ -304,13 +304,13 @@ class PlainLock:
 
 @contextmanager
 def hold_output_lock(root: Place, check: Callable[[], None]) -> Iterator[HeldLock]:
-    """Hold the lock of a directory that exists. Raises OutputError where another run holds it.
+    """Hold the lock of an existing directory. Raises OutputError if another run holds it.
 
-    While the lock is waited for, `check` is called in turn: what it raises ends the wait.
+    While the lock is waited for, `check` is called repeatedly; an exception from it ends the wait.
 
-    On a local disk the lock ends with this process and those that were given its descriptor, on
-    HDFS a minute after this process, on S3 within s3_lease.LEASE_S after it. On other stores there
-    is none, and `problem` says so.
+    On a local disk the lock ends with this process and those that inherited its descriptor, on HDFS
+    a minute after this process, on S3 within LEASE_S. On other stores there is no lock, and
+    `problem` says so.
     """
     if isinstance(root.files, fs.LocalFileSystem):
         descriptor = _lock_file(root, check)

@@ -1,7 +1,7 @@
-"""Replace the names in what a run stored, for showing it to strangers who can still judge it again.
+"""Replace the names in what a run stored, to show it to strangers who can still judge it again.
 
 A name gets the same pseudonym everywhere. The tables below say, field by field, what holds a name
-and what holds a sentence: a bookie may have the name of a status.
+and what holds a sentence: a bookie's name may also be the name of a status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIXED: Final[Mapping[str, Any]] = {
     "instance_id": "instance",
     "areas": [],
 }
-"""Fields that no verdict depends on, and the values that replace them."""
+"""Fields that affect no verdict, and the values that replace theirs."""
 _BY_BOOKIE = frozenset({"locations", "unregistered_since_ms", "missing_on"})
 """Fields that are objects keyed by bookie."""
 PULSARS_WORDS: Final = frozenset({b"pulsar", b"managed-ledger", b"schema", b"compacted-topic"})
@@ -58,13 +58,13 @@ def bookie_ids_in(value: Any, where: str = "") -> Iterator[str]:
 
 @dataclass(slots=True)
 class Pseudonyms:
-    """The pseudonyms of one run, in the order in which names are met."""
+    """The pseudonyms of one run, in the order in which names were found."""
 
     known: dict[str, str] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
-    """Pseudonyms of values of custom metadata without a slash. Such a value may be any word of a
-    sentence, and is not replaced there.
-    """
+    """Pseudonyms of values of custom metadata without a slash.
+
+    Such a value may be any word of a sentence, and is not replaced in sentences."""
     _pattern: re.Pattern[str] | None = None
 
     def add_bookies(self, ids: Iterable[str]) -> None:
@@ -80,7 +80,9 @@ class Pseudonyms:
         self._pattern = None
 
     def add_names_of(self, value: Any, where: str = "") -> None:
-        """Give a pseudonym to each name in a row that stands by itself: hosts, custom metadata."""
+        """Give a pseudonym to each name that is a value of its own in a row: hosts, custom
+        metadata.
+        """
         if isinstance(value, Mapping):
             for key, item in value.items():
                 self.add_names_of(item, key)
@@ -105,7 +107,7 @@ class Pseudonyms:
         address.
         """
         if self._pattern is None:
-            # Where one name begins with another, the longer one comes first.
+            # If one name begins with another, replace the longer one first.
             names = sorted(filter(None, self.known), reverse=True)
             anything = "|".join(map(re.escape, names)) or r"(?!)"
             self._pattern = re.compile(
@@ -154,7 +156,7 @@ class Pseudonyms:
         if not value or value in PULSARS_WORDS:
             return dict(item)
         text = value.decode("utf-8", "replace")
-        if "/" in text:  # the name of a topic: sentences name it too
+        if "/" in text:  # the name of a topic, which sentences name too
             return {**item, "value": self.of_name(text, "name").encode()}
         word = self.words.setdefault(text, f"word-{len(self.words) + 1:04}")
         return {**item, "value": word.encode()}

@@ -31,7 +31,7 @@ SOURCE_MISSING = "source_missing"
 
 
 class RowOf(StrEnum):
-    """What a row of REFERENCES is about."""
+    """The subject of a row of REFERENCES."""
 
     TOPIC = "topic"
     DATA = "data"
@@ -40,15 +40,17 @@ class RowOf(StrEnum):
     DELAYED = "delayed"
     SCHEMA = "schema"
     UNREAD = "unread"
-    """How much of one kind, which `name` says, is not read of a topic: `entries`."""
+    """How many items of one kind of a topic are not read: `name` is the kind, `entries` the
+    number."""
     PROBLEM = "problem"
     NAMESPACE = "namespace"
-    """A namespace that has policies, managed ledgers or partitioned topics. Without a row at a
-    look it is not known which have."""
+    """A namespace that has policies, managed ledgers or partitioned topics.
+
+    If a look has no such row, nobody knows which namespaces have."""
     PARTITION = "partition"
-    """A partition that Pulsar names and that has no znode: nothing of it was read. Without a topic:
-    why some of these in a namespace may be missed.
-    """
+    """A partition that Pulsar names and that has no znode: nothing of it was read.
+
+    Without a topic, the row says why some of these in a namespace may be missed."""
 
 
 class TopicLook(NamedTuple):
@@ -73,7 +75,10 @@ def topic_of(namespace: str, topic: str) -> TopicName:
 def listing_problem_row(
     look: int, read_at_ms: int, problem: str, namespace: str | None = None
 ) -> Row:
-    """Return the row that says why not all topics were listed. `namespace`: only in this one."""
+    """Return the row that says why not all topics were listed.
+
+    `namespace`: the problem concerns only this one.
+    """
     return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 
@@ -83,13 +88,13 @@ def namespace_row(namespace: str, look: int, read_at_ms: int) -> Row:
 
 
 def partition_row(topic: TopicName, look: int, read_at_ms: int) -> Row:
-    """Return the row of a partition that its partitioned topic has and that has no znode."""
+    """Return the row of a partition that its partitioned topic has, but that has no znode."""
     head = (namespace_of(topic), str(topic), look, read_at_ms)
     return (*head, RowOf.PARTITION.value, *(None,) * 11)
 
 
 def partition_problem_row(look: int, read_at_ms: int, problem: str, namespace: str) -> Row:
-    """Return the row that says why not all partitions of a namespace without a znode are known."""
+    """Return the row that says why some partitions without a znode may be missed in a namespace."""
     return (namespace, None, look, read_at_ms, RowOf.PARTITION.value, *(None,) * 10, problem)
 
 
@@ -130,15 +135,15 @@ def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
         yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
 
 
-def data_cells(one: DataLedger) -> Row:
+def data_cells(ledger: DataLedger) -> Row:
     """Return the cells of DATA_COLUMNS for a data ledger."""
     return (
-        one.ledger_id,
-        one.entries,
-        one.size_bytes,
-        one.closed_ms,
-        one.offloaded,
-        one.bookkeeper_deleted,
+        ledger.ledger_id,
+        ledger.entries,
+        ledger.size_bytes,
+        ledger.closed_ms,
+        ledger.offloaded,
+        ledger.bookkeeper_deleted,
     )
 
 
@@ -148,8 +153,8 @@ def topic_rows(record: TopicRecord) -> Iterator[Row]:
     Ledgers that were deleted in BookKeeper on purpose have a row too.
     """
     head = (str(record.topic), record.read_at_ms)
-    for one in record.managed_ledger.ledgers if record.managed_ledger else ():
-        yield (*head, Role.DATA.value, None, *data_cells(one), None)
+    for ledger in record.managed_ledger.ledgers if record.managed_ledger else ():
+        yield (*head, Role.DATA.value, None, *data_cells(ledger), None)
     for reference in references(record):
         if reference.role is not Role.DATA:
             yield (
@@ -163,17 +168,24 @@ def topic_rows(record: TopicRecord) -> Iterator[Row]:
         yield (*head, *(None,) * 8, problem)
 
 
-def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
-    cursor = one.cursor
+def _subscription_rows(head: Row, subscription: Subscription) -> Iterator[Row]:
+    cursor = subscription.cursor
     if cursor is None:
-        yield (*head, RowOf.CURSOR.value, None, one.name, *(None,) * 8, one.problem)
+        yield (
+            *head,
+            RowOf.CURSOR.value,
+            None,
+            subscription.name,
+            *(None,) * 8,
+            subscription.problem,
+        )
         return
     acknowledged = [{"lower": lower, "upper": upper} for lower, upper in cursor.acknowledged]
     yield (
         *head,
         RowOf.CURSOR.value,
         None,
-        one.name,
+        subscription.name,
         cursor.ledger_id,
         *(None,) * 5,
         cursor.mark_delete,
@@ -185,12 +197,12 @@ def _subscription_rows(head: Row, one: Subscription) -> Iterator[Row]:
             *head,
             RowOf.COMPACTED.value,
             None,
-            one.name,
+            subscription.name,
             cursor.compacted_ledger_id,
             *(None,) * 8,
         )
     for ledger_id in cursor.delayed_ledger_ids:
-        yield (*head, RowOf.DELAYED.value, None, one.name, ledger_id, *(None,) * 8)
+        yield (*head, RowOf.DELAYED.value, None, subscription.name, ledger_id, *(None,) * 8)
 
 
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
@@ -211,7 +223,7 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
     ledgers = (_data_ledger(row) for row in of[RowOf.DATA])
     source = topic_at(topic["name"]) if topic["name"] is not None else None
     managed = ManagedLedger(
-        tuple(sorted(ledgers, key=lambda one: one.ledger_id)),
+        tuple(sorted(ledgers, key=lambda ledger: ledger.ledger_id)),
         _position(topic["position"]),
         source,
         topic["problem"] == SOURCE_MISSING,
@@ -229,9 +241,9 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
         status=status,
         managed_ledger=managed if status is TopicStatus.FOUND else None,
         subscriptions=tuple(_subscription(row, compacted, delayed) for row in cursors),
-        schemas=tuple(sorted(schemas, key=lambda one: one.version)),
+        schemas=tuple(sorted(schemas, key=lambda schema: schema.version)),
         problems=tuple(row["problem"] for row in of[RowOf.PROBLEM]),
-        unread=tuple((one, unread[one]) for one in Unread if one in unread),
+        unread=tuple((kind, unread[kind]) for kind in Unread if kind in unread),
     )
 
 
@@ -252,7 +264,7 @@ def _subscription(
     if row["problem"] is not None:
         return Subscription(row["name"], None, row["problem"])
     acknowledged = tuple(
-        (_at(one["lower"]), _at(one["upper"])) for one in row["acknowledged"] or ()
+        (_at(range_["lower"]), _at(range_["upper"])) for range_ in row["acknowledged"] or ()
     )
     cursor = Cursor(
         row["ledger_id"],

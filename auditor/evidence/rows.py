@@ -15,9 +15,8 @@ Row = tuple[Any, ...]
 
 
 def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
-    """Return rows (values in the schema's order) as one batch.
-
-    Costs about a microsecond a plain value.
+    """Return rows (values in the schema's order) as one batch. Costs about a microsecond a plain
+    value.
     """
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [
@@ -27,8 +26,7 @@ def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def repeat_row(schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
-    """Return the row again and again, but for the cells of the given columns, which are of equal
-    length.
+    """Repeat a row, with other cells in the given columns, which have equal lengths.
 
     Costs little more than the values of these columns.
     """
@@ -97,7 +95,7 @@ def answer_row(answer: Answer) -> Row:
         answer.retries,
         answer.received_bytes,
         answer.non_canonical,
-        [(one.path, one.entries, one.ranges) for one in answer.missing_logs] or None,
+        [(log.path, log.entries, log.ranges) for log in answer.missing_logs] or None,
         answer.read_unlisted or None,
     )
 
@@ -127,11 +125,11 @@ def greeting_row(
 
 
 def pace_cells(pace: LanePace) -> Row:
-    """Return a pace, and the lowest of its conversation, as the cells of PACE."""
+    """Return a pace, and the lowest pace of its conversation, as the cells of PACE."""
     return tuple(
         cell
-        for one in (pace, pace.lowest)
-        for cell in (one.inflight, one.requests_per_second, one.is_low)
+        for shown in (pace, pace.lowest)
+        for cell in (shown.inflight, shown.requests_per_second, shown.is_low)
     )
 
 

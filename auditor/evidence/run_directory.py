@@ -1,4 +1,4 @@
-"""Read a text file of a run, up to a maximum size."""
+"""The directory of a run: its files and tables, on a local disk or in a store."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ from auditor.evidence.table_scan import TableScan, file_errors
 
 TEXT_BYTES_MAX = 4 * 2**30
 """Largest JSON file of a run that is read, in bytes: a findings.jsonl of a million findings. A
-sparse file takes no disk, and could take all memory.
-"""
+sparse file takes no disk, but could fill the memory."""
 
 
 def read_text_file(files: fs.FileSystem, path: str, name: str) -> str | None:
-    """Return the text of a file, or None where there is no file.
+    """Return the text of a file, or None if it does not exist.
 
     Raises OutputError, which calls the file `name`, if it cannot be read, is not UTF-8, or has more
     than TEXT_BYTES_MAX: such a file is not opened.
@@ -67,8 +66,8 @@ _PATTERN = re.compile(r"[][{}*?\\]")
 class Place:
     """A directory on a file system. `uri` is how Spark names it.
 
-    A missing table is an error: a table that Spark wrote elsewhere must not pass for an empty one.
-    Only a run that died may lack tables: pass `missing_is_empty` to read one.
+    A missing table is an error: a table that Spark wrote on another machine must not look like an
+    empty one. Only a run that died may lack tables: pass `missing_is_empty` to read one.
     """
 
     files: fs.FileSystem
@@ -81,7 +80,7 @@ class Place:
 
     @property
     def address(self) -> str:
-        """The local path, or the URI, by which a command names it."""
+        """The local path or the URI by which commands name it."""
         return self.path if isinstance(self.files, fs.LocalFileSystem) else self.uri
 
     def create(self) -> None:
@@ -89,9 +88,9 @@ class Place:
         make_directory(self)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a file in one step: a reader sees the whole old one or the whole new one.
+        """Write a file in one step: a reader sees either the whole old file or the whole new one.
 
-        On a local disk this holds after a loss of power too: the file is synchronised before it
+        On a local disk this also holds after a loss of power: the file is synchronised before it
         gets its name.
         """
         if is_object_store(self.files):
@@ -110,15 +109,16 @@ class Place:
             self._synchronise(self.path)
 
     def _synchronise(self, path: str) -> None:
-        """Flush a local file or directory to its disk. Other file systems do it at the end of a
-        stream.
+        """Flush a local file or directory to its disk. Other file systems do so when a stream
+        ends.
         """
         if isinstance(self.files, fs.LocalFileSystem):
             synchronise(path)
 
     def read_text(self, name: str) -> str | None:
-        """Return the file's text, or None if there is no such file. Raises OutputError if it is too
-        large or not UTF-8.
+        """Return the file's text, or None if there is no such file.
+
+        Raises OutputError if it is too large or not UTF-8.
         """
         return read_text_file(self.files, f"{self.path}/{name}", f"{self.uri}/{name}")
 
@@ -129,8 +129,9 @@ class Place:
         keep: ds.Expression | None = None,
         columns: list[str] | None = None,
     ) -> pa.Table:
-        """Return all rows of a written table that `keep` keeps, with the named columns of `schema`
-        (None: all of them).
+        """Return the rows of a written table that `keep` selects.
+
+        `columns` are names of `schema` (None: all of them).
         """
         return self.scan(name, schema).table(columns or schema.names, keep)
 
@@ -143,8 +144,9 @@ class Place:
         return self.scan(name, schema).count(keep)
 
     def scan(self, name: str, schema: pa.Schema) -> TableScan:
-        """Return a written table, or one of its files, to be read in parts. Raises OutputError if
-        it is not there.
+        """Return a written table, or one of its files, to be read in parts.
+
+        Raises OutputError if it does not exist.
         """
         with file_errors(f"read {self.uri}/{name}"):
             return TableScan(f"{self.uri}/{name}", self._rows(name, schema))
@@ -163,8 +165,10 @@ class Place:
         return ds.dataset(found, filesystem=self.files, schema=schema, format="parquet")
 
     def _table_files(self, path: str) -> list[str] | list[fs.FileInfo] | None:
-        """Return the files of the table in a directory, or the file itself; None if it is not
-        there. Elsewhere than on a local disk the directory costs one request.
+        """Return the files of the table in a directory, or the file itself; None if it does not
+        exist.
+
+        Unless on a local disk, this costs one request.
         """
         if isinstance(self.files, fs.LocalFileSystem):
             is_there = self.files.get_file_info(path).type is not fs.FileType.NotFound
@@ -197,8 +201,8 @@ class Place:
     def write_stream(
         self, name: str, batches: Iterable[pa.RecordBatch], schema: pa.Schema, file_name: str
     ) -> None:
-        """Write rows as one more file of a table, batch by batch. Leaves no file where `batches`
-        raises.
+        """Write rows as one more file of a table, batch by batch. If `batches` raises, no file is
+        left.
         """
         file = f"{name}/{file_name}.parquet"
         with file_errors(f"write {self.uri}/{name}"):
@@ -232,14 +236,15 @@ class Place:
             return self.files.get_file_info(f"{self.path}/{name}").type
 
     def files_in(self, *names: str) -> set[str]:
-        """Return every file in some directories below this one, at any depth, as paths relative to
-        it.
+        """Return every file below the named directories, at any depth, by its path below this
+        directory.
         """
         return set(self.file_sizes(*names))
 
     def file_sizes(self, *names: str) -> dict[str, int]:
-        """Return the bytes of every file in some directories below this one, at any depth, by paths
-        relative to it.
+        """Return the size in bytes of every file below the named directories, at any depth.
+
+        Keys are paths below this directory.
         """
         found: dict[str, int] = {}
         with file_errors(f"list {self.uri}"):
@@ -269,7 +274,7 @@ class Place:
                 self._delete_directory(f"{self.path}/{name}")
 
     def _delete_directory(self, path: str) -> None:
-        """Delete a directory, level by level where the store cannot do it at once.
+        """Delete a directory, level by level if the store cannot do it at once.
 
         An S3 server over a POSIX file system refuses to delete a directory in one request with the
         files in it.
@@ -282,7 +287,7 @@ class Place:
 
 
 def make_directory(directory: Place) -> None:
-    """Create a directory if it does not exist. An object store has none: nothing is done."""
+    """Create a directory if it does not exist. Does nothing in an object store, which has none."""
     if not is_object_store(directory.files):
         with file_errors(f"write to {directory.uri}"):
             directory.files.create_dir(directory.path)
@@ -314,8 +319,9 @@ def place(text: str) -> Place:
 
 
 def write_ledger_files(run: Place, files: Mapping[str, npt.NDArray[np.int64]]) -> None:
-    """Write ledger ids to the named files, one a line as --ledgers-from reads them. No files, no
-    directory.
+    """Write ledger ids to the named files, one a line, as --ledgers-from reads them.
+
+    Without files, no directory is created.
     """
     for name, ids in files.items():
         folder, _, file = name.rpartition("/")

@@ -1,7 +1,8 @@
-"""Read what stands in a run's tables: what was seen of each ledger, new rows, the newest write.
+"""Read a run's tables: what was seen of each ledger, new rows, the newest write.
 
-Also what a finished run stored in each table, to notice a part that is lost later. A table that
-lacks a file looks like one with fewer rows: ledgers would be judged by less than was seen of them.
+A finished run also records what it stored in each table, so that a lost part is noticed. A table
+that lacks a file looks like one with fewer rows: ledgers would be judged on less than was seen of
+them.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
 class NewRows:
     """Reads each file of a table once. Files are added to the table and never changed.
 
-    Each call reads the files that were added since the last. Memory: the names of the files, and
-    one batch of rows.
+    Each call reads the files that were added since the last call. Memory: the names of the files,
+    and one batch of rows.
     """
 
     run: Place
@@ -49,7 +50,8 @@ def _has_rows(name: str) -> bool:
 
 
 def newest_time_ms(run: Place) -> int:
-    """Return when the youngest ledger's znode or mark was created or written, in ms; 0 without any.
+    """Return when the youngest znode of a ledger or mark was created or written, in ms; 0 without
+    any.
 
     Costs a scan of three columns of evidence/ledgers.
     """
@@ -58,7 +60,7 @@ def newest_time_ms(run: Place) -> int:
     for batch in run.scan("evidence/ledgers", LEDGERS).batches(columns):
         created = pc.struct_field(batch.column("mark"), "created_ms")
         times = batch.column("znode_ctime_ms"), batch.column("znode_mtime_ms"), created
-        newest = max(newest, *(pc.max(one).as_py() or 0 for one in times))
+        newest = max(newest, *(pc.max(column).as_py() or 0 for column in times))
     return newest
 
 
@@ -86,7 +88,7 @@ def _nothing() -> dict[str, int]:
 
 
 def require_stored(run: Place, summary: Mapping[str, Any]) -> None:
-    """Raise OutputError if a table of a finished run is not what its summary says was stored.
+    """Raise OutputError if a table of a finished run differs from what its summary says was stored.
 
     Costs one listing of the run's files. Does nothing if the summary does not say it.
     """
@@ -97,7 +99,7 @@ def require_stored(run: Place, summary: Mapping[str, Any]) -> None:
     wrong = [name for name in {**stored, **present} if stored.get(name) != present.get(name)]
     if wrong:
         name = min(wrong)
-        was, now = (one.get(name) or _nothing() for one in (stored, present))
+        was, now = (tables.get(name) or _nothing() for tables in (stored, present))
         more = f", and {len(wrong) - 1} more tables are not as stored" if len(wrong) > 1 else ""
         raise OutputError(
             f"{run.address} has lost a part of what the run stored, or was changed: {name} has"
@@ -116,7 +118,7 @@ SEEN_TABLES = (
     ("evidence/answers", ANSWERS),
     ("evidence/reads", READS),
 )
-"""Each table that a SEEN row is gathered from, with its schema, in the order of `seen_rows`."""
+"""The tables from which a SEEN row is gathered, with their schemas, in the order of `seen_rows`."""
 
 
 def read_seen_rows(

@@ -1,4 +1,4 @@
-"""Read a table anew at each use, column by column and batch by batch, without holding all of it."""
+"""Read a table again for each use, column by column and batch by batch, never all of it at once."""
 
 from __future__ import annotations
 
@@ -17,44 +17,43 @@ from auditor.errors import OutputError
 from auditor.model.identity import LedgerId
 
 BATCH_ROWS = 16_384
-"""Rows in one batch. The longest rows, with findings, have some kilobytes."""
+"""Rows in one batch. The longest rows, those with findings, have some kilobytes."""
 BATCHES_AHEAD = 2
-"""Batches read ahead of the one in use. pyarrow's own 16 batches of 131,072 rows are a large
-table.
-"""
+"""Batches read ahead of the one in use. pyarrow's default, 16 batches of 131,072 rows, is a large
+table."""
 
 FILES_AHEAD = 2
-"""Files read ahead. pyarrow's default of 4 holds the batches of each; with 1, every file of a
-remote file system is waited for.
-"""
+"""Files read ahead. pyarrow's default of 4 holds the batches of each. With 1, the scan would wait
+for every file of a remote file system."""
 
 TABLE_BYTES_MAX = 16 * 2**30
-"""Most bytes of a table held at once: 160 for each of 100 million ledgers. Any number of compressed
-nulls fits in a few kilobytes on disk.
-"""
+"""At most this many bytes of a table are held at once: 160 for each of 100 million ledgers. Any
+number of compressed nulls fits in a few kilobytes on disk."""
 
 LEDGERS_AT_ONCE = 10_000
 """Ledgers looked up in a table at once. This bounds the expression that filters them."""
 ROWS_AS_VALUES_MAX = 10_000
-"""Most rows that `iterate_rows` holds as values at once. Values take far more room than columns."""
+"""At most this many rows are held as values by `iterate_rows`. Values take far more room than
+columns."""
 
 _LINE_END = re.compile(r"\n|\\n")
-"""The end of a line, also as the two characters that hdfs-native writes for it."""
+"""The end of a line, also as the two characters that hdfs-native writes instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableScan:
     """A written table, or rows in memory. `name` is for errors.
 
-    Each method reads the columns that it is asked for, and those of `keep`. Raises OutputError.
+    Each method reads the requested columns, and those of `keep`. Raises OutputError.
     """
 
     name: str
     rows: ds.Dataset
 
     def table(self, columns: Sequence[str], keep: ds.Expression | None = None) -> pa.Table:
-        """Return the named columns of all rows that `keep` keeps. Raises OutputError above
-        TABLE_BYTES_MAX.
+        """Return the named columns of all rows that `keep` selects.
+
+        Raises OutputError above TABLE_BYTES_MAX.
         """
         batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
@@ -74,8 +73,9 @@ class TableScan:
     def batches(
         self, columns: Sequence[str], keep: ds.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the named columns of the rows that `keep` keeps. Holds BATCHES_AHEAD batches of
-        FILES_AHEAD files.
+        """Yield the named columns of the rows that `keep` selects.
+
+        Holds BATCHES_AHEAD batches of FILES_AHEAD files.
         """
         with file_errors(f"read {self.name}"):
             self._check_types(keep)
@@ -90,25 +90,25 @@ class TableScan:
     def tables_of_ledgers(
         self, ledger_ids: Sequence[LedgerId] | pa.Array, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
-        """Yield the named columns of the rows on these ledgers, a table for each LEDGERS_AT_ONCE
-        of them.
+        """Yield the named columns of these ledgers' rows, one table for every LEDGERS_AT_ONCE of
+        them.
         """
         for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
             keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])
             yield self.table(columns, keep)
 
     def count(self, keep: ds.Expression | None = None) -> int:
-        """Return how many rows `keep` keeps."""
+        """Return how many rows `keep` selects."""
         with file_errors(f"read {self.name}"):
             self._check_types(keep)
             return int(self.rows.count_rows(filter=keep))
 
     def _check_types(self, keep: ds.Expression | None) -> None:
-        """Raise OutputError if rows are to be filtered, and a row group has a column of another
-        type than the schema of its file.
+        """Raise OutputError if rows are to be filtered and a row group's columns contradict the
+        file's schema.
 
-        Arrow 26 looks at the statistics of such a column in a thread, and ends the process. Reads
-        the end of each file, which the scan then does not read again.
+        Arrow 26 reads the statistics of such a column in a thread, and ends the process. Costs
+        reading the end of each file, which the scan does not repeat.
         """
         if keep is None:
             return
@@ -119,7 +119,7 @@ class TableScan:
 
 
 def _is_parquet(fragment: ds.Fragment) -> TypeGuard[ds.ParquetFileFragment]:
-    """Return whether the rows are in a file; others are in memory."""
+    """Return whether the rows are in a file, not in memory."""
     return isinstance(fragment, ds.ParquetFileFragment)
 
 

@@ -3,9 +3,9 @@
 The file is a Java properties file (bookkeeper.conf). Only the keys below are read; secrets in other
 keys are never kept.
 
-A lister speaks TLS with files of its own settings, or of its bookie's. A certificate of its own
+A lister's TLS files come from its own settings, or from its bookie's. A certificate of its own
 replaces the bookie's, with key and password. If the bookie demands certificates of clients, so does
-the lister: this is never dropped silently.
+the lister: this demand is never dropped silently.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ INDEX_DIRECTORIES = "indexDirectories"
 
 @dataclass(frozen=True, slots=True)
 class BookieConfiguration:
-    """What a bookie is configured to be.
+    """A bookie as its configuration describes it.
 
-    `ledger_directories` and `index_directories` are in the order configured, as long as each other:
-    a ledger lives in the pair with the number `ledger id mod n`. `bookie_id` is None if the file
-    leaves it to the host's name. `host` is None likewise. All paths are absolute.
-    `working_directory` is where the bookie was started, None if it is not known.
+    `ledger_directories` and `index_directories` are in the configured order and equally many: a
+    ledger lives in the pair with the number `ledger id mod n`. `bookie_id` and `host` are None if
+    the file leaves them to the host's name. All paths are absolute. `working_directory` is where
+    the bookie was started, None if it is not known.
     """
 
     ledger_directories: tuple[Path, ...]
@@ -111,8 +111,8 @@ def with_directories(
 ) -> BookieConfiguration:
     """Return a configuration whose index directories default to the ledger directories.
 
-    A relative directory is one below `working_directory`, as for the bookie. Raises ConfigError
-    without that, or if there are not as many index directories as ledger directories.
+    Relative directories are below `working_directory`, as for the bookie. Raises ConfigError if it
+    is None, or if there are not as many index directories as ledger directories.
     """
     indexes = indexes or ledgers
     if len(ledgers) != len(indexes):
@@ -120,7 +120,7 @@ def with_directories(
             f"{name}: {len(ledgers)} ledger directories and {len(indexes)} index directories do not"
             " match"
         )
-    relative = [one for one in (*ledgers, *indexes) if not one.is_absolute()]
+    relative = [directory for directory in (*ledgers, *indexes) if not directory.is_absolute()]
     if relative and working_directory is None:
         raise ConfigError(
             f"{name}: the directory {relative[0]} is relative to the directory in which the bookie"
@@ -129,8 +129,8 @@ def with_directories(
         )
     base = working_directory or Path("/")
     return BookieConfiguration(
-        tuple(base / one for one in ledgers),
-        tuple(base / one for one in indexes),
+        tuple(base / directory for directory in ledgers),
+        tuple(base / directory for directory in indexes),
         bookie_id,
         host,
         port,
@@ -187,8 +187,9 @@ def _own_certificate(settings: Settings) -> ServedTls | None:
 
 
 def _certificate_of_bookie(settings: Settings, bookie: Mapping[str, str], name: str) -> ServedTls:
-    """Return the certificate, key and password of the bookie. A key store of Java is refused when
-    it is read, with the lines that convert it.
+    """Return the bookie's certificate, key and password.
+
+    A Java key store is refused when it is read; the error has the lines that convert it.
     """
     store = bookie.get("tlsKeyStore")
     if store is None:

@@ -1,7 +1,7 @@
-"""Control one reader process from the lister; a new process when it dies.
+"""Control the reader process of one directory from the lister. Start a new one when it dies.
 
-The process answers one request after another. The next one is sent while it works, so that it does
-not wait for the lister.
+The process answers one request after another. The next request is sent while it works: it never
+waits for the lister.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from auditor.local_faults import local_fault
 from auditor.model.availability import MissingLog
 
 READ_TIMEOUT_S = 60.0
-"""How long one request to a reader process may take before the process is killed: a disk hangs, or
-the index is read too slowly to be useful.
-"""
+"""If one request takes longer, the reader process is killed: a disk hangs, or the index is read too
+slowly to be useful."""
 SENT_MAX = 2
-"""Requests that are sent and not answered: the one in work, and the one behind it."""
+"""Requests that are sent and not answered: the one in work, and the next one."""
 Lists = list[LedgerList | None]
-"""The lists of some ledgers in their order; None for a ledger about which nothing may be said."""
+"""The lists of some ledgers in their order; None if nothing may be said about a ledger."""
 COMMAND = (sys.executable, "-m", "auditor.lister.reader_process")
 
 
@@ -83,22 +82,21 @@ class DirectoryReader:
         self._threads = ThreadPoolExecutor(SENT_MAX, "lister-reader")
         self._sending = Lock()
         self._answered = Event()
-        """Set when the request sent last has its answer."""
+        """Set when the request that was sent last is answered."""
         self._answered.set()
         self._view_at: float | None = None
         self._closed = False
 
     @property
     def view_age_ms(self) -> int | None:
-        """The age of the view from which lists were last made; None before the first, or in
-        doubt.
-        """
+        """The age of the view of the latest lists; None before the first, or when in doubt."""
         return None if self._view_at is None else int((time.monotonic() - self._view_at) * 1000)
 
     async def first_lists(self, ledgers: Sequence[int]) -> Lists:
         """Return the lists of the first of these ledgers, at least one; None: nothing may be said.
 
-        As many as are made within REPLY_S. They have at most REPLY_BYTES_MAX and one longest list.
+        They are those that were made within REPLY_S, and have at most REPLY_BYTES_MAX plus one
+        longest list.
         """
         try:
             return await asyncio.get_running_loop().run_in_executor(
@@ -134,7 +132,7 @@ class DirectoryReader:
     def _send(self, ledgers: list[int]) -> tuple[subprocess.Popen[bytes] | None, str]:
         """Send a request to the process, or to a new one. Return why there is none, or "".
 
-        A process that ended does not take it: whoever waits for the answer finds out.
+        If the process has ended, nothing is sent: `_receive` notices.
         """
         try:
             process = self._start_if_needed()
@@ -147,7 +145,7 @@ class DirectoryReader:
     def _give_up(
         self, process: subprocess.Popen[bytes] | None, ledgers: list[int], why: str
     ) -> Lists:
-        """End the process, and say nothing of these ledgers. It is reported once a process."""
+        """End the process, and return no lists for these ledgers. Report that once a process."""
         if process is None or self._end(process):
             self._view_at = None
             if not self._closed:
@@ -156,7 +154,7 @@ class DirectoryReader:
         return [None] * len(ledgers)
 
     def _receive(self, process: subprocess.Popen[bytes], ledgers: list[int]) -> Lists:
-        """Return the answer to the request that was sent first of those not answered."""
+        """Return the answer to the oldest unanswered request."""
         answers = _Deadline(cast(BinaryIO, process.stdout), time.monotonic() + self._timeout_s)
         head = receive(answers)
         if head is None:
@@ -235,6 +233,8 @@ class _Deadline:
 
 def _report(lists: Lists, head: Mapping[str, Any]) -> Report:
     missing = Counter[str]()
-    for one in lists:
-        missing.update({log.path: log.entries for log in (one.missing_logs if one else ())})
+    for ledger_list in lists:
+        missing.update(
+            {log.path: log.entries for log in (ledger_list.missing_logs if ledger_list else ())}
+        )
     return Report(len(lists), int(head["keys"]), tuple(head["reasons"]), missing)

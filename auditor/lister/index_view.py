@@ -1,16 +1,17 @@
 """A read-only view of one `locations` index (RocksDB) of a running bookie: a ledger's entries.
 
-The index is opened in the one way that was seen to be safe: as a secondary instance, through a
+The index is opened in the only way that was found to be safe: as a secondary instance, through a
 directory of symbolic links of our own, with all files kept open. Nothing is written below the
-bookie's directories and no lock is taken. A view counts only if the stamp (CURRENT, the size of the
-MANIFEST it names, the names of the write-ahead logs) is the same before and after it was caught up:
-otherwise the manifest may have been read before a flush and the log after it, and a whole memtable
-would be missing without any error. Iteration uses `iter()` and `status()`, without bounds.
+bookie's directories, and no lock is taken. A view counts only if the stamp (CURRENT, the size of
+the MANIFEST it names, the names of the write-ahead logs) is the same before and after the view
+caught up. Otherwise the manifest may have been read before a flush and the log after it, and a
+whole memtable would be missing without any error. Iteration uses `iter()` and `status()`, without
+bounds.
 
-A key is ledger id and entry id, a value entry log id and offset, all big-endian. rocksdict's
-`items` hides an error of the iteration: it ends there. The keys of a ledger are therefore complete
-if it reached a key of a later ledger. If it did not, `_check_end` distinguishes an error from the
-end of the index.
+A key is ledger id and entry id, a value is entry log id and offset, all big-endian. rocksdict's
+`items` hides an error of the iteration: it just ends. The keys of a ledger are therefore complete
+only if the iteration reached a key of a later ledger. If it did not, `_check_end` tells an error
+from the end of the index.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ import numpy as np
 from auditor.errors import AuditorError
 
 CHUNK_KEYS = 512
-"""Most keys read between two looks at the rate. What fits the processor's cache is fastest."""
+"""At most this many keys are read between two checks of the rate. What fits the processor's cache
+is fastest."""
 CHUNK_KEYS_MIN = 64
-"""Keys read at once where what lies behind the ledgers that are asked for is not wanted."""
+"""Keys read at once if the keys behind the requested ledgers are not needed."""
 KEY_BYTES, VALUE_BYTES = 16, 8
 
 _KEY = struct.Struct(">qq")
@@ -53,8 +55,8 @@ class Run(NamedTuple):
 class RunReader:
     """Reads the runs of ledgers from an index that does not change meanwhile. For one thread.
 
-    Keys are read many at a time, and those behind the ledger's are kept: requests in ascending
-    order of ledgers cost one iteration in all. No Python code runs for a single key.
+    Keys are read many at a time, and those behind the ledger's are kept: requests for ascending
+    ledgers cost one iteration in all. No Python code runs for a single key.
     """
 
     def __init__(self, db: Any) -> None:
@@ -73,7 +75,7 @@ class RunReader:
         """Yield the runs of a ledger, ascending. `on_keys` is called with the number of keys read.
 
         Raises IndexInDoubt for a key or a value of another size and for an iteration that ended too
-        early, and what rocksdict raises.
+        early, and whatever rocksdict raises.
         """
         if not self._low <= ledger_id <= self._high:
             self._seek(ledger_id)
@@ -125,7 +127,7 @@ class RunReader:
 
     def _keep(self, ledger_id: int, keys: tuple[bytes, ...], values: tuple[bytes, ...]) -> None:
         """Keep the runs of a chunk instead of those before it."""
-        if self._high >= 0:  # a part of the ledger is in the chunk before: it cannot be had again
+        if self._high >= 0:  # part of the ledger is in the chunk before, which cannot be read again
             self._low = ledger_id + 1
         first, last = _ledger_of(keys[0]), _ledger_of(keys[-1])
         if first == last:
@@ -202,7 +204,7 @@ def _entry_of(key: bytes) -> int:
 
 
 def _check_end(db: Any, start: bytes, end: bytes) -> None:
-    """Raise an error if keys of the ledger lie behind those that were read: at `start` or later."""
+    """Raise IndexInDoubt if the index has keys of the ledger from `start` on that were not read."""
     it = db.iter()
     it.seek(start)
     it.status()
@@ -211,18 +213,17 @@ def _check_end(db: Any, start: bytes, end: bytes) -> None:
 
 
 STAMP_TRIES_MAX = 20
-"""Times a view is caught up before the index counts as in doubt. Under a storm of flushes some 8 %
-of the tries fail."""
+"""If the view cannot catch up in this many tries, the index is in doubt. Under a storm of flushes
+some 8 % of the tries fail."""
 STAMP_WAIT_S = 0.02
 """Pause between two tries."""
 TABLE_AGE_S = 600.0
-"""Age from which a table file on disk must be part of the view: younger ones may still be
-written.
-"""
+"""Table files of this age must be part of the view. Younger ones may still be written."""
 TABLE_CHECK_S = 60.0
 """How often the table files are compared while the index does not change."""
 DB_PATH_BYTES = 2**50
-"""Target size of the only data path: larger than any disk, so that RocksDB looks nowhere else."""
+"""Target size of the only data path: larger than any disk, to keep RocksDB from looking
+elsewhere."""
 
 _MANIFEST = re.compile(r"MANIFEST-[0-9]+")
 _WAL_DIRECTORY = re.compile(r"^\s*wal_dir=(.*)$", re.MULTILINE)
@@ -258,10 +259,10 @@ def stamp_of(locations: Path) -> Stamp:
 
 
 def check_wal_directory(locations: Path) -> None:
-    """Raise IndexInDoubt if the index keeps its write-ahead log elsewhere: its keys would be
-    missed.
+    """Raise IndexInDoubt if the index keeps its write-ahead log elsewhere.
 
-    A bookie with relative directories names it below the directory in which it was started.
+    Its keys would be missed. A bookie with relative directories names the log below the directory
+    in which it was started.
     """
     try:
         options = sorted(locations.glob("OPTIONS-[0-9]*"))
@@ -296,16 +297,17 @@ class IndexView:
         self._monotonic = monotonic
         self._db: Any = None
         self._runs: RunReader | None = None
-        """Reads the view as it was caught up last; None before it is read."""
+        """Reads the current view; None before its first read."""
         self._manifest: tuple[str, tuple[int, int]] | None = None
         self._checked: tuple[Stamp, float] | None = None
         self.seen_at: float | None = None
-        """When the last catching up began, on the monotonic clock; None without a view."""
+        """When the view last began to catch up, on the monotonic clock; None without a view."""
 
     def refresh(self) -> None:
-        """Catch up with the bookie. Raises NoWholeView if no try has an unchanged stamp.
+        """Catch up with the bookie. Raises NoWholeView if the stamp changes during every try.
 
-        Costs 1-2 ms when the bookie is idle; the first time as long as the write-ahead log takes.
+        Costs 1-2 ms when the bookie is idle. The first call takes as long as the write-ahead log
+        needs.
         """
         why = "it was flushed each time it was read"
         for _ in range(STAMP_TRIES_MAX):
@@ -324,10 +326,11 @@ class IndexView:
         raise NoWholeView(f"no whole view of {self._locations} in {STAMP_TRIES_MAX} tries: {why}")
 
     def _catch_up(self, stamp: Stamp) -> None:
-        """Catch up the open view, or open one. Any error closes it: the next try opens anew.
+        """Let the open view catch up, or open one. An error closes it: the next try opens a new
+        one.
 
-        A new manifest closes it too: the bookie restarted, or this is another index. A view of the
-        old one would keep what it read there, and would read on in the old manifest.
+        A new manifest closes it too: the bookie restarted, or this is another index. The old view
+        would keep what it read there, and would go on reading the old manifest.
         """
         try:
             if (stamp.manifest, stamp.file) != self._manifest:
@@ -392,15 +395,15 @@ class IndexView:
         secondary = self._links / "secondary"
         secondary.mkdir(exist_ok=True)
         for log in secondary.glob("LOG.old.*"):
-            log.unlink()  # 20 KB at each opening; a secondary itself removes none of them
+            log.unlink()  # logs of 20 KB for each opening; a secondary itself removes none of them
         return Rdict(str(self._links), options, access_type=AccessType.secondary(str(secondary)))
 
     def runs_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Iterator[Run]:
-        """Yield the runs of what is indexed, ascending. `on_keys` is called with the number of
-        keys read, each CHUNK_KEYS and at the end.
+        """Yield the runs of a ledger's indexed entries, ascending.
 
-        Raises IndexInDoubt for an error of the iteration, and for a key or value of another size.
-        Call `refresh` first. Costs a third of a microsecond an entry.
+        `on_keys` is called with the number of keys read, every CHUNK_KEYS and at the end. Raises
+        IndexInDoubt for an error of the iteration, and for a key or value of another size. Call
+        `refresh` first. Costs a third of a microsecond an entry.
         """
         assert self._db is not None, "refresh the view first"
         try:
@@ -408,7 +411,7 @@ class IndexView:
                 self._runs = RunReader(self._db)
             yield from self._runs.runs_of(ledger_id, on_keys)
         except IndexInDoubt:
-            self._runs = None  # its iteration ended: it would fail again
+            self._runs = None  # an iteration that failed would fail again
             raise
         except Exception as error:  # rocksdict raises Exception itself
             self.close()

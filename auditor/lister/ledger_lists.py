@@ -25,12 +25,13 @@ from auditor.wire.entry_availability import (
 from auditor.wire.lister_fields import MISSING_LOGS_MAX, RANGES_MAX
 
 RUNS_MAX = 218_000
-"""Runs up to which a list is sent as bookies send it, one group a run: a list with more exceeds the
-5 MiB frame of BookKeeper's own clients in that form. Longer lists have periodic groups (BP-34)."""
+"""A list of at most this many runs is sent as bookies send it, one group a run: in that form, a
+longer one exceeds the 5 MiB frame of BookKeeper's own clients. Longer lists have periodic groups
+(BP-34)."""
 PENDING_MAX = 16_384
 """Runs collected before they are packed."""
 _TAIL_GROUPS = 4
-"""Groups that a later run may still change: all before them are final."""
+"""A later run may still change this many groups. All before them are final."""
 
 ONE_RUN_BYTES = HEADER_BYTES + GROUP_BYTES
 """Bytes of a list of one run."""
@@ -40,13 +41,13 @@ _GROUP = struct.Struct(">qqii")
 
 
 def encode_one_run(first: int, entries: int) -> bytes:
-    """Return the list of one run: what `ListEncoder` makes of it, at a fraction of its cost."""
+    """Return the list of one run, like `ListEncoder`, at a fraction of its cost."""
     assert entries <= SIZE_MAX, "no bookie holds a run of 2**31 entries"
     return _HEADER.pack(0, 1) + _GROUP.pack(first, first, entries, 0)
 
 
 class AnswerTooLong(AuditorError):
-    """A list with more bytes than an answer may have."""
+    """A list has more bytes than an answer may have."""
 
 
 class ListEncoder:
@@ -92,10 +93,10 @@ class ListEncoder:
 
 
 LOG_VIEWS_MAX = 4
-"""Fresh views in which an entry log is looked for. Its entries are left out of a list once it is
-missing in two views in a row: one view may name a log that garbage collection has just removed."""
+"""An entry log is looked for in this many fresh views. Its entries are left out of a list only if
+it is missing in all: one view may name a log that garbage collection has just removed."""
 BURST_S = 1.0
-"""Keys that may be read at once after a pause, in seconds of the rate."""
+"""After a pause, the keys of this many seconds of the rate may be read at once."""
 
 Runs = list[tuple[int, int]]
 
@@ -110,7 +111,7 @@ class LedgerList:
 
 @dataclass(slots=True)
 class _LostEntries:
-    """The entries of one ledger in one missing log: all are counted, the first runs are kept."""
+    """The entries of one ledger in one missing log. All are counted, the first ranges are kept."""
 
     entries: int = 0
     runs: list[tuple[int, int]] = field(default_factory=list)
@@ -154,9 +155,9 @@ class LedgerLists:
         self._bucket = TokenBucket(self.limits.keys_per_second, self.monotonic(), BURST_S)
 
     def list_ledger(self, ledger_id: int) -> LedgerList:
-        """Return the list of what is indexed of a ledger; no entries make an empty list.
+        """Return the list of a ledger's indexed entries. It is empty if there are none.
 
-        Raises IndexInDoubt, or AnswerTooLong: then nothing may be said of the ledger.
+        If nothing may be said of the ledger, raises IndexInDoubt or AnswerTooLong.
         """
         if ledger_id < 0:
             raise IndexInDoubt(f"{ledger_id} is not a ledger id")
@@ -179,7 +180,7 @@ class LedgerLists:
         )
 
     def _without_logs(self, ledger_id: int, missing: frozenset[int]) -> LedgerList:
-        """Return the list without the entries in these logs, and what is left out."""
+        """Return the list without the entries in these logs, and which entries are left out."""
         lost = {log: _LostEntries() for log in sorted(missing)[:MISSING_LOGS_MAX]}
         for first, size, log in self.view.runs_of(ledger_id, self._pay):
             if log in lost:
@@ -238,8 +239,10 @@ class LedgerLists:
             self.sleep(owed_s)
 
     def _recent_logs(self) -> frozenset[int]:
-        """Return the ids of the entry logs as they were listed lately: names of thousands of files
-        take as long as many small ledgers. They are no older than a view may be."""
+        """Return the ids of the entry logs, read again when they are as old as a view may be.
+
+        Listing thousands of files takes as long as many small ledgers.
+        """
         now = self.monotonic()
         if self._logs_at is None or now - self._logs_at >= self.limits.view_age_max_s:
             self._logs, self._logs_at = self._logs_on_disk(), now

@@ -1,9 +1,9 @@
 """The process that reads one directory's index: `python -m auditor.lister.reader_process`.
 
 rocksdict holds Python's lock while it reads; each directory therefore has a process. It reads
-requests from stdin and writes answers to stdout, and ends when stdin ends: it cannot outlive the
-lister. A request is a big-endian int32 length and that many bytes of JSON; an answer likewise,
-followed by the lists.
+requests from stdin and writes answers to stdout. It ends when stdin ends: it cannot outlive the
+lister. A request is a big-endian int32 length and that many bytes of JSON. An answer has the same
+form, followed by the lists.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from auditor.lister.index_view import IndexInDoubt, IndexView, NoWholeView
 from auditor.lister.ledger_lists import AnswerTooLong, LedgerLists, ListLimits
 
 IDLE_S = 30.0
-"""After this long without a request the view is closed: an open one keeps deleted files on disk."""
+"""After this long without a request, the view is closed: an open view keeps deleted files on
+disk."""
 REPLY_S = 0.05
-"""After this long no further ledger of a request is begun: the lister sends what is finished to its
-client, and asks again for the ledgers that are left."""
+"""After this long, no further ledger of a request is begun: the lister sends what is finished to
+its client, and asks again for the other ledgers."""
 REPLY_BYTES_MAX = 2**20
-"""Bytes of lists after which no further ledger of a request is begun. With the list that exceeds it
-(`answer_bytes_max`) this bounds what a lister holds of one reply."""
+"""Once a reply has this many bytes, no further ledger of the request is begun. With the list that
+exceeds it (`answer_bytes_max`) this bounds what a lister holds of one reply."""
 NICENESS = 10
-"""How far the reader steps back behind the bookie, with which it shares cores (nice(2))."""
+"""How much the reader yields to the bookie, with which it shares cores (nice(2))."""
 
 _LENGTH = struct.Struct(">i")
 
@@ -51,8 +52,8 @@ def serve(lists: LedgerLists, requests: BinaryIO, answers: BinaryIO) -> None:
 def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
     """Return the answer to one request: a head, and the lists of the first ledgers.
 
-    The answer ends early when it has REPLY_BYTES_MAX or took REPLY_S; at least one ledger is
-    answered. A ledger of which nothing may be said has size -1 and a reason. Without a whole view
+    The answer ends early when it has REPLY_BYTES_MAX or took REPLY_S; it has at least one ledger.
+    If nothing may be said of a ledger, its size is -1 and it has a reason. Without a whole view
     this applies to every ledger: the view is tried only once. `missing` has the logs that a list
     leaves out, by the number of its ledger in the answer.
     """
@@ -74,7 +75,7 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
         else:
             if found.missing_logs:
                 missing[len(sizes)] = [
-                    (one.path, one.entries, one.ranges) for one in found.missing_logs
+                    (log.path, log.entries, log.ranges) for log in found.missing_logs
                 ]
             sizes.append(len(found.payload))
             body += found.payload
@@ -102,14 +103,14 @@ def encode_message(message: dict[str, Any]) -> bytes:
 
 
 class Readable(Protocol):
-    """A stream of which any number of bytes can be read, some at a time."""
+    """A stream from which bytes can be read, at most a given number at a time."""
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes; none at the end."""
 
 
 def receive(stream: Readable) -> dict[str, Any] | None:
-    """Return the next message; None when the stream has ended, also in the middle of one."""
+    """Return the next message; None if the stream has ended, even in the middle of a message."""
     head = read_exactly(stream, _LENGTH.size)
     body = read_exactly(stream, _LENGTH.unpack(head)[0]) if head is not None else None
     return None if body is None else dict(json.loads(body))

@@ -1,8 +1,8 @@
 """Serve lists in the bookie protocol: GET_LIST_OF_ENTRIES_OF_LEDGER and GET_BOOKIE_INFO.
 
-Any doubt is EIO. No ledger is ever answered with ENOLEDGER: a lister never opens the bookie's index
-of ledgers, which holds its master keys, and cannot know. A ledger without an indexed entry has an
-empty list; the audit reads each absent entry on the bookie itself.
+Any doubt is answered with EIO. A lister never answers ENOLEDGER: it does not open the bookie's
+index of ledgers, which holds its master keys, and cannot know. A ledger without an indexed entry
+has an empty list; the audit reads each absent entry on the bookie itself.
 
 A client's requests are read while lists are made, and each list is sent at once. A client that
 waits for long lists gets the short ones first, and GET_BOOKIE_INFO is answered at any time. A
@@ -28,7 +28,7 @@ from auditor.errors import ConfigError, LocalFault, PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader, Report
 from auditor.lister.ledger_lists import LedgerList
-from auditor.lister.serving import Cookie, ServingCheck, off_the_loop
+from auditor.lister.serving import Cookie, ServingCheck, call_in_thread
 from auditor.local_faults import local_fault
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
@@ -41,23 +41,23 @@ READ_BYTES = 64 * 2**10
 REQUEST_BYTES_MAX = 64 * 2**10
 """Longest request accepted. Those a lister answers have a few dozen bytes."""
 SEND_TIMEOUT_S = 60.0
-"""How long a client may take to accept what it asked for. Then the connection is closed."""
+"""How long a client may take to accept its answers. Then the connection is closed."""
 CLIENT_IDLE_S = 600.0
-"""How long a client may ask nothing while no answer is due. Then the connection is closed: an audit
-connects again when it needs to.
-"""
+"""How long a client may ask nothing while no answer is due. Then the connection is closed. An audit
+connects again when it needs to."""
 HALVES_FROM = 16
-"""Lists in work from which on they are handed over in two halves, so that one is sent while the
-other is made. Of fewer a second hand-over costs more than it saves."""
+"""From this many lists in work on, they are handed over in two halves: one is sent while the other
+is made. With fewer, a second hand-over costs more than it saves."""
 LISTS_AT_ONCE_MAX = 1_000
-"""Most lists handed over together. The ids of two such requests (42 KB) fit in the pipe to a reader
-process, so that nobody waits for a process that does not read."""
+"""At most this many lists are handed over together. The ids of two such requests (42 KB) fit in the
+pipe to a reader process: the sender never waits for a process that does not read."""
 CLIENT_REPLIES_MAX = 6
-"""Replies that one client holds until it has taken them, if the bookie has so many directories: two
-fewer than all clients hold together (`server.REPLIES_HELD_MAX`). So others are served beside one
-that stalls."""
+"""At most this many replies are held for one client until it has taken them, if the bookie has so
+many directories. It is two fewer than for all clients together (`REPLIES_HELD_MAX`): a client that
+stalls does not stop the others."""
 HANDSHAKE_TIMEOUT_S = 10.0
-"""How long a TLS handshake may take. It is three messages and some milliseconds of computing."""
+"""How long a TLS handshake may take. It has three messages and needs some milliseconds of
+computing."""
 
 
 class Desk(Protocol):
@@ -84,9 +84,9 @@ class Desk(Protocol):
 
 
 class Connection:
-    """The conversation with one client. `in_work_max` lists are in work at once.
+    """The conversation with one client. At most `in_work_max` of its lists are in work at once.
 
-    Further requests wait unread: all that is kept of a request is its ids.
+    Further requests wait unread. Of a request only the ids are kept.
     """
 
     def __init__(
@@ -103,17 +103,15 @@ class Connection:
         self._has_room = asyncio.Event()
         self._turn = asyncio.Lock()
         self._replies = asyncio.Semaphore(min(max(2, desk.directories), CLIENT_REPLIES_MAX))
-        """Held while the desk is asked. A client that does not read must not keep it from
-        others.
-        """
+        """Held while the desk is asked. A client that does not read must not block the desk for
+        others."""
         self._waiting = [deque[wire.ListEntries]() for _ in range(desk.directories)]
         self._has_requests = [asyncio.Event() for _ in range(desk.directories)]
         self._workers = 2 if in_work_max >= HALVES_FROM else 1
         self._is_in_tls = False
 
     async def converse(self) -> None:
-        """Answer what the client asks until it closes, breaks the protocol, or is idle for too
-        long.
+        """Answer requests until the client closes, breaks the protocol, or is idle for too long.
 
         Raises an ExceptionGroup of PeerProtocolError and OSError.
         """
@@ -129,8 +127,9 @@ class Connection:
                 worker.cancel()
 
     async def send(self, frames: Sequence[bytes]) -> None:
-        """Send frames, and wait until the client has taken nearly all. Raises OSError (TimeoutError
-        too).
+        """Send frames, and wait until the client has taken nearly all of them.
+
+        Raises OSError, including TimeoutError.
         """
         async with self._turn:
             self._writer.writelines(frames)
@@ -197,7 +196,7 @@ class Connection:
                     return b""
 
     async def _work(self, directory: int) -> None:
-        """Answer requests for lists of one directory, in the order of its waiting ones."""
+        """Answer the waiting requests for lists of one directory, in their order."""
         waiting, has_requests = self._waiting[directory], self._has_requests[directory]
         at_once = min(LISTS_AT_ONCE_MAX, -(-self._in_work_max // self._workers))
         while True:
@@ -225,12 +224,12 @@ def _refuse_in_clear(request: wire.Request | wire.WrongVersion) -> bytes:
 
 
 REPLIES_HELD_MAX = 8
-"""Replies of reader processes that are held at once, over all connections, until their clients have
-taken them. Each has at most REPLY_BYTES_MAX (1 MiB) and one list (--lister-answer-bytes-max, 64
-MiB): 520 MiB in all, whatever clients do, and some copies of the lists being sent. One client holds
-one for each directory, at least two and at most CLIENT_REPLIES_MAX, so that others are served while
-it stalls.
-"""
+"""At most this many replies of reader processes are held at once, over all connections, until their
+clients have taken them.
+
+Each has at most REPLY_BYTES_MAX (1 MiB) and one list (--lister-answer-bytes-max, 64 MiB): 520 MiB
+in all, whatever clients do, and some copies of the lists being sent. One client holds a reply for
+each directory, at least two and at most CLIENT_REPLIES_MAX: others are served while it stalls."""
 REASONS_LOGGED_MAX = 5
 """Ledgers named in the log for one request to a reader process."""
 
@@ -296,7 +295,7 @@ class ListerServer:
             _keep_alive(writer)
             await self._converse(Connection(reader, writer, self, self._limits.ledgers_in_work_max))
         except asyncio.CancelledError:
-            pass  # the lister ends; asyncio would report a cancelled handler as unforeseen
+            pass  # the lister ends; asyncio would report a cancelled handler as an unexpected error
         finally:
             self._connections.discard(task)
             self._metrics.set_connections(len(self._connections))
@@ -315,7 +314,7 @@ class ListerServer:
                 raise
             self._logger.error("lister_host_limited", reason=str(fault))
 
-    # What connections ask for (`Desk`)
+    # The methods of `Desk`, for connections
 
     @property
     def directories(self) -> int:
@@ -328,7 +327,7 @@ class ListerServer:
     async def tls_context(self) -> ssl.SSLContext:
         assert self._tls is not None, "only a lister with TLS is asked for it"
         try:
-            return await off_the_loop(self._tls.current)
+            return await call_in_thread(self._tls.current)
         except (ConfigError, TimeoutError, LocalFault) as error:
             self._logger.warning("lister_tls_unusable", reason=str(error))
             raise ConnectionAbortedError(f"no TLS with this client: {error}") from None
@@ -347,18 +346,23 @@ class ListerServer:
         """Return the responses to the first of these requests, at least one."""
         if await self._problem():
             return self._refuse(requests)
-        lists = await self._readers[directory].first_lists([one.ledger_id for one in requests])
+        lists = await self._readers[directory].first_lists(
+            [request.ledger_id for request in requests]
+        )
         asked = requests[: len(lists)]
         if await self._problem():  # it may have ended while they were made
             return self._refuse(asked)
-        listed = sum(one is not None for one in lists)
+        listed = sum(ledger_list is not None for ledger_list in lists)
         self._metrics.count_lists(LISTED, listed)
         self._metrics.count_lists(IN_DOUBT, len(lists) - listed)
-        return [_list_frame(request, found) for request, found in zip(asked, lists, strict=True)]
+        return [
+            _list_frame(request, ledger_list)
+            for request, ledger_list in zip(asked, lists, strict=True)
+        ]
 
     def _refuse(self, requests: Sequence[wire.ListEntries]) -> list[bytes]:
         self._metrics.count_lists(NOT_SERVING, len(requests))
-        return [wire.encode_list(one, Status.EIO) for one in requests]
+        return [wire.encode_list(request, Status.EIO) for request in requests]
 
     async def _problem(self) -> str:
         """Return why nothing may be said now, or ""; it is logged."""
@@ -384,13 +388,14 @@ class ListerServer:
                 return wire.encode_status(request, Status.EBADREQ)
 
     async def _info(self, request: wire.BookieInfo) -> bytes:
-        """Return the response that says whose lists these are and how full the disks are. EIO if
-        the bookie does not serve.
+        """Return the response that says whose lists these are and how full the disks are.
+
+        It is EIO if the bookie does not serve.
         """
         if await self._problem():
             return wire.encode_info(request, Status.EIO)
         try:
-            total, free = await off_the_loop(_disk_usage, self._configured.ledger_directories)
+            total, free = await call_in_thread(_disk_usage, self._configured.ledger_directories)
         except (OSError, LocalFault) as error:
             self._logger.warning("lister_disk_unknown", reason=str(error))
             return wire.encode_info(request, Status.EIO)
@@ -415,7 +420,7 @@ def _list_frame(request: wire.ListEntries, found: LedgerList | None) -> bytes:
 def _disk_usage(directories: Sequence[Path]) -> tuple[int, int]:
     """Return the total and the free bytes of these directories. Raises OSError."""
     usages = [shutil.disk_usage(path) for path in directories]
-    return sum(one.total for one in usages), sum(one.free for one in usages)
+    return sum(usage.total for usage in usages), sum(usage.free for usage in usages)
 
 
 def report_to(
@@ -439,6 +444,8 @@ def report_to(
 
 
 def _keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Notice clients whose machine is gone: otherwise their connections would stay open."""
+    """Enable TCP keep-alive: otherwise connections of clients whose machine is gone would stay
+    open.
+    """
     connection = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

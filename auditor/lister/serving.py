@@ -1,9 +1,9 @@
 """Decide whether the lister may answer: the bookie serves, and the directories are still its own.
 
-After a crash the index is short until the journal is replayed. A bookie listens only after that:
-one that answers GET_BOOKIE_INFO has indexed its journal.
+After a crash, the index lacks entries until the journal is replayed. A bookie listens only after
+that: if it answers GET_BOOKIE_INFO, it has indexed its journal.
 
-A directory names its bookie by a cookie (`current/VERSION`). The first line is a layout version,
+A directory names its bookie in a cookie (`current/VERSION`). The first line is a layout version,
 the rest is protobuf text (DataFormats.CookieFormat). The cookie is the same in every directory of a
 bookie.
 """
@@ -40,9 +40,9 @@ _PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """What a cookie says: the bookie, its cluster, and its directories in order.
+    """The contents of a cookie: the bookie, its cluster, and its directories in order.
 
-    `index_directories` is None in cookies of releases that do not record them.
+    `index_directories` is None if the bookie's release does not record them.
     """
 
     bookie_id: BookieId
@@ -91,8 +91,8 @@ def read_cookie(directory: Path) -> Cookie:
 def check_cookie(configured: BookieConfiguration) -> Cookie:
     """Return the cookie that all directories of a bookie share.
 
-    Raises ConfigError where the cookies differ from each other, or from what is configured: the
-    bookie id, the port in it, or a list of directories.
+    Raises ConfigError if the cookies differ from each other, or from the configured bookie id, port
+    or lists of directories.
     """
     places = dict.fromkeys((*configured.ledger_directories, *configured.index_directories))
     cookies = [read_cookie(place) for place in places]
@@ -131,7 +131,7 @@ def check_cookie(configured: BookieConfiguration) -> Cookie:
 def _check_directories(
     what: str, places: Sequence[Path], recorded: Sequence[str], configured: BookieConfiguration
 ) -> None:
-    if _are_same(places, [Path(one) for one in recorded], configured.working_directory):
+    if _are_same(places, [Path(name) for name in recorded], configured.working_directory):
         return
     said, here = printable(", ".join(recorded), 1_000), ", ".join(map(str, places))
     raise ConfigError(
@@ -142,24 +142,25 @@ def _check_directories(
 def _are_same(
     places: Sequence[Path], recorded: Sequence[Path], working_directory: Path | None
 ) -> bool:
-    """Return whether a bookie that recorded these directories, in this order, has these places.
+    """Return whether the recorded directories are these places, in this order.
 
-    A bookie records a relative directory as it is configured. Without the directory in which the
-    bookie was started, each place must end with what is recorded, below the same directory.
+    A bookie records a relative directory as it is configured. If the directory in which the bookie
+    was started is not known, each place must end with what is recorded, below one and the same
+    directory.
     """
     if working_directory is not None:
-        return list(places) == [working_directory / one for one in recorded]
+        return list(places) == [working_directory / directory for directory in recorded]
     if len(places) != len(recorded):
         return False
     bases = set[tuple[str, ...]]()
-    for place, one in zip(places, recorded, strict=True):
-        if one.is_absolute():
-            if one != place:
+    for place, recorded_place in zip(places, recorded, strict=True):
+        if recorded_place.is_absolute():
+            if recorded_place != place:
                 return False
-        elif place.parts[-len(one.parts) :] != one.parts:
+        elif place.parts[-len(recorded_place.parts) :] != recorded_place.parts:
             return False
         else:
-            bases.add(place.parts[: -len(one.parts)])
+            bases.add(place.parts[: -len(recorded_place.parts)])
     return len(bases) <= 1
 
 
@@ -174,8 +175,9 @@ def _directories(value: str) -> tuple[str, ...]:
 
 
 def _decode_escapes(value: str) -> str:
-    """Return a string of protobuf's text format without its escapes. Each escape is a byte, and a
-    character may have several.
+    """Decode the escapes of a string in protobuf's text format.
+
+    Each escape is a byte, and a character may have several.
     """
     return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
 
@@ -186,12 +188,11 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 DISK_TIMEOUT_S = 5.0
-"""How long the bookie's directories may take to answer. A disk that hangs must not stop the lister
-from saying so."""
+"""How long the bookie's directories may take to answer. If a disk hangs, the lister must still be
+able to say so."""
 CHECK_AGE_S = 1.0
-"""How long one greeting holds: a bookie is greeted at most once a second, while lists are
-wanted.
-"""
+"""How long one greeting counts: while lists are wanted, a bookie is greeted at most once a
+second."""
 GREETING_TIMEOUT_MS = 2_000
 """How long the bookie may take to accept the connection, and to answer."""
 _NOT_ASKED = "the lister could not ask the bookie"
@@ -205,11 +206,13 @@ LIMITS = BookieLimits(
 )
 
 
-async def off_the_loop(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    """Return what a function that reads the bookie's disks returns, from a thread.
+async def call_in_thread(
+    function: Callable[[*Arguments], Result], *arguments: *Arguments
+) -> Result:
+    """Call a function that reads the bookie's disks in a thread, and return its result.
 
-    Raises what it raises, and TimeoutError after DISK_TIMEOUT_S; the thread then waits on alone.
-    Raises LocalFault where this host lets no thread begin.
+    Raises what it raises, TimeoutError after DISK_TIMEOUT_S, and LocalFault if this host lets no
+    thread begin. After a time-out the thread goes on alone.
     """
     try:
         async with asyncio.timeout(DISK_TIMEOUT_S):
@@ -251,7 +254,7 @@ class ServingCheck:
 
     async def _disk_problem(self) -> str:
         try:
-            return await off_the_loop(self._cookie_problem)
+            return await call_in_thread(self._cookie_problem)
         except TimeoutError as error:
             return str(error)
 

@@ -1,10 +1,10 @@
 """A bookie of the sandbox: what it holds, how it misbehaves, and how it answers each request.
 
-It answers as real bookies do (wire-protocol reference, sections 5 to 11): statuses, lists, reads,
-fencing, and requests that it never answers. All is in memory. `Listener` puts it on a socket.
+It answers like a real bookie: statuses, lists, reads, fencing, and requests that it never answers.
+Everything is in memory. `Listener` puts it on a socket.
 
-Of each ledger it holds runs, stripes and stored entries. Entries of runs and stripes are made when
-they are read: a stripe of a billion entries costs nothing.
+It holds ledgers as ranges, periodic groups and stored entries. The bytes of an entry in a range or
+group are made when it is read: a group of a billion entries costs nothing.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Holding:
         return self._lists[key]
 
     def listed_as_groups(self) -> bytes:
-        """Return the list with periodic groups, as BP-34 means it. It is cached.
+        """Return the list with periodic groups, as BP-34 describes it. It is cached.
 
         A group costs the same however many entries it has.
         """
@@ -149,7 +149,7 @@ class Holding:
         return self._lists["groups"]
 
     def body(self, ledger_id: LedgerId, entry_id: EntryId) -> bytes:
-        """Return the bytes of an entry that is held: those stored, else an entry made here."""
+        """Return the bytes of an entry that is held: the stored bytes, else some made here."""
         assert entry_id in self, f"entry {entry_id} of ledger {ledger_id} is not held"
         stored = self._stored.get(entry_id)
         return stored if stored is not None else self._make_entry(ledger_id, entry_id)
@@ -175,7 +175,7 @@ def entry_body(
 
 
 def with_wrong_digest(body: bytes) -> bytes:
-    """Return the body with its last bit flipped. The ids stay; a digest does not match any more."""
+    """Return the body with its last bit flipped. The ids stay, but no digest matches any more."""
     return body[:-1] + bytes((body[-1] ^ 1,))
 
 
@@ -231,17 +231,17 @@ INDEX_PAGE_ENTRIES = 1024
 
 
 class Storage(StrEnum):
-    """The short name of ledgerStorageClass, for what differs on the wire."""
+    """Kinds of ledgerStorageClass, by their short names: they differ in what they answer."""
 
     SORTED = "SortedLedgerStorage"
     """BookKeeper's default. Its index counts as flushed, so lists are complete."""
     INTERLEAVED = "InterleavedLedgerStorage"
-    """As before its index is flushed.
+    """SortedLedgerStorage before its index is flushed.
 
-    A highest entry whose id is a multiple of 1024 is missing from the list, but can be read.
-    """
+    A highest entry whose id is a multiple of 1024 is missing from the list, but can be read."""
     DB = "DbLedgerStorage"
-    """Pulsar's. It never answers a list of a ledger that it holds; for others it says ENOLEDGER."""
+    """Pulsar's default. It never answers a list of a ledger that it holds; for others it says
+    ENOLEDGER."""
 
 
 class ListForm(StrEnum):
@@ -262,20 +262,17 @@ class LedgerFault(StrEnum):
     EIO = "eio"
     UNKNOWN_LEDGER_STATE = "unknown_ledger_state"
     LAST_ENTRY_UNLISTED = "last_entry_unlisted"
-    """The highest entry is missing from the list, but can be read.
-
-    See the entry-availability reference, section 6.
-    """
+    """The highest entry is missing from the list, but can be read."""
     LIST_CUT_SHORT = "list_cut_short"
     """The list announces one group more than it has."""
     LIST_OUT_OF_ORDER = "list_out_of_order"
     """The list names its first group once more behind the last."""
     WRONG_DIGEST = "wrong_digest"
     READS_FAIL = "reads_fail"
-    """The list is whole, and each read ends in EIO: the index is there, the entry log is not."""
+    """The list is whole, and each read ends in EIO: the index exists, the entry log does not."""
     READS_DENIED = "reads_denied"
     """The list is whole, and each read says ENOLEDGER: the memtable of SortedLedgerStorage lists a
-    ledger that was collected."""
+    ledger that was garbage collected."""
     WRONG_IDS = "wrong_ids"
     """A read returns another entry than the requested one."""
 
@@ -297,7 +294,7 @@ class Behaviour:
     closes_mid_answer: bool = False
     """Half of an answer is sent, then the connection is closed."""
     lists_outstanding_max: int | None = None
-    """More outstanding lists close the connection, as a full read queue does (section 4)."""
+    """If more lists are outstanding, the connection is closed, as by a full read queue."""
     answers_per_connection_max: int | None = None
     """The connection is closed after this many answers."""
     answer_delay_ms: float = 0.0
@@ -490,11 +487,13 @@ _READ_STATUSES: dict[LedgerFault | None, Status] = {
     LedgerFault.READS_FAIL: Status.EIO,
     LedgerFault.READS_DENIED: Status.ENOLEDGER,
 }
-"""The faults that answer each read with a status, and lists as ever."""
+"""Faults with which each read gets a status, and lists are answered as usual."""
 
 
 def _status_of(fault: LedgerFault | None) -> Status | None:
-    """Return the status that answers every list and read of such a ledger, if there is one."""
+    """Return the status that answers every list and read of a ledger with this fault, if there is
+    one.
+    """
     match fault:
         case LedgerFault.EIO:
             return Status.EIO

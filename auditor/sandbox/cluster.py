@@ -32,16 +32,16 @@ from auditor.wire import bookie_registration, ledger_metadata
 from auditor.wire.znode_paths import LedgerLayout
 
 Pieces = str | Iterable[Run | SequenceGroup]
-"""Entries: in the notation ("0-4 9"), or as inclusive runs and sequence groups."""
+"""Entries in the notation ("0-4 9"), or as inclusive runs and sequence groups."""
 
 
 class StoredLedgers(ABC):
-    """The methods of `SandboxCluster` for what ZooKeeper and the bookies store."""
+    """The methods of `SandboxCluster` that change what ZooKeeper and the bookies store."""
 
     _seeder: Seeder
     _listeners: dict[BookieId, Listener]
     _ledgers: dict[LedgerId, tuple[DigestType, bytes]]
-    """Digest type and password of each ledger, for the digests of its entries."""
+    """Digest type and password of each ledger, to compute the digests of its entries."""
 
     @abstractmethod
     def id_of(self, bookie: str) -> BookieId:
@@ -220,7 +220,7 @@ class SandboxCluster(StoredLedgers, RecoveryZnodes):
 
     @property
     def metadata_service_uri(self) -> str:
-        # BookKeeper has no URI for the legacy layout: "null" is "what LAYOUT says".
+        # BookKeeper's URI has no scheme for the legacy layout: "null" means the one in LAYOUT.
         hint = "null" if self.layout is LedgerLayout.LEGACY_HIERARCHICAL else self.layout.value
         return f"zk+{hint}://{self.zookeeper_hosts}{self.root}"
 

@@ -1,6 +1,6 @@
 """Serve a `Bookie` on a loopback port: connections, order of answers and back-pressure.
 
-Its event loop has a thread of its own: bookies answer while the caller does something else.
+Its event loop has a thread: bookies answer while the caller does something else.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LoopThread:
 
 HOST = "127.0.0.1"
 QUEUED_REQUESTS_MAX = 20_000
-"""Unanswered requests on one connection; with more, reading from it pauses."""
+"""If more requests are unanswered on one connection, reading from it pauses."""
 WRITE_BYTES = 64 * 2**10
 """Answers are collected up to about this many bytes, then written to the socket."""
 ORDER_SEED = 34
@@ -75,7 +75,7 @@ class Listener:
         self._kept: socket.socket | None = None
 
     async def start(self) -> None:
-        """Listen on `port`, or if it is 0 on a free port, which `port` then has.
+        """Listen on `port`. If it is 0, choose a free port and set `port` to it.
 
         Raises OSError if the port is taken.
         """

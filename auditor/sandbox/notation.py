@@ -17,7 +17,8 @@ from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segmen
 from auditor.sandbox.bookie import PAYLOAD_BYTES, Run, merge_runs
 
 WINDOWS_MAX = 2_000_000
-"""Most runs that `placement` makes for one ledger. Larger ledgers need sequence groups."""
+"""At most this many runs are made by `placement` for one ledger. Larger ledgers need sequence
+groups."""
 
 _TOKEN = re.compile(
     r"(?P<quorum>[ewa])(?P<count>\d+)"
@@ -155,9 +156,9 @@ def _segment_ends(metadata: LedgerMetadata, last: EntryId) -> list[EntryId]:
 
 
 def _windows(first: EntryId, last: EntryId, position: int, e: int, w: int) -> list[Run]:
-    """Return what the bookie at `position` gets of the entries `first` to `last`.
+    """Return which of the entries `first` to `last` the bookie at `position` gets.
 
-    That is a window of w entries in every e entries, cut at both ends.
+    They are w entries of every e, cut at both ends.
     """
     if w >= e:
         return [(first, last)] if first <= last else []

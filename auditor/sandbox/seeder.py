@@ -1,9 +1,8 @@
 """Write a cluster into ZooKeeper: layout, bookies, ledgers, marks, and what auto-recovery leaves.
 
 Except for `auditor.zookeeper`, this is the only module that imports kazoo: the auditor's own access
-to ZooKeeper must never be able to write. Znodes are laid out as by BookKeeper (metadata reference,
-sections 2 to 8). Auto-recovery itself does not run in the sandbox; its marks, locks, vote and
-settings are written here.
+to ZooKeeper must never be able to write. Znodes are laid out as by BookKeeper. Auto-recovery itself
+does not run in the sandbox; its marks, locks, votes and settings are written here.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ class Seeder:
         return self._root + znode_paths.mark_path(ledger_id)
 
     def mark(self, ledger_id: LedgerId, missing: Iterable[BookieId], ctime_ms: int | None) -> None:
-        """Mark the ledger. `ctime_ms` is the field in the mark; None leaves the field out.
+        """Mark the ledger. `ctime_ms` is the mark's own field; with None it is left out.
 
         ZooKeeper sets the creation time of the znode itself.
         """
@@ -182,7 +181,7 @@ def _batches(items: Iterable[tuple[str, bytes]], size: int) -> Iterator[list[tup
 
 
 class RecoveryZnodes(ABC):
-    """The methods of `SandboxCluster` for the znodes below `underreplication`."""
+    """The methods of `SandboxCluster` that change the znodes below `underreplication`."""
 
     root: str
     _seeder: Seeder
@@ -194,7 +193,7 @@ class RecoveryZnodes(ABC):
     def mark(
         self, ledger_id: LedgerId, replicas: Iterable[str] = (), ctime_ms: int | None = None
     ) -> None:
-        """Mark the ledger under-replicated. `ctime_ms` (default: now) is the field in the mark.
+        """Mark the ledger under-replicated. `ctime_ms` is the mark's own field (default: now).
 
         ZooKeeper sets the creation time of the znode to now, whatever `ctime_ms` is.
         """

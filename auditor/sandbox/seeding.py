@@ -1,11 +1,18 @@
 """Seed the cluster of `auditor demo`: a story for each kind of finding that one run can show.
 
 Most of the cluster is sound ledgers of many shapes, the same in every run. Each story has a twin
-without the finding, which differs in one fact. The stories use fifteen bookies. b1 to b5 are well;
-b6 is registered and silent; b7 and b8 are lost; b9 has b1's location. b10 lost all its entries, and
-b11 those of one ledger; b12 cannot list. b13 fails the requests about all its ledgers, b14 those
-about one; b15 lists entries that it cannot send. A new kind in the catalogue needs a story in
-`stories`; until it has one, seeding fails.
+without the finding, which differs in one fact. The stories use fifteen bookies:
+
+- b1 to b5 have no fault;
+- b6 is registered and silent;
+- b7 and b8 are lost;
+- b9 has the same location as b1;
+- b10 lost all its entries, and b11 those of one ledger;
+- b12 cannot list;
+- b13 fails all requests, and b14 those about one ledger;
+- b15 lists entries that it cannot send.
+
+A new kind in the catalogue needs a story in `stories`: without it, seeding fails.
 """
 
 from __future__ import annotations
@@ -46,7 +53,7 @@ __all__ = [
 SOUND_BOOKIES = ("b1", "b2", "b3", "b4", "b5")
 SOUND_LEDGER_FIRST = 1_000
 LEDGERS_AROUND_2_31 = 16
-"""Ledgers with ids around 2**31 - 1, where the hierarchical layout changes to its long tree."""
+"""Ledgers with ids around 2**31 - 1, above which the hierarchical layout uses its long tree."""
 SOUND_ENTRIES_MAX = 20_000
 
 _SHAPES = tuple((e, w, a) for e, w, a in product(range(1, 6), repeat=3) if a <= w <= e)
@@ -103,14 +110,14 @@ STORY_LEDGER_FIRST = 100
 TAKES_TWO_RUNS = frozenset({Kind.LEDGER_POPULATION_DROPPED})
 """Kinds that one run cannot show."""
 NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
-"""Kinds that only a lister of a real index can detect. Sandbox bookies have neither an index nor
+"""Kinds that only the lister of a real index can detect. Sandbox bookies have neither an index nor
 entry logs, and the demo works without the extra that reads one.
 """
 NEEDS_A_POLICY: dict[Kind, frozenset[Policy]] = {
     Kind.PLACEMENT_FAILED: frozenset(Policy) - {Policy.NONE},
     Kind.PLACEMENT_SOFT: frozenset({Policy.ZONE}),
 }
-"""Kinds that show under some placement policies only."""
+"""Kinds that show only under some placement policies."""
 ADDED_LATER: tuple[Kind, ...] = (
     Kind.ENTRY_UNAVAILABLE,
     Kind.LEDGER_CLOSED_SHORT,
@@ -118,8 +125,8 @@ ADDED_LATER: tuple[Kind, ...] = (
     Kind.BOOKIE_UNREADABLE_ENTRIES,
     Kind.RECOVERY_BLOCKED,
 )
-"""Kinds whose stories come after all others, in this order: a new kind goes to its end. The ledgers
-of all other stories then keep their ids, which the pages on findings name."""
+"""Kinds whose stories follow all others, in this order. A new kind is appended here: the ledgers of
+all other stories then keep their ids, which docs/findings names."""
 EXEMPT_LEDGER_FIRST = 50
 SOUND_LEDGERS = 200
 

@@ -1,9 +1,9 @@
-"""A real standalone ZooKeeper server, from the jars that Spark brings along.
+"""A real standalone ZooKeeper server, run from the jars of PySpark.
 
 It listens only on loopback and keeps its data in a directory of the caller. On Linux the kernel
 kills it when the thread that started it ends, even by SIGKILL (`prctl(PR_SET_PDEATHSIG)`): start it
 from a thread that lives long enough. Elsewhere only `stop` ends it. The server ignores Ctrl-C,
-which goes to the whole process group: the parent stops the server when nothing needs it any more.
+which goes to the whole process group: the parent stops the server once nothing needs it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from auditor.java import JavaHome, find_java
 START_TIMEOUT_S = 60.0
 """How long the server may take to accept sessions. It needs about a second."""
 START_ATTEMPTS_MAX = 3
-"""Attempts with a new port: another program may take a free port before the server does."""
+"""Attempts, each with a new port: another program may take a free port before the server does."""
 STOP_TIMEOUT_S = 10.0
 """How long the server may take to end after SIGTERM, and again after SIGKILL."""
 POLL_INTERVAL_S = 0.05

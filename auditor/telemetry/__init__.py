@@ -1,1 +1,1 @@
-"""Tell people and machines how a command goes: log, metrics, progress, the Grafana dashboard."""
+"""Tell people and machines how a command goes: its log, metrics, progress and Grafana dashboard."""

@@ -1,5 +1,6 @@
-"""Makes the Grafana dashboard from the names of the metrics: `python -m
-auditor.telemetry.dashboard` prints it.
+"""Make the Grafana dashboard from the names of the metrics.
+
+`python -m auditor.telemetry.dashboard` prints it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Json = dict[str, Any]
 COLUMNS = 24
 """Columns of Grafana's grid."""
 SCHEMA_VERSION = 39
-"""Version of the dashboard's form. Grafana 10.4 and later read it and convert it themselves."""
+"""Version of the dashboard's schema. Grafana 10.4 and later read it and convert it themselves."""
 OF_CLUSTER = '{cluster=~"$cluster"}'
 UID = "bookkeeper-auditor"
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -32,8 +33,8 @@ _OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One picture. `queries` are pairs of an expression and its legend; `steps` colours from a
-    value on.
+    """One panel. `queries` are pairs of an expression and its legend. `steps` are pairs of a value
+    and the colour from that value on.
     """
 
     title: str

@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 
 PREFIX = "bookkeeper_lister_"
 LISTED, IN_DOUBT, NOT_SERVING = "listed", "in_doubt", "not_serving"
-"""How a request for a list ended: a list, EIO for a doubt about the index, EIO because the bookie
-does not serve."""
+"""Outcomes of a request for a list: a list, EIO because the index is in doubt, and EIO because the
+bookie does not serve."""
 
 
 class ListerMetrics:
@@ -87,7 +87,7 @@ class ListerMetrics:
         self._view_age.labels(self._bookie).set_function(age_s)
 
     def serve(self, host: str, port: int) -> tuple[int, Callable[[], None]]:
-        """Serve /metrics in a thread of its own. Return the port, and a function that ends it.
+        """Serve /metrics in a thread. Return the port, and a function that ends the server.
 
         Raises OSError if it cannot listen there.
         """

@@ -1,7 +1,8 @@
 """The metrics of a run as text, and their delivery to node_exporter or a Pushgateway.
 
-All families are built from one summary at the end of a run. Nothing is counted during the run: a
-task that Spark repeats cannot count twice. Families made this way carry no `_created` series.
+The names are those of docs/names.md, "Metrics". All families are built from one summary at the end
+of a run. Nothing is counted during the run: a task that Spark repeats cannot count twice. The
+families have no `_created` series.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from auditor.witness.finding_lines import LISTED, PROBED
 COPY_EVIDENCE = ("expected", "listed", "read", "assumed")
 PREFIX = "bookkeeper_auditor_"
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
-"""Outcomes that update the time of last success: the auditor did its work, whatever it found."""
+"""Outcomes that update the time of the last success: the auditor finished, whatever it found."""
 
 REQUEST_OUTCOMES = ("answered", "failed")
 
@@ -230,7 +231,9 @@ def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
 
 
 def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
-    """Return how likely a run of lost entries was found on bookies that cannot list."""
+    """Return how likely the sample was to hit a range of lost entries on bookies that cannot
+    list.
+    """
     bounds = {
         "this": sampling.get("bounds"),
         "all": (sampling.get("accumulated") or {}).get("bounds"),
@@ -242,8 +245,8 @@ def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
         " was judged so.",
         cluster,
         [
-            ({"entries": str(length), "runs": runs}, float((found or {}).get(str(length), nan)))
-            for runs, found in bounds.items()
+            ({"entries": str(length), "runs": runs}, float((shares or {}).get(str(length), nan)))
+            for runs, shares in bounds.items()
             for length in LENGTHS
         ],
     )
@@ -313,7 +316,7 @@ def _text(families: Iterable[Metric]) -> str:
 
 
 def parse_families(text: str) -> list[Metric]:
-    """Return the auditor's families in `text`; none if it is not in Prometheus' text format."""
+    """Return the auditor's families in `text`, or none if it is not in Prometheus' text format."""
     try:
         families = list(text_string_to_metric_families(text))
     except (ValueError, KeyError, IndexError):
@@ -329,9 +332,9 @@ def _last_success(previous_text: str) -> float:
 PUSH_JOB = "bookkeeper_auditor"
 PUSH_TIMEOUT_S = 10.0
 READY_PATH = "/-/ready"
-"""Where a Pushgateway says whether it can be pushed to."""
+"""Path at which a Pushgateway says whether it is ready."""
 TRIED_BYTES = 4_096
-"""How many blanks are written to test a directory: a full disk still takes an empty file."""
+"""This many blanks are written to test a directory: a full disk still takes an empty file."""
 
 
 def write_textfile(path: Path, text: str) -> str | None:
@@ -356,7 +359,9 @@ def write_textfile(path: Path, text: str) -> str | None:
 
 
 def try_textfile(path: Path) -> str | None:
-    """Return why `write_textfile` could not replace `path`, None if it could. `path` stays."""
+    """Return why `write_textfile` could not replace `path`, or None if it could. Leaves `path`
+    alone.
+    """
     tried = path.with_name(f".{path.name}.{os.getpid()}.tried")
     try:
         if path.is_dir():
@@ -374,8 +379,9 @@ def try_textfile(path: Path) -> str | None:
 
 
 def try_pushgateway(url: str, timeout_s: float = PUSH_TIMEOUT_S) -> str | None:
-    """Return why a Pushgateway could not be pushed to, None if it says that it is ready. Nothing
-    is pushed.
+    """Return why a Pushgateway cannot take metrics, or None if it says that it is ready.
+
+    Pushes nothing.
     """
     plain = without_credentials(url)
     try:

@@ -1,4 +1,4 @@
-"""Shows progress on stderr if it is a terminal, and nothing otherwise."""
+"""Show progress on stderr if it is a terminal, and nothing otherwise."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rich.text import Text
 from auditor.report.layout import duration, printable
 
 SILENT_SHOWN_MAX = 3
-"""Silent bookies that are named on the screen; further ones are counted."""
+"""At most this many silent bookies are named on the screen. The others are counted."""
 
 _WHOLE_FROM = 10
-"""Ledgers per second from which a rate has no decimals."""
+"""A rate of at least this many ledgers per second is shown without decimals."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgersDone:
-    """How far the first look has come: `done` of `total` ledgers have been through all of it.
+    """The progress of the first look: `done` of `total` ledgers have gone through all its stages.
 
-    It grows shard by shard. What is done of the shard at work is not known to the driver.
+    It grows shard by shard. The driver does not know what is done of the shard at work.
     """
 
     done: int
@@ -45,8 +45,8 @@ class Progress(Protocol):
     ) -> None:
         """Start a stage of `total` units, if known, and end the one before.
 
-        A run has the stages load, ask, judge, second look and report. `ledgers`, which the rate is
-        measured by, is for stages that do work, not for those that a resumed run finds written.
+        A run has the stages load, ask, judge, second look and report. `ledgers` gives the rate. It
+        is passed by stages that do work, not by those that a resumed run finds written.
         """
 
     def advance(self, n: int = 1) -> None:
@@ -59,7 +59,7 @@ class Progress(Protocol):
         """Show that the stage waits for this long before it continues."""
 
     def silent(self, bookies: Collection[str]) -> None:
-        """Name the bookies that were silent, or refused, when they were asked last."""
+        """Show the bookies that were silent or refused when they were last asked."""
 
     def close(self) -> None:
         """End the last stage and restore the screen."""
@@ -88,7 +88,7 @@ class Silent:
 
 @dataclass(slots=True)
 class RunLines:
-    """The lines below the bar: how far the first look is, a pause, and silent bookies.
+    """The lines below the bar: the progress of the first look, a pause, and silent bookies.
 
     `now` and all other times are seconds of a monotonic clock.
     """
@@ -100,8 +100,10 @@ class RunLines:
     _latest: float = 0.0
 
     def start_stage(self, ledgers: LedgersDone | None, now: float, *, pauses: bool = False) -> None:
-        """Record the start of a stage. The rate counts from the first stage with `ledgers`, and
-        restarts after a stage that `pauses` the run.
+        """Record the start of a stage.
+
+        The rate is measured from the first stage with `ledgers`. A stage that `pauses` the run
+        restarts it.
         """
         self.pause_until = None
         if pauses:
@@ -113,7 +115,7 @@ class RunLines:
 
     def at(self, now: float) -> Iterator[str]:
         """Yield the lines as they are at this moment."""
-        # Another thread may begin a stage meanwhile: each is read once.
+        # Another thread may begin a stage meanwhile: read each value once.
         ledgers, until = self.ledgers, self.pause_until
         if ledgers is not None and ledgers.total:
             yield ", ".join(self._first_look(ledgers, now))
@@ -136,7 +138,7 @@ class RunLines:
             return
         yield f"{rate:,.0f} ledgers/s" if rate >= _WHOLE_FROM else f"{rate:.2g} ledgers/s"
         left = (total - done) / rate - (now - self._latest)
-        if left > 0:  # a shard that takes longer than earlier ones says nothing about the rest
+        if left > 0:  # else this shard takes longer than earlier ones
             yield f"about {duration(left)} left of it"
 
 

@@ -1,4 +1,4 @@
-"""Locate each bookie: sources are asked in order, and the first that knows a bookie wins.
+"""Locate each bookie: ask sources in order. The first source that knows a bookie wins.
 
 Host names are resolved to addresses within a time limit.
 """
@@ -24,23 +24,23 @@ from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
 from auditor.wire.locations import depth
 
 RESOLVERS = 8
-"""Names resolved in parallel: a resolver that does not respond takes seconds for each."""
+"""Names resolved in parallel. A resolver that does not respond takes seconds for each."""
 RESOLVE_WITHIN_S = 15.0
 """How long one call may take, in seconds: three usual time-outs of a resolver (5 s)."""
 NAMES_MAX = 10_000
-"""Names resolved in one call."""
+"""At most this many names are resolved in one call."""
 ADDRESSES_MAX = 16
-"""Addresses kept for one name."""
+"""At most this many addresses are kept for one name."""
 
 
 def addresses_of(
     names: Iterable[str], within_s: float = RESOLVE_WITHIN_S
 ) -> Mapping[str, tuple[Address, ...]]:
-    """Return the addresses of each name in the resolver's order. Raises LocalFault.
+    """Return the addresses of each name, in the resolver's order.
 
-    Names not resolved in time are left out, and those at which this host's resolver failed; a name
-    that does not exist has no addresses. The
-    threads cannot be interrupted (getaddrinfo has no time-out): they end with the process.
+    A name that does not exist has no addresses. Names are left out if they were not resolved in
+    time or this host's resolver failed. The threads cannot be interrupted (getaddrinfo has no
+    time-out): they end with the process. Raises LocalFault.
     """
     left: SimpleQueue[str] = SimpleQueue()
     wanted = list(dict.fromkeys(names))[:NAMES_MAX]
@@ -60,7 +60,7 @@ def addresses_of(
             raise exhaustion(error) or error from error
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    while not left.empty():  # threads that are still busy find no further name to resolve
+    while not left.empty():  # leave no more names to threads that are still busy
         try:
             left.get_nowait()
         except Empty:
@@ -94,7 +94,7 @@ def _addresses(name: str) -> tuple[Address, ...]:
 
 
 PROBLEMS_MAX = 50
-"""Sentences kept from all sources; one more says how many were left out."""
+"""At most this many sentences are kept from all sources; one more says how many were left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class Topology:
     """Where bookies are.
 
     `located` has every bookie that was asked for, once, by id; `locations` also has bookies that a
-    source names by id and that were not asked for. `areas` locate, by host and network, bookies
-    that only ledgers name. They have what each source says, in order, up to the first one that must
-    be asked (a script). `problems` are sentences on what sources could not say.
+    source names by id and that were not asked for. `areas` locate bookies that only ledgers name,
+    by host and network. They hold what each source knows, up to the first source that must be asked
+    for each bookie (a script). `problems` are sentences on what sources could not tell.
     """
 
     located: tuple[Located, ...] = ()
@@ -115,22 +115,24 @@ class Topology:
     @property
     def unplaced_bookies(self) -> tuple[BookieId, ...]:
         """Bookies without a location."""
-        return tuple(one.bookie_id for one in self.located if one.location is None)
+        return tuple(bookie.bookie_id for bookie in self.located if bookie.location is None)
 
     @property
     def usual_depth(self) -> int | None:
         """The most frequent depth of locations; None without locations.
 
-        If several depths are as frequent, it is the least of them.
+        If several depths are equally frequent, the smallest of them.
         """
-        depths = Counter(depth(one.location) for one in self.located if one.location)
+        depths = Counter(depth(bookie.location) for bookie in self.located if bookie.location)
         return min(depths, key=lambda parts: (-depths[parts], parts)) if depths else None
 
     @property
     def of_odd_depth(self) -> tuple[Located, ...]:
         """Bookies whose location has another depth than most: BookKeeper would reject them."""
         usual = self.usual_depth
-        return tuple(one for one in self.located if one.location and depth(one.location) != usual)
+        return tuple(
+            bookie for bookie in self.located if bookie.location and depth(bookie.location) != usual
+        )
 
 
 def locate(
@@ -172,7 +174,7 @@ def locate(
 
 
 def _once(resolve: Resolve) -> Resolve:
-    """Return `resolve` with a memory: each name is resolved once, also if that fails."""
+    """Return a `resolve` that remembers: each name is resolved once, even if that fails."""
     known: dict[str, tuple[Address, ...]] = {}
 
     def remembered(names: Sequence[str]) -> Mapping[str, tuple[Address, ...]]:

@@ -20,7 +20,7 @@ from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError
 from auditor.model.address import Address, Areas, Network, address_of, split_host_port
 from auditor.model.identity import BookieId, is_bookie_id
-from auditor.wire.locations import normal
+from auditor.wire.locations import normalize_location
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What one source says of one bookie.
+    """What one source knows of one bookie.
 
-    `matched_by` is for a person: "bookie id", "network 10.0.0.0/24 (line 7)".
+    `matched_by` is shown to people: "bookie id", "network 10.0.0.0/24 (line 7)".
     """
 
     location: str
@@ -109,7 +109,7 @@ class Places:
         }
 
     def needs_addresses(self) -> bool:
-        """Return whether the address of a host name could match anything here."""
+        """Return whether addresses of host names are needed to find a match here."""
         return self._has_addresses or bool(self._networks)
 
     def find(self, member: Member, addresses: Iterable[Address] = ()) -> Match | None:
@@ -150,9 +150,10 @@ class Places:
 TABLE_BYTES_MAX = 4 * 2**20
 """Largest table read, in bytes."""
 TABLE_LINES_MAX = 20_000
-"""Most different keys in a table. No cluster has so many, and every run stores bookie locations."""
+"""A table has at most this many different keys. No cluster has so many, and every run stores bookie
+locations."""
 BAD_LINES_SHOWN_MAX = 20
-"""Bad lines that an error names one by one."""
+"""An error names at most this many bad lines one by one."""
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
@@ -220,7 +221,7 @@ def _add(places: Places, words: list[str], number: int, seen: dict[str, tuple[in
 
 def _location(word: str) -> str:
     try:
-        location = normal(word)
+        location = normalize_location(word)
     except ValueError as error:
         raise ValueError(f"location {word!a} {error}") from None
     if location is None:

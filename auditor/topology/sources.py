@@ -1,7 +1,7 @@
 """The sources of locations: a table file, Pulsar's rack map in ZooKeeper, or a script.
 
-A script is asked as BookKeeper's ScriptBasedMapping does: its arguments are IP addresses; its
-output is as many locations, separated by white space. Nothing else in `auditor.topology` starts a
+A script is called like BookKeeper's ScriptBasedMapping: its arguments are IP addresses, and it
+prints as many locations, separated by white space. Nothing else in `auditor.topology` starts a
 program.
 """
 
@@ -25,10 +25,11 @@ from auditor.model.address import Address, Areas
 from auditor.model.identity import BookieId
 from auditor.topology.location_table import Match, Member, Places, read_table
 from auditor.wire import locations
-from auditor.wire.locations import normal
+from auditor.wire.locations import normalize_location
 
 OUTPUT_BYTES_MAX = 2**20
-"""Most bytes read from one call: a thousand locations of the greatest length fill a quarter."""
+"""Most bytes read from one call. A thousand locations of the greatest length fill a quarter of
+it."""
 ERROR_CHARS_MAX = 200
 """Characters shown of a script's standard error."""
 _READ_BYTES = 64 * 2**10
@@ -37,7 +38,7 @@ END_WITHIN_S = 5.0
 
 
 class ScriptFailure(Exception):
-    """One call gave no locations; `str` is half a sentence to put behind the script's name."""
+    """One call gave no locations. `str` is half a sentence that follows the script's name."""
 
 
 class CannotStart(ScriptFailure):
@@ -80,7 +81,7 @@ class Script:
         return words
 
     def _output(self, addresses: Sequence[str]) -> str:
-        # Its own process group: its children end with it. Its environment has no secrets of ours.
+        # Its own process group ends its children with it. Its environment has no secrets of ours.
         environment = {
             key: value
             for key, value in os.environ.items()
@@ -141,7 +142,9 @@ def _read_both(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[byte
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and its children. Its group id is still its own, as nobody waited for it."""
+    """Kill the process and its children. Nobody has waited for it: its group id is not reused
+    yet.
+    """
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -161,7 +164,7 @@ Resolve = Callable[[Sequence[str]], Mapping[str, tuple[Address, ...]]]
 
 
 class Source(Protocol):
-    """One source of locations. `problems` are sentences on what it could not say when asked."""
+    """One source of locations. `problems` are sentences on what it could not tell when asked."""
 
     name: str
     problems: list[str]
@@ -176,9 +179,7 @@ class Source(Protocol):
         """Return all bookies that the source knows by id, requested or not."""
 
     def areas(self) -> Areas | None:
-        """Return the hosts and networks it knows; None if the source must be asked for each
-        bookie.
-        """
+        """Return the hosts and networks it knows, or None if it must be asked for each bookie."""
 
 
 class PlacesSource:
@@ -274,7 +275,7 @@ class ScriptSource:
         return None
 
     def _ask_script(self, addresses: Sequence[str]) -> dict[str, str]:
-        """Call the script once; return the locations of the addresses that have one."""
+        """Call the script once. Return the addresses that have a location, with it."""
         try:
             words = self._script.locations(addresses)
         except ScriptFailure as failure:
@@ -286,7 +287,7 @@ class ScriptSource:
         known = {}
         for address, word in zip(addresses, words, strict=True):
             try:
-                location = normal(word)
+                location = normalize_location(word)
             except ValueError as error:
                 self.problems.append(
                     f"the topology script {self.name} has {word[:100]!a} for {address}, which"
@@ -299,7 +300,7 @@ class ScriptSource:
 
 
 def sources_of(settings: Settings) -> list[Source]:
-    """Return the sources of `--topology`, in order. Read tables and try scripts, nothing else.
+    """Return the sources of `--topology`, in order. Reads tables and tries scripts, nothing else.
 
     Raises ConfigError for a missing file, for a table with bad lines, and for a script that cannot
     be started.

@@ -82,9 +82,10 @@ class FrameReader:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Bytes still missing of the frame that has begun; 0 between frames.
+        """The bytes still missing from the frame that has begun; 0 between frames.
 
-        Before its length (or an oversized frame's head) is complete, only the rest of that counts.
+        While its length (or the head of an oversized frame) is incomplete, only the rest of that
+        counts.
         """
         if self._to_skip:
             return self._to_skip
@@ -142,9 +143,9 @@ SASL_PLUGIN = "sasl"
 TxnId = int
 
 PLAIN_BYTES_MIN = 64
-"""Every response with a list is longer: the list's own header has this size."""
+"""Every response with a list is longer than this: the list's own header has this size."""
 _NOT_PLAIN = b"\xff"
-"""The tail for requests that are not for a list. It keeps `_plain_list` from matching."""
+"""The tail for requests that ask for no list. It keeps `_plain_list` from matching."""
 
 
 _Question = tuple[int, LedgerId | None, EntryId | None, bytes, bool]
@@ -238,7 +239,7 @@ class BookieConnection:
         return txn_id, encode_start_tls(txn_id)
 
     def ignore_second_start_tls(self) -> None:
-        """Ignore one more EIO to START_TLS. To be called when all further bytes come inside TLS."""
+        """Ignore one more EIO to START_TLS. Call this once all further bytes come inside TLS."""
         self._ignored_start_tls, self._asked_start_tls = self._asked_start_tls, None
 
     def ask_auth(self, payload: bytes) -> tuple[TxnId, bytes]:
@@ -302,7 +303,7 @@ class BookieConnection:
 
     @property
     def unfinished_bytes(self) -> int:
-        """Bytes still missing of the frame that has begun; 0 between frames."""
+        """The bytes still missing from the frame that has begun; 0 between frames."""
         return self._reader.unfinished_bytes
 
     def close(self) -> None:
@@ -316,11 +317,12 @@ class BookieConnection:
         return self._last_txn_id
 
     def _plain_list(self, frame: bytes) -> Answered | None:
-        """Decode an EOK list in the layout every bookie uses, without protobuf; else return None.
+        """Decode an EOK list in the layout that every bookie uses, without protobuf; else return
+        None.
 
         protobuf would decode the same values: each byte before the list is compared, and both
-        lengths (of one or two bytes) reach exactly to the end of the frame. This runs once for
-        every list and takes half of protobuf's time.
+        lengths (of one or two bytes) reach exactly to the end of the frame. This runs for every
+        list, in half of protobuf's time.
         """
         if len(frame) < PLAIN_BYTES_MIN or frame[2:7] != LIST_HEADER or frame[0] != 0x0A:
             return None

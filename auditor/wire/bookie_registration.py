@@ -91,7 +91,7 @@ def _parse(data: bytes) -> BookieServiceInfoFormat:
         message = BookieServiceInfoFormat.FromString(data)
     except (DecodeError, UnicodeDecodeError):  # the second if protobuf has no C extension
         raise MalformedMetadata("the registration is not protobuf", _break_in(data)) from None
-    problem = protobuf_forms.incomplete(message, len(data))
+    problem = protobuf_forms.missing_fields_error(message, len(data))
     if problem is not None:
         raise problem
     return message

@@ -1,9 +1,8 @@
 """The server's side of the bookie protocol, for the sandbox and for listers.
 
-It decodes requests and encodes responses, without I/O, in protocol version 3 alone (wire-protocol
-reference, sections 1 to 3, 6, 7, 9 to 11). A frame is a big-endian int32 length and a protobuf
-message. A bookie that cannot decode a request closes the connection; here PeerProtocolError says
-so.
+It decodes requests and encodes responses, without I/O, in protocol version 3 alone. A frame is a
+big-endian int32 length and a protobuf message (BookkeeperProtocol.proto). A bookie that cannot
+decode a request closes the connection; here PeerProtocolError says so.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
-"""Longest request a bookie accepts (its nettyMaxFrameSizeBytes default). It closes the connection
-on a longer one."""
+"""Longest request that a bookie accepts (default of nettyMaxFrameSizeBytes). It closes the
+connection on a longer one."""
 ENTRY_IDS_BYTES = 24
-"""ledgerId, entryId and lastAddConfirmed: all that a bookie reads of an entry that it stores
-(section 7.1)."""
+"""ledgerId, entryId and lastAddConfirmed: the only bytes of a stored entry that a bookie itself
+reads."""
 NO_AUTH_PLUGIN = "AuthDisabledPlugin"
 """The plugin that a bookie without authentication names in every response to AUTH."""
 
@@ -95,7 +94,7 @@ class BookieInfo:
 
 @dataclass(frozen=True, slots=True)
 class Authenticate:
-    """AUTH: one message of a plugin's exchange."""
+    """AUTH: one message of a plug-in's exchange."""
 
     txn_id: int
     plugin: str
@@ -130,7 +129,7 @@ class RequestBuffer:
 
     @property
     def has_unfinished(self) -> bool:
-        """Whether a part of a frame came whose rest did not."""
+        """Whether only a part of a frame has come."""
         return bool(self._pending)
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -188,7 +187,7 @@ def encode_status(request: Request, status: Status) -> bytes:
 def encode_read(
     request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None
 ) -> bytes:
-    """Encode the response to READ_ENTRY. It repeats the requested entry id, also -1 (section 7)."""
+    """Encode the response to READ_ENTRY. It repeats the requested entry id, even if that is -1."""
     message = response_to(request, status)
     answer = message.readResponse
     answer.status = status  # type: ignore[assignment]
@@ -245,7 +244,7 @@ def encode_auth(
 
 
 def encode_wrong_version(wrong: WrongVersion) -> bytes:
-    """Encode EBADVERSION in both status fields, in a message of version 3 (section 3)."""
+    """Encode EBADVERSION in both status fields of a message of version 3."""
     request, status = wrong.request, Status.EBADVERSION
     match request:
         case ReadEntry():

@@ -1,4 +1,4 @@
-"""Check the ids and the digest of a stored entry (DigestManager; wire-protocol reference, 7.1).
+"""Check the ids and the digest of a stored entry (BookKeeper's DigestManager).
 
 A body is ledgerId, entryId, lastAddConfirmed and length (int64 each, big-endian), the digest, and
 the payload. The digest covers the first 32 bytes and the payload.
@@ -26,8 +26,10 @@ _HEADER = struct.Struct(">qqqq")
 
 
 class EntryHeader(NamedTuple):
-    """What stands before an entry's digest. `last_confirmed`: the last entry that the writer knew
-    to be acknowledged. `length_bytes`: the ledger's payload up to and including this entry.
+    """The fields before an entry's digest.
+
+    `last_confirmed`: the last entry that the writer knew to be acknowledged. `length_bytes`: the
+    ledger's payload up to and including this entry.
     """
 
     ledger_id: LedgerId
@@ -42,7 +44,9 @@ def read_header(body: bytes) -> EntryHeader | None:
 
 
 class BodyCheck(Enum):
-    """The result of `check_body`. UNVERIFIED: the ids are right, the digest cannot be checked."""
+    """The result of `check_body`. UNVERIFIED: the ids are right, but the digest cannot be
+    checked.
+    """
 
     OK = "ok"
     UNVERIFIED = "unverified"

@@ -1,4 +1,4 @@
-"""SASL DIGEST-MD5 (RFC 2831) of a client, as bookies and ZooKeeper speak it: bytes to bytes.
+"""A client's SASL DIGEST-MD5 (RFC 2831), as bookies and ZooKeeper speak it, without I/O.
 
 Quality of protection is `auth`: nothing after the exchange is signed or encrypted.
 """
@@ -15,7 +15,7 @@ from auditor.errors import PeerProtocolError
 CHALLENGE_BYTES_MAX = 2_048
 """Longest challenge that RFC 2831 allows, in bytes."""
 NONCE_COUNT = "00000001"
-"""How often a nonce was used: each connection is authenticated once."""
+"""How often a nonce has been used. Each connection is authenticated once."""
 
 _DIRECTIVE = re.compile(r'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^",\s]*))\s*(?:,|$)')
 
@@ -34,7 +34,7 @@ class DigestUser:
 
 @dataclass(frozen=True, slots=True)
 class DigestAnswer:
-    """What is sent after the challenge, and what a server that knows the password replies."""
+    """The answer to a challenge, and the reply of a server that knows the password."""
 
     response: bytes
     expected_reply: bytes
@@ -88,7 +88,9 @@ def proves_password(reply: bytes, answer: DigestAnswer) -> bool:
 
 
 def _parse(challenge: bytes) -> dict[str, str]:
-    """Return the directives of a challenge by name in small letters; the first of each counts."""
+    """Return the directives of a challenge by name in small letters. Of equal names, the first
+    counts.
+    """
     if len(challenge) > CHALLENGE_BYTES_MAX:
         raise PeerProtocolError(f"a challenge of {len(challenge)} bytes")
     try:

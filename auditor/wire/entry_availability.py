@@ -1,8 +1,9 @@
-"""Find or mend what breaks the order of entries in the sequence groups of a list.
+"""Decode, check and encode the list of a ledger's entries on one bookie (BP-34).
 
-No real bookie sends such a list: `check_order` says why one is rejected. `make_disjoint` is for
-groups of our own. Those that stand clear of each other are only sorted; those that overlap or
-interleave are expanded into runs, up to a bound.
+The list is AvailabilityOfEntriesOfLedger: a header of 64 bytes and sequence groups of 24 bytes
+each. Real bookies send groups in order. `check_order` says why a list out of order is rejected.
+`make_disjoint` puts our own groups in order: those that do not overlap or interleave are only
+sorted, the others are expanded into runs, up to a limit.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from auditor.model.availability import SequenceGroup
 from auditor.model.identity import ENTRY_ID_MAX
 
 DISORDER_MAX = 1_000_000
-"""Most groups in a list out of order, and most runs in its groups that overlap; else rejected."""
+"""A list out of order is rejected if it has more groups, or more runs in groups that overlap."""
 
 Group = tuple[int, int, int, int]
-"""First entry of the first and of the last run, size of each run, and period; 0 for one run."""
+"""First entry of the first run, first entry of the last run, size of each run, and period; 0 for a
+single run."""
 
 
 def check_order(groups: Iterable[Group]) -> None:
-    """Raise MalformedAvailability for the first group that breaks a rule, or that does not begin
-    behind the groups before it.
+    """Raise MalformedAvailability for the first group that breaks a rule or is out of order.
+
+    A group is in order if it begins behind all groups before it.
     """
     end = -1
     for index, group in enumerate(groups):
@@ -137,8 +140,8 @@ _NO_RESERVED = bytes(56)
 _PLAIN_HEADERS = tuple(_HEADER.pack(0, count, _NO_RESERVED) for count in range(64))
 """Headers of small lists as every real bookie sends them. Comparing them saves decoding them."""
 _RUNS_FED_SINGLY = 4
-"""Runs of a periodic group that are fed one by one. The first may touch or end the run before, the
-second may stand alone, the third confirms the progression, and the last one stays open."""
+"""This many runs of a periodic group are fed one by one. The first may touch or end the run before,
+the second may stand alone, the third confirms the progression, and the last one stays open."""
 
 _pack = _GROUP.pack
 
@@ -157,7 +160,7 @@ class Decoded(NamedTuple):
 
 
 def decode(payload: bytes, groups_max: int) -> Decoded:
-    """Return a list in canonical form, after checking it (entry-availability reference, section 4).
+    """Return a list in canonical form, after checking it.
 
     Raises MalformedAvailability with a sentence. Cost: some 0.2 µs a group; a periodic group of any
     length costs as much as four runs. Entries are never enumerated.
@@ -187,7 +190,7 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
             and first + size - 1 <= ENTRY_ID_MAX
         ):
             return Decoded(bytes(body), reserved_used)
-    ordered = _of_ordered(_GROUP.iter_unpack(body))
+    ordered = _encode_ordered(_GROUP.iter_unpack(body))
     if ordered is not None:
         return Decoded(ordered[0], ordered[1] or reserved_used)
     check_order(_GROUP.iter_unpack(body))
@@ -197,8 +200,8 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
 def canonical(groups: Iterable[SequenceGroup]) -> bytes:
     """Return canonical bytes of the union of groups in any order. Raises MalformedAvailability."""
     kept = tuple(groups)
-    ordered = _of_ordered(kept)
-    return ordered[0] if ordered is not None else _of_disordered(kept)
+    ordered = _encode_ordered(kept)
+    return ordered[0] if ordered is not None else _encode_disordered(kept)
 
 
 def groups_of(data: bytes) -> tuple[SequenceGroup, ...]:
@@ -211,7 +214,7 @@ def encode_runs(items: Iterable[int | _Run]) -> bytes:
 
     `items` are entry ids or runs (first entry, size). As in AvailabilityOfEntriesOfLedger.java, an
     item inside the open run is ignored, one just behind it extends it, any other closes it. A later
-    run replaces one with the same first entry (entry-availability reference, section 2).
+    run replaces an earlier one with the same first entry.
     """
     closed: dict[int, int] = {}
     start, size = -1, 0
@@ -278,19 +281,19 @@ def _group_count(payload: bytes, groups_max: int) -> tuple[int, bool]:
     return count, reserved != _NO_RESERVED
 
 
-def _of_disordered(groups: Iterable[Group]) -> bytes:
+def _encode_disordered(groups: Iterable[Group]) -> bytes:
     """Return canonical bytes of groups in any order. Raises MalformedAvailability."""
-    ordered = _of_ordered(make_disjoint(groups))
+    ordered = _encode_ordered(make_disjoint(groups))
     assert ordered is not None, "groups that were checked, sorted and made disjoint are in order"
     return ordered[0]
 
 
-def _of_ordered(groups: Iterable[Group]) -> tuple[bytes, bool] | None:
+def _encode_ordered(groups: Iterable[Group]) -> tuple[bytes, bool] | None:
     """Return canonical bytes of ascending, disjoint, valid groups; None if they break a rule.
 
-    The loop holds the written groups, the progression that may continue and the run that may grow.
-    The second value is True if a group of one run has a period. Real lists are runs only: that path
-    is short.
+    The second value is True if a group of one run has a period. The loop holds the groups written
+    so far, the progression that may continue, and the run that may grow. It is fast for lists
+    without periodic groups, which real bookies send.
     """
     out = bytearray()
     put_right = False

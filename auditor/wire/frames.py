@@ -1,9 +1,9 @@
 """Encode requests to a bookie and decode its responses, in protocol version 3.
 
-A frame is 4 bytes of length, big-endian, then one protobuf message. Only what an auditor may send
-can be encoded: GET_LIST_OF_ENTRIES_OF_LEDGER, READ_ENTRY without flags, GET_BOOKIE_INFO, AUTH and
-START_TLS. No function writes or fences. Requests are assembled by hand, byte for byte as protobuf
-encodes them (wire-protocol reference, section 2.3). protobuf decodes responses.
+A frame is 4 bytes of length, big-endian, then one protobuf message (BookkeeperProtocol.proto). Only
+what an auditor may send can be encoded: GET_LIST_OF_ENTRIES_OF_LEDGER, READ_ENTRY without flags,
+GET_BOOKIE_INFO, AUTH and START_TLS. No function writes or fences. Requests are assembled by hand,
+byte for byte as protobuf encodes them. protobuf decodes responses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SUB_STATUS_FIELD = 1
 
 
 class Operation(IntEnum):
-    """OperationType: the five an auditor sends."""
+    """OperationType: the five that an auditor sends."""
 
     READ_ENTRY = 1
     AUTH = 5
@@ -41,7 +41,7 @@ class Operation(IntEnum):
 
 
 class Status(IntEnum):
-    """StatusCode, with its numbers on the wire."""
+    """StatusCode, by the numbers of the protocol."""
 
     EOK = 0
     ENOLEDGER = 402
@@ -57,7 +57,7 @@ class Status(IntEnum):
 
 
 def status_name(status: int) -> str:
-    """Return BookKeeper's name of a status, or "status" and its number if we know no name."""
+    """Return BookKeeper's name of a status, or "status" and the number if its name is not known."""
     try:
         return Status(status).name
     except ValueError:
@@ -83,7 +83,9 @@ def varint(number: int) -> bytes:
 
 
 def _request(header: bytes, txn_id: int, tag: bytes, sub_message: bytes) -> bytes:
-    """Encode a frame. `header` is version and operation; an empty sub-message has its `tag` too."""
+    """Encode a frame. `header` is version and operation. An empty sub-message still has its
+    `tag`.
+    """
     if not 0 <= txn_id <= TXN_ID_MAX:
         raise LocalProtocolError(f"transaction id {txn_id} is not a uint64")
     txn = varint(txn_id)
@@ -175,8 +177,8 @@ class Response(NamedTuple):
 def decode_response(body: bytes) -> Response:
     """Decode the body of one frame. Raises PeerProtocolError for bytes that are not a response.
 
-    A response has two status fields: the outer one counts unless it is EOK (wire-protocol
-    reference, section 3). EOK without the operation's sub-message is not a response.
+    A response has two status fields: the outer one counts unless it is EOK. EOK without the
+    operation's sub-message is not a response.
     """
     try:
         message = pb.Response.FromString(body)

@@ -77,9 +77,9 @@ def decode_lines(data: bytes, body: int) -> LedgerMetadata:
 
 
 def encode_lines(metadata: LedgerMetadata) -> bytes:
-    """Return the lines of `metadata`, without what has no place in format 1.
+    """Return the lines of `metadata`, without the fields that format 1 lacks.
 
-    That is the ack quorum, digest, creation time and custom metadata.
+    It lacks the ack quorum, digest, creation time and custom metadata.
     """
     sizes = (metadata.write_quorum, metadata.ensemble_size, metadata.length)
     segments = (
@@ -275,7 +275,7 @@ def _parse_binary(data: bytes, body: int) -> LedgerMetadataFormat:
         message = None
     if message is None:
         raise MalformedMetadata("the message is not protobuf", _break_in(data, start, end))
-    problem = protobuf_forms.incomplete(message, end)
+    problem = protobuf_forms.missing_fields_error(message, end)
     if problem is not None:
         raise problem
     return message

@@ -1,12 +1,12 @@
 """Encode what a lister adds to a bookie's responses: whom it lists for, and lost entry logs.
 
 A lister answers like a bookie: an audit that reached the wrong lister would not notice. Its
-response to GET_BOOKIE_INFO therefore names the bookie, and its response with a list names the entry
-logs that it misses. The list itself leaves out the entries that the index places in these logs.
+response to GET_BOOKIE_INFO therefore names the bookie. Its response with a list names the missing
+entry logs. The list itself leaves out the entries that the index places in these logs.
 
-Both stand in one field that is appended to the Response message under a number that BookKeeper does
-not use. Protocol buffers keep unknown fields apart, and BookKeeper's own clients read the response
-as that of any bookie.
+Both are in one field that is appended to the Response message, under a number that BookKeeper does
+not use. Protocol Buffers keeps unknown fields apart: BookKeeper's own clients read the response
+like that of any bookie.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
 
 
 def with_lister_field(frame: bytes, field: bytes) -> bytes:
-    """Return an encoded response (with its length) that also has these bytes in the field of
-    listers.
-    """
+    """Return an encoded response (with its length), with these bytes in the field of listers."""
     body = (
         frame[_LENGTH.size :]
         + varint(LISTER_FIELD << 3 | _LENGTH_DELIMITED)
@@ -86,12 +84,12 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
 
 
 def _is_name(name: object) -> TypeGuard[str]:
-    """Return whether this text can be stored. JSON can have a lone surrogate, which cannot."""
+    """Return whether this text can be stored. JSON may contain a lone surrogate, which cannot."""
     return isinstance(name, str) and name.isprintable()
 
 
 MISSING_LOGS_MAX = 64
-"""Missing entry logs that one answer names. A ledger rarely lies in more than a few."""
+"""Missing entry logs named in one response. A ledger is rarely in more than a few logs."""
 RANGES_MAX = 20
 """Ranges of entries that one answer names for each log; the others are counted."""
 PATH_CHARACTERS_MAX = 4_096
@@ -100,7 +98,7 @@ PATH_CHARACTERS_MAX = 4_096
 
 def with_missing_logs(frame: bytes, logs: Sequence[MissingLog]) -> bytes:
     """Return an encoded list response (with its length) that also names these logs."""
-    words = [[one.path, one.entries, one.ranges] for one in logs]
+    words = [[log.path, log.entries, log.ranges] for log in logs]
     return with_lister_field(
         frame, json.dumps({"lister": IDENTITY_VERSION, "missing_logs": words}).encode()
     )
@@ -119,7 +117,7 @@ def decode_missing_logs(data: bytes) -> tuple[MissingLog, ...]:
         raise MalformedAvailability(
             f"its lister names no missing logs, or more than {MISSING_LOGS_MAX}"
         )
-    return tuple(_missing_log(one) for one in logs)
+    return tuple(_missing_log(log) for log in logs)
 
 
 def _missing_log(words: Any) -> MissingLog:
@@ -129,7 +127,7 @@ def _missing_log(words: Any) -> MissingLog:
             and type(entries) is int
             and 1 <= len(ranges) <= RANGES_MAX
         ):
-            found = tuple(_range(one) for one in ranges)
+            found = tuple(_range(pair) for pair in ranges)
             if _is_in_order(found) and _count(found) <= entries <= ENTRY_ID_MAX:
                 return MissingLog(path.encode("utf-8", "backslashreplace").decode(), entries, found)
     raise MalformedAvailability("its lister names a missing log without its entries")

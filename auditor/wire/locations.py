@@ -21,7 +21,7 @@ LOCATION_CHARS_MAX = 255
 _PARTS = re.compile(r"(?:/[^/\s]+)+")
 
 
-def normal(text: str) -> str | None:
+def normalize_location(text: str) -> str | None:
     """Return a location without trailing slashes; None if nothing is left (NodeBase.normalize).
 
     Raises ValueError with half a sentence if it does not begin with `/`, has an empty part or a
@@ -52,9 +52,11 @@ def is_within(location: str, place: str) -> bool:
 
 
 RACK_MAP_ENTRIES_MAX = 20_000
-"""Most bookies read from one map. No cluster is so large, and every run stores the locations."""
+"""At most this many bookies are read from one map. No cluster is so large, and every run stores the
+locations."""
 RACK_MAP_PROBLEMS_MAX = 20
-"""Most sentences kept on what could not be read; one more says how many were left out."""
+"""At most this many sentences are kept on what could not be read; one more says how many were left
+out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ def _location(group: str, bookie_id: str, info: Any, problems: list[str]) -> str
         return None
     rack = rack.strip()
     try:
-        return normal(rack if rack.startswith("/") or not rack else f"/{rack}")
+        return normalize_location(rack if rack.startswith("/") or not rack else f"/{rack}")
     except ValueError as error:
         problems.append(f"{where} {error}")
         return None

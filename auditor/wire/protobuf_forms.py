@@ -1,8 +1,8 @@
-"""Protobuf beyond its library: fields in bytes, unknown fields, and the text form of BookKeeper.
+"""Protobuf beyond its library: fields in bytes, unknown fields, and BookKeeper's text form.
 
-protobuf itself decodes, but its errors do not say at which byte. `fields` walks the same bytes
-once, after a failure. In the text form, protobuf's own errors quote the line on which they fail,
-and one line of a ledger's text form is its password. The errors here give the place alone.
+protobuf decodes messages, but its errors do not say at which byte. `fields` walks the same bytes
+once, after a failure. In the text form, protobuf's errors quote the line on which they fail, and
+one line of a ledger's text form has its password. The errors here name only the place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Field(NamedTuple):
 class NotProtobufError(ValueError):
     """The bytes stop being protobuf at `offset`.
 
-    Stays inside `auditor.wire`, which raises `MalformedMetadata` instead.
+    It stays inside `auditor.wire`, which raises `MalformedMetadata` instead.
     """
 
     def __init__(self, offset: int) -> None:
@@ -89,12 +89,12 @@ def fields(data: bytes, start: int, end: int) -> Iterator[Field]:
 
 
 LISTER_FIELD = 31_820
-"""Field of Response in which a lister says more than a bookie: whom it lists for, and which
-entry logs are missing (`lister_fields`)."""
+"""Field of Response in which a lister tells more than a bookie: whom it lists for, and which entry
+logs are missing (`lister_fields`)."""
 
 
 def unknown_bytes(message: Message, number: int) -> bytes:
-    """Return the bytes of an unknown field of a message, b"" where it has none."""
+    """Return the bytes of an unknown field of a message, or b"" if it does not have the field."""
     unknown = UnknownFieldSet(message)
     for index in range(len(unknown)):
         field = unknown[index]
@@ -104,7 +104,7 @@ def unknown_bytes(message: Message, number: int) -> bytes:
 
 
 def count_unknown_fields(message: Message) -> int:
-    """Return how many fields of a message, and of the messages in it, its schema does not know."""
+    """Return how many fields of a message and of its nested messages its schema does not know."""
     found = len(UnknownFieldSet(message))
     for field, value in message.ListFields():
         if field.message_type is not None:
@@ -135,13 +135,13 @@ def _merge(data: bytes, start: int, message: Message) -> MalformedMetadata | Non
     try:
         text_format.Merge(text, message)
     except text_format.ParseError as error:
-        return _where(text, start, error.GetLine() or 1, error.GetColumn() or 1)
+        return _locate_error(text, start, error.GetLine() or 1, error.GetColumn() or 1)
     except Exception:  # arbitrary bytes: whatever protobuf raises means that it cannot read them
         return MalformedMetadata("the text form cannot be parsed", start)
-    return incomplete(message, len(data))
+    return missing_fields_error(message, len(data))
 
 
-def _where(text: str, start: int, line: int, column: int) -> MalformedMetadata:
+def _locate_error(text: str, start: int, line: int, column: int) -> MalformedMetadata:
     before = text.split("\n")[:line]
     before[-1] = before[-1][: column - 1]
     offset = start + len("\n".join(before).encode())
@@ -159,7 +159,7 @@ def write_text(message: Message) -> bytes:
     return text_format.MessageToString(message, as_utf8=False).encode("ascii")
 
 
-def incomplete(message: Message, end: int) -> MalformedMetadata | None:
+def missing_fields_error(message: Message, end: int) -> MalformedMetadata | None:
     """Return an error at byte `end` that names missing required fields; None if there are none."""
     if message.IsInitialized():
         return None

@@ -54,7 +54,7 @@ _LENGTH_GOES_ON = 255
 
 
 def decompress(compression: int, data: bytes, size: int) -> bytes:
-    """Return the `size` bytes that `data` holds in this CompressionType.
+    """Decompress `data` into `size` bytes. `compression` is a CompressionType.
 
     Raises MalformedMetadata for damaged data, another size, a size beyond UNCOMPRESSED_BYTES_MAX,
     or an unknown type. Arrow is loaded for ZSTD and SNAPPY only.
@@ -86,7 +86,7 @@ def _zlib(data: bytes, size: int) -> bytes:
 
 
 def _snappy(data: bytes, size: int) -> bytes:
-    """Check the length at the start: Arrow fills what is missing with whatever memory held."""
+    """Decompress SNAPPY, after checking its length: Arrow pads short data with arbitrary memory."""
     said = shift = 0
     for byte in data[:5]:
         said |= (byte & 0x7F) << shift
@@ -99,7 +99,7 @@ def _snappy(data: bytes, size: int) -> bytes:
 
 
 def _arrow(name: str, data: bytes, size: int) -> bytes:
-    import pyarrow as pa  # a third of a second, which most commands must not pay
+    import pyarrow as pa  # importing takes a third of a second, which most commands need not pay
 
     if not size:
         return b""
@@ -111,7 +111,7 @@ def _arrow(name: str, data: bytes, size: int) -> bytes:
 
 
 def _lz4(data: bytes, size: int) -> bytes:
-    """Decode a raw block. Arrow does not say how much a raw block holds."""
+    """Decompress a raw LZ4 block in Python: Arrow does not say how much a raw block holds."""
     out = bytearray()
     at = 0
     try:
@@ -154,7 +154,7 @@ def _copy_match(out: bytearray, offset: int, count: int, size: int) -> None:
 
 
 COMPRESSED_MAGIC = b"\x47\x78"
-"""What a compressed value begins with. No message can begin so: the wire type would be 7."""
+"""A compressed value begins with this. No message can begin this way: its wire type would be 7."""
 _LENGTH = struct.Struct("!i")
 COMPACTED_LEDGER_PROPERTY = "CompactedTopicLedger"
 SHADOW_SOURCE_PROPERTY = "PULSAR.SHADOW_SOURCE"
@@ -169,32 +169,33 @@ _Message = TypeVar("_Message", bound=Message)
 def decode_managed_ledger(data: bytes, unread: Counter[Unread] | None = None) -> ManagedLedger:
     """Return a topic's data ledgers, sorted by id. Raises MalformedMetadata.
 
-    What is not read of it is added to `unread`. The ledgers of a shadow topic are its own record,
-    which no broker reads.
+    Adds what is not read of it to `unread`. A shadow topic's own list of ledgers is returned too,
+    although no broker reads it.
     """
     info = _parse(ManagedLedgerInfo(), decompress_value(data))
     ledgers: dict[int, DataLedger] = {}
-    for one in info.ledgerInfo:
-        if not 0 <= one.ledgerId <= LEDGER_ID_MAX or one.ledgerId in ledgers:
+    for ledger in info.ledgerInfo:
+        if not 0 <= ledger.ledgerId <= LEDGER_ID_MAX or ledger.ledgerId in ledgers:
             raise MalformedMetadata(
-                f"it has ledger {one.ledgerId} twice, or that is not a ledger id"
+                f"it has ledger {ledger.ledgerId} twice, or that is not a ledger id"
             )
-        if one.entries < 0 or one.size < 0:
-            raise MalformedMetadata(f"it records less than nothing for ledger {one.ledgerId}")
-        ledgers[one.ledgerId] = DataLedger(
-            ledger_id=one.ledgerId,
-            entries=one.entries if one.HasField("entries") else None,
-            size_bytes=one.size if one.HasField("size") else None,
-            closed_ms=one.timestamp if one.timestamp > 0 else None,
-            offloaded=one.offloadContext.complete,
-            bookkeeper_deleted=one.offloadContext.complete and one.offloadContext.bookkeeperDeleted,
+        if ledger.entries < 0 or ledger.size < 0:
+            raise MalformedMetadata(f"it records less than nothing for ledger {ledger.ledgerId}")
+        ledgers[ledger.ledgerId] = DataLedger(
+            ledger_id=ledger.ledgerId,
+            entries=ledger.entries if ledger.HasField("entries") else None,
+            size_bytes=ledger.size if ledger.HasField("size") else None,
+            closed_ms=ledger.timestamp if ledger.timestamp > 0 else None,
+            offloaded=ledger.offloadContext.complete,
+            bookkeeper_deleted=ledger.offloadContext.complete
+            and ledger.offloadContext.bookkeeperDeleted,
         )
     terminated = _position(info.terminatedPosition) if info.HasField("terminatedPosition") else None
-    sources = [one.value for one in info.properties if one.key == SHADOW_SOURCE_PROPERTY]
+    sources = [entry.value for entry in info.properties if entry.key == SHADOW_SOURCE_PROPERTY]
     if unread is not None:
-        unread[Unread.OFFLOADED_COPY] += sum(one.offloaded for one in ledgers.values())
+        unread[Unread.OFFLOADED_COPY] += sum(ledger.offloaded for ledger in ledgers.values())
         unread[Unread.PROPERTY] += len(info.properties) - len(sources)
-        unread[Unread.PROPERTY] += sum(len(one.properties) for one in info.ledgerInfo)
+        unread[Unread.PROPERTY] += sum(len(ledger.properties) for ledger in info.ledgerInfo)
         unread[Unread.UNKNOWN_FIELD] += count_unknown_fields(info)
     return ManagedLedger(
         tuple(ledgers[ledger_id] for ledger_id in sorted(ledgers)),
@@ -206,14 +207,14 @@ def decode_managed_ledger(data: bytes, unread: Counter[Unread] | None = None) ->
 def decode_cursor(data: bytes, name: str, unread: Counter[Unread] | None = None) -> Cursor:
     """Return the position of the subscription with this name. Raises MalformedMetadata.
 
-    What is not read of it is added to `unread`.
+    Adds what is not read of it to `unread`.
     """
     info = _parse(ManagedCursorInfo(), decompress_value(data))
     has_position = info.HasField("markDeleteLedgerId") and info.HasField("markDeleteEntryId")
     compacted = [
-        one.value
-        for one in info.properties
-        if one.name == COMPACTED_LEDGER_PROPERTY and name == COMPACTION_CURSOR
+        entry.value
+        for entry in info.properties
+        if entry.name == COMPACTED_LEDGER_PROPERTY and name == COMPACTION_CURSOR
     ]
     delayed = _delayed_ledgers(info)
     if unread is not None:
@@ -228,8 +229,8 @@ def decode_cursor(data: bytes, name: str, unread: Counter[Unread] | None = None)
             Position(info.markDeleteLedgerId, info.markDeleteEntryId) if has_position else None
         ),
         acknowledged=tuple(
-            (_position(one.lowerEndpoint), _position(one.upperEndpoint))
-            for one in info.individualDeletedMessages
+            (_position(deleted.lowerEndpoint), _position(deleted.upperEndpoint))
+            for deleted in info.individualDeletedMessages
         ),
         compacted_ledger_id=(
             compacted[-1] if compacted and 0 <= compacted[-1] <= LEDGER_ID_MAX else None
@@ -239,16 +240,16 @@ def decode_cursor(data: bytes, name: str, unread: Counter[Unread] | None = None)
 
 
 def decode_schemas(data: bytes, unread: Counter[Unread] | None = None) -> tuple[SchemaVersion, ...]:
-    """Return where a topic's schema versions are, each once, oldest first. Raises
-    MalformedMetadata.
+    """Return where a topic's schema versions are, each once, oldest first.
 
-    What is not read of it, or of the ledgers that it names, is added to `unread`.
+    Adds what is not read of it, or of the ledgers that it names, to `unread`. Raises
+    MalformedMetadata.
     """
     locator = _parse(SchemaLocator(), data)
     entries = (*locator.index, locator.info)
     found = {
-        one.version: Position(_ledger_id(one.position.ledgerId), one.position.entryId)
-        for one in entries
+        entry.version: Position(_ledger_id(entry.position.ledgerId), entry.position.entryId)
+        for entry in entries
     }
     if unread is not None:
         unread[Unread.SCHEMA_INDEX] += len(set(found.values()))
@@ -264,13 +265,13 @@ def _shadow_source(text: str) -> TopicName:
 
 
 def _delayed_ledgers(info: ManagedCursorInfo) -> list[int]:
-    """Return the ledgers of delayed messages that the properties of a cursor name."""
+    """Return the ledgers of delayed messages that a cursor's properties name."""
     return [
-        int(one.value)
-        for one in info.cursorProperties
-        if _DELAYED_LEDGER_PROPERTY.fullmatch(one.name)
-        and _NUMBER.fullmatch(one.value)
-        and int(one.value) <= LEDGER_ID_MAX
+        int(entry.value)
+        for entry in info.cursorProperties
+        if _DELAYED_LEDGER_PROPERTY.fullmatch(entry.name)
+        and _NUMBER.fullmatch(entry.value)
+        and int(entry.value) <= LEDGER_ID_MAX
     ]
 
 
@@ -294,15 +295,15 @@ def decompress_value(data: bytes) -> bytes:
 def encode_managed_ledger(managed: ManagedLedger) -> bytes:
     """Return what a broker writes for a topic, uncompressed."""
     info = ManagedLedgerInfo()
-    for one in managed.ledgers:
-        added = info.ledgerInfo.add(ledgerId=one.ledger_id, timestamp=one.closed_ms or 0)
-        if one.entries is not None:
-            added.entries = one.entries
-        if one.size_bytes is not None:
-            added.size = one.size_bytes
-        if one.offloaded:
+    for ledger in managed.ledgers:
+        added = info.ledgerInfo.add(ledgerId=ledger.ledger_id, timestamp=ledger.closed_ms or 0)
+        if ledger.entries is not None:
+            added.entries = ledger.entries
+        if ledger.size_bytes is not None:
+            added.size = ledger.size_bytes
+        if ledger.offloaded:
             added.offloadContext.complete = True
-            added.offloadContext.bookkeeperDeleted = one.bookkeeper_deleted
+            added.offloadContext.bookkeeperDeleted = ledger.bookkeeper_deleted
     if managed.terminated is not None:
         info.terminatedPosition.CopyFrom(_nested_position(managed.terminated))
     if managed.shadow_source is not None:
@@ -334,13 +335,13 @@ def encode_schemas(schemas: tuple[SchemaVersion, ...]) -> bytes:
     locator = SchemaLocator()
     locator.info.version = schemas[-1].version
     locator.info.position.CopyFrom(_nested_position(schemas[-1].position))
-    for one in schemas:
-        locator.index.add(version=one.version, position=_nested_position(one.position))
+    for schema in schemas:
+        locator.index.add(version=schema.version, position=_nested_position(schema.position))
     return locator.SerializeToString()
 
 
 def _parse(message: _Message, data: bytes) -> _Message:
-    """Fill the message. Raises MalformedMetadata also where a required field is missing."""
+    """Fill the message. Raises MalformedMetadata, also if a required field is missing."""
     try:
         message.ParseFromString(data)
     except DecodeError:
@@ -365,17 +366,17 @@ def _nested_position(position: Position) -> NestedPositionInfo:
 
 
 PARTITIONS_MAX = 100_000
-"""Most partitions that a topic is believed to have. Pulsar's own default limit is none; a broker
-would not carry so many."""
+"""A topic with more partitions is not believed. Pulsar's own default has no limit, but no broker
+could serve so many."""
 PARTITIONED_BYTES_MAX = 2**20
-"""Longest value that is parsed: ZooKeeper's own limit of a znode."""
+"""A longer value is not parsed: this is ZooKeeper's own limit of a znode."""
 
 
 def decode_shadow_source(data: bytes) -> TopicName | None:
-    """Return the topic of which a partitioned topic is the shadow, None if it is none.
+    """Return the source of a partitioned shadow topic, or None if the topic is not a shadow.
 
-    The partitions of a shadow topic have the partitions of its source, and their own znodes may not
-    name them. Raises MalformedMetadata.
+    The partitions of a shadow topic are shadows of the source's partitions, and their own znodes
+    may not say so. Raises MalformedMetadata.
     """
     properties = _parse_json(data).get("properties")
     source = properties.get(SHADOW_SOURCE_PROPERTY) if isinstance(properties, dict) else None
@@ -410,11 +411,11 @@ def _parse_json(data: bytes) -> dict[str, Any]:
 
 
 class Use(StrEnum):
-    """What an audit does with a field that is not among Unread."""
+    """How an audit treats a field that is not among Unread."""
 
     READ = "read"
     NO_LEDGER = "no_ledger"
-    """It can hold neither a ledger nor a position."""
+    """The field can hold neither a ledger nor a position."""
 
 
 _READ, _NONE = Use.READ, Use.NO_LEDGER
@@ -495,5 +496,5 @@ PULSAR_FIELDS: Mapping[str, Mapping[str, Mapping[str, Use | Unread]]] = {
     "MLDataFormats": _MANAGED_LEDGERS,
     "SchemaStorageFormat": _SCHEMAS,
 }
-"""By file and message: each field. Of properties only those are read that a broker itself reads a
-ledger or a topic from: the others are counted as Unread.PROPERTY."""
+"""Each field, by file and message. A property is read only if a broker itself reads a ledger or a
+topic from it. The others are counted as Unread.PROPERTY."""

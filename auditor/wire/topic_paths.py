@@ -26,11 +26,11 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 def parse_topic(text: str) -> TopicName:
-    """Return the topic of a name as Pulsar's tools take it.
+    """Parse a topic's name in the forms that Pulsar's tools take.
 
-    That is `persistent://tenant/namespace/topic`, the old form with a cluster after the tenant, or
-    without a domain `tenant/namespace/topic` or `topic` (in public/default). A name may have any
-    characters, as in Pulsar. Raises ConfigError.
+    They are `persistent://tenant/namespace/topic`, the old form with a cluster after the tenant,
+    and without a domain `tenant/namespace/topic` or `topic` (in public/default). A name may have
+    any characters, as in Pulsar. Raises ConfigError.
     """
     domain, separator, rest = text.partition("://")
     if not separator:
@@ -50,7 +50,7 @@ def parse_topic(text: str) -> TopicName:
 
 
 def _can_be_stored(parts: list[str]) -> bool:
-    """Return whether ZooKeeper can have znodes for these parts of a name, as Pulsar makes them."""
+    """Return whether ZooKeeper can have the znodes that Pulsar makes for these parts of a name."""
     try:
         "".join(parts).encode()
     except UnicodeEncodeError:
@@ -120,8 +120,9 @@ def holds_topics(path: str) -> bool:
 
 
 def namespace_at(path: str) -> str:
-    """Return the namespace whose topics are below this znode: `tenant/namespace`, or with a cluster
-    between them.
+    """Return the namespace whose topics are below this znode.
+
+    It is `tenant/namespace`, or has a cluster between them.
     """
     return path.removeprefix(f"{MANAGED_LEDGERS}/").removesuffix(f"/{PERSISTENT}")
 
@@ -141,7 +142,7 @@ def topic_at(path: str) -> TopicName | None:
 
 
 def is_canonical(path: str) -> bool:
-    """Return whether Pulsar itself would give the topic's znode this name, so that it is read
+    """Return whether Pulsar itself would give the topic's znode this name, and thus reads it
     there.
     """
     name = path.rpartition("/")[2]
@@ -154,7 +155,7 @@ def encode_name(name: str) -> str:
 
 
 def decode_name(name: str) -> str:
-    """Return the name that a part of a path stands for."""
+    """Return the name that a part of a path encodes."""
     return unquote_plus(name)
 
 

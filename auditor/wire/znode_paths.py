@@ -1,10 +1,11 @@
-"""Paths of ledgers, marks and locks below ROOT, and which znodes a lister follows.
+"""Paths of ledgers, marks and locks below ROOT, and the znodes that are listed to find them.
 
-ROOT/LAYOUT says how the ledgers are laid out below ROOT (BookKeeper's LedgerLayout).
+ROOT/LAYOUT says how the ledgers are laid out below ROOT (BookKeeper's LedgerLayout). All paths are
+relative to ROOT and begin with a slash.
 
-All paths are relative to ROOT and begin with a slash. A znode is a ledger only at the exact path
-computed from its id. So a stray znode `foo` beside the ledgers is never ledger 0; BookKeeper drops
-all but the digits of a name, and reads it as ledger 0.
+A znode is a ledger only at the exact path computed from its id: a stray znode `foo` beside the
+ledgers is not a ledger. BookKeeper itself ignores all but the digits of a name, and reads `foo` as
+ledger 0.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ RESERVED = frozenset(
         "disableHealthCheck",
     }
 )
-"""Children of ROOT that BookKeeper uses itself, beside every name that begins with `ID-`."""
+"""Children of ROOT that BookKeeper uses itself. So is every name that begins with `ID-`."""
 ID_GENERATION_PREFIX = "ID-"
 
 LONG_ID_MIN = 2**31 - 1
@@ -147,7 +148,7 @@ _FIRST_LEVEL_DIGITS = {
 
 
 class Branch(NamedTuple):
-    """What a lister finds below one znode.
+    """The children of one znode, classified.
 
     `inner` are paths to list next; `unexpected` are names that lead nowhere.
     """
@@ -190,7 +191,7 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
     return None
 
 
-def tell_apart(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branch:
+def classify_children(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branch:
     """Classify the children of `parent` ("" for ROOT, else a path from `inner`).
 
     Reserved names below ROOT are left out (`is_reserved`). `hierarchical` follows both its trees,
@@ -225,7 +226,7 @@ def mark_path(ledger_id: LedgerId) -> str:
 def mark_id_of(path: str) -> LedgerId | None:
     """Return the ledger that the znode at `path` marks.
 
-    None if it is not a mark, or not at the path computed from its id.
+    None if it is not a mark, or not at the path computed from its ledger's id.
     """
     match = _MARK.fullmatch(path)
     if match is None:
@@ -263,9 +264,10 @@ def votes_in_order(names: Iterable[str]) -> list[str]:
     return [name for _, name in sorted(votes)]
 
 
-def tell_marks_apart(parent: str, names: Iterable[str]) -> Branch:
-    """Sort names like `tell_apart`, for the tree of marks: `parent` is `MARKS` or a path from
-    `inner`.
+def classify_mark_children(parent: str, names: Iterable[str]) -> Branch:
+    """Classify names like `classify_children`, for the tree of marks.
+
+    `parent` is `MARKS` or a path from `inner`.
     """
     children = Branch([], [], [])
     for name in names:

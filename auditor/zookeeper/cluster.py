@@ -4,8 +4,8 @@ They are ROOT, the ledger layout, the settings of auto-recovery, the bookies tha
 have a cookie, BookKeeper's elected auditor (without it nobody marks or checks ledgers), and the
 newest time that ZooKeeper wrote.
 
-The newest write is sought among a few znodes that are young in most clusters. No znode is younger
-than now. A clock that lies behind one is therefore late, or ZooKeeper's is early.
+The newest write is looked for among a few znodes that are young in most clusters. If it is later
+than our clock, our clock is late or ZooKeeper's is early.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ VOTES_READ_MAX: Final = 16
 If a vote vanishes between list and read, the next vote is the elected one.
 """
 NOT_KNOWN: Final = "not known"
-"""Stands for the auditor's id if it could not be read. None would mean that nobody is elected,
-which would explain a loss.
-"""
+"""Stands for the auditor's id if it could not be read. None would mean that no auditor is elected,
+which would wrongly explain a loss."""
 
 
 class Elected(NamedTuple):
@@ -87,7 +86,7 @@ def _refused_election(path: str, error: int) -> Elected:
 
 
 READONLY_NAME: Final = "readonly"
-"""The only child of `available` that is not a bookie."""
+"""The only child of `available` that does not stand for a bookie."""
 
 
 def read_bookies(
@@ -96,8 +95,8 @@ def read_bookies(
     """Return every bookie that is registered or has a cookie, once, sorted by id.
 
     A bookie that turns read-only is registered in both places for a moment, and a listing may miss
-    a bookie that turns back. So each known id is looked up in both places, and writable wins, as in
-    BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
+    a bookie that turns back. Therefore each known id is looked up in both places, and writable
+    wins, as in BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
     StoreUnavailable when a list cannot be read or the connection is lost.
     """
     available, readonly, cookies = _list_registrations(session, root)
@@ -177,7 +176,7 @@ def _address(bookie_id: BookieId, znode: Znode) -> tuple[str | None, int | None,
 BOOKIES_READ_MAX = 1_000
 """Bookies whose registrations and cookies are read."""
 MARKS_READ_MAX = 1_000
-"""Under-replication marks that are read: their ages are what a clock matters for."""
+"""Under-replication marks that are read: a late clock falsifies their ages."""
 
 
 class NewestWrite(NamedTuple):
@@ -223,7 +222,9 @@ _SECONDS = re.compile(rb"[+-]?[0-9]{1,10}")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """ROOT and its layout. `problems` are sentences on what was odd about finding them."""
+    """ROOT and its layout. `problems` are sentences on anything odd in the znodes that were
+    read.
+    """
 
     root: str
     layout: LedgerLayout

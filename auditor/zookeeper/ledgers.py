@@ -16,7 +16,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
-from auditor.zookeeper.marks import with_lock
+from auditor.zookeeper.marks import add_lock
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import (
     children_of_many,
@@ -80,7 +80,7 @@ def find_partitions(
     level = [""]
     while level:
         found = [
-            znode_paths.tell_apart(layout, parent, names)
+            znode_paths.classify_children(layout, parent, names)
             for parent, names in _children(session, root, level)
         ]
         unexpected += sum(len(children.unexpected) for children in found)
@@ -104,7 +104,7 @@ def list_ids(
     parents: 10,000 children a parent, in the flat layout all ledgers. Raises StoreUnavailable.
     """
     for parent, names in _children(session, root, partition.parents):
-        children = znode_paths.tell_apart(layout, parent, names)
+        children = znode_paths.classify_children(layout, parent, names)
         yield ListedParent(parent, tuple(sorted(children.ledger_ids)), len(children.unexpected))
 
 
@@ -183,9 +183,7 @@ class _Marking(NamedTuple):
     def decode_mark(self) -> Mark | None:
         if self.mark.error != OK:
             return None
-        return with_lock(
-            underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock
-        )
+        return add_lock(underreplication_mark.decode(self.mark.data, self.mark.ctime_ms), self.lock)
 
 
 class _PlacedIds:

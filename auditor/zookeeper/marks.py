@@ -68,11 +68,11 @@ def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Loc
     return locks
 
 
-def with_lock(mark: Mark, znode: Znode) -> Mark:
+def add_lock(mark: Mark, znode: Znode) -> Mark:
     """Return the mark with the lock that was read as `znode`; unchanged if there is no lock.
 
-    A lock whose znode names nobody has the holder "". For a lock that cannot be read nothing is
-    known, not even its date, so the mark gets a `problem`.
+    If the lock's znode names no holder, its holder is "". If the lock cannot be read, its date is
+    not known either, and the mark gets a `problem`.
     """
     if znode.error == NO_NODE:
         return mark
@@ -87,7 +87,8 @@ def with_lock(mark: Mark, znode: Znode) -> Mark:
 
 
 MALFORMED_MAX = 1_000
-"""Paths kept of znodes among the marks that mark nothing at their place; the rest is counted."""
+"""Paths of znodes in the wrong place among the marks: at most this many are kept, the rest is
+counted."""
 INNER_LEVELS = znode_paths.MARK_DEPTH - 1
 
 
@@ -130,7 +131,7 @@ def read_marks(session: Session, root: str) -> Marks:
     locks = read_locks(session, root, marks.by_ledger)
     marks.lock_problem = locks.problem
     for ledger_id, znode in locks.by_ledger.items():
-        marks.by_ledger[ledger_id] = with_lock(marks.by_ledger[ledger_id], znode)
+        marks.by_ledger[ledger_id] = add_lock(marks.by_ledger[ledger_id], znode)
     return marks
 
 
@@ -160,7 +161,7 @@ def _sort_children(
 ) -> Iterator[znode_paths.Branch]:
     for children in children_of_many(session, parents):
         if children.error == OK:
-            found = znode_paths.tell_marks_apart(children.path[len(root) :], children.names)
+            found = znode_paths.classify_mark_children(children.path[len(root) :], children.names)
             marks.unexpected_znodes += len(found.unexpected)
             room = MALFORMED_MAX - len(marks.malformed)
             marks.malformed += [f"{children.path}/{name}" for name in found.unexpected[:room]]

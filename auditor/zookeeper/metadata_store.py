@@ -57,8 +57,8 @@ class MetadataStore:
     """One session with the metadata service of one cluster, and a context manager that closes it.
 
     Nothing here writes. Methods about the cluster as a whole raise StoreUnavailable; methods that
-    read ledgers never do. All raise LocalFault where this host lets us make no connection. Not
-    thread-safe. `problems` are sentences on problems that did not stop a read.
+    read ledgers never do. All raise LocalFault if this host allows no connection. Not thread-safe.
+    `problems` are sentences on problems that did not stop a read.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class MetadataStore:
         """Return the facts about the whole cluster. Costs one request. May add to `problems`."""
         settings = cluster.read_settings(self._session, self.root)
         for problem in settings.problems:
-            self._odd(problem)
+            self._note_problem(problem)
         return ClusterFacts(
             metadata_service_uri=self.address.uri.text_without_secrets,
             hosts=self.address.uri.hosts,
@@ -139,9 +139,9 @@ class MetadataStore:
         if znode.error == OK and len(znode.data) <= RAW_BYTES_MAX:
             return znode.data
         if znode.error == OK:
-            self._odd(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
+            self._note_problem(f"znode {path} is larger than {RAW_BYTES_MAX} bytes: it is not read")
         elif znode.error != NO_NODE:
-            self._odd(refusal_sentence(path, znode.error))
+            self._note_problem(refusal_sentence(path, znode.error))
         return None
 
     def listing_partitions(self, parents_max: int = PARENTS_PER_PARTITION) -> Listing:
@@ -165,7 +165,7 @@ class MetadataStore:
         Returns `cluster.NOT_KNOWN` and adds to `problems` if that cannot be read.
         """
         elected = cluster.read_elected(self._session, self.root)
-        self._odd(elected.problem)
+        self._note_problem(elected.problem)
         return elected.bookie_id
 
     def read_ledgers(
@@ -188,7 +188,7 @@ class MetadataStore:
         """
         self._session.sync(self.root + path)
 
-    def _odd(self, problem: str) -> None:
+    def _note_problem(self, problem: str) -> None:
         if problem and problem not in self.problems:
             self.problems.append(problem)
 

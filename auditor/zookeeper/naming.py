@@ -1,4 +1,4 @@
-"""Find the ledgers that name a bookie, which keep it from being decommissioned.
+"""Find the ledgers that name a bookie: it cannot be decommissioned before they are re-replicated.
 
 Memory holds the ledgers that name the bookie, the under-replication marks, and the batches in
 flight, never all ledgers.
@@ -31,7 +31,9 @@ def ledgers_naming(
     read a ledger, and a list and a read a mark. Raises StoreUnavailable.
     """
     store.sync()
-    bookie = next((one for one in store.bookies(1, now_ms) if one.bookie_id == bookie_id), None)
+    bookie = next(
+        (bookie for bookie in store.bookies(1, now_ms) if bookie.bookie_id == bookie_id), None
+    )
     marks = store.marks()
     listed = unread = 0
     unread_shown: list[tuple[LedgerId, str]] = []

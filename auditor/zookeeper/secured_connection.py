@@ -1,7 +1,7 @@
 """TLS, SASL and digest logins of a ZooKeeper session, and why a server refused one.
 
-kazoo reports most refusals as lost connections and tries for ever. What a server really said is
-kept here, by server.
+kazoo reports most refusals as lost connections and retries for ever. `Refusals` keeps what each
+server really said.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ Server = tuple[str, int]
 class Refusals:
     """Which servers refused us, and the last reason. kazoo's thread writes them.
 
-    `loss_code` is the KeeperException code of a read that got no reply in the end: that of the
-    refusal of the whole session if there was one.
+    `loss_code` is the KeeperException code for a read that got no reply in the end: the refusal of
+    the whole session, if there was one.
     """
 
     def __init__(self) -> None:
@@ -84,20 +84,22 @@ class Refusals:
         self.loss_code = CONNECTION_LOSS
 
     def note(self, server: Server, why: str) -> None:
-        """Note a refusal that will be the same when the server is asked again."""
+        """Note a refusal that asking the server again would not change."""
         self._final.add(server)
         self.suspect(why)
 
     def suspect(self, why: str) -> None:
-        """Note a reason that may be a refusal, and may pass."""
+        """Note a reason that may be a refusal, but may also pass."""
         self._last, self.needs_kdc = why, False
 
     def await_kdc(self, why: str) -> None:
-        """Note that a server was not asked for a login, because no KDC answered."""
+        """Note that no login was tried at a server, because no KDC answered."""
         self._last, self.needs_kdc = why, True
 
     def note_drop(self, server: Server) -> None:
-        """Note that a server dropped our proof of the password: the second time is a refusal."""
+        """Note that a server dropped the connection on our password proof; the second time is a
+        refusal.
+        """
         if server in self._dropped:
             self.note(server, WRONG_LOGIN)
         else:
@@ -132,7 +134,9 @@ class Refusals:
 def await_unless_refused(
     live: threading.Event, refusals: Refusals, servers: Sequence[Server], timeout_s: float
 ) -> bool:
-    """Wait for `live`. Return whether it was set before the time, or the last refusal, came."""
+    """Wait for `live`, the time-out, or the last server's refusal. Return whether `live` was
+    set.
+    """
     until = time.monotonic() + timeout_s
     while time.monotonic() < until and not refusals.has_all(servers):
         if live.wait(REFUSAL_POLL_S):
@@ -217,7 +221,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]  # kazoo has no type
             raise AuthFailedError(self.refusals.last) from None
 
     def _note(self, server: Server, error: BaseException) -> None:
-        """Note why TLS failed, if that is why the connection was dropped."""
+        """Note a TLS failure as the reason, if TLS failed and dropped the connection."""
         failure = find_tls_error(error)
         if failure is None:
             return

@@ -57,12 +57,13 @@ class KazooLog(logging.Logger):
 class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types
     """kazoo's threads. A thread that ends on an exception writes one line to our log.
 
-    Python would print a traceback. Replies out of order are such a case. The thread's connection is
-    lost, and those who wait for it notice by themselves. With `context` connections have TLS;
-    kazoo's own would trust the system's CAs too, and needs passwords of keys in its options.
+    Python would print a traceback, for example for replies out of order. The thread's connection is
+    lost, and those who wait for it notice by themselves. With `context`, connections have TLS:
+    kazoo's own TLS would trust the system's CAs too, and takes key passwords only as options.
 
-    kazoo takes a lack of descriptors for a server that does not answer, and tries for ever:
-    `local_fault` is the fault of this host by which the last connection attempt failed, or None."""
+    kazoo treats a lack of file descriptors like a server that does not answer, and retries for
+    ever. `local_fault` is the fault of this host that ended the last connection attempt, or None.
+    """
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__()
@@ -102,17 +103,21 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
 
         A server may put several replies into one TLS record. kazoo reads the first and would wait
         for the network although the others are here."""
-        waiting = [one for one in args[0] if isinstance(one, ssl.SSLSocket) and one.pending() > 0]
+        waiting = [
+            socket
+            for socket in args[0]
+            if isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
+        ]
         return (waiting, [], []) if waiting else super().select(*args, **options)
 
 
 REPLY_TIMEOUT_SESSIONS: Final = 2
-"""How many session time-outs a request may stay unanswered while the connection stands. kazoo's own
-ping ends a dead connection within one."""
+"""A request may stay unanswered for this many session time-outs while the connection stands.
+kazoo's own ping ends a dead connection within one."""
 RECONNECT_WAIT_MAX_S: Final = 1.0
 """Longest pause between two connection attempts, in seconds."""
 BURST_S: Final = 0.1
-"""How much of a second's allowance of reads may be spent at once after a pause, in seconds."""
+"""After a pause, reads of at most this many seconds of the rate may be sent at once."""
 
 
 @dataclass(slots=True)
@@ -144,8 +149,8 @@ class Session:
     """A ZooKeeper session, and a context manager that closes it. Not thread-safe.
 
     kazoo restores a lost connection or session in the background; callers repeat their reads.
-    `given_up` is set once all repeats of a read failed. Then nothing waits for a connection.
-    `refusals` are the servers' reasons not to let us in.
+    `given_up` is set once all repeats of a read failed: then nothing waits for a connection any
+    more. `refusals` has the servers' reasons for refusing us.
     """
 
     def __init__(self, hosts: Sequence[str], limits: ZooKeeperLimits) -> None:
@@ -184,10 +189,12 @@ class Session:
         return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
 
     def open(self) -> None:
-        """Connect. Raises StoreUnavailable after `connect_timeout_ms`, at once if all servers
-        refuse us, and LocalFault if this host lets us make no connection.
+        """Connect to one of the hosts.
 
-        Ending a connection attempt that hangs takes up to one session time-out more."""
+        Raises StoreUnavailable after `connect_timeout_ms`, or at once if all servers refuse us.
+        Raises LocalFault if this host allows no connection. Ending a connection attempt that hangs
+        takes up to one session time-out more.
+        """
         self._live = self._client.start_async()
         if not self._await_first(self._live, self.limits.connect_timeout_ms / 1_000):
             error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
@@ -197,14 +204,15 @@ class Session:
             self._await_login()
 
     def _await_first(self, live: Any, timeout_s: float) -> bool:
-        """Wait for the first connection, not longer than until every server refused us for good."""
+        """Wait for the first connection, but not after every server has refused us for good."""
         if self._credentials is None:
             return bool(live.wait(timeout_s))
         return await_unless_refused(live, self.refusals, self._client.hosts, timeout_s)
 
     def _await_login(self) -> None:
-        """Wait until the login is over; kazoo counts as connected before that. Raises
-        StoreUnavailable.
+        """Wait until the login is over. kazoo reports a connection before that.
+
+        Raises StoreUnavailable.
         """
         try:
             self.ask(Sync("/"))
@@ -250,9 +258,9 @@ class Session:
     def may_repeat(self, repeats: Repeats) -> bool:
         """Wait until a lost read may be repeated, and return whether it may.
 
-        Returns False and gives the session up when the `retries_max` repeats are used. Each repeat
+        Returns False and gives the session up when `retries_max` repeats are used up. Each repeat
         waits `retry_wait_ms`, then at most one session time-out for the connection. Raises
-        LocalFault where the connections fail because this host has used something up.
+        LocalFault if connections fail because this host has run out of a resource.
         """
         if self._credentials is not None and self.refusals.has_all(self._client.hosts):
             self.given_up = True
@@ -304,7 +312,9 @@ class Session:
         self._synced_path = path
 
     def unavailable(self, did: str, within_ms: int) -> AuditorError:
-        """Return the error that says who did not answer, what was seen last, and what to do."""
+        """Return the error that says which servers did not answer, what was seen last, and what to
+        do.
+        """
         if (fault := self._client.handler.local_fault) is not None:
             return LocalFault(f"no connection to ZooKeeper can be made: {fault}")
         if self.refusals.last:

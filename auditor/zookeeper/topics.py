@@ -136,16 +136,17 @@ class TopicStore:
         ], misnamed
 
     def is_there(self) -> bool:
-        """Return whether there are topics still. Costs one list. Raises StoreUnavailable."""
+        """Return whether the topics still exist. Costs one list. Raises StoreUnavailable."""
         (children,) = children_of_many(self._session, [self.prefix + topic_paths.MANAGED_LEDGERS])
         if children.error not in (OK, NO_NODE):
             raise unavailable_error(children.path, children.error)
         return children.error == OK
 
     def children(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths of the children of each path, sorted within each; below `prefix`.
+        """Yield the paths of the children of each path, sorted within each. Paths are below
+        `prefix`.
 
-        A path that is not there has none. Raises StoreUnavailable.
+        A missing path has no children. Raises StoreUnavailable.
         """
         for children in children_of_many(self._session, (self.prefix + path for path in paths)):
             if children.error not in (OK, NO_NODE):
@@ -162,9 +163,9 @@ class TopicStore:
         """Yield the references of each topic, in order. Never raises for a topic.
 
         What could not be read or decoded is in the record's `problems`. Costs one list and two
-        reads a topic, one more read a shadow topic and a partitioned topic, and one read a
-        subscription. The topic is read
-        after its subscriptions and schemas, because a subscription is deleted before its topic.
+        reads a topic, one more read for a shadow topic or a partitioned topic, and one read a
+        subscription. The topic is read after its subscriptions and schemas, because a subscription
+        is deleted before its topic.
         """
         batch: list[TopicName] = []
         for topic in topics:
@@ -179,9 +180,11 @@ class TopicStore:
     ) -> Iterator[TopicRecord]:
         paths = [self.prefix + topic_paths.topic_path(topic) for topic in topics]
         listed = list(children_of_many(self._session, paths))
-        cursor_paths = [f"{one.path}/{name}" for one in listed for name in sorted(one.names)]
+        cursor_paths = [
+            f"{children.path}/{name}" for children in listed for name in sorted(children.names)
+        ]
         cursors = read_many(self._session, cursor_paths)
-        by_topic = [[next(cursors) for _ in one.names] for one in listed]
+        by_topic = [[next(cursors) for _ in children.names] for children in listed]
         schemas = list(
             read_many(
                 self._session, [self.prefix + topic_paths.schema_path(topic) for topic in topics]
@@ -197,7 +200,7 @@ class TopicStore:
         yield from self._with_sources(records)
 
     def _with_sources(self, records: list[TopicRecord]) -> Iterator[TopicRecord]:
-        """Yield the topics, a shadow topic with the ledgers that its source has now."""
+        """Yield the topics. A shadow topic has the ledgers that its source has now."""
         records = self._with_partitioned_sources(records)
         sources = {record.topic: source for record in records if (source := _source_of(record))}
         paths = [self.prefix + topic_paths.topic_path(source) for source in sources.values()]
@@ -207,9 +210,10 @@ class TopicStore:
             yield record if znode is None else _with_source(record, znode)
 
     def _with_partitioned_sources(self, records: list[TopicRecord]) -> list[TopicRecord]:
-        """Return the topics, partitions with the shadow source that their partitioned topic names.
+        """Return the topics. A partition of a shadow topic has the source that its partitioned
+        topic names.
 
-        What cannot be read or decoded of a partitioned topic names none.
+        If the partitioned topic cannot be read or decoded, it names none.
         """
         wholes = {
             record.topic: whole
@@ -261,9 +265,10 @@ def find_topics(
     limits: ZooKeeperLimits,
     counts: ReadCounts | None = None,
 ) -> TopicStore | None:
-    """Return what `open_topics` does, or None if there are no topics. Raises StoreUnavailable.
+    """Do the same as `open_topics`, but return None if there are no topics. Raises
+    StoreUnavailable.
 
-    What it reads is added to `counts`.
+    What is read is added to `counts`.
     """
     session = connect(uri, limits)
     try:
@@ -284,11 +289,11 @@ def find_topics(
 
 
 def prefixes_of(uri: ServiceUri, root: str) -> tuple[str, ...]:
-    """Return where the Pulsar of these ledgers may keep its znodes: the chroot of its URI, beside
+    """Return where the Pulsar that uses these ledgers may keep its znodes: its URI's chroot, beside
     ROOT.
 
-    Never above it. Unless ROOT is directly below the top, topics at the top belong to another
-    Pulsar, and all ledgers that they reference would seem to be missing.
+    Never a path above the chroot. Unless ROOT is directly below the top, topics at the top belong
+    to another Pulsar, and all ledgers that they reference would seem to be missing.
     """
     return tuple(dict.fromkeys((*filter(None, (uri.chroot,)), root.rpartition("/")[0])))
 
@@ -306,7 +311,9 @@ def _record(
     managed = _decode_znode(znode, lambda data: decode_managed_ledger(data, unread), problems)
     if children.error not in (OK, NO_NODE):
         problems.append(refusal_sentence(children.path, children.error))
-    subscriptions = tuple(filter(None, (_subscription(one, problems, unread) for one in cursors)))
+    subscriptions = tuple(
+        filter(None, (_subscription(cursor, problems, unread) for cursor in cursors))
+    )
     schemas: tuple[SchemaVersion, ...] = (
         _decode_znode(schema, lambda data: decode_schemas(data, unread), problems) or ()
     )
@@ -318,7 +325,7 @@ def _record(
         subscriptions,
         schemas,
         tuple(problems),
-        tuple((one, unread[one]) for one in Unread if unread[one]),
+        tuple((kind, unread[kind]) for kind in Unread if unread[kind]),
     )
 
 
@@ -341,9 +348,9 @@ def _partition_source(znode: Znode, number: int) -> TopicName | None:
 
 
 def _with_source(record: TopicRecord, znode: Znode) -> TopicRecord:
-    """Return a shadow topic with the ledgers of its source, whose znode this is.
+    """Return a shadow topic with the ledgers of its source. `znode` is that of the source.
 
-    A broker reads the list of the source whenever it loads the shadow topic, and its own never.
+    A broker reads the source's list whenever it loads the shadow topic, and never the shadow's own.
     """
     source = _source_of(record)
     problems: list[str] = []
@@ -391,8 +398,9 @@ def _decode_znode(
 
 
 class Partitions(NamedTuple):
-    """The partitions in the metadata of a namespace's partitioned topics, in order, and why some
-    could not be read.
+    """The partitions named by the metadata of a namespace's partitioned topics, in order.
+
+    `problems` say why some metadata could not be read.
     """
 
     names: tuple[TopicName, ...]
@@ -400,10 +408,12 @@ class Partitions(NamedTuple):
 
 
 def topics_with_schemas(store: TopicStore) -> Iterator[tuple[TopicName, str]]:
-    """Yield each topic that has schemas, with their znode. Raises StoreUnavailable.
+    """Yield each topic that has schemas, with the path of its schemas' znode. Raises
+    StoreUnavailable.
 
-    Costs one list for the root, each tenant and each namespace. A topic named as before Pulsar 2.0
-    comes without its cluster, and a non-persistent one as persistent: the znode has neither.
+    Costs one list for the root, each tenant and each namespace. These znodes do not tell the
+    cluster of a topic named as before Pulsar 2.0, nor whether a topic is persistent: all come
+    without a cluster and as persistent.
     """
     level = [topic_paths.SCHEMAS]
     for _ in range(3):
@@ -416,10 +426,10 @@ def topics_with_schemas(store: TopicStore) -> Iterator[tuple[TopicName, str]]:
 def topics_with_schemas_only(
     store: TopicStore, topics: Iterable[TopicName]
 ) -> Iterator[tuple[TopicName, str | None]]:
-    """Yield each topic with schemas that none of `topics` shares, and why it cannot be read.
+    """Yield each topic with schemas that is not among `topics`, and why it cannot be read.
 
-    That is None where the znode has a name that Pulsar writes. Costs what `topics_with_schemas`
-    costs. Raises StoreUnavailable.
+    The reason is None if the znode has a name that Pulsar writes. Costs the same as
+    `topics_with_schemas`. Raises StoreUnavailable.
     """
     shared = {topic_paths.schema_path(topic) for topic in topics}
     for topic, path in topics_with_schemas(store):
@@ -436,9 +446,10 @@ def misnamed_znode_sentence(path: str) -> str:
 def present_namespaces(store: TopicStore) -> list[str]:
     """Return the namespaces that have policies, managed ledgers or partitioned topics, sorted.
 
-    They are written `tenant/namespace`; of those named as before Pulsar 2.0, `tenant/cluster`.
-    Returns none if no tenant has policies here: then they are kept elsewhere, and a namespace
-    without any of these may exist. Costs one list a root and a tenant. Raises StoreUnavailable.
+    They are written `tenant/namespace`, or `tenant/cluster` for those named as before Pulsar 2.0.
+    Returns an empty list if no tenant has policies here: then policies are kept elsewhere, and a
+    namespace may exist without any of these znodes. Costs one list a root and a tenant. Raises
+    StoreUnavailable.
     """
     with_policies = list(store.children([topic_paths.POLICIES]))
     if not with_policies:
@@ -449,12 +460,10 @@ def present_namespaces(store: TopicStore) -> list[str]:
 
 
 def partitions_in(store: TopicStore, namespace: str) -> Partitions:
-    """Return what the partitioned topics of a namespace say.
+    """Return the partitions that the partitioned topics of a namespace name.
 
-    `namespace` is the znode whose children are its topics.
-
-    Costs one list, and one read a partitioned topic. Raises StoreUnavailable if they cannot be
-    listed.
+    `namespace` is the znode whose children are its topics. Costs one list, and one read a
+    partitioned topic. Raises StoreUnavailable if they cannot be listed.
     """
     root = topic_paths.PARTITIONED + namespace.removeprefix(topic_paths.MANAGED_LEDGERS)
     return _read_partitions(store, list(store.children([root])))
@@ -471,7 +480,7 @@ def partitions_of(store: TopicStore, topic: TopicName) -> Partitions:
     named = _read_partitions(store, [topic_paths.partitioned_path(topic)])
     lone = set(named.names).difference(there)
     found = topic_paths.partitions_among(
-        topic, [topic_paths.encode_name(one.local_name) for one in (*there, *lone)]
+        topic, [topic_paths.encode_name(topic.local_name) for topic in (*there, *lone)]
     )
     return Partitions(found, named.problems)
 

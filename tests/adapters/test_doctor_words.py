@@ -114,7 +114,7 @@ class Site:
         clear.
         """
         with socket.create_server(("127.0.0.1", 0)) as listener:
-            threading.Thread(target=_hang_up, args=(listener,), daemon=True).start()
+            threading.Thread(target=_close_link, args=(listener,), daemon=True).start()
             hosts = f"127.0.0.1:{listener.getsockname()[1]}"
             self.uri = f"zk+hierarchical://{hosts}{self.cluster.root}"
             try:
@@ -123,7 +123,7 @@ class Site:
                 listener.shutdown(socket.SHUT_RDWR)
 
 
-def _hang_up(listener: socket.socket) -> None:
+def _close_link(listener: socket.socket) -> None:
     """Close each connection after its first bytes, until the listener is shut down."""
     while True:
         try:

@@ -298,7 +298,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "runs that touch are not merged",
         CODEC,
-        "wire:_of_ordered",
+        "wire:_encode_ordered",
         "first == open_first + open_size",
         "first < open_first + open_size",
         ("test_runs_that_touch_are_one_run",),
@@ -314,7 +314,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a periodic group loses its last run",
         CODEC,
-        "wire:_of_ordered",
+        "wire:_encode_ordered",
         "(last - period, last)",
         "(last - 2 * period, last - period)",
         ("test_a_billion_entries_in_one_group_cost_no_more_than_a_small_one",),
@@ -395,7 +395,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "an error quotes the line that has the password",
         CODEC,
         "wire:_merge",
-        "_where(text, start, error.GetLine() or 1, error.GetColumn() or 1)",
+        "_locate_error(text, start, error.GetLine() or 1, error.GetColumn() or 1)",
         "MalformedMetadata(str(error), start)",
         ("test_a_broken_password_line_is_not_quoted",),
     ),

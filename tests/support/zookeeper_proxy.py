@@ -87,7 +87,7 @@ class DroppingProxy:
                     struct.pack("!iii", xid, EXISTS, 1) + b"/\0"
                 )  # keeps its place in the order of replies
             _send(server, frame)
-        _hang_up(client, server)
+        _close_link(client, server)
 
     def _replies(self, client: socket.socket, server: socket.socket, to_fail: set[int]) -> None:
         for position, frame in enumerate(_frames(server)):
@@ -97,7 +97,7 @@ class DroppingProxy:
                 break
             shifted = struct.pack("!i", xid + 1) + frame[4:]
             _send(client, shifted if xid in to_fail and self.renumbered else frame)
-        _hang_up(client, server)
+        _close_link(client, server)
 
 
 def znodes_read(opcode: int, frame: bytes) -> int:
@@ -133,7 +133,7 @@ def _frames(sock: socket.socket) -> Iterator[bytes]:
         return
 
 
-def _hang_up(*socks: socket.socket) -> None:
+def _close_link(*socks: socket.socket) -> None:
     for sock in socks:
         with suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)

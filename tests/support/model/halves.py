@@ -32,7 +32,7 @@ class CutDown(BaseException):
 
 @dataclass
 class Halves:
-    """One run in two parts. `cut` is the cut of the history; `begin` runs up to it, and `go_on`
+    """One run in two parts. `cut` is the cut of the history; `begin` runs up to it, and `send_more`
     resumes there.
     """
 
@@ -76,7 +76,7 @@ class Halves:
                 self.written = self._digests(name for name in names if name.startswith(KEPT))
                 self.is_listed = bool(self._journal())
 
-    def go_on(self) -> None:
+    def send_more(self) -> None:
         """Resume with `--resume`; start a whole new run if nothing was in place to resume."""
         if self.run is None:
             more = {"resume": self._directory().name.removeprefix("run-")} if self.is_listed else {}

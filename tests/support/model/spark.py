@@ -106,7 +106,7 @@ def _broken_on_the_way(cluster: Cluster, lines: Sequence[str], workdir: Path) ->
             halves.begin()
         if cluster.truth.cut is None and halves is not None:
             cluster.world.become(cluster.truth)
-            halves.go_on()
+            halves.send_more()
             if sentences := [*halves.broken(cluster.truth)]:
                 return sentences
             halves = None

@@ -575,7 +575,7 @@ def fails(*_: object, **__: object) -> None:
     raise RuntimeError("a bug")
 
 
-@pytest.mark.parametrize("where", ["on_answers", "make_out", "overdue", "send"])
+@pytest.mark.parametrize("where", ["on_answers", "decode_pending", "overdue", "send"])
 def test_a_fault_of_ours_is_raised_wherever_it_happens(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -46,7 +46,7 @@ def answer(talk: Exchange, wire: BookieConnection, txn_ids: range, now: float = 
     """The bookie lists ledger n under transaction n."""
     data = b"".join(list_answer(n, n, encode_runs([n])) for n in txn_ids)
     assert talk.on_answers(wire.receive(data), now) == []
-    talk.make_out()
+    talk.decode_pending()
 
 
 def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
@@ -92,14 +92,14 @@ def test_nothing_goes_out_during_a_setback() -> None:
     talk.begin(asks(3))
     pauses = []
     for _ in range(3):
-        talk.setback(0.0)
+        talk.pause_after_failure(0.0)
         data, wait_s = talk.send(wire, 0.0)
         assert data == b""
         pauses.append(wait_s)
     assert [0.002, 0.004, 0.008] == pauses
     assert frames(talk.send(wire, 1.0)[0]) == 1
     answer(talk, wire, range(1, 2))
-    talk.setback(2.0)
+    talk.pause_after_failure(2.0)
     assert abs(talk.send(wire, 2.0)[1] - 0.002) < 1e-9
 
 
@@ -149,7 +149,7 @@ def hear(talk: Exchange, wire: BookieConnection, data: bytes, now: float = 0.0) 
     question's.
     """
     strays = talk.on_answers(wire.receive(data), now)
-    talk.make_out()
+    talk.decode_pending()
     return [event.txn_id for event in strays]
 
 
@@ -234,7 +234,7 @@ def test_small_answers_that_come_later_than_before_make_it_ask_less(
             for txn_id in list(talk._outstanding)
         ]
         assert talk.on_answers(events, now) == []
-        talk.make_out()
+        talk.decode_pending()
     assert is_low is talk.throttle.is_low
 
 
@@ -243,7 +243,7 @@ def test_a_setback_is_over_at_its_time_and_never_longer_than_the_longest() -> No
     talk, wire = exchange(), BookieConnection(2**20)
     talk.begin(asks(1))
     for _ in range(3_000):
-        talk.setback(5.0)
+        talk.pause_after_failure(5.0)
     assert talk.send(wire, 5.0) == (b"", pytest.approx(0.02))
     assert talk.resume_at == 5.02
     assert frames(talk.send(wire, 5.02)[0]) == 1

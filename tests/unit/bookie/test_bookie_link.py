@@ -31,11 +31,11 @@ class Listener:
         self.events += events
         self._note("heard", [event.txn_id for event in events])
 
-    def go_on(self) -> None:
-        self._note("go_on")
+    def send_more(self) -> None:
+        self._note("send_more")
 
-    def make_out(self) -> None:
-        self._note("make_out")
+    def decode_pending(self) -> None:
+        self._note("decode_pending")
 
     def on_lost(self, link: Link, why: str, *, breach: bool) -> None:
         self._note("lost", why, breach)
@@ -98,7 +98,7 @@ def test_answers_are_reported_before_more_may_be_asked_and_decoded_last() -> Non
     link, listener, transport, _ = connected()
     assert (0.0, 0.0) == (link.heard_at, link.busy_at)
     link.data_received(info_answer(1) + info_answer(2))
-    assert [("heard", [1, 2]), "go_on", "make_out"] == listener.calls
+    assert [("heard", [1, 2]), "send_more", "decode_pending"] == listener.calls
     assert (7.0, 0.0, 0) == (link.heard_at, link.busy_at, transport.aborted)
 
 
@@ -106,9 +106,9 @@ def test_a_part_of_an_answer_lets_nothing_more_be_asked() -> None:
     """It is no answer; the rest makes it one."""
     link, listener, *_ = connected()
     link.data_received(info_answer(1)[:5])
-    assert ["make_out"] == listener.calls
+    assert ["decode_pending"] == listener.calls
     link.data_received(info_answer(1)[5:])
-    assert ["make_out", ("heard", [1]), "go_on", "make_out"] == listener.calls
+    assert ["decode_pending", ("heard", [1]), "send_more", "decode_pending"] == listener.calls
 
 
 def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> None:
@@ -116,7 +116,7 @@ def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> N
     link, listener, transport, _ = connected()
     link.data_received(info_answer(1) + GARBAGE)
     heard, lost, made_out = listener.calls
-    assert (("heard", [1]), "make_out") == (heard, made_out)
+    assert (("heard", [1]), "decode_pending") == (heard, made_out)
     assert ("lost", str(link.wire.fault), True) == lost
     assert transport.aborted
     link.data_received(info_answer(2))
@@ -170,7 +170,7 @@ def test_a_link_that_is_not_connected_sends_nothing_and_can_be_ended() -> None:
     link.abort()
 
 
-@pytest.mark.parametrize("fails_at", ["heard", "go_on", "make_out"])
+@pytest.mark.parametrize("fails_at", ["heard", "send_more", "decode_pending"])
 def test_whatever_is_raised_on_the_way_is_handed_on_and_ends_the_link(fails_at: str) -> None:
     """An event loop would only log it."""
     link, listener, transport, _ = connected(fails_at)
@@ -202,7 +202,7 @@ def test_a_link_is_opened_to_the_host_and_port_that_were_named() -> None:
         loop.advance(4.0)
         link.data_received(list_answer(1, 1, bytes(100)))
     assert 4.0 == link.heard_at
-    assert [("heard", [1]), "go_on", "make_out"] == listener.calls
+    assert [("heard", [1]), "send_more", "decode_pending"] == listener.calls
     assert [AnswerTooLarge] == [type(event) for event in listener.events]
 
 

@@ -27,7 +27,7 @@ from auditor.bookie.listers import (
     NAME_MAX,
     ListerEvidence,
     ListerLane,
-    of_lister,
+    limits_of_lister,
 )
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
@@ -231,7 +231,7 @@ def test_a_lister_is_connected_once_and_soon() -> None:
     far = BookieLimits(
         connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77
     )
-    near = of_lister(far)
+    near = limits_of_lister(far)
     assert (1, CONNECT_TIMEOUT_MS) == (near.connect_attempts_max, near.connect_timeout_ms)
     assert far == replace(
         near,
@@ -239,7 +239,7 @@ def test_a_lister_is_connected_once_and_soon() -> None:
         connect_timeout_ms=far.connect_timeout_ms,
         access=far.access,
     )
-    assert 5 == of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
+    assert 5 == limits_of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
 
 
 def test_a_lister_is_asked_with_the_tls_of_listers_and_no_login() -> None:
@@ -247,7 +247,7 @@ def test_a_lister_is_asked_with_the_tls_of_listers_and_no_login() -> None:
     bookies, listers = TlsFiles("bookie"), TlsFiles("bookie", ca="ca.pem")
     login = SaslLogin("user", SecretSource("it", "AUDITOR_X"))
     for tls in (None, listers):
-        access = of_lister(BookieLimits(access=BookieAccess(bookies, login, tls))).access
+        access = limits_of_lister(BookieLimits(access=BookieAccess(bookies, login, tls))).access
         assert (tls, None, "lister") == (access.tls, access.sasl, access.peer)
 
 

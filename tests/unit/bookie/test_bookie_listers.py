@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.bookie.listers import MAP_BYTES_MAX, Listers, parse_map, read_listers, strangers_in
+from auditor.bookie.listers import (
+    MAP_BYTES_MAX,
+    Listers,
+    find_unknown_bookies,
+    parse_map,
+    read_listers,
+)
 from auditor.errors import ConfigError
 
 
@@ -92,6 +98,6 @@ def test_the_map_goes_before_the_port() -> None:
 def test_a_bookie_of_the_map_that_nobody_knows_is_said() -> None:
     """A slip in an id would leave a bookie without its lister, and nobody would know."""
     listers = Listers("i", addresses={"b1": ("h", 1), "bi": ("h", 2), "b9": ("h", 3)})
-    problems = strangers_in(listers, ["b1", "b2"])
+    problems = find_unknown_bookies(listers, ["b1", "b2"])
     assert ["b9", "bi"] == [sentence.split()[5].rstrip(",") for sentence in problems]
-    assert [] == strangers_in(None, []) == strangers_in(Listers("i", 3182), ["b1"])
+    assert [] == find_unknown_bookies(None, []) == find_unknown_bookies(Listers("i", 3182), ["b1"])

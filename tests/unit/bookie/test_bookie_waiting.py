@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bookie.answers import ListingProof, unable_text
+from auditor.bookie.answers import ListingProof, describe_unable
 from auditor.bookie.questions import Ask, ListQuestion, Waiting
 
 
@@ -17,9 +17,9 @@ def test_the_last_try_is_first_in_line_and_alone() -> None:
     once, last = waiting.pop(), waiting.pop()
     once.losses, last.losses = 1, 2
     waiting.put_back(once)
-    assert (False, 3) == (waiting.one_alone, len(waiting))
+    assert (False, 3) == (waiting.must_send_next_alone, len(waiting))
     waiting.put_back(last)
-    assert waiting.one_alone
+    assert waiting.must_send_next_alone
     assert [1, 0, 2, 3] == [waiting.pop().ledger_id for _ in range(4)]
     assert not waiting
 
@@ -46,7 +46,7 @@ def test_nothing_waits_behind_a_drain() -> None:
     waiting.put_back(last)
     assert 3 == len(waiting)
     waiting.drain()
-    assert (0, False) == (len(waiting), waiting.one_alone)
+    assert (0, False) == (len(waiting), waiting.must_send_next_alone)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
         no_such_ledger,
         unanswered,
     )
-    assert unable is proof.unable()
+    assert unable is proof.is_unable()
 
 
 def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
@@ -86,7 +86,7 @@ def test_who_listed_before_can_list_however_much_goes_unanswered_now() -> None:
     proofs = [ListingProof(has_listed=has_listed) for has_listed in (False, True)]
     for proof in proofs:
         proof.asked = proof.unanswered = 10
-    assert [True, False] == [proof.unable() for proof in proofs]
+    assert [True, False] == [proof.is_unable() for proof in proofs]
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,14 @@ def test_lists_lost_with_their_connections_count_unless_it_is_said_not_to(
     proof = ListingProof(**given)
     assert (0, 0, 0, 0) == (proof.listed, proof.asked, proof.unanswered, proof.lost)
     proof.asked = proof.unanswered = proof.lost = 3
-    assert unable is proof.unable()
+    assert unable is proof.is_unable()
 
 
 def test_a_bookie_cannot_list_by_what_it_answers_and_how_long_it_was_given() -> None:
     """Without a time where it was given the whole time-out."""
     texts = [
-        unable_text(3, waited_s).partition(" (asked for 3 ledgers)")[0] for waited_s in (None, 0.25)
+        describe_unable(3, waited_s).partition(" (asked for 3 ledgers)")[0]
+        for waited_s in (None, 0.25)
     ]
     answered = "GET_BOOKIE_INFO is answered, GET_LIST_OF_ENTRIES_OF_LEDGER is not"
     assert [answered, f"{answered} within 250 ms"] == texts

@@ -110,8 +110,8 @@ def test_a_certificate_that_cannot_be_decoded_is_no_fault(pki: Pki, tmp_path: Pa
 def test_a_certificate_that_has_expired_is_a_warning_and_can_be_used(pki: Pki) -> None:
     """A server that asks for no certificate never sees it. Each file is named once."""
     old, good = pki.issue("old", is_expired=True), pki.issue("good")
-    expired, of_lister = files(old.certificate, old.key), files(old.certificate, old.key)
-    bookie = BookieAccess(expired, lister_tls=of_lister)
+    expired, limits_of_lister = files(old.certificate, old.key), files(old.certificate, old.key)
+    bookie = BookieAccess(expired, lister_tls=limits_of_lister)
     zookeeper = ZooKeeperAccess(files(old.certificate, old.key, "zookeeper"))
     check_credentials(bookie, zookeeper)
     shared_context(expired)

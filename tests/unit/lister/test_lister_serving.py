@@ -18,7 +18,7 @@ from auditor.lister.serving import (
     LIMITS,
     Cookie,
     ServingCheck,
-    off_the_loop,
+    call_in_thread,
 )
 from auditor.model.availability import Greeting
 
@@ -150,16 +150,16 @@ def test_directories_that_are_not_its_own_say_nothing(
 def test_disks_are_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """With what is given, and not for ever: the thread then waits on alone."""
     monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 30.0)
-    assert threading.main_thread() is not asyncio.run(off_the_loop(threading.current_thread))
-    assert (1, "a") == asyncio.run(off_the_loop(lambda *given: given, 1, "a"))
+    assert threading.main_thread() is not asyncio.run(call_in_thread(threading.current_thread))
+    assert (1, "a") == asyncio.run(call_in_thread(lambda *given: given, 1, "a"))
     with pytest.raises(KeyError, match="its own"):
-        asyncio.run(off_the_loop({}.__getitem__, "its own"))
+        asyncio.run(call_in_thread({}.__getitem__, "its own"))
     is_over = threading.Event()
     monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 0.01)
 
     async def wait() -> None:
         try:
-            await off_the_loop(is_over.wait, 60)
+            await call_in_thread(is_over.wait, 60)
         finally:
             is_over.set()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from auditor.wire.locations import LOCATION_CHARS_MAX, depth, is_within, normal
+from auditor.wire.locations import LOCATION_CHARS_MAX, depth, is_within, normalize_location
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from auditor.wire.locations import LOCATION_CHARS_MAX, depth, is_within, normal
 )
 def test_a_location_has_no_slash_at_its_end(expected, text):
     """Trailing slashes go, and nothing else; nothing but slashes is no location."""
-    assert expected == normal(text)
+    assert expected == normalize_location(text)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_a_location_has_no_slash_at_its_end(expected, text):
 def test_what_is_no_location_is_refused(text):
     """It begins with a slash, has no empty part, no white space, and an end."""
     with pytest.raises(ValueError, match=r"^(does not|has an|holds|is longer)"):
-        normal(text)
+        normalize_location(text)
 
 
 def test_depth_and_being_within():

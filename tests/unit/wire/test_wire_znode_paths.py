@@ -155,7 +155,7 @@ def test_the_children_of_root_are_distinguished(layout: LedgerLayout, expected: 
     """Housekeeping is passed over, the layout's own names are followed or taken, all else is
     unexpected.
     """
-    assert expected == znode_paths.tell_apart(layout, "", ROOT_CHILDREN)
+    assert expected == znode_paths.classify_children(layout, "", ROOT_CHILDREN)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_the_children_of_a_level_are_distinguished(
     layout: LedgerLayout, parent: str, names: list[str], expected: Branch
 ) -> None:
     """Below ROOT nothing is housekeeping, and a ledger counts only in the tree it belongs to."""
-    assert expected == znode_paths.tell_apart(layout, parent, names)
+    assert expected == znode_paths.classify_children(layout, parent, names)
 
 
 @settings(deadline=None, print_blob=True)
@@ -194,7 +194,7 @@ def test_a_walk_from_root_finds_each_ledger_once(ids: set[int], layout: LedgerLa
     found: list[int] = []
     level = [""]
     for _ in range(max(DEPTHS[layout])):
-        children = [znode_paths.tell_apart(layout, parent, tree[parent]) for parent in level]
+        children = [znode_paths.classify_children(layout, parent, tree[parent]) for parent in level]
         assert not any(child.unexpected for child in children)
         found += [ledger_id for child in children for ledger_id in child.ledger_ids]
         level = [path for child in children for path in child.inner]
@@ -257,9 +257,11 @@ def test_a_mark_goes_to_its_path_and_back(ledger_id: int) -> None:
     *parents, leaf = path.removeprefix(znode_paths.MARKS + "/").split("/")
     level = znode_paths.MARKS
     for name in parents:
-        assert Branch([f"{level}/{name}"], [], []) == znode_paths.tell_marks_apart(level, [name])
+        assert Branch([f"{level}/{name}"], [], []) == znode_paths.classify_mark_children(
+            level, [name]
+        )
         level = f"{level}/{name}"
-    assert Branch([], [ledger_id], ["junk", "urLx"]) == znode_paths.tell_marks_apart(
+    assert Branch([], [ledger_id], ["junk", "urLx"]) == znode_paths.classify_mark_children(
         level, ["junk", leaf, "urLx"]
     )
     assert znode_paths.MARK_DEPTH == len(parents) + 1
