@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.draw_texts import draw, texts_of
 
 PROJECT = Path(__file__).resolve().parents[2]
 FILES = sorted(
@@ -155,3 +156,37 @@ def test_tests_use_no_vague_word() -> None:
 def test_a_vague_word_of_a_test_is_found(source: str, found: list[str]) -> None:
     """The test above can fail. A string that is a value, such as a path, may have any word."""
     assert found == vague_words(source)
+
+
+def test_texts_are_drawn_again_by_the_same_seed(tmp_path: Path) -> None:
+    """Docstrings, comments, messages and paragraphs, each with its line."""
+    (tmp_path / "code.py").write_text(
+        '"""The docstring of a module."""\n'
+        "LIMIT = 3\n"
+        '"""The docstring of a constant."""\n'
+        "# A comment that goes\n"
+        "# over two lines.\n"
+        'raise ValueError(f"is not a number: {LIMIT} words")\n'
+    )
+    (tmp_path / "page.md").write_text(
+        "# A heading of five words\n\nA paragraph of five words.\n\n"
+        "```sh\nan example of five words\n```\n\nAnother paragraph of five words.\n"
+    )
+    texts = {
+        ("code.py", 1, "The docstring of a module."),
+        ("code.py", 3, "The docstring of a constant."),
+        ("code.py", 4, "A comment that goes over two lines."),
+        ("code.py", 6, "is not a number: ... words"),
+        ("page.md", 3, "A paragraph of five words."),
+        ("page.md", 9, "Another paragraph of five words."),
+    }
+    drawn = draw([tmp_path], 60, 1)
+    assert texts == {(text.path.name, text.line, text.words) for text in drawn}
+    assert drawn == draw([tmp_path], 60, 1) != draw([tmp_path], 60, 2)
+
+
+def test_short_texts_are_not_drawn(tmp_path: Path) -> None:
+    """There is nothing to misread in a word or two."""
+    file = tmp_path / "code.py"
+    file.write_text('"""One word."""\n# noqa: S105\n')
+    assert [] == list(texts_of(file))
