@@ -1,15 +1,15 @@
 """What lies above the end of a closed ledger, and whether acknowledged entries were cut off.
 
-Each bookie of the ledger is asked for a list, also where the metadata promises it no entry. The
-highest entry above lastEntryId that a bookie lists is read. A bookie that cannot list is read for
+Each bookie of the ledger is asked for a list, even if the metadata promises it no entry. The
+highest entry above lastEntryId that a bookie lists is read. A bookie that cannot list is asked for
 the highest entry that it stores.
 
 Verified: which entries above the end each bookie lists or sent. An entry's header names the last
 entry that the writer knew to be acknowledged (lastAddConfirmed), and its digest covers this. A
 header that names an entry above the end proves that the end cut off acknowledged entries.
 
-Not verified: whether an entry was acknowledged that no header names; entries that no bookie which
-answered still holds; the headers of a ledger whose digest type is DUMMY or unknown.
+Not verified: whether an entry was acknowledged that no header names; entries that are on none of
+the bookies that answered; the headers of a ledger whose digest type is DUMMY or unknown.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from auditor.model.ledger import LedgerMetadata, LedgerState
 from auditor.model.verdict import Unknown
 
 END_READS_MAX = 3
-"""Entries above the end that are read on one bookie at one look: the next lower one where the
-highest could not be read."""
+"""At most this many entries above the end are read on one bookie at one look: if the highest one
+cannot be read, the next lower one is."""
 
 ORDER_READS_MAX = 4
-"""Entries below the last one that are read where the length is above that of the last entry."""
+"""At most this many entries below the last one are read if the ledger's length exceeds that of its
+last entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class BeyondEnd:
-    """What lies above the end of a closed ledger, as far as bookies listed or sent it."""
+    """What lies above the end of a closed ledger, according to lists and reads."""
 
     ledger_id: LedgerId
     facts: BeyondEndFacts
@@ -60,8 +61,8 @@ class BeyondEnd:
     ) -> BeyondEnd | None:
         """Return what lies above the end. None if nothing does, or the ledger has no end.
 
-        An entry counts that a list names or a read found, unless the newest read found it absent.
-        Costs the pieces that bookies list above the end.
+        Entries count if a list names them or a read found them, unless the newest read found them
+        absent. Costs the pieces that bookies list above the end.
         """
         last = metadata.last_entry_id
         if not _has_end(metadata) or last is None:
@@ -100,8 +101,8 @@ class BeyondEnd:
 
     @property
     def finding(self) -> Finding:
-        """LEDGER_CLOSED_SHORT, on the entries that a header proves to be acknowledged. Else
-        ENTRIES_BEYOND_END, on the entries that bookies hold.
+        """LEDGER_CLOSED_SHORT on the entries that a header proves to be acknowledged. Without such
+        a header, ENTRIES_BEYOND_END on the entries that bookies hold.
         """
         last, header = self.facts.last_entry_id, self.facts.header
         kind, entries = Kind.ENTRIES_BEYOND_END, self.entries
@@ -120,10 +121,10 @@ class BeyondEnd:
 def end_reads(
     metadata: LedgerMetadata, answers: Answers, seen: Coverage, reads: Reads, *, probes: bool
 ) -> Wanted:
-    """Return the (bookie, entry) pairs still to be read at this look for what lies above the end.
+    """Return the (bookie, entry) pairs still to be read above the end at this look.
 
-    `reads` are those of this look. `probes`: bookies that cannot list may be read. Costs the
-    pieces that bookies list above the end.
+    `reads` are those of this look. `probes`: bookies that cannot list may be read. Costs the pieces
+    that bookies list above the end.
     """
     last = metadata.last_entry_id
     if not _has_end(metadata) or last is None:
@@ -145,7 +146,7 @@ def end_reads(
 def _next_read(
     bookie: BookieId, above: EntrySet, reads: Reads
 ) -> Iterator[tuple[BookieId, EntryId]]:
-    """Yield the highest entry that no read of this look was about, unless one was read already."""
+    """Yield the highest entry that this look has not read, unless it has read one already."""
     for _ in range(END_READS_MAX):
         if not above:
             return
@@ -160,12 +161,11 @@ def _next_read(
 
 
 def order_reads(metadata: LedgerMetadata, seen: Coverage, reads: Reads) -> Wanted:
-    """Return the (bookie, entry) pairs to read before a length above that of the last entry counts
-    as a contradiction: the entries below the last one, each on every bookie of its write set that
-    was not read for it.
+    """Return the (bookie, entry) pairs to read before too large a length counts as a contradiction.
 
-    A writer that sets the entry ids itself may have sent one of them later. `reads` are those of
-    all looks.
+    They are the entries below the last one, each on every bookie of its write set that was not read
+    for it. A writer that sets the entry ids itself may have sent one of them later. `reads` are
+    those of all looks.
     """
     last = metadata.last_entry_id
     if last is None or not seen.extents or not is_longer_than_its_end(metadata, reads):
@@ -184,8 +184,8 @@ def order_reads(metadata: LedgerMetadata, seen: Coverage, reads: Reads) -> Wante
 class EmptyLedger:
     """What bookies said of a ledger that is closed without entries.
 
-    `unheard`: the bookies that did not say whether they hold an entry of it, with the reason. What
-    was on a bookie that is gone, nobody can say.
+    `unheard`: the bookies that did not say whether they hold an entry of it, with the reason.
+    Bookies that are gone are among them: nobody can say what they held.
     """
 
     ack_quorum: int
@@ -201,7 +201,7 @@ class EmptyLedger:
         *,
         probes: bool,
     ) -> EmptyLedger | None:
-        """Return what bookies said, None for any other ledger.
+        """Return what bookies said; None for any other ledger.
 
         `probes`: bookies that cannot list are read.
         """
@@ -222,14 +222,16 @@ class EmptyLedger:
 
     @property
     def is_shown(self) -> bool:
-        """Whether bookies enough were heard: an acknowledged entry was on an ack quorum of them."""
+        """Whether enough bookies said something: an acknowledged entry was on an ack quorum of
+        them.
+        """
         return len(self.unheard) < max(1, self.ack_quorum)
 
 
 def has_sent_beyond_end(metadata: LedgerMetadata, reads: Reads) -> bool:
     """Return whether a read at any look brought an entry above the end of a closed ledger.
 
-    Its header proves what it proves, also where no list names the entry by now.
+    Its header is proof even if no list names the entry any more.
     """
     last = metadata.last_entry_id
     return (
@@ -255,7 +257,7 @@ def _above(held: EntrySet, last: EntryId) -> EntrySet:
 
 
 def _better(best: EndHeader | None, read: EntryRead) -> EndHeader | None:
-    """Return the header of the read if it names a higher entry as acknowledged than `best`."""
+    """Return the read's header if it names a higher entry as acknowledged than `best`."""
     confirmed = read.last_confirmed
     if confirmed is None or (best is not None and confirmed <= best.last_confirmed):
         return best

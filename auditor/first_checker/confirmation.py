@@ -1,12 +1,11 @@
 """Choose which entries to read before anything counts as missing, and on which bookies.
 
 An entry is read on every bookie of its write set whose list lacks it, and on those that cannot
-list. This confirms the worst entry on all of them. Long runs are confirmed at their ends and by an
-evenly spread sample (contract section 4). Bookies that cannot list also get the probes planned for
-them.
+list. This confirms the worst entry on all of them. Long ranges are confirmed at their ends and by
+an evenly spread sample. Bookies that cannot list also get the probes planned for them.
 
-A copy that a list names and a read refuted is read again at each look, and its entry on every other
-bookie that should hold it. Spot reads use up none of the confirming reads.
+A copy that a list names and a read denied is read again at each look, and its entry on every other
+bookie that should hold it. Spot reads do not count as confirming reads.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 
 SAMPLE_PER_BOOKIE = 3
-"""Entries to read between the ends of what one bookie lacks in one segment, if the bound allows."""
+"""At most this many entries are read between the ends of what one bookie lacks in one segment."""
 
 RESERVED_READS = 2
-"""Reads per bookie held back from the first round, for a worst entry that has to be chosen anew."""
+"""Reads per bookie that the first round leaves over, in case another worst entry must be chosen."""
 
 FIRST_ROUND_READS_MIN = 2
-"""Reads that the first round may always use: the tail, which may prove nothing, and another entry,
-which does prove something."""
+"""Reads that the first round may always use: one for the last entry, which may prove nothing, and
+one for an entry that does."""
 
 Wanted = tuple[tuple[BookieId, EntryId], ...]
 
@@ -41,15 +40,15 @@ Wanted = tuple[tuple[BookieId, EntryId], ...]
 def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: int) -> Wanted:
     """Return the (bookie, entry) pairs still to be read at this look.
 
-    Empty when reading can teach nothing more, or no more reads are allowed. The pairs are all
+    The result is empty if reads can show nothing more, or no more are allowed. The pairs are all
     probes planned for bookies that cannot list, the highest entry first, and at most `reads_max`
-    others per bookie. That limit includes the reads already made at this look (`reads`). Reads that
-    searched for an entry outside its write set do not count.
+    others per bookie. That limit includes the reads already made at this look (`reads`), except
+    those that searched for an entry outside its write set.
 
     Call it again after each round. A read may find an entry that the list lacks, or confirm that an
-    entry is missing: then the worst entry must be chosen anew. If a bookie that lists shows an
-    entry that its list lacks, or cannot be read, what it lacks stays unknown. That can no longer
-    change the worst entry. The bookie is asked again only for entries with a corrupt copy.
+    entry is missing: then the worst entry must be chosen again. If a bookie that lists sends an
+    entry that its list lacks, or cannot be read, then what it lacks stays unknown and no longer
+    affects the worst entry. The bookie is then asked again only for entries with a corrupt copy.
     """
     made = {copy: read for copy, read in reads.items() if copy in found.reads}
     reads = {copy: read for copy, read in made.items() if not _is_spot(found, read)}
@@ -64,7 +63,7 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     }
     spent = Counter(bookie for bookie, entry in reads if (bookie, entry) not in planned)
     at_first = max(FIRST_ROUND_READS_MIN, reads_max - RESERVED_READS)
-    # Downwards: a bookie reads ahead, and serves what it has read ahead although its index lost it.
+    # Downwards: a bookie reads ahead, and then serves entries that its index has lost.
     downwards = sorted(planned - made.keys(), key=lambda copy: (copy[0], -copy[1]))
     choice = _Choice(made, spent, dict.fromkeys(downwards))
     for copy in found.corrupt:
@@ -83,16 +82,14 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """The reads wanted, in order, with those made at this look and how many each bookie has had."""
+    """The wanted reads, in order. Counts those made at this look, and all of each bookie."""
 
     reads: Reads
     spent: Counter[BookieId]
     wanted: dict[Copy, None]
 
     def add(self, copy: Copy, allowed: int) -> None:
-        """Add a read, unless it was made or added before, or its bookie has had all it is
-        allowed.
-        """
+        """Add a read, unless it was made or added before or its bookie has reached its limit."""
         bookie, _ = copy
         if copy not in self.reads and copy not in self.wanted and self.spent[bookie] < allowed:
             self.wanted[copy] = None
@@ -105,7 +102,7 @@ def _is_spot(found: Coverage, read: EntryRead) -> bool:
 
 
 def _others_of_refuted(found: Coverage) -> Iterator[tuple[EntryId, list[BookieId]]]:
-    """Yield each entry with a refuted copy, and the bookies that should hold it and gave a list."""
+    """Yield each entry with a denied copy, and the bookies that should hold it and gave a list."""
     entries = sorted({entry for _, entry in found.refuted})
     for one in found.extents if entries else ():
         for entry in _within(one.extent, entries):
@@ -120,17 +117,17 @@ def _others_of_refuted(found: Coverage) -> Iterator[tuple[EntryId, list[BookieId
 
 
 def _is_doubtful(read: EntryRead, tail: EntryId | None) -> bool:
-    """Return whether this read leaves unknown what its bookie lacks."""
+    """Return whether this read leaves it unknown what its bookie lacks."""
     if read.status is ReadStatus.PRESENT:
         return read.entry_id != tail
     return read.status not in ABSENT_READS
 
 
 def _tails(found: Coverage) -> dict[BookieId, EntryId]:
-    """Return for each bookie the highest entry it should hold, if the tail defect may hide it.
+    """Return, by bookie, the highest entry that it should hold if the tail defect may hide it.
 
     Only entries that the bookie's list lacks count. A read that finds such an entry proves nothing
-    about the rest.
+    about the other entries.
     """
     highest: dict[BookieId, EntryId] = {}
     tails: dict[BookieId, EntryId] = {}
@@ -165,8 +162,8 @@ def _candidates(
     The order is: the tails (first round only), the worst entry of all extents, the entries with a
     wrong digest, the worst entries of the other extents. The first round adds the ends of each
     level of loss, and the ends and a sample of what each bookie lacks. Last are the entries that a
-    read found absent: bookies that cannot list may lack them too. The lowest entry with a wrong
-    digest is named where nothing is worse.
+    read found absent: bookies that cannot list may lack them too. The finding names the lowest
+    entry with a wrong digest if nothing is worse.
     """
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
@@ -203,10 +200,10 @@ def _of_corrupt(found: Coverage) -> Iterator[_Candidate]:
 
 
 def _of_failing(found: Coverage, write_quorum: int) -> Iterator[_Candidate]:
-    """Yield entries that may be read nowhere, each with the bookies to read it on.
+    """Yield entries that perhaps no bookie can send, each with the bookies to read it on.
 
-    These are entries that some bookie failed to read, and the ends of those without a confirmed
-    copy that a bookie should hold and failed to list: it is read instead.
+    These are entries that some bookie failed to read. They are also the ends of entries without a
+    confirmed copy that a bookie should hold and failed to list: that bookie is read instead.
     """
     for extent in found.extents:
         for entry in _within(extent.extent, found.read_failed):
@@ -225,8 +222,8 @@ def _of_failing(found: Coverage, write_quorum: int) -> Iterator[_Candidate]:
 
 
 def _askable(shares: Sequence[BookieShare], entry: EntryId) -> list[BookieId]:
-    """Return the bookies whose list lacks the entry, and those that cannot list and
-    should hold it.
+    """Return the bookies whose list lacks the entry, and those that should hold it but cannot
+    list.
     """
     return [b.bookie_id for b in shares if entry in b.lacking or _is_open_to_probes(b, entry)]
 
@@ -237,14 +234,14 @@ def _is_open_to_probes(share: BookieShare, entry: EntryId) -> bool:
 
 
 def _within(extent: Extent, entries: Sequence[EntryId]) -> Sequence[EntryId]:
-    """Return those of the ascending entries that lie in the extent."""
+    """Return the given entries that lie in the extent; they ascend."""
     return entries[
         bisect_left(entries, extent.first_entry_id) : bisect_right(entries, extent.last_entry_id)
     ]
 
 
 class _Ranked(NamedTuple):
-    """An extent with the entry that is its worst if every suspected absence is confirmed."""
+    """An extent, and its worst entry if every suspected absence is confirmed."""
 
     worst: Worst
     levels: list[EntrySet]
@@ -266,8 +263,8 @@ class _Ranked(NamedTuple):
 def _rank_extents(found: Coverage, write_quorum: int, doubted: set[BookieId]) -> Iterator[_Ranked]:
     """Yield the extents in which some entry is absent or suspected to be absent.
 
-    Also yield those with a doubled bookie and a bookie that cannot list: there the metadata alone
-    makes an entry the worst. What a doubted bookie lacks is no longer suspected.
+    Also yield those with a doubled bookie and a bookie that cannot list: there, the metadata alone
+    decides which entry is the worst. What a doubted bookie lacks is no longer suspected.
     """
     for one in found.extents:
         suspects = {b.bookie_id: _suspect_entries(b, b.bookie_id in doubted) for b in one.shares}
@@ -292,7 +289,7 @@ def _suspect_entries(share: BookieShare, is_doubted: bool) -> EntrySet:
 
 
 def _ends_and_sample(lacking: EntrySet) -> list[EntryId]:
-    """Return the ends of the first run, the last entry, and an evenly spread sample."""
+    """Return the ends of the first range, the last entry, and an evenly spread sample."""
     if not lacking:
         return []
     count = lacking.count()

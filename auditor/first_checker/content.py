@@ -1,8 +1,8 @@
 """A bookie that answers and lacks most of what it should hold: a wiped disk or an empty volume.
 
 Verified: at two looks, the bookie lacks more than half of its entries in more than half of the
-ledgers that it validly answered for. Not verified: how it came about. A marked ledger counts only
-when it is violated: the cluster knows of the others.
+ledgers that it validly answered for. Not verified: how this happened. A marked ledger counts only
+if it is violated: the cluster knows about the others.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
 LOST_CONTENT_LEDGERS_MIN = 3
-"""Minimum number of ledgers of which a bookie must lack most. Fewer is the loss of ledgers, not of
-a bookie."""
+"""A bookie that lacks most of fewer ledgers has lost ledgers, not its content."""
 LEDGERS_NAMED_MAX = 10
-"""Ledgers named in the finding; the rest is counted."""
+"""At most this many ledgers are named in the finding. The others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a whole run learnt of one bookie's content.
+    """What a whole run knows about one bookie's content.
 
-    `asked`: ledgers for which its last word is valid. That word is a list, or entries that were
-    read where it `was_probed` because it cannot list.
+    `asked`: ledgers for which its last answer is valid. That is a list or, if it cannot list
+    (`was_probed`), entries that were read.
 
-    `lacking_most`: those of them that are violated, and so looked at twice, and of which it surely
-    lacks more than half of its entries. It lacks `absent` of `expected` entries in these. `some`
+    `lacking_most`: those of them that are violated, and therefore had a second look, and of whose
+    entries it surely lacks more than half. It lacks `absent` of `expected` entries in these. `some`
     are the lowest ids.
     """
 
@@ -49,11 +48,11 @@ def is_lost(content: Content) -> bool:
 
 
 def is_most(lacking: int, asked: int) -> bool:
-    """Return whether a bookie that lacks most of `lacking` ledgers, and has a valid last word on
-    `asked` ledgers, lost its content.
+    """Return whether a bookie lost its content.
 
-    A bookie that lacks more ledgers than its last words cover went away meanwhile, which is not a
-    loss.
+    It did if it lacks most of `lacking` ledgers, and these are most of the `asked` ledgers for
+    which its last answer is valid. A bookie that lacks more ledgers than its last answers cover
+    went away meanwhile, which is not a loss.
     """
     return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
 
@@ -75,9 +74,9 @@ def judge_content(
 
 
 def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
-    """Return a sentence for each bookie not reported because an operator named the run's ledgers.
+    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
 
-    Most of these ledgers need not be most of what the bookie should hold.
+    A bookie that lacks most of these ledgers need not lack most of its content.
     """
     return [
         f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked"

@@ -1,18 +1,17 @@
 """The durability contract (BP-34) in closed form: every entry is on each bookie of its write set.
 
 Verified, for every entry of every clear extent of a closed ledger: how many distinct bookies of its
-write set hold it, lack it, or gave no valid answer. A bookie lacks an entry when its list lacks it
+write set hold it, lack it, or gave no valid answer. A bookie lacks an entry if its list lacks it
 and reads there confirm that.
 
 A list is believed as long as reads agree with it. A listed entry that was read and denied at two
 looks is absent; one whose read failed is unknown.
 
-Not verified, because only reading every entry could: that a listed entry which was not read can be
-read (the list is made from the index). Not verified either: that copies beyond the write set are of
-any use (an extra entry is not a violation).
+Not verified: that a listed entry can be read, unless it was read (a list is made from the index);
+that copies outside the write set are of any use (an extra entry is not a violation).
 
 An entry that a list lacks is only suspected to be missing: bookies leave readable entries out of
-the list for hours (entry-availability.md section 6).
+the list for hours (see `shares.TAIL_PAGE_ENTRIES`).
 """
 
 from __future__ import annotations
@@ -50,17 +49,16 @@ Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]
 Reads = Mapping[Copy, EntryRead]
 Denials = Mapping[BookieId, Denied]
-"""By bookie, what it lists and denied when it was read."""
+"""By bookie, the entries that it lists and denied when they were read."""
 NO_DENIALS: Denials = MappingProxyType({})
 
 
 def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
-    """Return whether each bookie's answer equals the canonical form of what it should hold. Reads
-    are not considered.
+    """Return whether each bookie's answer equals the canonical form of what it should hold.
 
-    Only a ledger with one segment and distinct bookies can be healthy. True means that every entry
-    has its full write quorum. False means only that the ledger must go through `coverage`. Costs
-    one comparison per bookie.
+    Ignores reads. Only a ledger with one segment and distinct bookies can be healthy. True means
+    that every entry has its full write quorum. False means only that the ledger must go through
+    `coverage`. Costs one comparison per bookie.
     """
     found = extents(metadata)
     if len(found) != 1 or len(metadata.segments) != 1:
@@ -76,7 +74,7 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
         answer = answers.get(bookie)
         if not groups and groups is not None:
             if answer is not None and (answer.groups or answer.status is AnswerStatus.UNSUPPORTED):
-                return False  # what lies above the end is to be judged
+                return False  # what lies above the end must be judged
             continue
         if answer is None or answer.status is not AnswerStatus.HELD or answer.groups != groups:
             return False
@@ -87,8 +85,8 @@ def is_healthy(metadata: LedgerMetadata, answers: Answers) -> bool:
 class ExtentCoverage:
     """One extent with every distinct bookie of its ensemble.
 
-    `surplus` are the entries whose write set names a duplicate bookie more than once: one set for
-    each time beyond the first. Such a bookie can hold only one copy.
+    `surplus` has the entries whose write set names a bookie more than once: one set for each time
+    beyond the first. Such a bookie can hold only one copy.
     """
 
     extent: Extent
@@ -102,31 +100,31 @@ class Coverage:
 
     extents: tuple[ExtentCoverage, ...]
     reasons: Mapping[BookieId, tuple[Unknown, ...]]
-    """Why entries are unknown, for each bookie on which some are."""
+    """By bookie, why some of its entries are unknown."""
     false_negatives: int
     held: Mapping[BookieId, EntrySet]
     """What each bookie with a usable answer holds, including entries beyond its share."""
     probed: Mapping[BookieId, ProbedBookie]
-    """The bookies that are judged by probes, with the probes planned and their results."""
+    """The bookies that are judged by probes, with the planned probes and their results."""
     corrupt: tuple[Copy, ...]
-    """Copies that should be there and whose read found a wrong digest, ascending."""
+    """Promised copies whose read found a wrong digest, ascending."""
     refuted: tuple[Copy, ...]
-    """Copies that should be there, and that a list names although a read said otherwise: it failed,
-    or was answered that there is no such entry. Ascending."""
+    """Promised copies that a list names although a read failed or was denied, ascending."""
     read_absent: tuple[EntryId, ...]
     """Entries that a read found absent on a bookie that should hold them, ascending."""
     read_failed: tuple[EntryId, ...]
-    """Entries whose read a bookie that should hold them answered with an error of its own,
-    ascending."""
+    """Entries whose read ended in an error of a bookie that should hold them, ascending."""
     cannot_list_it: frozenset[BookieId]
-    """Bookies that answered the request for their list with an error of their own."""
+    """Bookies whose answer to the list request was an error of their own."""
     gone: frozenset[BookieId]
     """Bookies with neither a registration nor a cookie: their copies are absent."""
     reads: Reads
-    """Reads of copies where they should be, without those that searched for an entry elsewhere."""
+    """Reads of promised copies, without those that searched for an entry elsewhere."""
     promised: int
-    """The copies that the metadata promises. This includes segments whose extent is not clear, and
-    the further copies of a bookie that stands twice in a write set: these are in no share."""
+    """The copies that the metadata promises.
+
+    They include segments whose extent is not clear, and the further copies of a bookie that a write
+    set names twice. Shares have neither."""
 
     @property
     def unknowns(self) -> tuple[Unknown, ...]:
@@ -147,7 +145,7 @@ class Coverage:
     def copies(self) -> CopyCounts:
         """What each promised copy rests on: a list, a read or an assumption.
 
-        A copy that a list names and a read brought is read. A copy with a wrong digest counts as
+        A listed copy that was also read counts as read. A copy with a wrong digest counts as
         neither listed nor read. Costs pieces.
         """
         sent: dict[BookieId, list[EntryId]] = {}
@@ -173,7 +171,7 @@ class Coverage:
 
     @property
     def lacks(self) -> tuple[BookieLack, ...]:
-        """Each bookie that surely lacks entries, in the order in which the ensembles name them.
+        """Each bookie that surely lacks entries, in the order in which ensembles name them.
 
         Costs pieces.
         """
@@ -201,12 +199,12 @@ def coverage(
     probing: ProbePlan | None = None,
     denials: Denials = NO_DENIALS,
 ) -> Coverage:
-    """Judge every clear extent from what the bookies said.
+    """Judge every clear extent by what the bookies said.
 
-    Costs groups, missing runs and probes, never entries. `gone`: bookies that will not come back
-    (`Answer.is_gone`). What they should hold is absent, for no read could say more. `probing`: how
+    Costs groups, missing ranges and probes, never entries. `gone`: bookies that will not come back
+    (`Answer.is_gone`). All that they should hold is absent: no read could say more. `probing`: how
     to probe bookies that cannot list. Without it, what these should hold is unknown. `denials`:
-    what bookies list and denied.
+    entries that bookies list and denied.
     """
     shares_of = [(extent, _expected_entries(extent, metadata)) for extent in extents(metadata)]
     wants: dict[BookieId, list[EntrySet]] = {}
@@ -257,7 +255,7 @@ def _unknown_on(judged: Iterable[ExtentCoverage]) -> dict[BookieId, None]:
 def _reads_of_copies(
     reads: Reads, wants: Mapping[BookieId, list[EntrySet]]
 ) -> dict[BookieId, dict[EntryId, EntryRead]]:
-    """Return for each bookie the reads of entries that it should hold.
+    """Return, by bookie, the reads of entries that it should hold.
 
     Reads that searched for an entry elsewhere are left out: they say nothing about these copies.
     """
@@ -273,7 +271,7 @@ def _reads_of_copies(
 
 
 def _refuted(reads: Reads, held: Mapping[BookieId, EntrySet], denials: Denials) -> Iterable[Copy]:
-    """Return the copies that are listed and whose read failed or denied them, sorted."""
+    """Return the listed copies whose read failed or was denied, sorted."""
     denied = {(b, e) for b, one in denials.items() for e in one}
     return sorted(
         (bookie, entry)
@@ -297,9 +295,10 @@ def _expected_entries(extent: Extent, metadata: LedgerMetadata) -> dict[BookieId
 
 
 def _surplus(extent: Extent, metadata: LedgerMetadata) -> tuple[EntrySet, ...]:
-    """Return the entries whose write set contains one bookie at two positions.
+    """Return the entries whose write set names a bookie twice.
 
-    Two promised copies are one on disk. The result has a set for each further position of a bookie.
+    Two promised copies are then one on disk. The result has a set for each further position of a
+    bookie.
     """
     found: list[EntrySet] = []
     for at in positions(extent.segment.ensemble).values():

@@ -39,13 +39,13 @@ class Losses(NamedTuple):
         return cls(metadata, seen, [_lost_entries(one) for one in seen.extents])
 
     def beyond(self, copies_lost: int) -> list[EntrySet]:
-        """Return for each extent the entries that lost at least `copies_lost` copies."""
+        """Return, by extent, the entries that lost at least `copies_lost` copies."""
         return [
             level[copies_lost - 1] if len(level) >= copies_lost else EMPTY for level in self.levels
         ]
 
     def without_replica(self) -> EntrySet:
-        """Return the entries of which no promised copy can exist."""
+        """Return the entries that have no possible copy in their write set."""
         return EntrySet.join(self.beyond(self.metadata.write_quorum))
 
 
@@ -64,8 +64,8 @@ def entry_findings(
     """Return at most one finding: the strongest kind that is true of any entry.
 
     `search` is the result of searching other bookies for entries without a copy. A mark within
-    grace (`excused`) excuses entries with too few copies, but no entry that is lost, corrupt or
-    `unserved` by its whole write set.
+    grace (`excused`) excuses entries with too few copies, but not entries that are lost, corrupt or
+    `unserved` by their whole write set.
     """
     metadata = losses.metadata
     write, ack = metadata.write_quorum, min(metadata.ack_quorum, metadata.write_quorum)
@@ -212,10 +212,10 @@ def _write_set(metadata: LedgerMetadata, extent: Extent, entry: EntryId) -> tupl
 def _is_at_tail(losses: Losses) -> bool:
     """Return whether only the end of the ledger is missing.
 
-    True when each bookie that lacks entries lacks none before the last segment. In the last segment
+    True if each bookie that lacks entries lacks none before the last segment. In the last segment
     it must hold some of its share, and none behind the first entry that it lacks. All that it holds
-    must have been listed or read. False where a bookie stands twice in a write set, or the last
-    segment is not clear.
+    must have been listed or read. False if a write set names a bookie twice, or the last segment is
+    not clear.
     """
     seen, extents = losses.seen, losses.seen.extents
     if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(
@@ -250,7 +250,7 @@ def _has_doubt(seen: Coverage, share: BookieShare) -> bool:
 def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     """Return ENTRY_CORRUPT: entries whose stored copy on some bookie does not match its digest.
 
-    The caller has left out copies that too few looks read with a wrong digest.
+    The caller leaves out copies that too few looks read with a wrong digest.
     """
     metadata, seen = losses.metadata, losses.seen
     bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))

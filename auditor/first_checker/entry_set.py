@@ -3,7 +3,7 @@
 An `EntrySet` is a sequence of disjoint, ascending pieces (see `pieces`): a stripe of a billion
 entries is one piece. Every operation walks the pieces of both sides once. `&` walks only the pieces
 of each side within reach of the other, and `-` only those of the right side within reach of the
-left. This matters where a bookie's list of thousands of pieces is compared with thousands of
+left. This matters when a bookie's list of thousands of pieces is compared with thousands of
 segments. Integers are Python's: no id is too large.
 """
 
@@ -78,7 +78,7 @@ class EntrySet:
 
     @classmethod
     def join(cls, sets: Iterable[EntrySet]) -> EntrySet:
-        """Return the union of sets that ascend, as the segments of a ledger do.
+        """Return the union of sets that ascend, like the segments of a ledger.
 
         Each set begins behind the end of those before it. Costs the number of pieces. Adding the
         sets one by one would cost its square.
@@ -144,7 +144,7 @@ class EntrySet:
         raise IndexError(index)
 
     def every(self, step: int, first: int) -> Iterator[EntryId]:
-        """Yield the entries with `first`, `first + step`, `first + 2 * step` ... lower ones in the
+        """Yield the entries at the indexes `first`, `first + step`, `first + 2 * step` ... of the
         set.
 
         Costs pieces and the entries yielded.

@@ -1,4 +1,5 @@
-"""A bookie that is registered, connects, and fails every request: more than BP-34's fourth check.
+"""A bookie that is registered, connects, and fails every request. This goes beyond BP-34's fourth
+check.
 
 Verified: at two looks or more, each list and each read of ledgers that the bookie should hold ended
 in an error status. Some other bookie served its requests. Not verified: why the bookie fails (a
@@ -19,18 +20,17 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
 FAILING_LEDGERS_MIN = 3
-"""Minimum number of ledgers refused at two looks or more. Fewer may have a trouble of their own,
-such as a damaged index page, and say too little of a bookie."""
+"""A bookie is reported only if it refused at least this many ledgers at two looks or more. Fewer
+may have a fault of their own, such as a damaged index page."""
 LEDGERS_NAMED_MAX = 10
-"""Ledgers named in the finding; the rest is counted."""
+"""At most this many ledgers are named in the finding. The others are counted."""
 
 _CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED})
 
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """The requests to one bookie about ledgers it should hold, all of which ended in an error
-    status.
+    """The requests to one bookie about ledgers that it should hold, all of which ended in an error.
 
     `ledgers` were refused at two looks or more. `statuses` are the error statuses with their
     number, the most frequent first.
@@ -44,7 +44,7 @@ class Refusals:
 
 
 def is_failing(refusals: Refusals) -> bool:
-    """Return whether so many ledgers were refused that the fault is the bookie's."""
+    """Return whether enough ledgers were refused to blame the bookie."""
     return refusals.ledgers >= FAILING_LEDGERS_MIN
 
 
@@ -55,8 +55,8 @@ def judge_failing(
 ) -> list[Finding]:
     """Return the findings on bookies that fail every request, in order of bookie id.
 
-    Bookies in `maintenance` get no finding. `refusals` must be empty where no bookie served
-    anything: then the fault lies with our credentials.
+    Bookies in `maintenance` get no finding. `refusals` must be empty if no bookie served anything:
+    then the fault lies with our credentials.
     """
     if nobody_answered(looks):
         return []
@@ -69,9 +69,9 @@ def judge_failing(
 
 
 def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
-    """Return a sentence for each bookie not reported because an operator named the run's ledgers.
+    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
 
-    These ledgers say nothing of the bookie's other ledgers.
+    These ledgers say nothing about the bookie's other ledgers.
     """
     return [
         f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by"

@@ -52,7 +52,7 @@ from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown, V
 _UNJUDGED = Placement()
 NOTHING_UNSERVED = Unserved()
 _REFUTING = ABSENT_READS | UNREADABLE_READS
-"""Results of a read that say of an entry something else than a list that names it."""
+"""Results of a read that contradict a list which names the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +86,9 @@ def judge(
     """Return the verdict on one ledger, with every reason and finding it has.
 
     A copy read with a wrong digest is unknown. It is also a finding unless it is among the
-    `doubted`. `unserved`: bookies and copies that could not be served at any look. `denials`: what
-    bookies list and denied when it was read. `unknown`: for a ledger in recovery, the bookies that
-    recovery has no answer from. Costs groups and missing runs.
+    `doubted`. `unserved`: bookies and copies that no look could get anything from. `denials`:
+    entries that bookies list and denied when they were read. `unknown`: for a ledger in recovery,
+    the bookies from which recovery has no answer. Costs groups and missing ranges.
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
@@ -186,7 +186,7 @@ def _search(
 ) -> Search | None:
     """Return the result of searching other bookies for entries without a copy.
 
-    None where nothing is lost, or the terms allow no search.
+    None if nothing is lost, or the terms allow no search.
     """
     if not lost or terms.stranded_entries_max < 1:
         return None
@@ -198,9 +198,7 @@ def _copies(seen: Coverage) -> CopyCounts | None:
 
 
 def _all_listed(metadata: LedgerMetadata, reads: Reads) -> CopyCounts:
-    """Return the counts of copies of a healthy ledger: those that were read, and all others, which
-    are listed.
-    """
+    """Return the copy counts of a healthy ledger: those that were read; all others are listed."""
     promised = promised_copies(metadata)
     read = sum(
         one.status is ReadStatus.PRESENT and is_promised(metadata, bookie, entry)
@@ -212,7 +210,7 @@ def _all_listed(metadata: LedgerMetadata, reads: Reads) -> CopyCounts:
 def _unheard(
     record: LedgerRecord, answers: Answers, seen: Coverage, empty: EmptyLedger | None
 ) -> tuple[Unknown, ...]:
-    """Return why copies are unknown, or why it is whether a ledger closed without entries has none.
+    """Return why copies are unknown, or why nobody knows whether an empty ledger has entries.
 
     For a marked ledger, unregistered bookies give no reason: they are what the mark is for.
     """
@@ -233,17 +231,14 @@ def _unheard(
 
 
 def gone_bookies(answers: Answers) -> frozenset[BookieId]:
-    """Return the bookies with neither registration nor cookie.
-
-    Every copy on them is absent (contract 8.1).
-    """
+    """Return the bookies with neither registration nor cookie. Every copy on them is absent."""
     return frozenset(bookie for bookie, answer in answers.items() if answer.is_gone)
 
 
 def _verdict(record: LedgerRecord, exempt: Exempt | None, parts: _Parts, terms: Terms) -> Verdict:
     """Return the verdict on the ledger.
 
-    The worst standing wins, also for a marked ledger, and every reason stays (contract 8.6).
+    The worst standing wins, also for a marked ledger, and every reason stays.
     """
     parts = replace(parts, unknowns=in_order((*parts.unknowns, *_age_unknown(record, terms))))
     findings = (*parts.mark, *parts.metadata, *parts.placement, *parts.entries)
@@ -291,9 +286,9 @@ def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
 
 
 def _exemption(record: LedgerRecord) -> Exempt | None:
-    """Return why the ledger is exempt, in the contract's precedence.
+    """Return why the ledger is exempt: the first reason of docs/names.md, "Reasons to exempt".
 
-    The caller has handled `deleted` before. Whether the ledger is empty, only its bookies show.
+    The caller has handled `deleted` before. `is_empty` comes from what bookies said.
     """
     if record.mark is not None:
         return Exempt.MARKED_UNDERREPLICATED
@@ -306,12 +301,12 @@ def _exemption(record: LedgerRecord) -> Exempt | None:
 
 
 def _age_unknown(record: LedgerRecord, terms: Terms) -> tuple[Unknown, ...]:
-    """Return the reason of a mark that may be beyond the grace by a clock that is right."""
+    """Return why a mark's age is unknown: a late clock may show it younger than the grace."""
     return (Unknown.AUDITOR_LIMITED,) if terms.clock_lag_ms and _is_excused(record, terms) else ()
 
 
 def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
-    """Return whether the ledger is marked, and not for longer than the grace."""
+    """Return whether the ledger is marked, and for no longer than the grace."""
     mark = record.mark
     return mark is not None and not is_beyond_grace(
         mark, terms.judged_at_ms, terms.underreplication_grace_ms
@@ -319,7 +314,7 @@ def _is_excused(record: LedgerRecord, terms: Terms) -> bool:
 
 
 def _placement(record: LedgerRecord, terms: Terms) -> Placement:
-    """Judge the placement of a closed ledger not marked within grace (contract, section 4)."""
+    """Judge the placement of a closed ledger, unless it is marked within grace."""
     if record.metadata is None or _is_excused(record, terms):
         return _UNJUDGED
     return placement(record.ledger_id, record.metadata, terms)

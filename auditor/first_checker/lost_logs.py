@@ -1,10 +1,11 @@
-"""An entry log that a bookie's index names and that is not on its disk: more than BP-34 asks for.
+"""An entry log that a bookie's index names but that is not on its disk. BP-34 does not ask for
+this.
 
-Verified: at two looks or more a lister left entries out of lists because their entry log was not on
-the bookie's disk in two fresh views of the index, and at each of these looks the bookie answered a
-read of such an entry with EIO. No read of such an entry brought it.
+Verified: at two looks or more, a lister left entries out of lists because their entry log was not
+on the bookie's disk in two fresh views of the index. At each of these looks the bookie answered a
+read of such an entry with EIO. No read brought such an entry.
 
-Not verified: why the file is gone; whether the copies on other bookies are there (the kinds of the
+Not verified: why the file is gone; whether the copies on other bookies exist (the kinds of the
 entry family are about that); ledgers that were not listed.
 """
 
@@ -21,13 +22,14 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
 LOOKS_MIN = 2
-"""Looks at which a read must have failed behind a list that leaves the log out."""
+"""A log is reported only if this many looks have a list without it and a failed read of its
+entries."""
 LOGS_NAMED_MAX = 10
-"""Entry logs named in a finding; the rest is counted."""
+"""At most this many entry logs are named in a finding. The others are counted."""
 LEDGERS_NAMED_MAX = 10
-"""Ledgers named for each log; the rest is counted."""
+"""At most this many ledgers are named for each log. The others are counted."""
 IO_ERROR = "EIO"
-"""How the detail of a read with this status begins."""
+"""The beginning of the detail of a read with this status."""
 
 _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE})
 """Results of a read that brought the entry, or began to."""
@@ -35,7 +37,7 @@ _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, ReadStatus.TOO_LARGE}
 
 @dataclass(slots=True)
 class _Log:
-    """What is known of one entry log. `newest` has the newest word on each ledger in it.
+    """What is known of one entry log. `newest` has the newest list of each ledger in it.
 
     `failed`: reads of its entries that ended in EIO. `is_sent`: a read brought one of its entries.
     """
@@ -63,7 +65,7 @@ class _Log:
         return len(self.failed_looks) >= LOOKS_MIN and not self.is_sent and bool(self.ledgers())
 
     def ledgers(self) -> list[LedgerId]:
-        """Return the ledgers whose lists left entries of it out at two looks, ascending."""
+        """Return the ledgers whose lists left entries of the log out at two looks, ascending."""
         return sorted(ledger for ledger, looks in self.looks_of.items() if len(looks) >= LOOKS_MIN)
 
     def as_facts(self, path: str) -> LostLog:
@@ -95,7 +97,7 @@ class Logs:
 def logs_of(answers: Iterable[Answer], reads: Iterable[EntryRead]) -> dict[BookieId, Logs]:
     """Return what is known of missing entry logs, by bookie.
 
-    `answers` are those with missing logs, `reads` the reads of their ledgers but for searches.
+    `answers` are those with missing logs. `reads` are the reads of their ledgers, without searches.
     """
     read: dict[tuple[BookieId, LedgerId, int], dict[EntryId, EntryRead]] = {}
     for one in reads:
@@ -137,11 +139,11 @@ def withheld_lost_logs(
     findings: Iterable[Finding],
     away: frozenset[BookieId] = frozenset(),
 ) -> list[str]:
-    """Return a sentence for each bookie whose missing logs are not reported, and why.
+    """Return a sentence for each bookie whose missing logs are not reported, with the reason.
 
     `findings` are those on bookies; bookies in `away` are in planned maintenance. There is no
-    sentence if no entry of a log was read, or if each was gone: deleted ledgers leave keys in the
-    index for a while after their log.
+    sentence if no entry of a log was read, or if each was gone: the index keeps keys of deleted
+    ledgers for a while after their log.
     """
     kinds = {(one.bookie_id, one.kind) for one in findings}
     sentences = []

@@ -1,7 +1,7 @@
 """Under-replication marks of ledgers without metadata: one finding on the cluster for all of them.
 
-Verified: at two looks, each after a sync, the mark was there and the znode of its ledger was not.
-The mark is older than the grace. Not verified: who deleted the ledger, and whether on purpose.
+Verified: at two looks, each after a sync, the mark existed and the znode of its ledger did not. The
+mark is older than the grace. Not verified: who deleted the ledger, and whether on purpose.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 
 LEDGERS_NAMED_MAX = 20
-"""Ledgers named in the finding; the rest is counted."""
+"""At most this many ledgers are named in the finding. The others are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarkLook:
     """What one look saw of a mark and of its ledger's znode.
 
-    `created_ms` is None where the mark was gone. `has_metadata` is None where the mark or the znode
-    could not be read, or was not looked at.
+    `created_ms` is None if the mark was gone. `has_metadata` is None if the mark or the znode could
+    not be read, or was not looked at.
     """
 
     read_at_ms: int
@@ -35,13 +35,15 @@ class MarkLook:
 
     @property
     def mark(self) -> Mark | None:
-        """The mark with its two times only, None where it was gone."""
+        """The mark with only its two times; None if it was gone."""
         return None if self.created_ms is None else Mark(self.created_ms, self.changed_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class SeenMark:
-    """A mark of a ledger that was not listed, as the first look and, if any, the second saw it."""
+    """A mark of a ledger that was not listed, as the first look saw it and, if there was one, the
+    second.
+    """
 
     ledger_id: LedgerId
     first: MarkLook
@@ -67,7 +69,7 @@ def judge_marks(
     path_of: PathOf,
     replication_disabled: bool,
 ) -> Finding | None:
-    """Return the finding on the cluster, or None where no mark is a suspect at both looks.
+    """Return the finding on the cluster, or None if no mark is a suspect at both looks.
 
     `unchecked`: number of marks not looked at because there were too many. `path_of`: returns the
     path of a ledger's mark.
@@ -100,7 +102,7 @@ class ConfirmedMark:
 
 
 def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> list[ConfirmedMark]:
-    """Return the marks that the finding is about, the oldest first."""
+    """Return the marks that the finding is about, oldest first."""
     found = []
     for one in marks:
         again = one.again
@@ -117,7 +119,7 @@ def withheld_marks(
 ) -> list[str]:
     """Return sentences on the marks without a ledger that could not be judged.
 
-    `problem`: why not all marks could be listed, "" where they were.
+    `problem`: why not all marks could be listed, "" if they were.
     """
     sentences = []
     if problem:
@@ -138,7 +140,7 @@ def withheld_marks(
 
 
 def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook]]:
-    """Yield each mark that was there at its newest look, with that look."""
+    """Yield each mark that existed at its newest look, with that look."""
     for one in marks:
         look = one.again or one.first
         if look.mark is not None:

@@ -2,12 +2,12 @@
 
 Verified: a closed ledger has a last entry; segments begin at 0, ascend and end within the ledger;
 each ensemble has the ensemble size; E >= W >= A >= 1; at least one segment. A ledger that is closed
-without entries has no length. Where the last entry was read anyway, its header has the ledger's
-length. A ledger that is not closed was created or last written no longer ago than --stuck-after.
+without entries has no length. If the last entry was read, its header has the ledger's length. A
+ledger that is not closed was created or last written no longer ago than --stuck-after.
 
-Not verified, because BookKeeper does not promise it: that `length` fits the entries where the last
-one was not read; that ctime is set; that the cluster knows the bookies. A bookie that is gone is
-not a contradiction: its copies are absent.
+Not verified, because BookKeeper does not promise it: that `length` fits the entries if the last one
+was not read; that ctime is set; that the cluster knows the bookies. A bookie that is gone is not a
+contradiction: its copies are absent.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ def metadata_findings(
     beyond_end: BeyondEndFacts | None = None,
     unknown: frozenset[BookieId] = frozenset(),
 ) -> list[Finding]:
-    """Return METADATA_MALFORMED if the metadata contradicts itself, else RECOVERY_BLOCKED if too
-    many bookies are `unknown` to recovery, else any LEDGER_STUCK.
+    """Return at most one finding: the first that applies.
 
-    `beyond_end` is what lies above the end and has no finding of its own.
+    They are, in order: METADATA_MALFORMED for contradictory metadata, RECOVERY_BLOCKED if too many
+    bookies are `unknown` to recovery, and LEDGER_STUCK. `beyond_end` is what lies above the end and
+    has no finding of its own.
     """
     against = contradictions(metadata, reads)
     if against:
@@ -69,7 +70,7 @@ def metadata_findings(
 def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms) -> list[Finding]:
     """Return LEDGER_STUCK for a ledger that is not closed after --stuck-after.
 
-    The time counts from its creation if it is open, from its last write if it is in recovery.
+    An open ledger's time counts from its creation, that of one in recovery from its last write.
     """
     stamp = record.stamp
     if stamp is None or not terms.stuck_after_ms or metadata.state is LedgerState.CLOSED:
@@ -90,8 +91,8 @@ def _stuck_findings(record: LedgerRecord, metadata: LedgerMetadata, terms: Terms
 def contradictions(metadata: LedgerMetadata, reads: Reads = _NO_READS) -> tuple[Contradiction, ...]:
     """Return each contradiction with its numbers. Empty for metadata that makes sense.
 
-    Java accepts some of these (metadata.md 6.2: first segment not at 0, W = 0) and refuses others
-    outright. Costs the segments and the reads.
+    Java accepts some of these (a first segment not at 0, W = 0) and refuses others. Costs the
+    segments and the reads.
     """
     return (
         *_quorums(metadata),
@@ -145,8 +146,8 @@ def _length(metadata: LedgerMetadata, reads: Reads) -> Iterator[Contradiction]:
     """Yield the contradiction between the end and the length of a closed ledger.
 
     A writer that sets entry ids itself (LedgerHandleAdv) may send a lower entry after a higher one.
-    Then the last entry's header has less than the whole length. A lower entry's header that has
-    more shows this.
+    Then the last entry's header has less than the whole length, and a lower entry's header has
+    more.
     """
     last, length = metadata.last_entry_id, metadata.length
     if metadata.state is not LedgerState.CLOSED or last is None:
@@ -161,8 +162,9 @@ def _length(metadata: LedgerMetadata, reads: Reads) -> Iterator[Contradiction]:
 
 
 def is_longer_than_its_end(metadata: LedgerMetadata, reads: Reads) -> bool:
-    """Return whether the length of a closed ledger is above that of its last entry's header, and no
-    header that was read shows that a lower entry was sent later.
+    """Return whether the length of a closed ledger exceeds the one in its last entry's header.
+
+    False if a header shows that a lower entry was sent later.
     """
     last = metadata.last_entry_id
     if metadata.state is not LedgerState.CLOSED or last is None:

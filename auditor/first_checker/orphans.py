@@ -2,10 +2,9 @@
 them.
 
 Verified: the ledger names a topic of a namespace whose topics were all read, or that does not exist
-at two looks, and neither that topic nor any other referenced it when the references were read
-before the ledger, and again later. Only ledgers of messages and of
-cursors are decided: others may be named where nothing is decoded. Not verified: whether another
-Pulsar shares the bookies.
+at two looks. Neither that topic nor any other referenced it when the references were read before
+the ledger, and again later. Only ledgers of messages and of cursors are decided: others may be
+named by something that is not decoded. Not verified: whether another Pulsar shares the bookies.
 """
 
 from __future__ import annotations
@@ -22,11 +21,13 @@ from auditor.model.reference_facts import OrphanedFacts, OrphansInNamespace
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, Unread
 
 NAMESPACES_NAMED_MAX = 20
-"""Namespaces named in the finding, those with the most bytes; the rest is counted."""
+"""At most this many namespaces are named in the finding, those with the most bytes. The others are
+counted."""
 LEDGERS_NAMED_MAX = 20
-"""Ledgers named in the finding; the rest is counted, and the file of the run has all of them."""
+"""At most this many ledgers are named in the finding. The others are counted, and a file of the run
+has all of them."""
 _SYSTEM_NAMESPACE = ("pulsar", "", "system")
-"""Holds the logs of transactions, which name ledgers where nothing is decoded."""
+"""The namespace of the logs of transactions, which name ledgers in values that are not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,14 @@ class KnownTopics:
     present: Set[str] | None = None
 
     def is_deleted(self, topic: TopicName) -> bool:
-        """Return whether the namespace of a topic has neither policies, nor managed ledgers, nor
-        partitioned topics.
+        """Return whether a topic's namespace has no policies, managed ledgers or partitioned
+        topics.
         """
         first_two = "/".join([part for part in topic[:-1] if part][:2])
         return self.present is not None and first_two not in self.present
 
     def is_read(self, topic: TopicName) -> bool:
-        """Return whether all topics of the namespace of a topic were read; none if it has none."""
+        """Return whether all topics in the namespace of a topic were read, or there are none."""
         namespace = topic[:-1]
         if namespace in self.doubtful:
             return False
@@ -62,7 +63,7 @@ class KnownTopics:
 
 
 class SeenOrphan(NamedTuple):
-    """A ledger that the first look found no reference to, and what the second look saw.
+    """A ledger to which the first look found no reference, and what the second look saw.
 
     `topic` is the topic that the ledger names, as the second look read it.
     """
@@ -104,12 +105,12 @@ def created_ms(record: LedgerRecord) -> int:
 
 
 def is_old(record: LedgerRecord, now_ms: int, orphan_age_ms: int) -> bool:
-    """Return whether the ledger is so old that its reference must have been written."""
+    """Return whether the ledger is old enough for its reference to have been written."""
     return now_ms - created_ms(record) > orphan_age_ms
 
 
 def can_decide(record: LedgerRecord, known: KnownTopics) -> bool:
-    """Return whether the first look alone leaves it open that the ledger is an orphan."""
+    """Return whether the ledger may be an orphan, by the first look alone."""
     topic = None if record.metadata is None else topic_named_by(record.metadata)
     if topic is None or known.is_blind or topic in known.lone_partitions:
         return False
@@ -125,9 +126,8 @@ def judge_orphans(
 ) -> Orphans:
     """Return the finding on the cluster, if any ledger is an orphan.
 
-    `seen` are old enough, and `can_decide` is true of them.
-
-    `undecided` is how many more are known to be so. `known` says which namespaces exist.
+    `seen` are ledgers that are old enough and that `can_decide` accepts. `undecided` is the number
+    of further ledgers that cannot be decided. `known` says which namespaces exist.
     """
     orphans: list[SeenOrphan] = []
     for one in seen:
@@ -162,7 +162,7 @@ def judge_orphans(
 def _by_namespace(
     orphans: Iterable[SeenOrphan], known: KnownTopics | None
 ) -> tuple[OrphansInNamespace, ...]:
-    """Return the orphans of each namespace, those with the most bytes first."""
+    """Return the orphans of each namespace, the namespaces with the most bytes first."""
     found: dict[TopicName, list[SeenOrphan]] = {}
     for one in orphans:
         topic = topic_named_by(one.first.metadata) if one.first.metadata else None
@@ -181,7 +181,7 @@ def _by_namespace(
 
 
 def _stored_bytes(one: SeenOrphan) -> int:
-    """Return the bytes of a closed ledger in all its copies, 0 for one that is not closed."""
+    """Return the bytes of all copies of a closed ledger; 0 if it is not closed."""
     metadata = one.first.metadata
     if metadata is None or not _is_closed(metadata):
         return 0
@@ -193,12 +193,12 @@ def _is_closed(metadata: LedgerMetadata) -> bool:
 
 
 def _is_orphan(one: SeenOrphan) -> bool | None:
-    """Return whether the second look confirms it; None where it could not read what it needs."""
+    """Return whether the second look confirms it; None if it could not read what that takes."""
     again, topic = one.again, one.topic
     if again is None or topic is None or topic.status is TopicStatus.UNREADABLE or topic.problems:
         return None
     if any(unread is Unread.UNKNOWN_FIELD for unread, _ in topic.unread):
-        return None  # the field may name the ledger
+        return None  # the unread field may name the ledger
     if again.status is RecordStatus.GONE:
         return False
     if again.stamp is None or one.first.stamp is None:
@@ -208,7 +208,7 @@ def _is_orphan(one: SeenOrphan) -> bool | None:
 
 
 def _references(topic: TopicRecord, ledger_id: LedgerId) -> bool:
-    """Return whether a topic names the ledger anywhere, also one it deleted in BookKeeper."""
+    """Return whether a topic names the ledger anywhere, even as deleted from BookKeeper."""
     data = (
         {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
     )

@@ -1,10 +1,10 @@
-"""The pieces an entry set is made of, and the algebra on them.
+"""The pieces of an entry set, and the algebra on them.
 
-A piece is periodic: within `[start, end]` the entry `e` belongs to the set when `(e - start) mod
-period` falls into one of its runs. Where two periodic pieces overlap, the result repeats with the
-least common multiple of their periods. If that pattern costs more to write down than to walk the
-runs of the sparser piece, the runs are walked. Either way the cost is that of groups and runs,
-never that of entries.
+A piece is periodic: within `[start, end]`, entry `e` belongs to the set if `(e - start) mod period`
+falls into one of its runs. If two periodic pieces overlap, the result repeats with the least common
+multiple of their periods. If that pattern costs more to write down than to walk the runs of the
+sparser piece, the runs are walked. Either way the cost is that of groups and runs, never that of
+entries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ Run = tuple[int, int]
 
 
 class Piece(NamedTuple):
-    """Entries of `[start, end]` (inclusive) whose offset modulo `period` lies in `runs`.
+    """Entries of `[start, end]` (inclusive) whose offset from `start`, modulo `period`, lies in
+    `runs`.
 
     The runs are ascending, disjoint and not empty.
     """
@@ -111,7 +112,7 @@ def _join_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _gaps(runs: Iterable[Run], length: int) -> tuple[Run, ...]:
-    """Return what `runs` leave out of `[0, length)`."""
+    """Return the parts of `[0, length)` that `runs` do not cover."""
     gaps: list[Run] = []
     at = 0
     for offset, size in runs:
@@ -124,7 +125,9 @@ def _gaps(runs: Iterable[Run], length: int) -> tuple[Run, ...]:
 
 
 def combine(left: tuple[Piece, ...], right: tuple[Piece, ...], rule: Rule) -> Iterator[Piece]:
-    """Walk both sides once, cutting where either begins or ends, and apply the rule to each cut."""
+    """Walk both sides once, cut wherever one of them begins or ends, and apply the rule to each
+    cut.
+    """
     i = j = 0
     at = min(left[0].start, right[0].start)
     while i < len(left) or j < len(right):
@@ -148,14 +151,14 @@ def combine(left: tuple[Piece, ...], right: tuple[Piece, ...], rule: Rule) -> It
 
 
 def _edge(piece: Piece | None, inside: bool) -> EntryId | None:
-    """Return the last entry up to which nothing changes on this side."""
+    """Return the last entry before this side changes."""
     if piece is None:
         return None
     return piece.end if inside else piece.start - 1
 
 
 def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
-    """Apply the rule to `[low, high]`, over all of which both sides are periodic."""
+    """Apply the rule to `[low, high]`. Each side has one piece, or none, over all of it."""
     if a.period == 1 or b.period == 1:
         yield from _against_whole(a, b, low, high, rule)
         return
@@ -174,7 +177,7 @@ def _overlap(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Ite
 
 
 def _against_whole(a: Piece, b: Piece, low: EntryId, high: EntryId, rule: Rule) -> Iterator[Piece]:
-    """Apply the rule where one side holds every entry: no entry is on the other side only."""
+    """Apply the rule if one side holds every entry: no entry is on the other side only."""
     if a.period == 1 and b.period == 1:
         if rule.both:
             yield Piece(low, high, 1, WHOLE)

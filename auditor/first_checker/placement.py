@@ -22,8 +22,8 @@ from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.model.placement import Adherence, PlacementRule, Policy
 
 ENSEMBLES_REMEMBERED_MAX = 20_000
-"""Maximum number of ensembles whose judgement is cached: some 10 MB. Ledgers of one period share
-their ensembles. A full cache is emptied, which costs one more judgement each."""
+"""The judgements of at most this many ensembles are cached: some 10 MB. Ledgers of one period share
+their ensembles. A full cache is emptied, and each ensemble is judged once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ def adherence(
     rule: PlacementRule,
     around: Surroundings,
 ) -> Judged:
-    """Return how one ensemble adheres under `rule`, and the windows that decided it.
+    """Return how one ensemble adheres under `rule`, and the windows that decide it.
 
-    Never raises, whatever it is given. Made for millions of calls: an ensemble that was judged
-    before under the same rule and surroundings costs one dictionary lookup. Any other costs
-    `judge`. The two must be the same objects: pass the same ones for all ledgers of a run.
+    Never raises. Made for millions of calls: an ensemble that was judged before under the same rule
+    and surroundings costs one dictionary lookup; any other costs `judge`. Pass the same two objects
+    for all ledgers of a run: they are compared by identity.
     """
     global _remembered
     if has_no_rule(rule):
@@ -67,7 +67,7 @@ def adherence(
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The judgements under one rule in one surroundings.
+    """The judgements under one rule in one set of surroundings.
 
     It keeps both objects alive: no other object can take their identity.
     """
@@ -81,12 +81,12 @@ _remembered = _Memory(PlacementRule(), Surroundings())
 
 
 def placement(ledger_id: LedgerId, metadata: LedgerMetadata, terms: Terms) -> Placement:
-    """Return PLACEMENT_FAILED and PLACEMENT_SOFT, one for each segment concerned.
+    """Return PLACEMENT_FAILED and PLACEMENT_SOFT, one for each segment at fault.
 
-    Nothing for a ledger that is not closed. By assigned location, the segments with entries are
-    judged. In Java mode all segments are, including empty ones and those of empty ledgers.
-    `unknown` means that the locations of some segment's members are not known well enough. The
-    caller decides whether a mark excuses a finding.
+    A ledger that is not closed has none. By assigned location, segments with entries are judged. In
+    Java mode all segments are, including empty ones and those of empty ledgers. `unknown` means
+    that too little is known about the locations of some segment's members. The caller decides
+    whether a mark excuses a finding.
     """
     rule = terms.placement
     if has_no_rule(rule) or metadata.state is not LedgerState.CLOSED:

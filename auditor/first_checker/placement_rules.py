@@ -1,15 +1,15 @@
-"""Judge whether one ensemble adheres to a placement policy (placement-policies.md sections 2 to 6).
+"""Judge whether one ensemble adheres to a placement policy, like BookKeeper's policy classes.
 
 Verified: racks per write set; zones and upgrade domains per write set; regions that could
 acknowledge an entry alone. Not verified: Pulsar's isolation groups (no Java class verifies them);
 weights; what was true when the ensemble was chosen.
 
-Entry e stands on the positions (e + j) mod E, j < W. There are E write sets: window i begins at
-position i. Where W >= E there is only one. A window whose members all have a location is judged
-outright. If some have none, the window fails only if it fails wherever these are. It holds only if
-it holds wherever they are, including the default location, where BookKeeper puts what it cannot
-resolve. All else is UNKNOWN, and so are the windows of an ensemble that has too many. Each window
-is judged by itself: two that could each hold may not hold together. That stays UNKNOWN.
+Entry e has the positions (e + j) mod E, j < W. There are E write sets: window i begins at position
+i. If W >= E there is only one. A window whose members all have a location is judged directly. If
+some have none, the window fails only if it fails wherever they are, and holds only if it holds
+wherever they are, including the default location, where BookKeeper puts what it cannot resolve. All
+other windows are UNKNOWN, and so are the windows of an ensemble that has too many. Each window is
+judged by itself: two that could each hold may not hold together. That stays UNKNOWN.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from auditor.model.identity import BookieId
 from auditor.model.placement import Adherence, PlacementRule, Policy
 
 WINDOWS_SHOWN_MAX = 5
-"""Maximum number of windows kept of one ensemble, enough to see the pattern; the others are
+"""At most this many windows of one ensemble are kept, enough to see the pattern. The others are
 counted."""
 WINDOW_MEMBERS_MAX = 100_000
-"""Maximum number of members in all windows of one ensemble: some 300 ms. Real ensembles come to
-some tens. A znode has room for an ensemble of thousands, which could keep a judge busy for
+"""An ensemble whose windows have more members in all is not judged: this many take some 300 ms.
+Real ensembles have some tens. A znode has room for an ensemble of thousands, which would take
 hours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A write set that decided the result. `why` is a clause.
+    """A write set that decides the result. `why` is a clause.
 
-    `index` is the position it begins at, None for the whole ensemble.
+    `index` is the position at which it begins, None for the whole ensemble.
     """
 
     index: int | None
@@ -58,7 +58,7 @@ class Window:
 class Judged:
     """How one ensemble adheres: as badly as its worst windows.
 
-    `windows` are the first of these, `deciding` counts them all. A STRICT ensemble has none.
+    `windows` has the first of these, `deciding` counts all of them. A STRICT ensemble has none.
     """
 
     adherence: Adherence
@@ -78,9 +78,9 @@ def judge(
 ) -> Judged:
     """Return what BookKeeper's isEnsembleAdheringToPlacementPolicy says, or what it should say.
 
-    It is the former if `rule.java_compatible`. Never raises: any ensemble and any quorums will do,
-    also an empty list and quorums below one. Costs the windows times their members, up to
-    WINDOW_MEMBERS_MAX: some 10 µs for the usual ensembles, some 100 µs where reasons are given.
+    It is the former if `rule.java_compatible`. Never raises: any ensemble and any quorums are
+    accepted, even an empty list and quorums below one. Costs the windows times their members, up to
+    WINDOW_MEMBERS_MAX: some 10 µs for usual ensembles, some 100 µs if reasons are given.
     """
     if has_no_rule(rule):
         return STRICT
@@ -128,7 +128,7 @@ def location(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> str
 
 
 def windows_count(ensemble_size: int, write_quorum: int) -> int:
-    """Return how many write sets differ."""
+    """Return how many different write sets there are."""
     return ensemble_size if write_quorum < ensemble_size else 1
 
 
@@ -158,7 +158,7 @@ def _windows(
 def _whole_windows(
     ensemble: tuple[BookieId, ...], locations: Locations, write_quorum: int, rule: PlacementRule
 ) -> Iterator[Window]:
-    """Yield the whole ensemble as a window, if its size or the regions it spans already decide."""
+    """Yield the whole ensemble as a window if its size or its regions decide already."""
     said: tuple[Adherence, str] | None = None
     if rule.policy is Policy.ZONE:
         said = judge_zone_sizes(len(ensemble), write_quorum, rule)

@@ -1,7 +1,7 @@
 """A drop in the number of ledgers: two listings of one run that are far below the last run's.
 
-Bookies collect the data of every ledger that has no metadata any more: ledgers that vanished at
-once are urgent.
+Bookies collect the data of every ledger without metadata: if many ledgers vanish at once, it is
+urgent.
 
 Verified: two listings of one run both name fewer ledgers than the last run's number allows. Not
 verified: who deleted them, and whether on purpose. New ledgers hide as many that are gone.
@@ -17,20 +17,21 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 
 RUNS_TO_AGREE = 3
-"""Whole runs in a row that must list about as few ledgers before the next run is compared with
+"""After this many whole runs in a row list about as few ledgers, the next run is compared with
 their number."""
 POPULATION_MIN = 100
-"""Minimum number of ledgers the last run must have listed. Two of three ledgers may go on any day,
+"""There is no finding if the last run listed fewer ledgers. Two of three ledgers may go on any day,
 but not half of a hundred at once."""
 GONE_NAMED_MAX = 10
-"""Ledgers named that the last run listed and this one did not; the rest is counted."""
+"""At most this many ledgers are named that the last run listed and this one did not. The others are
+counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastPopulation:
-    """The finished whole run of the same cluster that the next run is compared with.
+    """The finished whole run of the same cluster with which the next run is compared.
 
-    It is the last one, unless the last ones listed far fewer ledgers than it. A run may list up to
+    It is the last run, unless the last ones listed far fewer ledgers than it. A run may list up to
     `drop_percent` percent fewer ledgers than it; 0 allows any number.
     """
 
@@ -39,10 +40,10 @@ class LastPopulation:
     listed: int
     drop_percent: int
     low_listed: tuple[int, ...] = ()
-    """What the latest whole runs since then listed, oldest first. Each had the finding, and they
-    agree."""
+    """The numbers that the latest whole runs since then listed, oldest first. Each had the finding,
+    and they agree."""
     low_runs: int = 0
-    """Whole runs in a row since then that had the finding, whether or not they agree."""
+    """Number of whole runs in a row since then that had the finding, whether or not they agree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,9 @@ class Listing:
 
 
 def has_dropped(last: LastPopulation | None, count: int) -> bool:
-    """Return whether `count` is below (100 - drop_percent) % of the ledgers of the last run.
+    """Return whether `count` is below (100 - drop_percent) % of the last run's ledgers.
 
-    False without a last run, if drop_percent is 0, and if that run listed fewer than
-    POPULATION_MIN.
+    False without a last run, if drop_percent is 0, or if that run listed fewer than POPULATION_MIN.
     """
     if last is None or last.drop_percent == 0 or last.listed < POPULATION_MIN:
         return False
@@ -67,10 +67,10 @@ def has_dropped(last: LastPopulation | None, count: int) -> bool:
 def kept_baseline(
     last: LastPopulation | None, listings: Sequence[Listing]
 ) -> LastPopulation | None:
-    """Return what the next run is compared with, or None where that is this run.
+    """Return the run with which the next run is compared, or None if that is this run.
 
-    After a drop the baseline stays until RUNS_TO_AGREE runs agree. Runs agree when none of them
-    lists fewer ledgers than another by more than `drop_percent`.
+    After a drop the baseline stays until RUNS_TO_AGREE runs agree. Runs agree if none of them lists
+    fewer ledgers than another by more than `drop_percent`.
     """
     if last is None or not listings or not has_dropped(last, listings[0].count):
         return None
@@ -97,8 +97,8 @@ def judge_population(
 ) -> Finding | None:
     """Return the finding on the cluster if both listings have dropped, else None.
 
-    None after one listing alone. `gone` are some of the ledgers that the last run listed and this
-    run did not, as far as that run's evidence still exists.
+    A single listing gives no finding. `gone` are some of the ledgers that the last run listed and
+    this run did not, if that run's evidence still exists.
     """
     if (
         last is None

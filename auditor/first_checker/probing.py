@@ -1,8 +1,8 @@
-"""Judge by reads what a bookie that cannot list holds (wire-protocol.md sections 6.2 and 7).
+"""Judge a bookie that cannot list (one with DbLedgerStorage) by reads.
 
-Such a bookie (DbLedgerStorage) is asked for the first and the last entry it should hold of each
-segment. These are both sides of each ensemble change. A run that has a budget for it also asks for
-every n-th entry (`auditor.first_checker.sweep`). Last comes a sample drawn at random from the rest.
+Such a bookie is asked for the first and the last entry that it should hold of each segment. These
+are both sides of each ensemble change. A run with a budget for it also asks for every n-th entry
+(`auditor.first_checker.sweep`). A sample drawn at random from the other entries comes last.
 
 Verified: the entries read, and that the bookie knows the ledger at all. Not verified: every other
 entry. `missing_bound` says how many of them may be missing.
@@ -27,30 +27,34 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import Unknown
 
 SEGMENT_ENDS_MAX = 128
-"""Maximum number of segment ends probed on one bookie for one ledger at one look. The sample comes
-on top, and the terms bound it. A ledger of thousands of segments must not cost its bookies
-thousands of reads. The first and the last entry that the bookie should hold are always probed."""
+"""At most this many ends of segments are probed on one bookie for one ledger at one look. The
+sample is added to them; the terms limit it. A ledger of thousands of segments must not cost its
+bookies thousands of reads. The first and the last entry that the bookie should hold are always
+probed."""
 
 RULE_OF_THREE = 3
 """If none of n samples is missing, at most 3/n of the entries are missing, at 95 % confidence
 (Hanley and Lippman-Hand, 1983)."""
 
 ANSWERED_READS = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, *ABSENT_READS})
-"""Reads in which the bookie spoke about the entry asked for, whatever it said."""
+"""Reads in which the bookie said something about the requested entry."""
 
 
 def missing_bound(random_probes: int) -> float:
-    """Return the share of entries that may be missing when no random probe was missing.
+    """Return the share of entries that may be missing if no random probe was.
 
-    It is an upper bound at 95 % confidence. It is 1.0 without a probe: then nothing is known.
+    It is an upper bound at 95 % confidence. Without a probe it is 1.0: then nothing is known.
     """
     return min(1.0, RULE_OF_THREE / random_probes) if random_probes > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePlan:
-    """How one ledger is probed: `entries` are sampled per bookie, beside the ends of segments and
-    what `sweep` reads by rank."""
+    """How one ledger is probed.
+
+    `entries` are sampled per bookie, beside the ends of segments and the entries that `sweep` reads
+    by rank.
+    """
 
     ledger_id: LedgerId
     entries: int
@@ -59,9 +63,9 @@ class ProbePlan:
 
     @classmethod
     def of(cls, terms: Terms, ledger_id: LedgerId) -> ProbePlan | None:
-        """Return the plan, or None where nothing may be probed.
+        """Return the plan, or None if nothing may be probed.
 
-        Without a plan a bookie that cannot list stays unknown.
+        Without a plan, a bookie that cannot list stays unknown.
         """
         if terms.probe_entries <= 0:
             return None
@@ -71,7 +75,7 @@ class ProbePlan:
 class Planned(NamedTuple):
     """The entries to probe on one bookie: ends of segments, the random sample, and those by rank.
 
-    Each is ascending, and they have no entry in common.
+    Each set is ascending, and they share no entry.
     """
 
     ends: tuple[EntryId, ...]
@@ -86,9 +90,9 @@ class Planned(NamedTuple):
 def plan_probes(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> Planned:
     """Return the entries to probe on a bookie that should hold `wants`.
 
-    `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends,
-    `plan.entries` at random, and what the sweep reads beside these. It is the same for the same
-    plan, bookie and wants. Costs pieces and probes, never entries.
+    `wants` has one set per extent, ascending. The result has at most SEGMENT_ENDS_MAX ends, and
+    beside these `plan.entries` random ones and those that the sweep reads. It is the same for the
+    same plan, bookie and wants. Costs pieces and probes, never entries.
     """
     ends, share = _some_ends(plan, bookie, [want for want in wants if want]), EntrySet.join(wants)
     known = set(ends)
@@ -103,7 +107,7 @@ def plan_probes(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) ->
 def _some_ends(plan: ProbePlan, bookie: BookieId, wants: Sequence[EntrySet]) -> tuple[EntryId, ...]:
     """Return the ends of all segments, or SEGMENT_ENDS_MAX of them if there are more.
 
-    Then they are the lowest, the highest, and a seeded choice of the others.
+    In that case they are the lowest, the highest, and a seeded choice of the others.
     """
     ends = list(dict.fromkeys(end for want in wants for end in (want.first(), want.last())))
     if len(ends) <= SEGMENT_ENDS_MAX:
@@ -131,10 +135,10 @@ def _draw(key: str, population: int, count: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ProbedBookie:
-    """What the reads made on one bookie say of its whole share.
+    """What the reads made on one bookie say about its whole share.
 
-    `lacks_ledger`: all of the share is absent. `all_unknown`: nothing is known of the entries not
-    read. Otherwise the entries not read are assumed to be held.
+    `lacks_ledger`: all of the share is absent. `all_unknown`: nothing is known of the entries that
+    were not read. Otherwise these are assumed to be held.
     """
 
     planned: Planned
@@ -151,7 +155,7 @@ class ProbedBookie:
     def of(
         cls, planned: Planned, wants: Sequence[EntrySet], reads: Mapping[EntryId, EntryRead]
     ) -> ProbedBookie:
-        """Judge a bookie by `reads`, the newest conclusive word on each entry read there."""
+        """Judge a bookie by `reads`, the newest conclusive read of each entry there."""
         whole = EntrySet.join(wants)
         mine = {e: read for e, read in reads.items() if e in whole}
         present = [e for e, read in mine.items() if read.status is ReadStatus.PRESENT]
@@ -190,8 +194,7 @@ class ProbedBookie:
 def lacks_ledger(reads: Iterable[EntryRead]) -> bool:
     """Return whether the bookie lacks the whole ledger.
 
-    True if it said ENOLEDGER at the newest look at which it spoke of any entry, and showed no entry
-    there.
+    True if it said ENOLEDGER at the newest look with a conclusive read, and sent no entry there.
     """
     answered = [read for read in reads if read.status in ANSWERED_READS]
     newest = max((read.look for read in answered), default=0)

@@ -3,9 +3,9 @@
 Verified: registered bookies that were dialled answered at some look. Closed ledgers that name an
 unregistered bookie are marked, or the cluster is marking them.
 
-Not verified: why a bookie is silent; that a marked ledger is being worked on (its age is judged
+Not verified: why a bookie is silent; that somebody works on a marked ledger (its age is judged
 elsewhere); bookies in planned maintenance, which are known to be down; whether a bookie that two
-runs saw unregistered was back between them.
+runs saw unregistered was back in between.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 
 LEDGERS_NAMED_MAX = 10
-"""Ledgers named in the finding on a lost bookie; the rest is counted."""
+"""At most this many ledgers are named in the finding on a lost bookie. The others are counted."""
 
 BookieLook = Mapping[BookieId, BookieRecord]
 
@@ -29,10 +29,10 @@ BookieLook = Mapping[BookieId, BookieRecord]
 class Missed:
     """What a run knows of a bookie that is not registered, beside its records.
 
-    It counts closed, non-empty ledgers that still name the bookie. `unmarked`: those that no look,
-    of two at least, saw marked; `some` are the first of them. `marked_last`: those with a mark when
-    it was last read. `marked_first`: those of `marked_last` with a mark at the first look already.
-    While the cluster is marking, `marked_last` is the larger. A ledger whose mark was taken away
+    It counts closed, non-empty ledgers that still name the bookie. `unmarked`: those that no look
+    of at least two saw marked; `some` are the first of them. `marked_last`: those with a mark when
+    they were last read. `marked_first`: those of `marked_last` that had a mark at the first look
+    too. While the cluster is marking, `marked_last` is larger. A ledger whose mark was removed
     counts nowhere.
     """
 
@@ -41,10 +41,10 @@ class Missed:
     marked_first: int = 0
     marked_last: int = 0
     since_ms: int | None = None
-    """When it was first known to be unregistered, from earlier runs too; None: at the first
+    """When it was first known to be unregistered, also from earlier runs; None: at the first
     look."""
     renamed_to: BookieId | None = None
-    """The registered bookie that holds what this bookie should, if there is one."""
+    """The registered bookie that holds this bookie's entries, if there is one."""
 
 
 def nobody_answered(looks: Sequence[BookieLook]) -> bool:
@@ -66,7 +66,7 @@ def nobody_answered(looks: Sequence[BookieLook]) -> bool:
 
 
 def recovery_gap_ms(facts: ClusterFacts) -> int:
-    """Return how far apart two looks at an unregistered bookie with a cookie must lie, in ms.
+    """Return the least time between two looks at an unregistered bookie with a cookie, in ms.
 
     It is lostBookieRecoveryDelay and a session time-out: a slow restart must not alert anybody.
     """
@@ -81,7 +81,7 @@ def judge_bookies(
 ) -> list[Finding]:
     """Return the findings on bookies after the last look, in order of bookie id.
 
-    Needs two looks at least. Empty if nobody answered. Bookies in `maintenance` get no finding.
+    Needs at least two looks. Empty if no bookie answered. Bookies in `maintenance` get no finding.
     """
     if len(looks) < 2 or nobody_answered(looks):
         return []
@@ -123,9 +123,9 @@ def withheld(
 
 
 def not_dialled(looks: Sequence[BookieLook]) -> list[str]:
-    """Return a sentence if bookies were not dialled at the last look, and not accused for it.
+    """Return a sentence if bookies without a finding were not dialled at the last look.
 
-    Its cost does not grow with them: the first is named, with the reason.
+    The sentence names the first of them and the reason: its length does not depend on their number.
     """
     newest = [looks[-1][bookie] for bookie in sorted(looks[-1])] if looks else []
     found = [record for record in newest if _was_not_dialled(record)]
@@ -156,17 +156,14 @@ def _is_mute(record: BookieRecord) -> bool:
 def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:
     """Return whether the bookie was unregistered at every look, and unmarked ledgers name it.
 
-    One look is not enough: it needs two or more.
+    One look is not enough: it takes at least two.
     """
     gone = len(records) > 1 and all(record.registration is Registration.NONE for record in records)
     return gone and missed is not None and missed.unmarked > 0
 
 
 def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: ClusterFacts) -> str:
-    """Return why the cluster may still know of the bookie, or "" if nothing says so.
-
-    See contract 8.2.
-    """
+    """Return why the cluster may still know of the bookie, or "" if nothing says so."""
     has_cookie = any(record.has_cookie for record in records)
     if missed.marked_last > missed.marked_first:
         named = missed.marked_last + missed.unmarked

@@ -1,4 +1,4 @@
-"""The reason that an answer or a read gives a ledger when it says nothing about the entries."""
+"""The reason that an answer or a read gives a ledger if it says nothing about the entries."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASON_OF_ANSWER: dict[AnswerStatus, Unknown] = {
     AnswerStatus.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
     AnswerStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
 }
-"""Every answer but the two valid ones."""
+"""Every answer except the two valid ones."""
 
 REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.SILENT: Unknown.BOOKIE_SILENT,
@@ -34,8 +34,8 @@ REASON_OF_READ: dict[ReadStatus, Unknown] = {
     ReadStatus.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
     ReadStatus.NOT_ASKED: Unknown.BOOKIE_SILENT,
 }
-"""Every read but the one that shows an entry and the two that prove its absence. A corrupt copy is
-not a good copy, but it is not absent either."""
+"""Every read except the one that brings an entry and the two that prove its absence. A corrupt copy
+is not a good copy, but it is not absent either."""
 
 
 def in_order(reasons: Iterable[Unknown]) -> tuple[Unknown, ...]:

@@ -1,10 +1,10 @@
 """Decide when a verdict may be committed: BP-34's second look as a small state machine.
 
 Before anything is reported, the mark and the metadata are read again. Evidence counts only while
-the metadata stays the same (czxid and version). A change means another look from the start, at most
-`looks_max` times, and never where that takes a third delay. A suspect is committed after its
-bookies were asked at two looks of the same metadata, and the metadata was read once more behind
-them. What metadata alone says is committed when two reads of it agree.
+the metadata stays the same (czxid and version). After a change the looks start again, at most
+`looks_max` times, and never if that would take a third delay. A suspect is committed after its
+bookies were asked at two looks of the same metadata, and the metadata was read once more after
+them. What metadata alone says is committed if two reads of it agree.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from auditor.model.evidence import Look
 from auditor.model.ledger import LedgerRecord, RecordStatus
 
 ASKED_LOOKS_OF_A_SUSPECT = 2
-"""Looks at which a suspect's bookies are asked, with the same metadata, before it is reported."""
+"""A suspect is reported only after this many looks of the same metadata asked its bookies."""
 
 CLOSING_LOOKS = 1
 """Looks after the last one that may ask bookies."""
 
 WAITED_LOOKS_MAX = 2
-"""Looks of one ledger that come after the second-look delay: the second, and for a ledger that had
-changed by then the third. So a run waits at most twice, however long a ledger keeps changing."""
+"""This many looks of one ledger come after the second-look delay: the second, and the third if the
+ledger had changed by then. A run therefore waits at most twice, however long a ledger keeps
+changing."""
 
 
 class Suspicion(StrEnum):
@@ -33,10 +34,10 @@ class Suspicion(StrEnum):
     NONE = "none"
     """Sound or exempt: may be committed as it is."""
     MARKED = "marked"
-    """A mark beyond grace and nothing else. Two marked looks are enough, whatever else changed
-    between them."""
+    """Only a mark beyond grace. Two looks that saw it are enough, whatever else changed in
+    between."""
     STATIC = "static"
-    """Findings from metadata alone, to which bookies can add nothing: two equal reads are
+    """Findings from metadata alone, to which bookies can add nothing. Two equal reads are
     enough."""
     REMARK = "remark"
     """Nothing worse than info: read the mark and the metadata once more, without waiting."""
@@ -67,12 +68,14 @@ class Instruction(NamedTuple):
 
 
 def same_state(one: LedgerRecord, other: LedgerRecord) -> bool:
-    """Return whether two reads saw the same metadata: one write of one incarnation of the znode."""
+    """Return whether two reads saw the same metadata: the same write of the same incarnation of the
+    znode.
+    """
     return one.status is other.status and one.stamp == other.stamp
 
 
 def newest_state_start(looks: Sequence[Look]) -> int:
-    """Return the lowest index from which all looks saw the metadata that the newest look saw."""
+    """Return the lowest index from which all looks saw the same metadata as the newest look."""
     at = len(looks) - 1
     while at > 0 and same_state(looks[at - 1].record, looks[at].record):
         at -= 1
@@ -82,11 +85,11 @@ def newest_state_start(looks: Sequence[Look]) -> int:
 def next_step(
     looks: Sequence[Look], *, must_ask: bool, suspicion: Suspicion, looks_max: int
 ) -> Instruction:
-    """Return what the looks so far demand.
+    """Return what the looks so far require.
 
-    `must_ask`: some bookie should hold entries of the ledger as the newest look saw it. A ledger is
-    settled after `looks_max` + 2 looks at most. It is given up rather than wait for a look behind
-    look WAITED_LOOKS_MAX + 1, even where an earlier look came without a delay.
+    `must_ask`: some bookie should hold entries of the ledger in its newest state. A ledger is
+    settled after at most `looks_max` + 2 looks. It is given up before a look beyond
+    WAITED_LOOKS_MAX + 1 would have to wait, even if an earlier look came without a delay.
     """
     wanted = (
         _ask_or_settle(looks, suspicion, looks_max)
@@ -103,7 +106,8 @@ def next_step(
 def _ask_or_settle(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) -> Instruction:
     """Decide for a ledger whose bookies have to be asked.
 
-    A ledger that stays suspect needs two such looks, and its metadata read once more behind them.
+    A ledger that stays suspect needs two looks that ask, and its metadata read once more after
+    them.
     """
     newest = looks[-1]
     chain = looks[newest_state_start(looks) :]
@@ -125,7 +129,7 @@ def _ask_or_settle(looks: Sequence[Look], suspicion: Suspicion, looks_max: int) 
 def _without_asking(looks: Sequence[Look], suspicion: Suspicion) -> Instruction:
     """Decide by the metadata and the mark alone, for a ledger without a bookie to ask.
 
-    Where they accuse, two reads must agree.
+    If there is a finding, two reads must agree.
     """
     newest = looks[-1].record
     if suspicion in (Suspicion.NONE, Suspicion.INCURABLE) or (

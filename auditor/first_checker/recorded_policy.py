@@ -1,7 +1,8 @@
-"""The placement policy that a ledger's own writer recorded: shown beside a finding, never judged.
+"""The placement policy that a ledger's own writer recorded. It is shown beside a finding, never
+judged.
 
 Pulsar writes it as custom metadata, JSON `{"policyClass": NAME, "properties": {...}}`. It has the
-isolation groups that a namespace is bound to (EnsemblePlacementPolicyConfig,
+isolation groups of a namespace (EnsemblePlacementPolicyConfig,
 IsolatedBookieEnsemblePlacementPolicy). The Java auditor does not look at it either.
 """
 
@@ -13,10 +14,10 @@ from auditor.model.ledger import LedgerMetadata
 
 KEY = "EnsemblePlacementPolicyConfig"
 RECORDED_BYTES_MAX = 16_384
-"""Longest recorded policy that is read, in bytes. Pulsar writes a few hundred; anybody may write
+"""A longer recorded policy is not read, in bytes. Pulsar writes a few hundred; anybody may write
 anything there."""
 RECORDED_CHARS_MAX = 200
-"""Maximum number of its characters that are shown."""
+"""At most this many of its characters are shown."""
 
 _GROUPS = (
     ("isolationBookieGroups", "isolation groups"),
@@ -25,10 +26,10 @@ _GROUPS = (
 
 
 def recorded_policy(metadata: LedgerMetadata) -> str:
-    """Return the policy's class and isolation groups in words.
+    """Return the policy's class and isolation groups as text.
 
-    "" where the ledger records none, and what is wrong where the policy cannot be read. Printable,
-    at most RECORDED_CHARS_MAX characters and an ellipsis. Costs one pass over the custom metadata.
+    "" if the ledger records none; what is wrong if the policy cannot be read. Printable, at most
+    RECORDED_CHARS_MAX characters and an ellipsis. Costs one pass over the custom metadata.
     """
     written = next((value for key, value in metadata.custom_metadata if key == KEY), None)
     if written is None:

@@ -1,16 +1,16 @@
 """Judge whether the recovery of a ledger can succeed with the bookies that answer.
 
-Recovery asks the bookies of the last ensemble for the last entry. It goes on only where in every
-write set fewer bookies than the ack quorum are unknown: an entry that was acknowledged may be on
-those alone (RoundRobinDistributionSchedule.RRQuorumCoverageSet). A bookie is known if it serves the
-ledger, or says that it has no such entry or ledger.
+Recovery asks the bookies of the last ensemble for the last entry. It continues only if in every
+write set fewer bookies than the ack quorum are unknown: otherwise an acknowledged entry may be on
+the unknown ones alone (RoundRobinDistributionSchedule.RRQuorumCoverageSet). A bookie is known if it
+serves the ledger, or says that it has no such entry or ledger.
 
-Verified: at each look at the newest state of the metadata, two at least before it is reported,
-these bookies were not registered, answered with an error of their own, or were silent while another
-bookie of the ensemble answered.
+Verified: at each look at the newest state of the metadata, at least two, these bookies were not
+registered, answered with an error of their own, or were silent while another bookie of the ensemble
+answered.
 
-Of an open ledger the same is asked by the registrations and greetings of its bookies alone: would
-its recovery succeed if its writer died now?
+For an open ledger, the registrations and greetings of its bookies alone decide: would its recovery
+succeed if its writer died now?
 
 Not verified: that a client tried. A refusal, a time-out or a bookie in maintenance does not count
 as unknown: other clients may be served.
@@ -31,7 +31,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState
 
 EXPECTED_BYTES = 1_024
-"""Guess of the size of a list of a ledger in recovery: a few dozen runs."""
+"""Estimated size of the list of a ledger in recovery: a few dozen runs."""
 
 _ANSWERED = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED, AnswerStatus.FAILED}
 
@@ -39,8 +39,7 @@ _ANSWERED = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED, AnswerStatus.FAILED}
 def recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
     """Return the distinct bookies that the recovery of the ledger asks, in their order.
 
-    Empty for a ledger that is not in recovery, and where quorums or the last ensemble make no
-    sense.
+    Empty if the ledger is not in recovery, or if quorums or the last ensemble make no sense.
     """
     return last_bookies(metadata) if metadata.state is LedgerState.IN_RECOVERY else ()
 
@@ -48,7 +47,7 @@ def recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
 def last_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
     """Return the distinct bookies of the last ensemble, in their order.
 
-    Empty where quorums or the last ensemble make no sense.
+    Empty if quorums or the last ensemble make no sense.
     """
     if not metadata.segments:
         return ()
@@ -60,14 +59,12 @@ def last_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
 
 
 def recovery_questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
-    """Return these bookies as questions: whether they answer for the ledger."""
+    """Return questions that ask these bookies whether they answer for the ledger."""
     return tuple(Question(bookie, EXPECTED_BYTES) for bookie in recovery_bookies(metadata))
 
 
 def unknown_bookies(looks: Sequence[Look], maintenance: frozenset[BookieId]) -> frozenset[BookieId]:
-    """Return the bookies that are unknown at every look that asked, but for those in
-    maintenance.
-    """
+    """Return the bookies that are unknown at every look that asked, except those in maintenance."""
     asked = [look for look in looks if look.answers]
     if not asked:
         return frozenset()
@@ -93,7 +90,7 @@ def _is_answered(answer: Answer) -> bool:
 def blocked_recovery(
     ledger_id: LedgerId, metadata: LedgerMetadata, unknown: frozenset[BookieId]
 ) -> list[Finding]:
-    """Return RECOVERY_BLOCKED where too many bookies of a write set are `unknown`."""
+    """Return RECOVERY_BLOCKED if too many bookies of a write set are `unknown`."""
     if not unknown.intersection(recovery_bookies(metadata)):
         return []
     facts = blocked_write_sets(metadata, unknown)
@@ -103,8 +100,9 @@ def blocked_recovery(
 def blocked_write_sets(
     metadata: LedgerMetadata, unknown: frozenset[BookieId]
 ) -> RecoveryFacts | None:
-    """Return the write sets of the last ensemble in which too many bookies are `unknown` to
-    recovery, None if there are none. The last ensemble makes sense (`last_bookies`).
+    """Return the write sets of the last ensemble in which too many bookies are `unknown`.
+
+    None if there are none. The last ensemble must make sense (`last_bookies`).
     """
     segment, ack = metadata.segments[-1], metadata.ack_quorum
     size = metadata.ensemble_size
@@ -139,10 +137,11 @@ def greets_no_more(record: BookieRecord | None) -> bool:
 def unknown_by_greetings(
     ensemble: Sequence[BookieId], looks: Sequence[BookieLook], maintenance: frozenset[BookieId]
 ) -> frozenset[BookieId]:
-    """Return the bookies of an ensemble that are unknown at every look by their registrations and
-    greetings, but for those in maintenance.
+    """Return the bookies of an ensemble that registrations and greetings show unknown at every
+    look.
 
-    Silence counts only while another bookie of the ensemble answers.
+    Bookies in maintenance are left out. Silence counts only while another bookie of the ensemble
+    answers.
     """
     if not looks:
         return frozenset()

@@ -33,8 +33,8 @@ from auditor.model.topic import Position, Role
 class SeenReference:
     """A ledger that topics reference, and those topics, at both looks.
 
-    `again` is None where the second look was not taken. `is_counted`: the ledger's verdict says
-    already that its metadata could not be read.
+    `again` is None if there was no second look. `is_counted`: the ledger's verdict already says
+    that its metadata could not be read.
     """
 
     ledger_id: LedgerId
@@ -50,16 +50,17 @@ class Doubt(StrEnum):
     UNREAD = "unread"
     """It could not be read at some look."""
     MISSING = "missing"
-    """A look did not find it, and the other did not confirm that."""
+    """One look did not find it, and the other look did not confirm that."""
     SHORT = "short"
-    """It ended before what a topic recorded at a look, and the other did not confirm that."""
+    """At one look it ended before what a topic recorded, and the other look did not confirm
+    that."""
 
 
 class Judged(NamedTuple):
     """A finding on a referenced ledger, or why it is unknown whether there is one.
 
-    `is_outdated`: only compacted ledgers of cursors in use are in question, because every
-    compaction leaves them behind.
+    `is_outdated`: only compacted ledgers of cursors in use are concerned. Every compaction leaves
+    such ledgers behind.
     """
 
     finding: Finding | None = None
@@ -120,7 +121,7 @@ def _are_far_apart(first: LedgerRecord, again: LedgerRecord) -> bool:
 
 
 def last_entry(record: LedgerRecord) -> EntryId | None:
-    """Return where a closed ledger ends; None if it is not closed or does not say."""
+    """Return the end of a closed ledger; None if it is not closed or does not say."""
     metadata = _closed_metadata(record)
     return None if metadata is None else metadata.last_entry_id
 
@@ -208,18 +209,19 @@ def _judge_truncated(seen: SeenReference) -> Judged:
 
 
 def _largest_size(uses: Iterable[Use]) -> int | None:
-    """Return the largest size in bytes that a topic recorded, None if none did."""
+    """Return the largest size in bytes that a topic recorded, or None."""
     return max((use.size_bytes for use in uses if use.size_bytes is not None), default=None)
 
 
 def _at_first_lost(uses: Iterable[Use], position: Position) -> list[Use]:
-    """Return the uses, those of data with the position of the first entry lost."""
+    """Return the uses; those of data have the position of the first lost entry."""
     return [use._replace(position=position) if use.role is Role.DATA else use for use in uses]
 
 
 def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
-    """Return the uses, those of shadow topics last: the list that may be lost is in the znode of
-    their source.
+    """Return the uses with those of shadow topics last.
+
+    The list that may be lost is in the znode of their source.
     """
     in_order = sorted(uses, key=lambda use: (use.shadow_source is not None, use.key))
     return tuple(
@@ -229,9 +231,9 @@ def _first_uses(uses: Iterable[Use]) -> tuple[UseFacts, ...]:
 
 
 def _confirmed_uses(seen: SeenReference, loses: Callable[[Use], bool]) -> tuple[list[Use], bool]:
-    """Return the uses that lose something at both looks, as the second has them.
+    """Return the uses that lose something at both looks, as the second look has them.
 
-    Also whether a use may be among them that the second look could not read again.
+    Also return whether a use may be among them that the second look could not read again.
     """
     found: list[Use] = []
     missed: list[bool] = []

@@ -1,10 +1,10 @@
-"""Detect that a bookie was renamed: a registered bookie holds the entries of one that is not
-registered (contract 8.1).
+"""Detect that a bookie was renamed: a registered bookie holds the entries of an unregistered one.
 
-Verified, of up to three ledgers of the bookie: exactly one registered bookie holds all that the
-bookie should of one of them at least, and lacks nothing of the others. A ledger that names the
-registered bookie cannot testify, nor can one of which it gave no conclusive answer: these count as
-nothing. On a bookie that cannot list, only the first, the middle and the last entry were read.
+Verified, for up to three ledgers of the unregistered bookie: exactly one registered bookie holds
+everything that the other should hold of at least one ledger, and lacks nothing of the others. A
+ledger that names the registered bookie proves nothing, nor does one for which that bookie gave no
+conclusive answer. On a bookie that cannot list, only the first, the middle and the last entry were
+read.
 
 Not verified: the ledgers that were not compared; bookies that gave no valid answer. Verdicts on
 ledgers do not depend on it: clients cannot read from a bookie that the metadata does not name.
@@ -22,19 +22,20 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 
 RENAMES_MAX = 10
-"""Maximum number of gone bookies that one run searches for under another name."""
+"""One run searches for at most this many gone bookies under another name."""
 RENAME_LEDGERS_MAX = 3
-"""Maximum number of ledgers that are compared for one gone bookie."""
+"""At most this many ledgers are compared for one gone bookie."""
 RENAME_READS_MAX = 3
-"""Maximum number of entries read on one bookie for one ledger. These are the entries that its list
-lacks (bookies leave a few out). Where it cannot list, they are the first, the middle and the last.
-A bookie whose list lacks more does not hold what the gone bookie should."""
+"""At most this many entries are read on one bookie for one ledger. These are the entries that its
+list lacks (bookies leave a few out). If it cannot list, they are the first, the middle and the
+last. A bookie whose list lacks more does not hold the gone bookie's entries."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenameCase:
-    """A bookie that is not registered, and the metadata of the ledgers to compare, which all name
-    it. Whether it has a cookie does not matter: the bookie may have a new one under its new id.
+    """A bookie that is not registered, and the metadata of ledgers to compare, which all name it.
+
+    Whether it has a cookie does not matter: the bookie may have a new one under its new id.
     """
 
     gone: BookieId
@@ -48,8 +49,10 @@ class RenameCase:
         return entries_due(self.ledgers[ledger_id], self.gone)
 
     def for_bookie(self, bookie: BookieId) -> RenameCase:
-        """Return the case with the ledgers of which this bookie can testify: those of which no
-        segment names it. It may hold the entries of the others as itself.
+        """Return the case with only those ledgers that can tell whether this bookie is the gone
+        one.
+
+        No segment of theirs names this bookie: it may hold the entries of the others as itself.
         """
         return RenameCase(
             self.gone,
@@ -63,9 +66,7 @@ class RenameCase:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """The bookie that holds what a bookie should that is not registered, and the ledgers of which
-    it holds all of this.
-    """
+    """The bookie that holds the entries of an unregistered one, and the ledgers that prove it."""
 
     renamed_to: BookieId
     ledgers: tuple[LedgerId, ...]
@@ -88,8 +89,7 @@ def entries_due(metadata: LedgerMetadata, bookie: BookieId) -> EntrySet:
 def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
     """Return the entries to read after a bookie's answer to a list request.
 
-    At most RENAME_READS_MAX. Empty where its list lacks more than that, or it gave no usable
-    answer.
+    At most RENAME_READS_MAX. Empty if its list lacks more than that, or it gave no usable answer.
     """
     if answer.status is AnswerStatus.UNSUPPORTED:
         return tuple(sorted({due.first(), due.nth(due.count() // 2), due.last()}))
@@ -103,7 +103,7 @@ def reads_due(due: EntrySet, answer: Answer) -> tuple[EntryId, ...]:
 def attest(due: EntrySet, answer: Answer, reads: Mapping[EntryId, ReadStatus]) -> bool | None:
     """Return whether a bookie holds all entries that are `due`, given the reads of `reads_due`.
 
-    None where its answer or its reads leave that open.
+    None if its answer or its reads leave that open.
     """
     if answer.status is AnswerStatus.NO_SUCH_LEDGER:
         return False
@@ -125,7 +125,7 @@ def find_new_name(
 ) -> Renamed | None:
     """Return the new name of a bookie that is not registered.
 
-    None unless of exactly one bookie a ledger testifies for it, and none against it.
+    None unless ledgers prove it for exactly one bookie, and none disproves it.
     """
     holders = []
     for bookie in sorted({bookie for bookie, ledger in answers if ledger in case.ledgers}):

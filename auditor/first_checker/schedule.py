@@ -1,8 +1,8 @@
 """The round-robin distribution schedule in closed form: which entries a bookie should hold.
 
-Entry e of a segment lives on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute
-entry id (RoundRobinDistributionSchedule; metadata.md 6.2). Seen from position k: e belongs to it
-when (k - e) mod E < W, which is one window of W entries in every E.
+Entry e of a segment is on ensemble positions (e + w) mod E for w = 0 .. W-1, with the absolute
+entry id (BookKeeper's RoundRobinDistributionSchedule). Seen from position k: e belongs to it if (k
+- e) mod E < W, which is one window of W entries in every E.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SIZE_MAX = 2**31 - 1
 GROUP_BYTES = _GROUP.size
 _HEADER_BYTES = 64
 EXPECTED_BYTES_MAX = 2**31
-"""Size of the largest answer that is expected, whatever a ledger claims to hold: no larger answer
-is accepted."""
+"""Size of the largest expected answer, whatever a ledger claims to hold: no larger answer is
+accepted."""
 _SHORT_PROGRESSION_RUNS = 16
 _KIN_TIMES_MAX = 16
 
@@ -41,11 +41,11 @@ class Extent(NamedTuple):
 def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
     """Return the segments of a closed ledger that are clear and hold at least one entry, in order.
 
-    A segment is clear when it begins at 0 or above, and its end is known. Each segment before it
-    begins lower, each segment behind it higher, and its ensemble has the ensemble size. Where two
-    segments have one firstEntryId, or the wrong order, only these two are left out. Empty for a
-    ledger that is not closed, and where the quorums make no sense (`auditor.first_checker.metadata`
-    names each contradiction). Costs the segments.
+    A segment is clear if it begins at 0 or above, its end is known, each segment before it begins
+    lower and each one behind it higher, and its ensemble has the ensemble size. If two segments
+    have the same firstEntryId, or are in the wrong order, only these two are left out. Empty for a
+    ledger that is not closed, or whose quorums make no sense (`auditor.first_checker.metadata`
+    reports contradictions). Costs the segments.
     """
     if (
         metadata.state is not LedgerState.CLOSED
@@ -67,8 +67,8 @@ def extents(metadata: LedgerMetadata) -> tuple[Extent, ...]:
 def promised_copies(metadata: LedgerMetadata) -> int:
     """Return how many copies a closed ledger promises: entries times write quorum.
 
-    Without lastEntryId, count the clear extents only. 0 where the ledger is not closed or the
-    quorums make no sense.
+    Without lastEntryId, count the clear extents only. 0 if the ledger is not closed or the quorums
+    make no sense.
     """
     if (
         metadata.state is not LedgerState.CLOSED
@@ -94,7 +94,7 @@ def is_promised(metadata: LedgerMetadata, bookie: BookieId, entry: EntryId) -> b
 def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | None]:
     """Return where each segment ends (inclusive).
 
-    Where that is not clear: None, or an end below the segment's first entry. `last` is the ledger's
+    If that is not clear: None, or an end below the segment's first entry. `last` is the ledger's
     lastEntryId.
     """
     ends: list[EntryId | None] = []
@@ -167,8 +167,8 @@ def expected_groups(
 ) -> bytes | None:
     """Return the canonical form of what one position of one segment should hold.
 
-    The answer of a healthy bookie equals it. None where there is no such form (a run of 2^31
-    entries or more). Costs a few additions, whatever the extent.
+    The answer of a healthy bookie equals it. None if there is no such form (a run of 2^31 entries
+    or more). Costs a few additions, whatever the extent.
     """
     if write_quorum >= ensemble_size:
         size = last - first + 1
@@ -195,8 +195,8 @@ def expected_groups(
 def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
     """Return what a bookie should hold of a ledger, as groups of 24 bytes, segment by segment.
 
-    Where it is in one segment, a healthy bookie's answer equals it. Costs segments and runs of
-    those segments that name the bookie twice.
+    If only one segment names it, a healthy bookie's answer equals the result. Costs segments, and
+    the runs of segments that name the bookie twice.
     """
     size, quorum = metadata.ensemble_size, metadata.write_quorum
     groups = b""
@@ -215,7 +215,7 @@ def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
 
 
 def _few_runs(runs: list[tuple[EntryId, int]]) -> bytes:
-    """Pack at most two runs, neither a full window: equal ones are a progression of two."""
+    """Pack at most two runs, each smaller than a window: equal ones are a progression of two."""
     if len(runs) == 2 and runs[0][1] == runs[1][1]:
         (first, size), (last, _) = runs
         return _GROUP.pack(first, last, size, last - first)
@@ -228,10 +228,11 @@ def held_entries(groups: bytes) -> EntrySet:
 
 
 def foreign_runs(groups: bytes, ensemble_size: int) -> int:
-    """Return how many runs of a stored answer are in long progressions foreign to striping.
+    """Return how many runs of a stored answer are in long progressions that striping does not make.
 
-    Their period is not a small multiple of the ensemble size, as it is where every other stripe is
-    lost. Short progressions do not count, for they occur wherever entries are lost. Costs groups.
+    Striping makes periods that are a small multiple of the ensemble size, for example if every
+    other stripe is lost. Short progressions do not count: they occur wherever entries are lost.
+    Costs groups.
     """
     kin = {ensemble_size * times for times in range(_KIN_TIMES_MAX + 1)}  # 0: a single run
     run_counts = (
@@ -243,7 +244,7 @@ def foreign_runs(groups: bytes, ensemble_size: int) -> int:
 
 
 class Question(NamedTuple):
-    """A bookie to ask for its list, and the bytes of its answer if it holds what it should."""
+    """A bookie to ask for its list, and the size of its answer if it holds what it should."""
 
     bookie_id: BookieId
     expected_bytes: int
@@ -252,8 +253,8 @@ class Question(NamedTuple):
 def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
     """Return each bookie to ask about a closed ledger, once, however many segments name it.
 
-    These are the bookies that should hold some entry, and those of the last ensemble: entries that
-    the end cut off are there.
+    These are the bookies that should hold some entry, and those of the last ensemble, which have
+    the entries that the end cut off.
     """
     runs: dict[BookieId, int] = {}
     size, quorum = metadata.ensemble_size, metadata.write_quorum

@@ -22,9 +22,10 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.verdict import Unknown
 
 TAIL_PAGE_ENTRIES = 1024
-"""Entries of an index page (pageSize 8192 / 8). The list may lack a last entry whose id is a
-multiple of it until the page is flushed. This is the known tail defect (IndexInMemPageMgr;
-entry-availability.md section 6)."""
+"""Entries of an index page (pageSize 8192 / 8).
+
+Until the page is flushed, a list may lack a last entry whose id is a multiple of this. This is the
+known tail defect (BookKeeper's IndexInMemPageMgr)."""
 
 
 _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT})
@@ -35,8 +36,8 @@ _SENT = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT})
 class BookieShare:
     """One bookie's part in one extent: what it should hold, surely lacks, may lack.
 
-    The rest of `expected` is listed, read or, on a probed bookie, assumed. An entry that the list
-    names is absent or unknown where reads of it say so.
+    The rest of `expected` is listed, read or, on a probed bookie, assumed. A listed entry is absent
+    or unknown if reads of it say so.
     """
 
     bookie_id: BookieId
@@ -50,7 +51,7 @@ class BookieShare:
 
 
 class Source(Protocol):
-    """Where our knowledge of one bookie's entries comes from.
+    """A source of what is known about one bookie's entries.
 
     `reasons`: why some of them are unknown.
     """
@@ -65,7 +66,7 @@ class Source(Protocol):
 class Unanswered:
     """A bookie without a usable answer or probes.
 
-    All it should hold is absent if it is gone, else unknown.
+    Everything that it should hold is absent if it is gone, else unknown.
     """
 
     bookie_id: BookieId
@@ -79,7 +80,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class ReadOnly:
-    """A bookie that failed to list the ledger: known of it is what was read, entry by entry."""
+    """A bookie that failed to list the ledger. Only entries that were read are known."""
 
     bookie_id: BookieId
     present: EntrySet
@@ -121,21 +122,21 @@ class Probed:
 
 
 Denied = Mapping[EntryId, int]
-"""The entries that a bookie listed and denied when they were last read, with the number of looks
-that did so since any other word on them."""
+"""Entries that a bookie listed and denied when they were last read, each with a number of looks:
+those that did so since any other conclusive read."""
 NONE_DENIED: Denied = MappingProxyType({})
 DENYING_LOOKS_MIN = 2
-"""Looks that must be answered that there is no such entry before a read beats the list that names
-it."""
+"""A listed entry counts as absent only if this many looks were told that there is no such entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sifter:
-    """Splits what one bookie should hold into listed, absent, present after all, and unknown, by
-    its list and the reads made there.
+    """Splits what one bookie should hold into listed, absent, present although unlisted, and
+    unknown.
 
-    `lacks_ledger`: all of the share is absent, whatever the list says. The bookie denied a listed
-    entry at two looks, its newest reads know no such ledger, and no read brought an entry.
+    It goes by the bookie's list and the reads made there. `lacks_ledger`: all of the share is
+    absent, whatever the list says. The bookie denied a listed entry at two looks, its newest reads
+    know no such ledger, and no read brought an entry.
     """
 
     bookie_id: BookieId
@@ -160,11 +161,11 @@ class Sifter:
     ) -> Sifter:
         """Return a sifter for a bookie's answer and its reads.
 
-        The unread rest of what the list lacks counts as absent only if every read of it found its
-        entry absent, or was the known tail defect, and at least one read found its entry absent. A
-        copy that was read and is corrupt, or whose read failed, is unknown, listed or not. A listed
-        entry that was denied is absent if the bookie denied some such entry at DENYING_LOOKS_MIN
-        looks, else unknown.
+        The unread entries that the list lacks count as absent only if at least one read of such an
+        entry found it absent, and all others did too or were the known tail defect. A copy that was
+        read and is corrupt, or whose read failed, is unknown, listed or not. A listed entry that
+        was denied is absent if the bookie denied some such entry at DENYING_LOOKS_MIN looks, else
+        unknown.
         """
         corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
         unreadable = [e for e, read in reads.items() if read.status in UNREADABLE_READS]

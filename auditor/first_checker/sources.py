@@ -19,15 +19,14 @@ from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import Unknown
 
 FOREIGN_RUNS_MAX = 10_000
-"""Maximum number of runs that one list may hold in long progressions foreign to striping
-(`schedule.foreign_runs`). Bookies list run by run and hold stripes, but a few bytes can describe
-more runs than could ever be judged. An answer is invalid above this limit, unless the bytes
-received can have carried its runs one by one."""
+"""A list may hold at most this many runs in long progressions that striping does not make
+(`schedule.foreign_runs`). A few bytes can describe more runs than could ever be judged. Above this
+limit an answer is invalid, unless its bytes could have carried its runs one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieEvidence:
-    """What one bookie should hold, extent by extent, and what it said of that.
+    """What one bookie should hold, extent by extent, and what it said about that.
 
     `held` is what its answer lists, None if the answer is not usable. `reads` are those of entries
     that it should hold, `denied` those of them that it lists and denied.
@@ -42,7 +41,7 @@ class BookieEvidence:
 
 
 def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None) -> Source:
-    """Return where our knowledge of this bookie's entries comes from."""
+    """Return the source of what is known about this bookie's entries."""
     bookie, answer, wants = seen.bookie_id, seen.answer, seen.wants
     if is_gone:
         return Unanswered(bookie, is_gone=True)
@@ -60,7 +59,7 @@ def choose_source(seen: BookieEvidence, is_gone: bool, probing: ProbePlan | None
 def is_usable(answer: Answer, metadata: LedgerMetadata) -> bool:
     """Return whether the answer is valid and its runs are not too many to judge.
 
-    Runs that were really sent one by one are believed, however many: the bytes received bound the
+    Runs that were really sent one by one are believed, however many: the received bytes limit the
     cost.
     """
     runs_max = max(FOREIGN_RUNS_MAX, answer.received_bytes // GROUP_BYTES)

@@ -1,14 +1,15 @@
-"""Search every other registered bookie for entries without a copy where the metadata says.
+"""Search every other registered bookie for entries without a copy on the bookies that should hold
+it.
 
 The other bookies of an entry are the registered ones outside its write set, even if another segment
 names them. A bookie that is gone by now is left out: nobody can ask it, and its copies count as
 absent. A bookie that gave a list counts as registered, whenever it registered. A bookie that gave a
-valid list of the ledger has spoken for every entry of it. On each of the others a bounded number of
+valid list of the ledger has spoken for every entry of it. On each of the others a limited number of
 entries is read.
 
 Verified: what each of these bookies said of the entries searched for.
 
-Not verified: the entries beyond that number; bookies that are not registered, which nobody can ask.
+Not verified: the entries beyond that limit; bookies that are not registered, which nobody can ask.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 
 _WRONG_COPY = frozenset({ReadStatus.CORRUPT, ReadStatus.INVALID})
-"""Reads that brought something with a wrong digest, or under other ids."""
+"""Reads that brought an entry with a wrong digest, or under other ids."""
 _ANSWERED = ABSENT_READS | _WRONG_COPY | {ReadStatus.PRESENT}
 
 
@@ -44,9 +45,9 @@ class _Word(Enum):
 class Outside:
     """The search for one ledger's entries without a copy (`lost`), and the bookies to search.
 
-    `scopes` maps bookies to the lost entries whose write sets they are not in. It has every
-    registered bookie with such entries, sorted, and none that is gone since the run began.
-    `listed`: what those of them hold that gave a valid list.
+    `scopes` maps bookies to the lost entries outside their write sets. It has every registered
+    bookie with such entries, sorted, and none that is gone since the run began. `listed`: what the
+    bookies among them hold that gave a valid list.
     """
 
     lost: EntrySet
@@ -97,7 +98,7 @@ class Outside:
         return tuple(wanted)
 
     def result(self, reads: Reads, named: frozenset[BookieId]) -> Search | None:
-        """Return the result of the search, or None where no other bookie is registered.
+        """Return the result of the search, or None if no other bookie is registered.
 
         `named` are the bookies that segments name. Every lost entry counts as searched for if each
         other bookie spoke for the whole ledger, by a list or by ENOLEDGER. Otherwise only the
@@ -123,8 +124,8 @@ class Outside:
         return _search(words, counts, named, entries)
 
     def _reads(self, reads: Reads) -> dict[BookieId, dict[EntryId, EntryRead]]:
-        """Return the reads that searched for a lost entry outside its write set, for each bookie
-        to search.
+        """Return, by bookie to search, the reads that searched for a lost entry outside its write
+        set.
         """
         found: dict[BookieId, dict[EntryId, EntryRead]] = {bookie: {} for bookie in self.scopes}
         for (bookie, entry), read in reads.items():
@@ -135,7 +136,9 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class _BookieWords:
-    """What one bookie said of the entries searched for. `lacks_ledger`: last it said ENOLEDGER."""
+    """What one bookie said of the entries searched for. `lacks_ledger`: its last answer was
+    ENOLEDGER.
+    """
 
     scope: EntrySet
     reads: Mapping[EntryId, EntryRead]
@@ -168,7 +171,7 @@ class _BookieWords:
 
     @property
     def was_not_asked(self) -> bool:
-        """Whether some entry was not read because of the limit on one bookie and run."""
+        """Whether some entry was not read because of the limit for one bookie and run."""
         return any(read.status is ReadStatus.NOT_ASKED for read in self.reads.values())
 
     def holds(self, entry: EntryId) -> bool:
@@ -176,7 +179,7 @@ class _BookieWords:
         return entry in self.scope and self.word(entry) is _Word.HELD
 
     def word(self, entry: EntryId) -> _Word:
-        """Return the bookie's word on an entry of its scope.
+        """Return what the bookie said of an entry of its scope.
 
         A copy that was read before the bookie said ENOLEDGER is gone.
         """
@@ -198,10 +201,10 @@ def _search(
     named: frozenset[BookieId],
     looked_for: list[EntryId] | None = None,
 ) -> Search:
-    """Put together what each bookie said.
+    """Combine what each bookie said.
 
-    `counts` are the first four fields of Search. `looked_for` is None where each bookie spoke for
-    all entries.
+    `counts` are the first four fields of Search. `looked_for` is None if each bookie spoke for all
+    entries.
     """
     searched: list[BookieId] = []
     found_first: dict[BookieId, EntryId] = {}
@@ -247,7 +250,7 @@ def _words_on(one: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_
 
 
 def ensemble_bookies(metadata: LedgerMetadata) -> frozenset[BookieId]:
-    """Return the bookies in any ensemble of the ledger: none of them collects it."""
+    """Return the bookies in any ensemble of the ledger: these do not garbage collect it."""
     return frozenset(bookie for segment in metadata.segments for bookie in segment.ensemble)
 
 
@@ -256,7 +259,7 @@ def _may_hold_more(status: ReadStatus) -> bool:
 
 
 def _spread(lost: EntrySet, count: int) -> list[EntryId]:
-    """Return the ends, and entries spread evenly between them."""
+    """Return the ends of the entries, and some spread evenly between them."""
     total = lost.count()
     number = min(count, total)
     between = (lost.nth(total * step // number) for step in range(1, number - 1))

@@ -3,11 +3,11 @@
 The entries of one ledger that a bookie should hold are ranked from 0, in ascending order. A run
 reads the ranks x with (x - start) mod step = place. `start` is drawn for each ledger and bookie by
 a hash of the series' seed. `place` depends on the turn of the run alone: the turn with its bits in
-reverse order (van der Corput). So the runs of a series halve the gaps that earlier ones left, and
-after `step` turns every rank was read.
+reverse order (van der Corput). The runs of a series therefore halve the gaps that earlier ones
+left, and after `step` turns every rank was read.
 
-Verified: a run of L consecutive ranks that the bookie lost is hit with the probability that
-`hit_probability` gives, whatever the ledger. The probability is over `start`, not over the loss.
+Verified: a range of L consecutive ranks that the bookie lost is hit with the probability that
+`hit_probability` returns, whatever the ledger. The probability is over `start`, not over the loss.
 docs/soundness.md derives it.
 """
 
@@ -25,18 +25,16 @@ from auditor.model.evidence import Sweep
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
 STEP_MAX = 2**22
-"""Largest step. A sparser sweep would hit a run of 1,000 lost entries with less than 0.03 %: then
-nothing is read by rank and no bound is stated. Also bounds the memory of `hit_probability`: 4
-MB.
-"""
+"""Largest step. A sparser sweep would hit a range of 1,000 lost entries with less than 0.03 %: then
+nothing is read by rank and no bound is stated. It also limits the memory of `hit_probability` to 4
+MB."""
 
 SWEPT_ENTRIES_MAX = 2**31
-"""Entries of one ledger that one bookie may hold to be swept. Real ledgers have less by three
-orders of magnitude; metadata that claims more must not use up the budget of all others.
-"""
+"""A bookie is not swept for a ledger of which it should hold more entries. Real ledgers have less
+by three orders of magnitude; metadata that claims more must not use up the budget of all others."""
 
 EXCESS_NATS = 21.0
-"""The draws of one bookie exceed the budget with a probability of at most exp(-21), 1e-9."""
+"""The reads of one bookie exceed the budget with a probability of at most exp(-21), 1e-9."""
 
 
 class Draw(NamedTuple):
@@ -58,7 +56,7 @@ def swept_entries(
 
 
 def first_rank(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId) -> int:
-    """Return the lowest rank that is read: a number below the step, each equally likely."""
+    """Return the lowest rank that is read: a number below the step, all equally likely."""
     digest = blake2b(f"{sweep.seed}/{ledger_id}/{bookie}/sweep".encode(), digest_size=8).digest()
     return (int.from_bytes(digest) + place(Draw(sweep.step, sweep.turn))) % sweep.step
 
@@ -75,10 +73,10 @@ def place(draw: Draw) -> int:
 def step_within(budget: int, copies: float) -> int:
     """Return the smallest step that reads at most `budget` of `copies` entries on one bookie.
 
-    A ledger's draws differ from their mean by less than one, and independently of other ledgers.
-    Bernstein's inequality then keeps their sum within the budget, except with a probability of
-    exp(-EXCESS_NATS). Step 1 reads each entry once. Returns 0 without a budget, without entries,
-    and where the step would exceed STEP_MAX.
+    A ledger's number of reads differs from its mean by less than one, independently of other
+    ledgers. Bernstein's inequality then keeps their sum within the budget, except with a
+    probability of exp(-EXCESS_NATS). Step 1 reads each entry once. Returns 0 without a budget,
+    without entries, or if the step would exceed STEP_MAX.
     """
     if copies <= 0:
         return 0
@@ -89,7 +87,7 @@ def step_within(budget: int, copies: float) -> int:
 
 
 def _at_most(mean: float, *, is_certain: bool) -> float:
-    """Return how many entries are drawn at most, where `mean` are drawn on average."""
+    """Return how many entries are read at most if `mean` are read on average."""
     third = EXCESS_NATS / 3
     return mean if is_certain else mean + third + sqrt(third * third + 2 * EXCESS_NATS * mean)
 
@@ -97,9 +95,9 @@ def _at_most(mean: float, *, is_certain: bool) -> float:
 def hit_probability(draws: Iterable[Draw], length: int) -> float:
     """Return the probability that at least one run hits `length` consecutive ranks of one share.
 
-    The draws are those of runs of one series, in any order. Exact: the share of the places where
-    the ranks may begin, relative to `start`, from which a read rank is less than `length` away. 0.0
-    without draws. Costs the largest step and the draws.
+    The draws are those of runs of one series, in any order. Exact: it is the share of the
+    positions, relative to `start`, at which the ranks may begin and have a read rank less than
+    `length` away. 0.0 without draws. Costs the largest step and the draws.
     """
     different = set(draws)
     if not different:

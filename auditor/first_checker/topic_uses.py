@@ -24,8 +24,8 @@ class Use(NamedTuple):
 
     `entries` is how many entries it must have, None if that was not recorded. `is_elsewhere`: a
     whole copy is in long-term storage. `is_unsure`: a reference without the ledger proves nothing.
-    `is_newest`: the topic still writes to the ledger, or did not record yet what it holds.
-    `shadow_source`: the topic whose list names the ledger, where another topic is its shadow.
+    `is_newest`: the topic still writes to the ledger, or has not recorded yet what it holds.
+    `shadow_source`: for a shadow topic, the source whose list names the ledger.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class Use(NamedTuple):
 
     @property
     def key(self) -> tuple[str, Role, str]:
-        """What stays the same while the topic needs the ledger."""
+        """The properties that do not change while the topic needs the ledger."""
         return self.topic, self.role, self.name
 
     @property
@@ -71,9 +71,9 @@ def uses_by_ledger(record: TopicRecord) -> dict[LedgerId, list[Use]]:
 
 
 def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, UsesOfTopic]:
-    """Return what a topic uses each ledger for at the first look, with the same at the second.
+    """Return what a topic uses each ledger for at the first look, with the same use at the second.
 
-    `again` is None where the topic was not read again.
+    `again` is None if the topic was not read again.
     """
     later = {} if again is None else uses_by_ledger(again)
     may_miss = again is None or bool(again.problems)

@@ -1,8 +1,8 @@
 """Entries that no bookie of their write set can serve now, though some copy may still exist.
 
-Verified: at every look at the newest state of the metadata, two at least before it is reported,
-each bookie of the write set was not registered, lacked the entry, or answered the read with an
-error of its own (EIO, EUNKNOWNLEDGERSTATE).
+Verified: at every look at the newest state of the metadata, at least two, each bookie of the write
+set was not registered, lacked the entry, or answered the read with an error of its own (EIO,
+EUNKNOWNLEDGERSTATE).
 
 Not verified: that a copy is lost. A bookie that is not registered may come back with its copies.
 Time-outs, silence, refusals and bookies in maintenance do not count: they say nothing of the copy.
@@ -29,8 +29,8 @@ _UNSERVED_READS = ABSENT_READS | {ReadStatus.FAILED}
 class Unserved:
     """What could not be served at any look at the newest state of the metadata.
 
-    `bookies` were not registered. `copies` are those whose reads the bookie answered with an error
-    of its own, where it did not lack the entry or was not registered.
+    `bookies` were not registered. `copies` are those that no look could read: at each the bookie
+    lacked the entry or was not registered, and at least once it failed with an error of its own.
     """
 
     bookies: frozenset[BookieId] = frozenset()
@@ -79,7 +79,7 @@ class Unavailable:
 
     @classmethod
     def of(cls, seen: Coverage, unserved: Unserved, write_quorum: int) -> Unavailable | None:
-        """Return the entries, None if there is none. Costs pieces."""
+        """Return the entries, None if there are none. Costs pieces."""
         if not unserved.bookies and not unserved.copies:
             return None
         entries = [_unavailable_entries(one, unserved, write_quorum) for one in seen.extents]
@@ -110,7 +110,7 @@ def _unavailable_entries(one: ExtentCoverage, unserved: Unserved, write_quorum: 
 
 
 def _worst(hit: EntrySet, one: ExtentCoverage, write_quorum: int) -> tuple[int, EntryId]:
-    """Return how many copies can exist of the worst entry of `hit`, and the entry."""
+    """Return the worst entry of `hit`, and how many copies of it can exist."""
     lost = levels([*one.surplus, *(share.absent for share in one.shares)])
     for copies, level in reversed(list(enumerate(lost, 1))):
         if among := hit & level:

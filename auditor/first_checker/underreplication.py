@@ -1,6 +1,6 @@
-"""Judge an under-replication mark: its age, whether that is acceptable, and why the mark stands.
+"""Judge an under-replication mark: its age, whether that is acceptable, and why the mark remains.
 
-This covers BP-34's progress in handling under-replication.
+This covers BP-34's check that under-replication is being handled.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from auditor.model.verdict import Unknown
 
 
 def age_ms(mark: Mark, now_ms: int) -> int:
-    """Return the age of the mark in ms, never below 0 (contract section 4).
+    """Return the age of the mark in ms, never below 0.
 
     It counts from the older of the znode's creation time and the mark's own ctime. The mark's ctime
     restarts whenever a replica is added (ZkLedgerUnderreplicationManager), the znode's does not.
@@ -28,7 +28,7 @@ def age_ms(mark: Mark, now_ms: int) -> int:
 
 
 def is_beyond_grace(mark: Mark, now_ms: int, grace_ms: int) -> bool:
-    """Return whether the mark is older than the grace. A mark as old as the grace is acceptable."""
+    """Return whether the mark is older than the grace. A mark exactly as old is acceptable."""
     return age_ms(mark, now_ms) > grace_ms
 
 
@@ -40,9 +40,9 @@ def mark_facts(
     has_loss: bool,
     is_empty: bool = False,
 ) -> MarkFacts:
-    """Return what is known of a ledger's mark and of why it stands.
+    """Return what is known of a ledger's mark and of why it remains.
 
-    `seen` is None where no bookie was asked, or none had to be. `is_empty`: the ledger is closed
+    `seen` is None if no bookie was asked, or none had to be. `is_empty`: the ledger is closed
     without entries, and bookies showed that nothing lies above its end.
     """
     mark, metadata = record.mark, record.metadata
@@ -63,10 +63,10 @@ def mark_facts(
 
 
 def is_stale(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Return whether every promised copy was listed, or read, where the metadata says.
+    """Return whether every promised copy was listed or read where the metadata says.
 
-    Then there is nothing to replicate. False where no copy is promised, or the metadata does not
-    say how many are.
+    Then there is nothing to replicate. False if no copy is promised, or the metadata does not say
+    how many are.
     """
     copies = seen.copies
     if metadata.last_entry_id is None or not copies.expected:
@@ -102,7 +102,7 @@ def _why(
 
 
 def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
-    """Return whether all bookies of some entry are silent, not registered or without it."""
+    """Return whether some entry has only bookies that are silent, not registered or without it."""
     for one in seen.extents:
         out_of_reach = (
             share.absent | share.unknown if _is_away(seen, share) else share.absent
@@ -116,7 +116,7 @@ def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
 def _is_away(seen: Coverage, share: BookieShare) -> bool:
     """Return whether the bookie was silent or not registered.
 
-    What is unknown of a bookie that answered in any way may be there to be read.
+    Unknown entries of a bookie that answered in any way may be readable there.
     """
     answered = share.bookie_id in seen.held or share.bookie_id in seen.probed
     return not answered and seen.reasons.get(share.bookie_id) == (Unknown.BOOKIE_SILENT,)

@@ -1,4 +1,4 @@
-"""What each policy demands of the members of one write set: racks, zones, or regions.
+"""The requirements of each policy on the members of one write set: racks, zones, or regions.
 
 `auditor.first_checker.placement_rules` judges all write sets of an ensemble by these. Each rule
 returns how a window adheres, and a clause that says why it does not.
@@ -71,7 +71,7 @@ def _rack(view: WindowView) -> tuple[Adherence, str]:
 def judge_zone_sizes(
     size: int, write_quorum: int, rule: PlacementRule
 ) -> tuple[Adherence, str] | None:
-    """Return what the zone-aware policy demands of sizes and does not get, or None."""
+    """Return what the zone-aware policy requires of the sizes and does not get, or None."""
     if write_quorum == 0:
         why = (
             "has a write quorum of 0, by which the Java class would divide:"
@@ -91,8 +91,8 @@ def judge_zone_sizes(
 def _zone(view: WindowView) -> tuple[Adherence, str]:
     """Require enough zones, and two upgrade domains in each zone with two members or more.
 
-    A member without location could be a crowded zone's second upgrade domain, or in its own zone.
-    In the default zone its window would fail. A window with such a member is never STRICT.
+    A member without location could be a crowded zone's second upgrade domain, or in a zone of its
+    own. In the default zone its window would fail. A window with such a member is never STRICT.
     """
     for member, place in zip(view.members, view.locations, strict=True):
         if place is not None and (place == DEFAULT_ZONE or len(_parts(place)) != 2):
@@ -121,7 +121,7 @@ def _zone(view: WindowView) -> tuple[Adherence, str]:
 
 
 def judge_span(view: WindowView) -> tuple[Adherence, str] | None:
-    """Return how the ensemble may miss reppMinimumRegionsForDurability regions, else None."""
+    """Return how the ensemble may miss reppMinimumRegionsForDurability regions, or None."""
     regions = {_region(place) for place in view.known_locations()}
     unplaced = len(view.unplaced_counts())
     need = view.rule.repp_minimum_regions_for_durability
@@ -159,7 +159,7 @@ def _region(place: str) -> str:
 
 
 def _parts(place: str) -> list[str]:
-    """Return the parts of the path. Never empty: for `location`, a path of slashes is None."""
+    """Return the parts of the path. Never empty: a path of slashes counts as None before."""
     return [part for part in place.split("/") if part]
 
 

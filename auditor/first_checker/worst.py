@@ -1,7 +1,4 @@
-"""The worst entry: fewest possible copies, then fewest confirmed copies, then the lowest id.
-
-This is the order of contract section 4.
-"""
+"""The worst entry: fewest possible copies, then fewest confirmed copies, then the lowest id."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from auditor.model.identity import EntryId
 
 
 class Worst(NamedTuple):
-    """The rank of an entry, ordered as the contract orders entries.
+    """The rank of an entry: worse entries sort first.
 
     `possible` counts confirmed and unknown copies.
     """
@@ -24,7 +21,7 @@ class Worst(NamedTuple):
 
 
 def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
-    """Return sets of which number n - 1 holds the entries that lie in at least n of `sets`.
+    """Return sets: number n - 1 holds the entries that lie in at least n of `sets`.
 
     There is no empty level.
     """
@@ -43,11 +40,11 @@ def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
 def worst_entry(
     lost: list[EntrySet], unknown: Iterable[EntrySet], write_quorum: int
 ) -> Worst | None:
-    """Return the worst of the entries that lost a copy, or None where none did.
+    """Return the worst of the entries that lost a copy, or None if none did.
 
-    `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies. Each set of
-    `unknown` costs its entries one confirmed copy. Costs set operations, at most the square of the
-    number of bookies.
+    `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies. In each set of
+    `unknown`, the entries have one confirmed copy less. Costs set operations, at most the square of
+    the number of bookies.
     """
     if not lost:
         return None
