@@ -16,7 +16,7 @@ import pyarrow as pa
 from auditor.evidence.rows import answer_row, bookie_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, MARKS, READS, VERDICTS
-from auditor.judging.judged_rows import judge_to_row
+from auditor.judging.verdict_rows import judge_to_row
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import LedgerEvidence

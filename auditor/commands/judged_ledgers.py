@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from auditor import __version__
 from auditor.commands.context import Context
 from auditor.evidence.newest_run import NewestRun
+from auditor.judging.contradicted_lists import denying_bookies, unindexed_on
 from auditor.judging.copies import copies_of_ledgers, counts_json
 from auditor.judging.settle import Step
-from auditor.judging.unindexed import denying_bookies, unindexed_on
 from auditor.model.availability import LISTED_BY_LISTER, NON_CANONICAL, Answer, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms

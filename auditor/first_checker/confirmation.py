@@ -16,11 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from auditor.first_checker.coverage import Copy, Coverage, Reads
+from auditor.first_checker.coverage import Copy, Coverage, Reads, Worst, levels, worst_entry
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.schedule import Extent
 from auditor.first_checker.shares import TAIL_PAGE_ENTRIES, BookieShare
-from auditor.first_checker.worst import Worst, levels, worst_entry
 from auditor.model.availability import ABSENT_READS, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 

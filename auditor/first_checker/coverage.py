@@ -2,7 +2,8 @@
 
 Verified, for every entry of every clear extent of a closed ledger: how many distinct bookies of its
 write set hold it, lack it, or gave no valid answer. A bookie lacks an entry if its list lacks it
-and reads there confirm that.
+and reads there confirm that. The worst entry has the fewest possible copies, then the fewest
+confirmed copies, then the lowest id.
 
 A list is believed as long as reads agree with it. A listed entry that was read and denied at two
 looks is absent; one whose read failed is unknown.
@@ -19,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.probing import ProbedBookie, ProbePlan
-from auditor.first_checker.reasons import in_order
+from auditor.first_checker.probing import ProbedBookie, ProbePlan, in_order
 from auditor.first_checker.schedule import (
     Extent,
     expected_entries,
@@ -32,18 +33,70 @@ from auditor.first_checker.schedule import (
     positions,
     promised_copies,
 )
-from auditor.first_checker.shares import NONE_DENIED, BookieShare, Denied, Probed, Sifter
-from auditor.first_checker.sources import BookieEvidence, choose_source, is_usable
-from auditor.model.availability import (
-    ABSENT_READS,
-    Answer,
-    AnswerStatus,
-    EntryRead,
-    ReadStatus,
+from auditor.first_checker.shares import (
+    NONE_DENIED,
+    BookieEvidence,
+    BookieShare,
+    Denied,
+    Probed,
+    Sifter,
+    choose_source,
+    is_usable,
 )
+from auditor.model.availability import ABSENT_READS, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, CopyCounts, Probes, Unknown
+
+
+class Worst(NamedTuple):
+    """The rank of an entry: worse entries sort first.
+
+    `possible` counts confirmed and unknown copies.
+    """
+
+    possible: int
+    confirmed: int
+    entry_id: EntryId
+
+
+def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
+    """Return sets: number n - 1 holds the entries that lie in at least n of `sets`.
+
+    There is no empty level.
+    """
+    found: list[EntrySet] = []
+    for one in sets:
+        carried = one
+        for index, level in enumerate(found):
+            if not carried:
+                break
+            found[index], carried = level | carried, level & carried
+        if carried:
+            found.append(carried)
+    return found
+
+
+def worst_entry(
+    lost: list[EntrySet], unknown: Iterable[EntrySet], write_quorum: int
+) -> Worst | None:
+    """Return the worst of the entries that lost a copy, or None if none did.
+
+    `lost[n - 1]` holds the entries that lost at least n of `write_quorum` copies. In each set of
+    `unknown`, the entries have one confirmed copy less. Costs set operations, at most the square of
+    the number of bookies.
+    """
+    if not lost:
+        return None
+    possible = write_quorum - len(lost)
+    candidates, unknown_count = lost[-1], 0
+    for level in levels(unknown):
+        narrowed = candidates & level
+        if not narrowed:
+            break
+        candidates, unknown_count = narrowed, unknown_count + 1
+    return Worst(possible, possible - unknown_count, candidates.first())
+
 
 Copy = tuple[BookieId, EntryId]
 Answers = Mapping[BookieId, Answer]

@@ -21,7 +21,7 @@ from auditor.first_checker.coverage import (
     coverage,
     is_healthy,
 )
-from auditor.first_checker.entries import Losses, entry_findings, unrecoverable_finding
+from auditor.first_checker.entries import Losses, Unserved, entry_findings, unrecoverable_finding
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.metadata import (
     contradictions,
@@ -29,11 +29,9 @@ from auditor.first_checker.metadata import (
     undecodable_findings,
 )
 from auditor.first_checker.placement import Placement, placement
-from auditor.first_checker.probing import ProbePlan
-from auditor.first_checker.reasons import in_order
+from auditor.first_checker.probing import ProbePlan, in_order
 from auditor.first_checker.schedule import extents, is_promised, positions, promised_copies
 from auditor.first_checker.stranded import Outside, ensemble_bookies
-from auditor.first_checker.unavailable import Unserved
 from auditor.first_checker.underreplication import is_beyond_grace, is_stale, mark_facts
 from auditor.model.availability import (
     ABSENT_READS,

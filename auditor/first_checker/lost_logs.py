@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.model.availability import LISTED_BY_LISTER, Answer, EntryRead, MissingLog, ReadStatus
 from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, Registration

@@ -10,8 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import NamedTuple
 
-from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.pieces import Run
+from auditor.first_checker.entry_set import EntrySet, Run
 from auditor.model.availability import SequenceGroup
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment

@@ -2,7 +2,7 @@
 
 A list comes from a bookie's index, or from its memory: it may name entries that the bookie cannot
 read. A run therefore reads some entries of what each bookie should hold, spread over its ledgers by
-a sweep (`auditor.first_checker.sweep`). Which ones depends on nothing that a bookie says.
+a sweep (`auditor.first_checker.probing`). Which ones depends on nothing that a bookie says.
 
 A bookie that fails such a test, or lacks an entry, is in doubt. More of what it lists is then read:
 ends of segments, and a denser sweep, which includes the ranks of the first one.
@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.probing import SEGMENT_ENDS_MAX
-from auditor.first_checker.schedule import Extent, expected_entries, extents, positions
-from auditor.first_checker.sweep import (
+from auditor.first_checker.probing import (
+    SEGMENT_ENDS_MAX,
     SWEPT_ENTRIES_MAX,
     first_rank,
     step_within,
     swept_entries,
 )
+from auditor.first_checker.schedule import Extent, expected_entries, extents, positions
 from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Sweep
 from auditor.model.identity import BookieId, EntryId, LedgerId

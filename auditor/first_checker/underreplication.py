@@ -1,18 +1,26 @@
 """Judge an under-replication mark: its age, whether that is acceptable, and why the mark remains.
 
 This covers BP-34's check that under-replication is being handled.
+
+Marks of ledgers without metadata are one finding on the cluster for all of them. Verified: at two
+looks, each after a sync, the mark existed and the znode of its ledger did not. The mark is older
+than the grace. Not verified: who deleted the ledger, and whether on purpose.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from auditor.first_checker.coverage import Coverage
+from auditor.first_checker.coverage import Coverage, levels
 from auditor.first_checker.shares import BookieShare
-from auditor.first_checker.worst import levels
 from auditor.model.cluster import Surroundings
+from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.evidence import Terms
 from auditor.model.facts import MarkFacts, WhyMarked
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 from auditor.model.verdict import Unknown
 
@@ -130,3 +138,142 @@ def _has_spare(seen: Coverage, around: Surroundings) -> bool:
         if one.surplus or any(share.absent or share.unknown for share in one.shares)
     )
     return all(around.writable - set(ensemble) for ensemble in ensembles)
+
+
+LEDGERS_NAMED_MAX = 20
+"""At most this many ledgers are named in the finding. The others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkLook:
+    """What one look saw of a mark and of its ledger's znode.
+
+    `created_ms` is None if the mark was gone. `has_metadata` is None if the mark or the znode could
+    not be read, or was not looked at.
+    """
+
+    read_at_ms: int
+    created_ms: int | None
+    changed_ms: int | None
+    has_metadata: bool | None
+
+    @property
+    def mark(self) -> Mark | None:
+        """The mark with only its two times; None if it was gone."""
+        return None if self.created_ms is None else Mark(self.created_ms, self.changed_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMark:
+    """A mark of a ledger that was not listed, as the first look saw it and, if there was one, the
+    second.
+    """
+
+    ledger_id: LedgerId
+    first: MarkLook
+    again: MarkLook | None = None
+
+
+PathOf: TypeAlias = Callable[[LedgerId], str]
+
+
+def is_suspect(look: MarkLook | None, now_ms: int, grace_ms: int) -> bool:
+    """Return whether the look saw a mark beyond its grace and no metadata."""
+    if look is None or look.mark is None or look.has_metadata is not False:
+        return False
+    return is_beyond_grace(look.mark, now_ms, grace_ms)
+
+
+def judge_marks(
+    marks: Iterable[SeenMark],
+    now_ms: int,
+    grace_ms: int,
+    *,
+    unchecked: int,
+    path_of: PathOf,
+    replication_disabled: bool,
+) -> Finding | None:
+    """Return the finding on the cluster, or None if no mark is a suspect at both looks.
+
+    `unchecked`: number of marks not looked at because there were too many. `path_of`: returns the
+    path of a ledger's mark.
+    """
+    found = confirmed_marks(marks, now_ms, grace_ms)
+    if not found:
+        return None
+    oldest_id, oldest_age_ms = found[0].ledger_id, found[0].age_ms
+    facts = MarkWithoutLedgerFacts(
+        marks=len(found),
+        some_ledgers=tuple(one.ledger_id for one in found[:LEDGERS_NAMED_MAX]),
+        oldest_age_ms=oldest_age_ms,
+        oldest_path=path_of(oldest_id),
+        grace_ms=grace_ms,
+        unchecked=unchecked,
+        apart_ms=min(one.again_at_ms for one in found) - max(one.first_at_ms for one in found),
+        replication_disabled=replication_disabled,
+    )
+    return Finding(Kind.MARK_WITHOUT_LEDGER, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmedMark:
+    """A mark beyond its grace whose ledger had no metadata at either look."""
+
+    ledger_id: LedgerId
+    age_ms: int
+    first_at_ms: int
+    again_at_ms: int
+
+
+def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> list[ConfirmedMark]:
+    """Return the marks that the finding is about, oldest first."""
+    found = []
+    for one in marks:
+        again = one.again
+        if again is None or again.mark is None:
+            continue
+        if is_suspect(one.first, now_ms, grace_ms) and is_suspect(again, now_ms, grace_ms):
+            age = age_ms(again.mark, now_ms)
+            found.append(ConfirmedMark(one.ledger_id, age, one.first.read_at_ms, again.read_at_ms))
+    return sorted(found, key=lambda one: (-one.age_ms, one.ledger_id))
+
+
+def withheld_marks(
+    marks: Iterable[SeenMark], now_ms: int, grace_ms: int, *, unchecked: int, problem: str
+) -> list[str]:
+    """Return sentences on the marks without a ledger that could not be judged.
+
+    `problem`: why not all marks could be listed, "" if they were.
+    """
+    sentences = []
+    if problem:
+        sentences.append(f"{problem}; marks below it are not looked at for MARK_WITHOUT_LEDGER")
+    unread = sum(_is_unread(one, now_ms, grace_ms) for one in marks)
+    if unread:
+        which = "mark of a ledger that was" if unread == 1 else "marks of ledgers that were"
+        sentences.append(
+            f"{unread} {which} not listed could not be read twice: MARK_WITHOUT_LEDGER is not"
+            " judged there"
+        )
+    if unchecked:
+        sentences.append(
+            f"{unchecked} more marks are of ledgers that were not listed, and were not looked at:"
+            " only the oldest marks are"
+        )
+    return sentences
+
+
+def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook]]:
+    """Yield each mark that existed at its newest look, with that look."""
+    for one in marks:
+        look = one.again or one.first
+        if look.mark is not None:
+            yield one.ledger_id, look
+
+
+def _is_unread(one: SeenMark, now_ms: int, grace_ms: int) -> bool:
+    """Return whether a mark beyond its grace cannot be judged, because one of its looks failed."""
+    mark = one.first.mark
+    if mark is None or not is_beyond_grace(mark, now_ms, grace_ms) or one.first.has_metadata:
+        return False
+    return one.first.has_metadata is None or one.again is None or one.again.has_metadata is None

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, floor, lgamma, log, log1p
 
+from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.first_checker.probing import ANSWERED_READS
-from auditor.first_checker.reachability import BookieLook, nobody_answered
 from auditor.model.availability import UNREADABLE_READS, ReadStatus
 from auditor.model.bookie_facts import UnreadableFacts
 from auditor.model.cluster import BookieRecord, Registration

@@ -1,4 +1,9 @@
-"""Judge many ledgers within their limits, in this process or in a child that may die."""
+"""Judge many ledgers within their limits, in this process or in a child that may die.
+
+A ledger on which judging raises, does not end or ends its process is set aside.
+
+This module does not load Arrow, because `auditor ledger` uses it.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,29 @@ from typing import Generic, TypeVar
 
 from auditor.config import JudgingLimits
 from auditor.errors import AuditorError, LocalFault
-from auditor.judging.guard import Guard, Raised, Stopped
-from auditor.judging.isolation import judge_in_child
-from auditor.judging.set_aside import stopped_detail
+from auditor.judging.isolation import Guard, Raised, Stopped, judge_in_child
+from auditor.judging.settle import Step, end_unjudged
 from auditor.model.evidence import LedgerEvidence
+from auditor.model.identity import LedgerId
+from auditor.model.verdict import Unknown
+
+_STOPPED = "judging was stopped: "
+
+
+def poison_step(ledger_id: LedgerId) -> Step:
+    """Return the end of a ledger that could not be judged."""
+    return end_unjudged(ledger_id, Unknown.POISON)
+
+
+def stopped_detail(why: str) -> str:
+    """Return the column `detail` of a ledger on which judging was stopped."""
+    return f"{_STOPPED}{why}"
+
+
+def is_stopped(detail: str) -> bool:
+    """Return whether judging was stopped rather than raised: a replay does not try it again."""
+    return detail.startswith(_STOPPED)
+
 
 T = TypeVar("T")
 

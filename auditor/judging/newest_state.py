@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from auditor.first_checker.coverage import Answers, Copy, Denials, Reads
+from auditor.first_checker.entries import Unserved
 from auditor.first_checker.entry_set import EntrySet
+from auditor.first_checker.metadata import unknown_bookies
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.recheck import newest_state_start, same_state
-from auditor.first_checker.recovery import unknown_bookies
 from auditor.first_checker.schedule import held_entries
-from auditor.first_checker.unavailable import Unserved
 from auditor.model.availability import (
     ABSENT_READS,
     VALID_ANSWERS,

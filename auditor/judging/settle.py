@@ -15,10 +15,9 @@ from auditor.first_checker.confirmation import Wanted, wanted_reads
 from auditor.first_checker.coverage import coverage
 from auditor.first_checker.entries import Losses
 from auditor.first_checker.ledger import gone_bookies, judge
-from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan
-from auditor.first_checker.reasons import REASON_OF_READ
+from auditor.first_checker.metadata import recovery_questions
+from auditor.first_checker.probing import REASON_OF_READ, SEGMENT_ENDS_MAX, ProbePlan
 from auditor.first_checker.recheck import Next, Suspicion, next_step
-from auditor.first_checker.recovery import recovery_questions
 from auditor.first_checker.schedule import Question, questions
 from auditor.first_checker.stranded import Outside
 from auditor.judging.newest_state import READABLE_ANSWERS, NewestState

@@ -1,14 +1,22 @@
-"""Make a row of VERDICTS from a verdict: the same bytes in run and replay."""
+"""Make rows of VERDICTS: the same bytes in run and replay.
+
+A ledger is judged or set aside. Rows that rest on a list of a lister which its bookie contradicted
+later in the run are corrected as `contradicted_lists` corrects verdicts.
+"""
 
 from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from auditor.evidence.rows import Row
 from auditor.first_checker.underreplication import age_ms
 from auditor.judging.copies import cap
-from auditor.judging.settle import Step, Todo
+from auditor.judging.judge import poison_step
+from auditor.judging.settle import Step, Todo, end_unjudged, settle_and_check
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.verdict import CopyCounts
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
 from auditor.witness.finding_lines import assurance, finding_line, ledger_testimony
 
 ENTRIES_MAX = 2**63 - 1
@@ -58,3 +66,90 @@ def _copies(counts: CopyCounts | None) -> Row:
         return (None, None, None, None)
     counts = cap(counts)
     return (counts.expected, counts.listed, counts.read, counts.assumed)
+
+
+def judge_to_row(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) -> tuple[Step, Row]:
+    """Return where the ledger stands and its VERDICTS row. Raises whatever a ledger may cause."""
+    step, detail = settle_and_check(evidence, terms)
+    return step, verdict_row(evidence, step, terms, facts, detail)
+
+
+def judge_claimed(
+    evidence: LedgerEvidence, claimed: Verdict, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
+    """Judge a ledger whose verdict was `claimed` from the columns of its evidence, as
+    `judge_to_row` does.
+
+    The ledger is withheld if the verdict is another one or is not final.
+    """
+    step, row = judge_to_row(evidence, terms, facts)
+    found = step.verdict
+    if (
+        found == claimed and step.todo is Todo.NOTHING
+    ) or Unknown.CHECKERS_DISAGREE in found.unknowns:
+        return step, row
+    detail = (
+        f"by its columns it is {_words(claimed)}; the first checker says {_words(found)}, and next"
+        f" {step.todo.value}"
+    )
+    return withheld(evidence, detail, terms, facts)
+
+
+def _words(verdict: Verdict) -> str:
+    copies = verdict.copies
+    listed = (
+        "no copies" if copies is None else f"{copies.listed} copies listed of {copies.expected}"
+    )
+    return f"{verdict.standing.word} with {listed}"
+
+
+def withheld(
+    evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
+    """Return the step and the row of a ledger on which the checkers were found to differ.
+
+    The ledger is not judged again. `detail` goes into the row as it is.
+    """
+    step = end_unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE)
+    return step, verdict_row(evidence, step, terms, facts, detail)
+
+
+def set_aside(
+    evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
+) -> tuple[Step, Row]:
+    """Return the step and the row of a ledger that could not be judged, as `detail` says why."""
+    step = poison_step(evidence.ledger_id)
+    return step, verdict_row(evidence, step, terms, facts, detail)
+
+
+_ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
+
+
+def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
+    """Return the rows with those of these ledgers corrected as by `spoil_verdict`.
+
+    The mark of such a ledger is not stale: nobody knows whether every copy is there.
+    """
+    hit = pc.and_(
+        pc.is_in(rows["ledger_id"], ledger_ids),
+        pc.invert(pc.fill_null(pc.equal(rows["exempt"], Exempt.DELETED.value), False)),
+    )
+    if not pc.any(hit).as_py():
+        return rows
+    columns = {name: rows[name] for name in rows.schema.names}
+    weaker = pc.is_in(rows["standing"], pa.array([Standing.SOUND.word, Standing.EXEMPT.word]))
+    unknown = pa.scalar(Standing.INDETERMINATE.word)
+    columns["standing"] = pc.if_else(pc.and_(hit, weaker), unknown, rows["standing"])
+    columns["unknowns"] = pa.array(
+        [
+            (
+                sorted({*(reasons or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__)
+                if is_hit
+                else reasons
+            )
+            for reasons, is_hit in zip(rows["unknowns"].to_pylist(), hit.to_pylist(), strict=True)
+        ]
+    )
+    for name in ("is_mark_stale", "only_maintenance"):
+        columns[name] = pc.if_else(hit, False, rows[name])
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)

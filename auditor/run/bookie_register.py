@@ -18,7 +18,7 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
-from auditor.first_checker.reachability import recovery_gap_ms
+from auditor.first_checker.bookies import recovery_gap_ms
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,

@@ -14,17 +14,20 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.content import judge_content, withheld_content
-from auditor.first_checker.failing import Refusals, judge_failing, withheld_failing
-from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
-from auditor.first_checker.reachability import (
+from auditor.first_checker.bookies import (
     BookieLook,
     Missed,
+    Refusals,
     judge_bookies,
+    judge_content,
+    judge_failing,
     nobody_answered,
     not_dialled,
     withheld,
+    withheld_content,
+    withheld_failing,
 )
+from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
 from auditor.first_checker.renaming import Renamed
 from auditor.first_checker.unreadable import Unreadable, judge_unreadable
 from auditor.model.cluster import BookieRecord

@@ -16,7 +16,7 @@ from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.judging.settle import Todo
-from auditor.judging.spoiled_rows import spoil_rows
+from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.identity import LedgerId
 from auditor.spark.verdicts import STEPS, steps_name
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers

@@ -29,7 +29,7 @@ from auditor.evidence.reference_rows import (
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
-from auditor.first_checker.orphans import can_decide, topic_named_by
+from auditor.first_checker.references import can_decide, topic_named_by
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord

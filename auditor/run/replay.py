@@ -15,8 +15,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import read_seen_rows
 from auditor.evidence.schemas import LISTING, VERDICTS
 from auditor.judging.judge import Judge
-from auditor.judging.judged_rows import judge_to_row, set_aside
-from auditor.judging.spoiled_rows import spoil_rows
+from auditor.judging.verdict_rows import judge_to_row, set_aside, spoil_rows
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About

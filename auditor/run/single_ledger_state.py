@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from auditor.bookie.address_table import SearchBudget
-from auditor.judging.judge import Judge
-from auditor.judging.set_aside import poison_step
+from auditor.judging.judge import Judge, poison_step
 from auditor.judging.settle import Step, settle_and_check
 from auditor.model.availability import Answer, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms

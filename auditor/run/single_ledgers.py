@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from auditor.judging.contradicted_lists import spoil_verdict
 from auditor.judging.settle import Step, Todo
-from auditor.judging.spoiled import spoil_verdict
 from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import BookieId, LedgerId

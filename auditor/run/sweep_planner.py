@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.probing import step_within
 from auditor.first_checker.spot_reads import Density
-from auditor.first_checker.sweep import step_within
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
 from auditor.summary.about import About

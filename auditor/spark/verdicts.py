@@ -21,13 +21,21 @@ from auditor.evidence.schemas import SEEN, VERDICTS
 from auditor.first_checker.schedule import expected_list
 from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.copies import cap
-from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
-from auditor.judging.judge import Judge
-from auditor.judging.judged_rows import judge_claimed, judge_to_row, set_aside, withheld
-from auditor.judging.set_aside import stopped_detail
+from auditor.judging.healthy_ledgers import (
+    Healthy,
+    healthy_ledgers,
+    healthy_verdict,
+    may_have_spots,
+)
+from auditor.judging.judge import Judge, stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
-from auditor.judging.spot_candidates import may_have_spots
-from auditor.judging.verdict_rows import verdict_row
+from auditor.judging.verdict_rows import (
+    judge_claimed,
+    judge_to_row,
+    set_aside,
+    verdict_row,
+    withheld,
+)
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import LedgerId

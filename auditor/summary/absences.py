@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from auditor.first_checker.reachability import BookieLook
+from auditor.first_checker.bookies import BookieLook
 from auditor.model.cluster import Registration
 from auditor.model.identity import BookieId
 from auditor.witness.phrases import moment

@@ -28,7 +28,7 @@ from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.reachability import BookieLook, nobody_answered
+from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration

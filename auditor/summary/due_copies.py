@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from auditor.evidence.rows import table
 from auditor.evidence.table_scan import iterate_rows
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
-from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.first_checker.sweep import STEP_MAX, Draw, hit_probability
+from auditor.first_checker.probing import STEP_MAX, Draw, hit_probability
 from auditor.model.evidence import Sweep
 from auditor.summary.about import About
 

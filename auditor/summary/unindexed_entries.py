@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.judging.unindexed import FLUSHED_AFTER_MS
+from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 from auditor.summary.spoiled_lists import contradicting_bookies

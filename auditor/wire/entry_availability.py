@@ -1,9 +1,17 @@
 """Decode, check and encode the list of a ledger's entries on one bookie (BP-34).
 
 The list is AvailabilityOfEntriesOfLedger: a header of 64 bytes and sequence groups of 24 bytes
-each. Real bookies send groups in order. `check_order` says why a list out of order is rejected.
-`make_disjoint` puts our own groups in order: those that do not overlap or interleave are only
-sorted, the others are expanded into runs, up to a limit.
+each, all big-endian. Real bookies send a group for each run of consecutive entries; BP-34 describes
+periodic groups. Both are accepted. A list whose groups overlap or are out of order is rejected: no
+bookie makes such a list, and what is behind it is not known (docs/decisions/0051). `check_order`
+says why. `make_disjoint` puts our own groups in order: those that do not overlap or interleave are
+only sorted, the others are expanded into runs, up to a limit.
+
+The canonical form merges runs that touch. Then, left to right, the longest progression of
+equal-size runs becomes one group. A single run has period 0. Canonical bytes have no header: two
+bookies that hold the same entries have the same canonical bytes. A run above 2**31 - 1 entries
+(int32) is cut there: the full pieces are one group whose period is its size, the rest is another
+group. No bookie holds so many, but the bytes can say so.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, MARKS
-from auditor.first_checker.marks_without_ledger import confirmed_marks
+from auditor.first_checker.underreplication import confirmed_marks
 from auditor.model.evidence import Terms
 from auditor.run import mark_looks
 from auditor.run.mark_looks import MarkLooks

@@ -15,7 +15,7 @@ import pytest
 from support.audits import Outcome, audit_ledgers
 from support.real_cluster import RealCluster
 
-from auditor.first_checker.recorded_policy import KEY
+from auditor.first_checker.placement import KEY
 from auditor.model.finding import Kind
 
 pytestmark = pytest.mark.real

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from support.java_auditor import ADHERENCE_WORDS, PARAMETERS, POLICY_CLASSES, JavaAuditor
 
-from auditor.first_checker.placement_rules import judge
+from auditor.first_checker.placement import judge
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
 

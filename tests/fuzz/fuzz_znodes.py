@@ -11,7 +11,7 @@ import pyarrow as pa
 from targets import Target, check_storable
 
 from auditor.errors import MalformedMetadata, StoreUnavailable, UnknownMetadataFormat
-from auditor.first_checker.recorded_policy import recorded_policy
+from auditor.first_checker.placement import recorded_policy
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
 from auditor.sandbox import notation

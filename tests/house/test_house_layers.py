@@ -98,7 +98,7 @@ PLANTS = {
             ("auditor/witness/finding_lines.py", "structlog"),
             ("auditor/first_checker/recheck.py", "asyncio"),
             ("auditor/model/finding.py", "prometheus_client"),
-            ("auditor/first_checker/worst.py", "os"),
+            ("auditor/first_checker/coverage.py", "os"),
         )
     ],
 }

@@ -73,23 +73,16 @@ IN_MEMORY = tuple(
 )
 """Tests that a ZooKeeper in memory passes like a real one; TOO_SLOW leaves out the real one."""
 TESTS = {
-    **{
-        f"auditor/first_checker/{name}.py": (
-            f"tests/unit/first_checker/test_first_checker_{name}.py",
-            *more,
-        )
-        for name, more in (
-            ("references", ("tests/unit/summary/references/test_summary_reference_losses.py",)),
-            ("orphans", ("tests/unit/summary/references/test_summary_reference_losses.py",)),
-            ("lost_logs", ("tests/unit/summary/cluster/test_summary_lost_logs.py",)),
-        )
-    },
-    "auditor/first_checker/topic_uses.py": (
+    "auditor/first_checker/lost_logs.py": (
+        "tests/unit/first_checker/test_first_checker_lost_logs.py",
+        "tests/unit/summary/cluster/test_summary_lost_logs.py",
+    ),
+    "auditor/first_checker/references.py": (
         "tests/unit/first_checker/test_first_checker_topic_uses.py",
         "tests/unit/first_checker/test_first_checker_references.py",
+        "tests/unit/first_checker/test_first_checker_orphans.py",
         "tests/unit/summary/references/test_summary_reference_losses.py",
     ),
-    "auditor/first_checker/sweep.py": ("tests/unit/first_checker/test_first_checker_sweep.py",),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
     "auditor/witness": ("tests/unit/witness",),
@@ -145,11 +138,13 @@ TESTS = {
     "auditor/evidence": ("tests/unit/evidence",),
     "auditor/judging/isolation.py": (
         "tests/unit/judging/test_judging_child.py",
+        "tests/unit/judging/test_judging_guard.py",
         "tests/unit/judging/test_judging_isolation.py",
     ),
-    "auditor/judging/spoiled.py": ("tests/unit/judging/test_judging_spoiled.py",),
-    "auditor/judging/spoiled_rows.py": ("tests/unit/judging/test_judging_spoiled.py",),
-    "auditor/judging/unindexed.py": ("tests/unit/judging/test_judging_unindexed.py",),
+    "auditor/judging/contradicted_lists.py": (
+        "tests/unit/judging/test_judging_spoiled.py",
+        "tests/unit/judging/test_judging_unindexed.py",
+    ),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/suspects": ("tests/unit/suspects",),
     **{

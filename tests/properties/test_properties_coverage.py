@@ -218,7 +218,7 @@ def _of_class(target: str, name: str, make: Callable[[Any], Any]) -> Plant:
 
 
 PROBED = "auditor.first_checker.probing.ProbedBookie"
-SHARES, SOURCES = "auditor.first_checker.shares", "auditor.first_checker.sources"
+SHARES, SOURCES = "auditor.first_checker.shares", "auditor.first_checker.shares"
 SCHEDULE, COVERAGE = "auditor.first_checker.schedule", "auditor.first_checker.coverage"
 ENTRIES, LEDGER = "auditor.first_checker.entries", "auditor.first_checker.ledger"
 

@@ -19,9 +19,8 @@ from types import ModuleType
 import pytest
 from support.quick_forms import one_in
 
-from auditor.first_checker import placement, placement_rules, window_rules
-from auditor.first_checker.placement import adherence
-from auditor.first_checker.placement_rules import Judged
+from auditor.first_checker import placement
+from auditor.first_checker.placement import Judged, adherence
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
 
@@ -331,7 +330,7 @@ def test_the_stories_are_about_everything(swarm: Counter[str], subject: str) -> 
 
 # Planted bugs: each must be noticed by the check above
 
-RULES = (window_rules, placement_rules)
+RULES = (placement, placement)
 """The modules of the rules; each is imported before the next one."""
 PLANTED = {
     "one write set is as good as all": (

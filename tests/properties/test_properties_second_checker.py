@@ -39,9 +39,8 @@ from test_properties_coverage import PLANTED, Plant, _instead, _of_class
 from test_properties_placement import Story as PlacementStory
 from test_properties_placement import story as placement_story
 
-from auditor.first_checker.placement import adherence
-from auditor.first_checker.placement_rules import Judged
-from auditor.first_checker.recorded_policy import KEY as RECORDED_KEY
+from auditor.first_checker.placement import KEY as RECORDED_KEY
+from auditor.first_checker.placement import Judged, adherence
 from auditor.judging.settle import settle
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.facts import WriteSetFacts

@@ -230,11 +230,11 @@ so nothing is assumed.
 """
 
 RUN: dict[type, tuple[str, ...]] = {
-    LostFacts: ("auditor.first_checker.reachability",),
-    SilentFacts: ("auditor.first_checker.reachability",),
-    FailingFacts: ("auditor.first_checker.failing",),
+    LostFacts: ("auditor.first_checker.bookies",),
+    SilentFacts: ("auditor.first_checker.bookies",),
+    FailingFacts: ("auditor.first_checker.bookies",),
     Renamed: ("auditor.first_checker.renaming",),
-    MarkWithoutLedgerFacts: ("auditor.first_checker.marks_without_ledger",),
+    MarkWithoutLedgerFacts: ("auditor.first_checker.underreplication",),
     CopyCounts: ("auditor.summary.verdict_counts",),
 }
 """Where a run states what it says of bookies, of marks without a ledger and of all copies."""

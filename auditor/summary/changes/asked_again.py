@@ -16,7 +16,7 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan, iterate_rows
-from auditor.first_checker.content import is_most
+from auditor.first_checker.bookies import is_most
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.model.availability import VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord

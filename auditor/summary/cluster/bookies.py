@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.schemas import ANSWERS
-from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, BookieLook, Missed
+from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, BookieLook, Missed
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId

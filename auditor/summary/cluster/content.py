@@ -16,7 +16,7 @@ from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.content import LEDGERS_NAMED_MAX, Content
+from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, Content
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import MARKS
-from auditor.first_checker.marks_without_ledger import (
+from auditor.first_checker.underreplication import (
     ConfirmedMark,
     confirmed_marks,
     judge_marks,

@@ -14,10 +14,10 @@ from auditor.evidence.gathered import ledger_records
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
-from auditor.first_checker.metadata import contradictions
-from auditor.first_checker.reachability import BookieLook
-from auditor.first_checker.recovery import (
+from auditor.first_checker.bookies import BookieLook
+from auditor.first_checker.metadata import (
     blocked_write_sets,
+    contradictions,
     greets_no_more,
     last_bookies,
     unknown_by_greetings,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.schemas import ANSWERS
-from auditor.first_checker.failing import LEDGERS_NAMED_MAX, Refusals
+from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, Refusals
 from auditor.model.availability import NOT_ADMITTED, AnswerStatus
 from auditor.model.identity import BookieId
 

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
-from auditor.first_checker.failing import Refusals
+from auditor.first_checker.bookies import Refusals
 from auditor.model.availability import VALID_ANSWERS, ReadStatus
 from auditor.model.identity import BookieId
 from auditor.summary.cluster.refusal_counts import REFUSED, REQUESTED, refusals

@@ -9,8 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from auditor.evidence.rows import Row
-from auditor.first_checker.marks_without_ledger import MarkLook, SeenMark, is_suspect, newest_marks
-from auditor.first_checker.underreplication import age_ms
+from auditor.first_checker.underreplication import (
+    MarkLook,
+    SeenMark,
+    age_ms,
+    is_suspect,
+    newest_marks,
+)
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark

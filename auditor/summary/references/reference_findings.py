@@ -16,15 +16,19 @@ import pyarrow.compute as pc
 from auditor.evidence.reference_rows import RowOf, TopicLook
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import REFERENCES
-from auditor.first_checker.orphans import (
+from auditor.first_checker.references import (
+    Doubt,
+    Judged,
     Orphans,
     SeenOrphan,
+    SeenReference,
+    UsesOfTopic,
     can_decide,
     judge_orphans,
+    judge_reference,
+    pair_uses,
     topic_named_by,
 )
-from auditor.first_checker.references import Doubt, Judged, SeenReference, judge_reference
-from auditor.first_checker.topic_uses import UsesOfTopic, pair_uses
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId

@@ -17,7 +17,7 @@ from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
 from auditor.evidence.reference_rows import SOURCE_MISSING, RowOf, TopicLook, topic_looks, topic_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
-from auditor.first_checker.orphans import KnownTopics, is_old, is_pulsars
+from auditor.first_checker.references import KnownTopics, is_old, is_pulsars
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus

@@ -14,7 +14,7 @@ import numpy as np
 
 from auditor.evidence.reference_rows import namespace_of
 from auditor.evidence.run_directory import Place
-from auditor.first_checker.topic_uses import Use, uses_by_ledger
+from auditor.first_checker.references import Use, uses_by_ledger
 from auditor.judging.readability import LOST_KINDS, judge_reader
 from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId

@@ -22,11 +22,11 @@ from auditor.first_checker import (
     ledger,
     recheck,
     schedule,
-    sources,
+    shares,
     underreplication,
 )
 from auditor.first_checker.entry_set import EMPTY
-from auditor.first_checker.reasons import REASON_OF_ANSWER
+from auditor.first_checker.probing import REASON_OF_ANSWER
 from auditor.first_checker.shares import BookieShare, Unanswered
 from auditor.judging import newest_state
 from auditor.judging import settle as judgement
@@ -52,7 +52,7 @@ def marks_excuse_losses(monkeypatch: pytest.MonkeyPatch) -> None:
 def silence_is_absence(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a silent bookie for one that lacks everything."""
     monkeypatch.setattr(
-        sources,
+        shares,
         "Unanswered",
         lambda bookie, reasons=(), is_gone=False: Unanswered(bookie, reasons, True),
     )

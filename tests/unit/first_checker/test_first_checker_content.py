@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.first_checker.content import (
+from auditor.first_checker.bookies import (
     LOST_CONTENT_LEDGERS_MIN,
     Content,
     judge_content,

@@ -12,7 +12,7 @@ from support.stories import LEDGER, groups
 
 from auditor.first_checker.coverage import Answers, coverage, is_healthy
 from auditor.first_checker.entry_set import EMPTY
-from auditor.first_checker.reasons import REASON_OF_ANSWER, REASON_OF_READ
+from auditor.first_checker.probing import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.first_checker.shares import BookieShare
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata

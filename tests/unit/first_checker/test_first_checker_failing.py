@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.failing import (
+from auditor.first_checker.bookies import (
     FAILING_LEDGERS_MIN,
     Refusals,
     judge_failing,

@@ -12,8 +12,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.ledger import judge
-from auditor.first_checker.probing import ProbePlan, plan_probes
-from auditor.first_checker.reasons import REASON_OF_ANSWER
+from auditor.first_checker.probing import REASON_OF_ANSWER, ProbePlan, plan_probes
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.first_checker.marks_without_ledger import (
+from auditor.first_checker.underreplication import (
     LEDGERS_NAMED_MAX,
     MarkLook,
     SeenMark,

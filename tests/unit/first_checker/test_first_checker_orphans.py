@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from auditor.first_checker.orphans import (
+from auditor.first_checker.references import (
     KnownTopics,
     Orphans,
     SeenOrphan,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.first_checker.pieces import COMMON, MINUS, UNION, WHOLE, Piece, Rule, combine
+from auditor.first_checker.entry_set import COMMON, MINUS, UNION, WHOLE, Piece, Rule, combine
 
 Stripe = tuple[int, tuple[int, ...]]
 """The period, and the position of single entries in it."""

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.first_checker import placement as module
-from auditor.first_checker.placement import Placement, adherence, placement
-from auditor.first_checker.placement_rules import Judged, judge
+from auditor.first_checker.placement import Judged, Placement, adherence, judge, placement
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.facts import PlacementFacts, WriteSetFacts

@@ -4,7 +4,7 @@ assigned location.
 
 import pytest
 
-from auditor.first_checker.placement_rules import WINDOWS_SHOWN_MAX, Judged, Window, judge
+from auditor.first_checker.placement import WINDOWS_SHOWN_MAX, Judged, Window, judge
 from auditor.model.cluster import Surroundings
 from auditor.model.placement import Adherence, PlacementRule, Policy
 

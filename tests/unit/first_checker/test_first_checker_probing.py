@@ -14,8 +14,13 @@ from support.stories import LEDGER, NOW_MS
 
 from auditor.first_checker.coverage import Coverage, coverage
 from auditor.first_checker.entry_set import EntrySet
-from auditor.first_checker.probing import SEGMENT_ENDS_MAX, ProbePlan, missing_bound, plan_probes
-from auditor.first_checker.reasons import REASON_OF_READ
+from auditor.first_checker.probing import (
+    REASON_OF_READ,
+    SEGMENT_ENDS_MAX,
+    ProbePlan,
+    missing_bound,
+    plan_probes,
+)
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerMetadata

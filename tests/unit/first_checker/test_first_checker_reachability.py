@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.reachability import (
+from auditor.first_checker.bookies import (
     LEDGERS_NAMED_MAX,
     Missed,
     judge_bookies,

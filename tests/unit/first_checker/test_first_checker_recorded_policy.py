@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.first_checker.recorded_policy import (
+from auditor.first_checker.placement import (
     KEY,
     RECORDED_BYTES_MAX,
     RECORDED_CHARS_MAX,

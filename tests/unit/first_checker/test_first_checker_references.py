@@ -18,8 +18,8 @@ from auditor.first_checker.references import (
     Judged,
     SeenReference,
     judge_reference,
+    pair_uses,
 )
-from auditor.first_checker.topic_uses import pair_uses
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.model.reference_facts import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.stories import LEDGER
 
 from auditor.first_checker.coverage import coverage
-from auditor.first_checker.sources import FOREIGN_RUNS_MAX
+from auditor.first_checker.shares import FOREIGN_RUNS_MAX
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.verdict import Unknown
 from auditor.sandbox.notation import ledger

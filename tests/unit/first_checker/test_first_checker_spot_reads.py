@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 from support.entry_by_entry import expected_on
 
+from auditor.first_checker.probing import step_within
 from auditor.first_checker.spot_reads import end_copies, spot_copies
-from auditor.first_checker.sweep import step_within
 from auditor.sandbox.notation import ledger
 
 SHAPES = (

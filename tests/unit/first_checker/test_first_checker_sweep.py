@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.sweep import (
+from auditor.first_checker.probing import (
     STEP_MAX,
     SWEPT_ENTRIES_MAX,
     Draw,

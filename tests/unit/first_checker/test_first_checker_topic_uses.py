@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from support.topics import NAME, TOPIC
 
-from auditor.first_checker.topic_uses import pair_uses, uses_by_ledger
+from auditor.first_checker.references import pair_uses, uses_by_ledger
 from auditor.model.topic import Position, Role, TopicRecord, TopicStatus
 
 

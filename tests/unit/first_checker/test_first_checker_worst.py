@@ -2,8 +2,8 @@
 
 import random
 
+from auditor.first_checker.coverage import Worst, levels, worst_entry
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.first_checker.worst import Worst, levels, worst_entry
 
 
 def some(draw: random.Random) -> tuple[EntrySet, set[int]]:

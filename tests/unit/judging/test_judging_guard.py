@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging import guard
-from auditor.judging.guard import Guard, Raised, Stopped, Watch
+from auditor.judging import isolation
+from auditor.judging.isolation import Guard, Raised, Stopped, Watch
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """Far longer than anything in these tests takes."""
@@ -88,7 +88,7 @@ def test_a_ledger_that_waits_for_twice_its_time_is_noticed_at_the_eighth_tick() 
 def test_a_ledger_at_work_for_too_long_ends_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process ends as it does when the kernel stops it for its CPU time."""
     killed: queue.Queue[tuple[object, ...]] = queue.Queue()
-    monkeypatch.setattr(guard.os, "kill", lambda *given: killed.put(given))
+    monkeypatch.setattr(isolation.os, "kill", lambda *given: killed.put(given))
     watch = Watch(0.04)
     watch.is_at_work = True
     watch.start()
@@ -102,7 +102,7 @@ def test_the_watch_sees_which_ledger_is_at_work(monkeypatch: pytest.MonkeyPatch)
     """The watch has the limit in seconds, and knows the current ledger, or that there is none."""
     made: list[tuple[float, Watch]] = []
     monkeypatch.setattr(
-        guard, "Watch", lambda seconds: made.append((seconds, Watch(seconds))) or made[0][1]
+        isolation, "Watch", lambda seconds: made.append((seconds, Watch(seconds))) or made[0][1]
     )
     with Guard(LONG) as limits:
         ((seconds, watch),) = made
@@ -132,7 +132,9 @@ def test_the_watch_wakes_four_times_in_the_time_of_a_ledger_and_never_holds_the_
             masks.append(signal.pthread_sigmask(signal.SIG_BLOCK, []))
             return self.over.wait(9.0)
 
-    monkeypatch.setattr(guard, "threading", SimpleNamespace(**{**vars(threading), "Event": Over}))
+    monkeypatch.setattr(
+        isolation, "threading", SimpleNamespace(**{**vars(threading), "Event": Over})
+    )
     with Guard(LONG):
         pass
     assert ([15.0], [True]) == (waits, [one.daemon for one in threads])
@@ -207,9 +209,9 @@ def bounded(
         return str(statm)
 
     with monkeypatch.context() as patched:
-        patched.setattr(guard, "resource", limits)
-        patched.setattr(guard.os, "sysconf", {"SC_PAGE_SIZE": PAGE}.__getitem__)
-        patched.setattr(guard.Path, "read_text", read_text)
+        patched.setattr(isolation, "resource", limits)
+        patched.setattr(isolation.os, "sysconf", {"SC_PAGE_SIZE": PAGE}.__getitem__)
+        patched.setattr(isolation.Path, "read_text", read_text)
         with Guard(LONG) as entered:
             assert 7 == entered.run(lambda one: one, 7)
     assert all(which == resource.RLIMIT_AS for which, _ in limits.set)

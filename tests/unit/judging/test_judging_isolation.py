@@ -20,9 +20,8 @@ import pytest
 
 from auditor.config import JudgingLimits
 from auditor.errors import LocalFault
-from auditor.judging import guard, isolation
-from auditor.judging.guard import Guard, Stopped
-from auditor.judging.isolation import judge_in_child
+from auditor.judging import isolation
+from auditor.judging.isolation import Guard, Stopped, judge_in_child
 from auditor.judging.judge import POISON_MAX, Judge, TooManyPoisoned
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus
@@ -154,7 +153,7 @@ PAUSED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 from auditor.config import JudgingLimits
-from auditor.judging.guard import Guard
+from auditor.judging.isolation import Guard
 
 def judge(_):
     print("judging", flush=True)
@@ -183,7 +182,7 @@ BLOCKED = """
 import ctypes, sys
 sys.path.insert(0, {root!r})
 from auditor.config import JudgingLimits
-from auditor.judging.guard import Guard
+from auditor.judging.isolation import Guard
 
 def judge(_):
     lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)
@@ -296,7 +295,7 @@ def test_a_lack_of_memory_under_a_limit_that_is_not_ours_blames_no_ledger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where the shell's limit is the tighter one, none of ours is set."""
-    monkeypatch.setattr(guard, "_limit_memory", lambda _: None)
+    monkeypatch.setattr(isolation, "_limit_memory", lambda _: None)
 
     def lacks(_: int) -> str:
         raise MemoryError

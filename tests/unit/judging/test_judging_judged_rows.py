@@ -11,9 +11,9 @@ import pytest
 from auditor.config import JudgingLimits
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import VERDICTS
-from auditor.judging import judged_rows as rows
-from auditor.judging import set_aside as settling
+from auditor.judging import judge as settling
 from auditor.judging import verdict_rows
+from auditor.judging import verdict_rows as rows
 from auditor.judging.judge import Judge
 from auditor.judging.settle import Step, Todo, end_unjudged
 from auditor.model.cluster import ClusterFacts

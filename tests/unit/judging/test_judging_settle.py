@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, drive, stories
 
-from auditor.first_checker import pieces
+from auditor.first_checker import entry_set
 from auditor.first_checker.beyond_end import END_READS_MAX
-from auditor.first_checker.sources import FOREIGN_RUNS_MAX
+from auditor.first_checker.shares import FOREIGN_RUNS_MAX
 from auditor.judging import settle as settle_module
 from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
@@ -926,7 +926,7 @@ def _steps_taken(lists: dict[str, bytes], last: int) -> int:
     def count(frame: object, event: str, _: object) -> None:
         nonlocal lines
         code = frame.f_code  # type: ignore[attr-defined]
-        lines += event == "call" and code.co_filename == pieces.__file__
+        lines += event == "call" and code.co_filename == entry_set.__file__
 
     looks = [Look(record, answers)]
     for _ in range(2):

@@ -10,8 +10,8 @@ import pyarrow as pa
 from support.findings_by_kind import finding_of
 
 from auditor.evidence.schemas import VERDICTS
-from auditor.judging.spoiled import spoil_verdict
-from auditor.judging.spoiled_rows import spoil_rows
+from auditor.judging.contradicted_lists import spoil_verdict
+from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 

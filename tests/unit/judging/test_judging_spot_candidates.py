@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import SEEN
 from auditor.first_checker.spot_reads import spot_copies
-from auditor.judging.spot_candidates import may_have_spots
+from auditor.judging.healthy_ledgers import may_have_spots
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import (
     LedgerMetadata,

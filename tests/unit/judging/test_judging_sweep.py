@@ -8,7 +8,7 @@ import pytest
 from support.entry_by_entry import expected_on
 from support.stories import LEDGER, Bookie, State, Story, drive
 
-from auditor.first_checker.sweep import Draw, first_rank, hit_probability
+from auditor.first_checker.probing import Draw, first_rank, hit_probability
 from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import Sweep
 from auditor.model.verdict import Standing

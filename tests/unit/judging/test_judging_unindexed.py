@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.judging.unindexed import FLUSHED_AFTER_MS, denying_bookies, unindexed_on
+from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS, denying_bookies, unindexed_on
 from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, MissingLog
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp

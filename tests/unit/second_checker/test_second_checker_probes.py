@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
-from auditor.first_checker.probing import Planned, ProbePlan, plan_probes
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, Planned, ProbePlan, plan_probes
 from auditor.first_checker.schedule import expected_entries, extents, positions
-from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.evidence import Sweep, Terms
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import blocks

@@ -13,8 +13,8 @@ from support.stories import tell
 
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
-from auditor.first_checker.sweep import SWEPT_ENTRIES_MAX
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
 from auditor.sandbox.notation import ledger
 from auditor.summary.due_copies import (

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from auditor.first_checker.sweep import Draw, hit_probability
+from auditor.first_checker.probing import Draw, hit_probability
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Sweep, Terms
 from auditor.summary.about import About

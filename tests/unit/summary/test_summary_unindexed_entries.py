@@ -10,7 +10,7 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.judging.unindexed import FLUSHED_AFTER_MS
+from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.availability import (
     LISTER_CONTRADICTED,
     Answer,

@@ -14,8 +14,7 @@ from auditor.evidence.rows import answer_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.first_checker.content import judge_content
-from auditor.first_checker.failing import judge_failing
+from auditor.first_checker.bookies import judge_content, judge_failing
 from auditor.model.availability import (
     Answer,
     AnswerStatus,

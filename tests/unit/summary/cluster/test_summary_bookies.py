@@ -9,7 +9,7 @@ import pytest
 
 from auditor.evidence.rows import answer_row, greeting_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.first_checker.reachability import LEDGERS_NAMED_MAX, Missed
+from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, Missed
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,

@@ -11,7 +11,7 @@ import pytest
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.first_checker.content import Content
+from auditor.first_checker.bookies import Content
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.summary.cluster.content import LACKS, contents, lacking_by_bookie, lacks_of
 from auditor.summary.last_words import SPOKEN, by_word, last_words, probed_ledgers

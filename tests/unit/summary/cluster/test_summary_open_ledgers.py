@@ -10,7 +10,7 @@ import pytest
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS
-from auditor.first_checker.reachability import BookieLook
+from auditor.first_checker.bookies import BookieLook
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from auditor.first_checker.failing import LEDGERS_NAMED_MAX, Refusals
+from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, Refusals
 from auditor.model.availability import NOT_ADMITTED
 from auditor.summary.cluster.refusal_counts import REQUESTED, refusals
 

@@ -10,7 +10,7 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
-from auditor.first_checker.failing import Refusals
+from auditor.first_checker.bookies import Refusals
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.summary.cluster.refusals import refusals_of
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from auditor.evidence.rows import Row, table
 from auditor.evidence.schemas import MARKS
-from auditor.first_checker.marks_without_ledger import MarkLook, SeenMark
+from auditor.first_checker.underreplication import MarkLook, SeenMark
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
 from auditor.summary.cluster.seen_marks import (

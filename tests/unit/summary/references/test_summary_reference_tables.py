@@ -20,7 +20,7 @@ from auditor.evidence.reference_rows import (
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
-from auditor.first_checker.orphans import KnownTopics
+from auditor.first_checker.references import KnownTopics
 from auditor.model.evidence import Terms
 from auditor.model.ledger import (
     LedgerMetadata,

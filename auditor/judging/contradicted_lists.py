@@ -1,16 +1,35 @@
-"""Entries of one ledger that a bookie sends although its index lacks them: see
-`summary.unindexed_entries`.
+"""What a lister's list is worth once its bookie has been read.
 
-This module does not load Arrow, because `auditor ledger` uses it.
+A list that its bookie contradicted later in the run may name too much, which hides losses: a
+verdict that was sound or exempt becomes unknown (`answer_invalid`). A violation stays, because a
+read on the bookie itself confirmed each absence. It gets the reason too. A list may also name too
+little: a bookie may send entries that its index lacks (`summary.unindexed_entries`).
+
+This module does not load Arrow, because `auditor ledger` uses it. `verdict_rows` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
+from dataclasses import replace
 
 from auditor.model.availability import LISTER_CONTRADICTED, Answer
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+
+_ORDER = {unknown: number for number, unknown in enumerate(Unknown)}
+
+
+def spoil_verdict(verdict: Verdict) -> Verdict:
+    """Return the verdict of a ledger some of whose lists no longer count."""
+    if verdict.exempt is Exempt.DELETED:
+        return verdict
+    unknowns = sorted({*verdict.unknowns, Unknown.ANSWER_INVALID}, key=_ORDER.__getitem__)
+    standing = max(verdict.standing, Standing.INDETERMINATE)
+    kept = replace(verdict, is_mark_stale=False, only_maintenance=False)
+    return replace(kept, standing=standing, unknowns=tuple(unknowns))
+
 
 FLUSHED_AFTER_MS = 600_000
 """Time after which a bookie must have flushed: ten times the flushInterval of Pulsar's file."""
