@@ -33,7 +33,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.verdict import Standing
-from auditor.spark.verdicts import judge_of
+from auditor.stages.steps import judge_of
 from auditor.wire.entry_availability import canonical
 from benchmarks.targets import Target
 

@@ -19,12 +19,11 @@ from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.run.sweep_planner import SweepPlanner
 from auditor.spark.on_demand import SparkOnDemand
-from auditor.spark.session import Session
-from auditor.spark.stages import Stages
+from auditor.stages.executor import Executor
+from auditor.stages.local import LocalExecutor
+from auditor.stages.selection import Suspects
+from auditor.stages.stages import Stages
 from auditor.summary.about import About
-from auditor.suspects.by_size import StagesBySize
-from auditor.suspects.in_process import InProcessStages
-from auditor.suspects.remaining import Suspects
 from auditor.telemetry.progress import Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -54,7 +53,7 @@ def assemble(
 
     `pulsar` is where topics are read; None: what topics reference is not read.
     """
-    stages = _stages_by_size(context, about, store, spark, at, watch)
+    stages = _stages(context, about, store, spark, at, watch)
     bookies = _bookie_register(context, about, store, at)
     return AuditRun(
         stages=stages,
@@ -67,9 +66,7 @@ def assemble(
         judgings=Judgings(stages, at.run, at.journal),
         relisting=Relisting(stages, store, at.run, about.previous_population, at.baseline),
         mark_looks=MarkLooks(store, at.run, about.terms, is_partial=about.partial),
-        reference_looks=ReferenceLooks(
-            pulsar, store, at.run, about.terms, stages.on_spark, context.stop
-        ),
+        reference_looks=ReferenceLooks(pulsar, store, at.run, about.terms, stages, context.stop),
         rename_search=_rename_search(context, about, store, at, bookies),
         sweep_planner=SweepPlanner(at.run, about),
         hours=hours_of(context, watch),
@@ -83,21 +80,28 @@ def hours_of(context: Context, progress: Progress) -> OpenHours:
     return OpenHours(context.settings.daily_window(), context.stop, progress, context.logger)
 
 
-def _stages_by_size(
+def _stages(
     context: Context,
     about: About,
     store: MetadataStore,
     spark: SparkOnDemand,
     at: Written,
     watch: Watch,
-) -> StagesBySize:
-    """Return the stages. Those on Spark are made when they are first needed."""
-    return StagesBySize(
-        on_spark=cache(lambda: _on_spark(context, about, store, spark.session(), at, watch)),
-        in_process=_in_process(context, about, store, at.run),
-        suspects=Suspects(at.run),
-        suspects_max=context.settings.suspects_in_process_max,
-        ledgers_max=context.settings.ledgers_in_process_max,
+) -> Stages:
+    """Return the stages. Spark's executor is made when it is first needed."""
+    settings = context.settings
+    suspects = Suspects(at.run)
+    address = replace(store.address, limits=settings.zookeeper_limits(1))
+    return Stages(
+        on_spark=cache(lambda: _on_spark(context, store, spark, at, watch)),
+        local=LocalExecutor(context.stop, at.run, suspects, address, store.counts),
+        suspects=suspects,
+        facts=about.facts,
+        terms=about.terms,
+        limits=settings.bookie_limits(),
+        suspects_max=settings.suspects_in_process_max,
+        ledgers_max=settings.ledgers_in_process_max,
+        judging=settings.judging_limits(),
     )
 
 
@@ -125,39 +129,19 @@ def _rename_search(
 
 
 def _on_spark(
-    context: Context, about: About, store: MetadataStore, spark: Session, at: Written, watch: Watch
-) -> Stages:
-    """Return the stages on Spark. Their tasks share the rate at which ZooKeeper may be read."""
-    settings = context.settings
-    readers = settings.tasks or max(2, spark.sparkContext.defaultParallelism // 2)
-    return Stages(
-        spark=spark,
+    context: Context, store: MetadataStore, spark: SparkOnDemand, at: Written, watch: Watch
+) -> Executor:
+    """Return Spark's executor. Its tasks share the rate at which ZooKeeper may be read."""
+    from auditor.spark.executor import SparkExecutor
+
+    settings, session = context.settings, spark.session()
+    readers = settings.tasks or max(2, session.sparkContext.defaultParallelism // 2)
+    return SparkExecutor(
+        spark=session,
         stop=context.stop,
         uri=at.run.uri,
         address=replace(store.address, limits=settings.zookeeper_limits(readers)),
-        facts=about.facts,
-        terms=about.terms,
-        limits=settings.bookie_limits(),
-        judging=settings.judging_limits(),
         readers=readers,
         tick=watch.done,
         stall_max_s=settings.spark_stall_max_ms / 1000,
-    )
-
-
-def _in_process(
-    context: Context, about: About, store: MetadataStore, run: Place
-) -> InProcessStages:
-    """Return the stages of few ledgers in this process."""
-    settings = context.settings
-    return InProcessStages(
-        stop=context.stop,
-        run=run,
-        suspects=Suspects(run),
-        address=replace(store.address, limits=settings.zookeeper_limits(1)),
-        facts=about.facts,
-        terms=about.terms,
-        limits=settings.bookie_limits(),
-        judging=settings.judging_limits(),
-        counts=store.counts,
     )

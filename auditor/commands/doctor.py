@@ -32,7 +32,6 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.layout import of, printable
 from auditor.run.clock_check import clock_lag_ms
-from auditor.spark.class_archive import archive_path
 from auditor.spark.supported import check_spark_version
 from auditor.telemetry.metrics import try_pushgateway, try_textfile
 from auditor.topology.locating import locate
@@ -142,6 +141,8 @@ def _machine() -> Iterator[Check]:
         java = find_java()
         yield _ok("java", f"{java.version} from {java.source} ({java.path})")
         yield from (_note("java", f"not taken: {why}") for why in java.passed_over)
+        from auditor.spark.class_archive import archive_path  # loads PySpark, if it is there
+
         archive = archive_path(java)
         state = (
             "there"

@@ -59,9 +59,7 @@ from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import add_history
 from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
 from auditor.run.read_counts import write_read_counts
-from auditor.spark.jobs import JVM_GONE, has_jvm_ended
-from auditor.spark.on_demand import SparkOnDemand, spark_on_demand
-from auditor.spark.shared_output import require_shared_output
+from auditor.spark.on_demand import SparkOnDemand, jvm_problem, spark_on_demand
 from auditor.stop import Interrupted
 from auditor.summary.about import About
 from auditor.telemetry import log
@@ -166,7 +164,7 @@ def _run_and_map_errors(state: Run, uri: ServiceUri, ids: Sequence[int] | None) 
             state, "AUDITOR_FAULT", f"unforeseen {type(error).__name__}: {error}"
         )
     except Exception as error:  # any other error is our own fault, or that of this host
-        why = JVM_GONE if has_jvm_ended(error) else local_fault(error)
+        why = jvm_problem(error) or local_fault(error)
         if why is not None:
             return _end_without_verdict(state, "UNREACHABLE", f"{why}{state.resume_advice()}")
         state.context.logger.exception("unforeseen error", error=type(error).__name__)
@@ -243,7 +241,7 @@ def _spark_on_demand(state: Run) -> AbstractContextManager[SparkOnDemand]:
     return spark_on_demand(
         settings.spark_master,
         context.stop,
-        check=lambda session: require_shared_output(session, state.output.root, context.stop),
+        state.output.root,
         # The JVM's own output is not JSON, so keep it out of a JSON log.
         verbose=settings.verbose and settings.log_format == "console",
         lock=state.lock.descriptor if state.lock else None,

@@ -28,7 +28,7 @@ from auditor.model.availability import (
 )
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
-from auditor.spark.lanes import Directory
+from auditor.stages.asking import Directory
 from auditor.summary.cluster.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,

@@ -23,7 +23,7 @@ from auditor.judging.settle import Todo
 from auditor.model.availability import ABSENT_READS, UNREADABLE_READS
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, LedgerId
-from auditor.spark.verdicts import STEPS
+from auditor.stages.steps import STEPS
 from auditor.summary.cluster.content import lacks_of
 from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie
 from auditor.zookeeper.metadata_store import MetadataStore

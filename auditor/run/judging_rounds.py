@@ -18,10 +18,10 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.judging.settle import Todo
 from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.identity import LedgerId
-from auditor.spark.verdicts import STEPS, steps_name
+from auditor.stages.stages import Stages
+from auditor.stages.steps import STEPS, steps_name
 from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
 from auditor.summary.spoiled_lists import spoiled_ledgers
-from auditor.suspects.by_size import StagesBySize
 
 DIFFERING_MAX = 100
 """Maximum number of ledgers of one judging on which the checkers may differ. Up to it, the other
@@ -46,7 +46,7 @@ class Judging(NamedTuple):
 class Judgings:
     """Every judging of the run, oldest first, including those before it was resumed."""
 
-    stages: StagesBySize
+    stages: Stages
     run: Place
     journal: Journal
     done: list[Judging] = field(default_factory=list)

@@ -30,11 +30,11 @@ from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.relisting import Relisting
 from auditor.run.rename_search import RenameSearch
 from auditor.run.sweep_planner import SweepPlanner
-from auditor.spark.lanes import Directory
+from auditor.stages.asking import Directory
+from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.cluster.bookies import by_look
 from auditor.summary.cluster.open_ledgers import blocked_open
-from auditor.suspects.by_size import StagesBySize
 from auditor.telemetry.progress import LedgersDone, Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -48,7 +48,7 @@ class AuditRun:
     shard.
     """
 
-    stages: StagesBySize
+    stages: Stages
     store: MetadataStore
     directory: Place
     journal: Journal
@@ -202,9 +202,7 @@ def read_more_in_doubt(run: AuditRun, shards: Sequence[Shard]) -> None:
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
     """Judge everything from here on by terms that fit the number of entries."""
-    run.stages = run.judgings.stages = run.stages.with_terms(
-        run.sweep_planner.terms_by(first, shards)
-    )
+    run.stages.terms = run.sweep_planner.terms_by(first, shards)
 
 
 def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:

@@ -36,7 +36,7 @@ from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.run.topic_listing import NO_TOPICS, TopicListing, list_namespaces, list_topics
-from auditor.spark.stages import Stages
+from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.references.reference_tables import (
     AGAIN,
@@ -88,15 +88,13 @@ class PulsarTopics:
 class ReferenceLooks:
     """The looks of one run at references. `pulsar` is None without Pulsar, or if only named ledgers
     are audited.
-
-    `on_spark` returns the stages that run on Spark. Its first call may start Spark.
     """
 
     pulsar: PulsarTopics | None
     store: MetadataStore
     run: Place
     terms: Terms
-    on_spark: Callable[[], Stages]
+    stages: Stages
     stop: StopRequest
 
     def record_first(self) -> StageResult | None:
@@ -215,7 +213,7 @@ class ReferenceLooks:
         if self.pulsar.store is None or self.pulsar.address is None:
             return
         if len(names) > TOPICS_IN_PROCESS_MAX:
-            self.on_spark().read_topics(look, names, self.pulsar.address)
+            self.stages.read_topics(look, names, self.pulsar.address)
             return
         with _Counted(self.pulsar.store, self.store.counts):
             records = self.pulsar.store.read(names, now_ms)

@@ -15,8 +15,8 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.first_checker.population import LastPopulation, has_dropped
 from auditor.run.read_counts import count_silent_parents
+from auditor.stages.stages import Stages
 from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row, some_gone
-from auditor.suspects.by_size import StagesBySize
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -26,7 +26,7 @@ class Relisting:
     evidence is, None if it was removed.
     """
 
-    stages: StagesBySize
+    stages: Stages
     store: MetadataStore
     run: Place
     last: LastPopulation | None

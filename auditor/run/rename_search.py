@@ -26,7 +26,7 @@ from auditor.host_limits import sockets_affordable
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
-from auditor.spark.lanes import Directory
+from auditor.stages.asking import Directory
 from auditor.summary.cluster.renames import NAME, rename_cases
 from auditor.zookeeper.metadata_store import MetadataStore
 

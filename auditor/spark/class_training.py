@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.evidence.rows import ledger_row, table
-from auditor.evidence.run_directory import place
+from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
@@ -29,14 +29,18 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.spark.lanes import Directory
+from auditor.spark.executor import SparkExecutor
 from auditor.spark.session import spark_session
-from auditor.spark.stages import Stages
 from auditor.spark.store import append, local_rows, map_batches, read_tables
+from auditor.stages.asking import Directory
+from auditor.stages.local import LocalExecutor
+from auditor.stages.selection import Suspects
+from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.wire.service_uri import parse
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
 
 URI = "zk+hierarchical://127.0.0.1:1/ledgers"
 BOOKIE = "bookie-1:3181"
@@ -52,9 +56,10 @@ def train(archive: Path) -> None:
         spark_session(1, None, StopRequest(), archive_to=archive) as spark,
     ):
         uri = Path(scratch).as_uri()
-        stages = _stages(spark, uri)
+        run = place(scratch)
+        stages = _stages(spark, run)
         listed = table(LISTING, [(i,) for i in range(LEDGERS_AUDITED)])
-        place(scratch).write_table("evidence/listing", listed, "kept")
+        run.write_table("evidence/listing", listed, "kept")
         append(
             map_batches(read_tables(spark, [f"{uri}/evidence/listing"], LISTING), _read, LEDGERS),
             f"{uri}/evidence/ledgers",
@@ -68,24 +73,27 @@ def train(archive: Path) -> None:
         stages.judge(2, 0)
 
 
-def _stages(spark: SparkSession, uri: str) -> Stages:
+def _stages(spark: SparkSession, run: Place) -> Stages:
+    """Return stages that Spark carries out, whatever their size."""
     address = StoreAddress(parse(URI), "/ledgers", LedgerLayout.HIERARCHICAL, ZooKeeperLimits())
     facts = ClusterFacts(
         URI, address.uri.hosts, address.root, address.layout.value, None, False, None
     )
-    terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=1, looks_max=2)
-    limits = BookieLimits()
+    stop, suspects = StopRequest(), Suspects(run)
+    executor = SparkExecutor(
+        spark, stop, run.uri, address, readers=2, tick=lambda _: None, stall_max_s=STALL_MAX_S
+    )
     return Stages(
-        spark,
-        StopRequest(),
-        uri,
-        address,
-        facts,
-        terms,
-        limits,
-        readers=2,
-        tick=lambda _: None,
-        stall_max_s=STALL_MAX_S,
+        on_spark=lambda: executor,
+        local=LocalExecutor(stop, run, suspects, address, ReadCounts()),
+        suspects=suspects,
+        facts=facts,
+        terms=Terms(
+            judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=1, looks_max=2
+        ),
+        limits=BookieLimits(),
+        suspects_max=0,
+        ledgers_max=0,
     )
 
 

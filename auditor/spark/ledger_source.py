@@ -24,10 +24,10 @@ from auditor.evidence.rows import bookie_row, mark_cells
 from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK, TOPICS
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
-from auditor.spark.ledgers import Batches, in_batches, ledger_batches, listed_ids
 from auditor.spark.source_options import SourceOptions, source_options
 from auditor.spark.store import spark_type
 from auditor.spark.topic_source import TopicsReader
+from auditor.stages.reading import Batches, in_batches, ledger_batches, listed_ids
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
 

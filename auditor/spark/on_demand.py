@@ -1,16 +1,23 @@
-"""Start the Spark session of a run when a stage needs it: a run of few ledgers needs none."""
+"""Start the Spark session of a run when a stage needs it: a run of few ledgers needs none.
+
+Importing this module does not load PySpark, which takes half a second.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
-from pyspark import __version__ as installed_version
-from pyspark.sql import SparkSession
-
-from auditor.spark.session import is_submitted, spark_session
+from auditor.evidence.run_directory import Place
 from auditor.stop import StopRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(slots=True)
@@ -18,50 +25,76 @@ class SparkOnDemand:
     """The Spark session of a run, started when a stage needs it for the first time.
 
     `bookies` is how many there are: as many are asked at once where Spark runs on one machine.
-    `check` is called with the new session, and raises what speaks against using it.
     """
 
     start: Callable[[int], SparkSession]
-    check: Callable[[SparkSession], None]
     bookies: int = 0
     started: SparkSession | None = None
 
     def session(self) -> SparkSession:
         """Return the session. Raises SparkUnavailable if it cannot be started."""
         if self.started is None:
-            started = self.start(self.bookies)
-            self.check(started)
-            self.started = started
+            self.started = self.start(self.bookies)
         return self.started
 
     @property
     def version(self) -> str:
         """The version of the session, or of the installed Spark if none was needed."""
-        return str(self.started.version) if self.started is not None else installed_version
+        return str(self.started.version) if self.started is not None else _installed_version()
 
 
 @contextmanager
 def spark_on_demand(
     master: str | None,
     stop: StopRequest,
+    output: Place,
     *,
-    check: Callable[[SparkSession], None],
     verbose: bool = False,
     lock: int | None = None,
 ) -> Iterator[SparkOnDemand]:
     """Yield a `spark_session` that is started when it is needed, and stopped at the end if it was.
 
     Under spark-submit it is started at once: YARN counts an application that never has a Spark
-    context as failed. It is also started at once where `master` is a cluster: `check` then comes
-    before anybody is asked. Raises SparkUnavailable then.
+    context as failed. It is also started at once where `master` is a cluster: `output` is then
+    tried on its executors before anybody is asked. Raises SparkUnavailable then.
     """
     with ExitStack() as stack:
-        spark = SparkOnDemand(
-            lambda bookies: stack.enter_context(
-                spark_session(bookies, master, stop, verbose=verbose, lock=lock)
-            ),
-            check,
-        )
+
+        def start(bookies: int) -> SparkSession:
+            from auditor.spark.session import spark_session
+            from auditor.spark.shared_output import require_shared_output
+
+            started = spark_session(bookies, master, stop, verbose=verbose, lock=lock)
+            session = stack.enter_context(started)
+            require_shared_output(session, output, stop)
+            return session
+
+        spark = SparkOnDemand(start)
         if is_submitted() or (master is not None and not master.startswith("local")):
             spark.session()
         yield spark
+
+
+def is_submitted() -> bool:
+    """Return whether spark-submit started this process and chose the master."""
+    return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def jvm_problem(error: Exception) -> str | None:
+    """Return a sentence if an exception says that Spark's JVM has ended; None if not, or if there
+    was none.
+    """
+    if "pyspark" not in sys.modules:
+        return None
+    from auditor.spark.jobs import JVM_GONE, has_jvm_ended
+
+    return JVM_GONE if has_jvm_ended(error) else None
+
+
+def _installed_version() -> str:
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:  # it is on the path of a Spark that was unpacked
+        from pyspark import __version__ as of_the_path
+
+        return str(of_the_path)

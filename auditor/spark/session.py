@@ -23,6 +23,7 @@ from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
 from auditor.spark.jobs import JOB_GROUP, jvm_does
+from auditor.spark.on_demand import is_submitted
 from auditor.spark.private_spark import (
     JVM_END_S,
     end_jvm,
@@ -34,9 +35,6 @@ from auditor.spark.supported import check_spark_version
 from auditor.stop import StopRequest
 
 T = TypeVar("T")
-
-Session = SparkSession
-"""What `spark_session` yields, for modules that only pass it on."""
 
 STOP_S = 30.0
 """How long a session may take to stop its jobs and executors, in seconds. It takes one or two."""
@@ -220,11 +218,6 @@ _SETTINGS = {
     "spark.sql.files.openCostInBytes": "134217728",
     "spark.log.level": "ERROR",
 }
-
-
-def is_submitted() -> bool:
-    """Return whether spark-submit started this process and chose the master."""
-    return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _jvm_options(archive_to: Path | None, lasting: bool) -> list[str]:

@@ -16,8 +16,8 @@ from auditor.clock import now_ms
 from auditor.evidence.reference_rows import topic_rows
 from auditor.evidence.schemas import TOPICS
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
-from auditor.spark.ledgers import Batches, in_batches
 from auditor.spark.source_options import SourceOptions
+from auditor.stages.reading import Batches, in_batches
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.topics import (
     TopicsAddress,

@@ -19,8 +19,8 @@ import pyarrow  # noqa: E402, F401
 import pyspark.daemon  # noqa: E402
 import pyspark.worker  # noqa: E402
 
-import auditor.spark.lane_tasks  # noqa: E402
-import auditor.spark.verdicts  # noqa: E402, F401
+import auditor.stages.asking  # noqa: E402
+import auditor.stages.steps  # noqa: E402, F401
 
 GARBAGE_THRESHOLDS = (50_000, 20, 50)
 """How many objects a worker allocates before Python looks for reference cycles. Batches have tens

@@ -27,8 +27,8 @@ from auditor.run import reference_looks, topic_listing
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.stories import with_owner
-from auditor.spark.stages import Stages
-from auditor.spark.topic_reading import NAMES, reader
+from auditor.stages.reading import TOPIC_NAMES, topic_reader
+from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
@@ -379,8 +379,8 @@ def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -
 def test_a_task_reads_what_the_driver_reads(scene: Scene, cluster: SandboxCluster) -> None:
     """The rows are the same, except for the time; the last one has the number of reads."""
     names: list[TopicName] = list(scene.topics.topics_in(scene.topics.namespaces()))
-    batch = table(NAMES, names)
-    (read,) = reader(scene.address, 1)(iter([batch]))
+    batch = table(TOPIC_NAMES, names)
+    (read,) = topic_reader(scene.address, 1)(iter([batch]))
     scene.looks.record_first()
     driver = scene.run.read_table("evidence/references", read.schema)
     moving = {"read_at_ms", *READ_COUNTS.names}
@@ -398,7 +398,7 @@ def test_a_task_without_zookeeper_says_so_of_each_topic(scene: Scene) -> None:
         uri=parse("zk+hierarchical://127.0.0.1:1/ledgers"),
         limits=replace(LIMITS, connect_timeout_ms=200),
     )
-    (read,) = reader(nowhere, 1)(iter([table(NAMES, [TopicName("t", "", "n", "x")])]))
+    (read,) = topic_reader(nowhere, 1)(iter([table(TOPIC_NAMES, [TopicName("t", "", "n", "x")])]))
     assert [("topic", "unreadable"), ("problem", None)] == list(
         zip(read["row"].to_pylist(), read["status"].to_pylist(), strict=True)
     )

@@ -58,6 +58,7 @@ PLANTS = {
         ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
+        ("auditor/stages/stages.py", "auditor.spark.executor"),
         ("auditor/report/text.py", "auditor.page.rendering"),
         ("auditor/zookeeper/session.py", "auditor.bookie.exchange"),
         ("auditor/credentials/tls.py", "auditor.bookie.exchange"),
@@ -80,6 +81,8 @@ PLANTS = {
     "no-spark": [
         ("auditor/run/single_ledgers.py", "auditor.spark.store"),
         ("auditor/run/replay.py", "auditor.spark.store"),
+        ("auditor/run/pipeline.py", "auditor.spark.on_demand"),
+        ("auditor/stages/local.py", "pyspark"),
         ("auditor/summary/ledgers.py", "pyspark"),
         ("auditor/evidence/rows.py", "pyspark"),
         ("auditor/evidence/run_directory.py", "pyspark"),

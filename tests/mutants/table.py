@@ -584,7 +584,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the suspects of all shards are looked at with each",
         RECHECK,
-        "suspects:Suspects.open_ledgers",
+        "stages:Suspects.open_ledgers",
         "_is_within(shard) & (pc.field('todo') == Todo.LOOK.value)",
         "pc.field('todo') == Todo.LOOK.value",
         ("test_open_are_those_of_the_shard_alone",),
@@ -592,7 +592,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "children that judge are forked in any thread",
         RECHECK,
-        "suspects:StagesBySize._may_work_here",
+        "stages:Stages._may_work_here",
         "self.suspects_max > 0 and current_thread() is main_thread()",
         "self.suspects_max > 0",
         ("test_spark_does_the_stages_of_other_threads_than_the_main_one",),
@@ -600,9 +600,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the driver asks about what was listed, not about what was read",
         ACCOUNTING,
-        "suspects:InProcessStages._ledgers_of",
-        "self.suspects.recorded_ledgers",
-        "self.suspects.listed_ledgers",
+        "stages:Suspects.ledgers",
+        "self.recorded_ledgers(which.shard)",
+        "self.listed_ledgers(which.shard)",
         ("test_the_first_look_asks_about_every_ledger_of_the_shard",),
     ),
     Mutant(
@@ -627,7 +627,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that was not asked for is left waiting for its lists",
         RECHECK,
-        "spark:_Steps.row",
+        "stages:_Steps.row",
         "self.were_asked",
         "not self.were_asked",
         ("test_a_ledger_that_was_not_asked_for_is_set_aside",),
@@ -1259,7 +1259,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "of what columns settle no sample is judged",
         COLUMNS,
-        "spark:_settle_by_columns",
+        "stages:_settle_by_columns",
         "is_in_sample(ids[number], terms)",
         "terms.sound_sample < 0",
         (
@@ -1278,7 +1278,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "verdicts by columns stand in other ledgers' places",
         COLUMNS,
-        "spark:_in_order",
+        "stages:_in_order",
         "np.argsort(numbers)",
         "np.arange(len(numbers))",
         ("test_rows_by_columns_are_those_of_ledgers_judged_one_by_one",),
@@ -1286,10 +1286,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "who judges again trusts the columns",
         COLUMNS,
-        "spark:are_columns_trusted",
-        "look == 1 and only is None and (again_without is None)",
-        "look == 1 and only is None",
-        ("test_columns_are_trusted_where_a_shard_is_judged_first",),
+        "stages:Stages.judge",
+        "which.are_first and (not is_again)",
+        "which.are_first",
+        ("test_open_ledgers_are_judged_or_those_that_one_judging_left",),
     ),
     Mutant(
         "a KDC that is away is a refusal",

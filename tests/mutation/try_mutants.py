@@ -42,7 +42,7 @@ ON_TRIAL = (
     "auditor/pace.py",
     "auditor/wire",
     "auditor/witness",
-    "auditor/suspects",
+    "auditor/stages",
     "auditor/evidence",
     "auditor/first_checker",
     "auditor/second_checker",
@@ -146,7 +146,7 @@ TESTS = {
         "tests/unit/judging/test_judging_unindexed.py",
     ),
     "auditor/judging": ("tests/unit/judging",),
-    "auditor/suspects": ("tests/unit/suspects",),
+    "auditor/stages": ("tests/unit/stages",),
     **{
         f"auditor/bookie/{name}.py": tuple(f"tests/unit/bookie/test_bookie_{one}.py" for one in own)
         for name, own in (

@@ -36,7 +36,7 @@ from auditor.judging.healthy_ledgers import healthy_ledgers
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerMetadata, LedgerState, Mark, RecordStatus, Segment
-from auditor.spark.verdicts import judge_of
+from auditor.stages.steps import judge_of
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 LIMITS = JudgingLimits(ledger_time_max_ms=600_000)

@@ -21,7 +21,7 @@ from auditor.java import find_java
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.zookeeper_server import zookeeper_jars
-from auditor.suspects.in_process import InProcessStages
+from auditor.stages.stages import Stages
 from auditor.wire import znode_paths
 
 IMPATIENT = {
@@ -108,13 +108,13 @@ def test_zookeeper_gone_while_bookies_are_asked_does_not_matter_to_the_sound(
 ):
     """Nothing is read there any more, so every verdict rests on written evidence."""
     cluster.hold("b2", 2, "0-9")
-    ask = InProcessStages.ask_lists
+    ask = Stages.ask_lists
 
-    def stopping(self: InProcessStages, *arguments: Any) -> None:
+    def stopping(self: Stages, *arguments: Any) -> None:
         cluster._zookeeper.stop()
         ask(self, *arguments)
 
-    monkeypatch.setattr(InProcessStages, "ask_lists", stopping)
+    monkeypatch.setattr(Stages, "ask_lists", stopping)
     outcome = audit(cluster, tmp_path, zookeeper_retries="1")
     assert (0, ["sound", "sound"]) == (outcome.exit_code, outcome.standings(1, 2))
 
@@ -125,13 +125,13 @@ def test_zookeeper_gone_before_the_metadata_is_read_is_no_verdict(
     """The ids are listed, and nothing else is known: the service is unreachable, and the auditor is
     not at fault.
     """
-    read = InProcessStages.read_ledgers
+    read = Stages.read_ledgers
 
-    def stopping(self: InProcessStages, *arguments: Any, **named: Any) -> None:
+    def stopping(self: Stages, *arguments: Any, **named: Any) -> None:
         cluster._zookeeper.stop()
         read(self, *arguments, **named)
 
-    monkeypatch.setattr(InProcessStages, "read_ledgers", stopping)
+    monkeypatch.setattr(Stages, "read_ledgers", stopping)
     says_unreachable(audit(cluster, tmp_path, **IMPATIENT))
 
 

@@ -16,6 +16,7 @@ from support.command_line import PROJECT, TIMEOUT_S, at, environment_of
 
 from auditor.commands import run as run_command
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.spark import jobs  # noqa: F401
 
 BOOKIES = 70
 LOST = 999
@@ -103,7 +104,7 @@ def test_too_little_memory_for_the_libraries_ends_in_a_sentence(mebibytes: int) 
 
 
 class Captured(Exception):
-    """What Spark captured of Java, after the JVM has ended."""
+    """What Spark captured of Java, after the JVM has ended. PySpark is loaded then."""
 
     def __str__(self) -> str:
         raise AssertionError("the JVM has ended")

@@ -17,8 +17,8 @@ from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, audit
 
 from auditor.run.judging_rounds import Judgings
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.spark.stages import Stages
-from auditor.suspects.in_process import InProcessStages
+from auditor.stages import stages
+from auditor.stages.stages import Stages
 
 LEDGERS = range(1, 21)
 VIOLATED = 7
@@ -79,16 +79,13 @@ def doubled(ledger_id: int) -> Callable[[pa.Table], pa.Table]:
     return lambda rows: pa.concat_tables([rows, rows.filter(ds.field("ledger_id") == ledger_id)])
 
 
-def planted(
-    home: type, stage: str, table: str, change: Callable[[pa.Table], pa.Table]
-) -> Callable[..., Any]:
+def planted(stage: str, table: str, change: Callable[[pa.Table], pa.Table]) -> Callable[..., Any]:
     """The stage, and a change to its output before the journal names it."""
-    original = getattr(home, stage)
+    original = getattr(Stages, stage)
 
-    def staged(self: Any, *arguments: Any, **named: Any) -> Any:
+    def staged(self: Stages, *arguments: Any, **named: Any) -> Any:
         rows = original(self, *arguments, **named)
-        uri = self.uri if isinstance(self, Stages) else self.run.uri
-        rewrite(Path(uri.removeprefix("file://")) / table, change)
+        rewrite(Path(self.local.run.path) / table, change)
         return rows
 
     return staged
@@ -157,9 +154,7 @@ def test_what_spark_wrote_is_counted_likewise(
     plant: str,
 ):
     """It does not matter which process lost or doubled it."""
-    nothing_is_published(
-        healed, finished, monkeypatch, *PLANTS[plant], home=Stages, **FIRST_LOOK_ON_SPARK
-    )
+    nothing_is_published(healed, finished, monkeypatch, *PLANTS[plant], **FIRST_LOOK_ON_SPARK)
 
 
 @pytest.mark.parametrize("plant", OF_THE_VIOLATED)
@@ -177,7 +172,6 @@ def nothing_is_published(
     stage: str,
     table: str,
     change: Callable[[pa.Table], pa.Table],
-    home: type = InProcessStages,
     **way: str,
 ) -> None:
     metrics, latest = finished / "auditor.prom", finished / "audits" / "latest.json"
@@ -185,7 +179,7 @@ def nothing_is_published(
     if stage == "commit":
         monkeypatch.setattr(Judgings, "_settled_rows", planted_verdicts(change))
     else:
-        monkeypatch.setattr(home, stage, planted(home, stage, table, change))
+        monkeypatch.setattr(Stages, stage, planted(stage, table, change))
     outcome = audit(cluster, finished, metrics_textfile=str(metrics), keep_runs="0", **way)
     assert 4 == outcome.exit_code, outcome.stdout
     assert outcome.last_line.startswith("auditor: AUDITOR_FAULT run="), outcome.stdout
@@ -230,10 +224,8 @@ def test_workers_that_are_killed_at_every_attempt_end_the_run_without_a_verdict(
     """Spark gives up twice, whatever is judged and by which process. The kill is none of our own
     logic: exit 5, with a sentence, and earlier results stay.
     """
-    from auditor.spark import stages
-
     latest = (finished / "audits" / "latest.json").read_bytes()
-    make = stages.verdicts.judge_of
+    make = stages.judge_of
 
     def made(*arguments: Any, **named: Any) -> Any:
         work = make(*arguments, **named)
@@ -247,7 +239,7 @@ def test_workers_that_are_killed_at_every_attempt_end_the_run_without_a_verdict(
 
         return dies
 
-    monkeypatch.setattr(stages.verdicts, "judge_of", made)
+    monkeypatch.setattr(stages, "judge_of", made)
     outcome = audit(healed, finished, **ON_SPARK)
     assert 5 == outcome.exit_code
     assert outcome.last_line.startswith("auditor: UNREACHABLE run="), outcome.stdout

@@ -74,9 +74,9 @@ def wrong_on(ledger_id: int, wrongly: Callable[[Verdict], Verdict], right: Settl
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle], Settle]) -> None:
     """Plant the bug in the first checker of every task that judges."""
-    from auditor.spark import verdicts
+    from auditor.stages import stages
 
-    make = verdicts.judge_of
+    make = stages.judge_of
 
     def made(*arguments: Any, **named: Any) -> Any:
         work = make(*arguments, **named)
@@ -90,7 +90,7 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, with_bug: Callable[[Settle
 
         return planted
 
-    monkeypatch.setattr(verdicts, "judge_of", made)
+    monkeypatch.setattr(stages, "judge_of", made)
 
 
 def detail_of(outcome: Outcome, ledger_id: int) -> str:
@@ -165,13 +165,13 @@ def test_what_columns_overlook_shows_in_the_sample_and_is_judged_again(
     """Two losses are healthy by columns, and one of them is in the sample. It is withheld, and the
     other one is found: the whole shard is judged again without columns.
     """
-    from auditor.spark import verdicts
+    from auditor.stages import steps
 
     def found(batch: Any, _: Terms) -> dict[int, Healthy]:
         return dict.fromkeys(range(batch.num_rows), Healthy(60, 0))
 
-    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
-    monkeypatch.setattr(verdicts, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
+    monkeypatch.setattr(steps, "healthy_ledgers", found)
+    monkeypatch.setattr(steps, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
     outcome = audit(cluster, tmp_path, sound_sample="0%")
     assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(
         LACKING, LACKING_TOO

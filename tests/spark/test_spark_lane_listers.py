@@ -16,8 +16,7 @@ from auditor.config import BookieLimits
 from auditor.evidence.rows import table
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED
 from auditor.sandbox.listener import HOST
-from auditor.spark.lane_tasks import list_asker
-from auditor.spark.lanes import QUESTIONS, Directory
+from auditor.stages.asking import QUESTIONS, Directory, list_asker
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 
 TEN = encode_runs([(0, 10)])[HEADER_BYTES:]

@@ -15,8 +15,7 @@ from auditor.evidence.rows import table
 from auditor.model.availability import NO_COOKIE
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.spark.lane_tasks import entry_reader, list_asker
-from auditor.spark.lanes import QUESTIONS, WANTED, Directory
+from auditor.stages.asking import QUESTIONS, WANTED, Directory, entry_reader, list_asker
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import StoreAddress
 

@@ -20,10 +20,11 @@ from support.audits import ON_SPARK, Outcome, audit
 from auditor.evidence.rows import table
 from auditor.sandbox.bookie import Bookie
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.spark import stages
 from auditor.spark.lane_keys import KEYS_TRIED_PER_LANE, spark_hash
-from auditor.spark.lanes import QUESTIONS, Directory, by_lane
+from auditor.spark.lanes import by_lane
 from auditor.spark.store import local_rows
+from auditor.stages import stages
+from auditor.stages.asking import QUESTIONS, Directory
 from auditor.zookeeper.ledgers import Listing, ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -208,12 +209,12 @@ def in_two_portions(find: Callable[..., Listing]) -> Callable[..., Listing]:
 
 
 WORKS = {
-    "list": (stages.ledger_table, "lister"),
-    "read": (stages.ledger_table, "reader"),
-    "question": (stages.verdicts, "asker_of"),
-    "ask": (stages, "list_asker"),
-    "judge": (stages.verdicts, "judge_of"),
-    "read entries": (stages, "entry_reader"),
+    "list": "lister",
+    "read": "reader",
+    "question": "asker_of",
+    "ask": "list_asker",
+    "judge": "judge_of",
+    "read entries": "entry_reader",
 }
 """What each stage does in its tasks."""
 
@@ -228,9 +229,9 @@ def test_tasks_that_are_killed_are_done_again_and_count_once(
     """Some tasks of every stage die once; verdicts, counts and findings are those of an undisturbed
     run.
     """
-    for stage, (home, name) in WORKS.items():
+    for stage, name in WORKS.items():
         (tmp_path / stage).mkdir()
-        monkeypatch.setattr(home, name, dying(getattr(home, name), tmp_path / stage))
+        monkeypatch.setattr(stages, name, dying(getattr(stages, name), tmp_path / stage))
     monkeypatch.setattr(
         MetadataStore, "listing_partitions", in_two_portions(MetadataStore.listing_partitions)
     )

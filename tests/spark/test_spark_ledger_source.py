@@ -19,7 +19,6 @@ from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import ledger_source
 from auditor.spark.ledger_source import SOURCES, LedgersReader
-from auditor.spark.ledgers import COUNTED_LEDGERS, reader
 from auditor.spark.source_options import (
     OPTIONS,
     READERS_DEFAULT,
@@ -28,6 +27,7 @@ from auditor.spark.source_options import (
     source_options,
 )
 from auditor.spark.store import spark_type
+from auditor.stages.reading import COUNTED_LEDGERS, reader
 from auditor.wire.pulsar_metadata import encode_schemas
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.wire.topic_paths import parse_topic, schema_path, topic_path

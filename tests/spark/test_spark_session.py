@@ -17,7 +17,9 @@ from pyspark import __version__ as installed
 from pyspark.sql import SparkSession
 
 from auditor.errors import ConfigError
-from auditor.spark import on_demand
+from auditor.evidence.run_directory import Place, place
+from auditor.spark import session as session_module
+from auditor.spark import shared_output
 from auditor.spark.on_demand import spark_on_demand
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
@@ -41,11 +43,13 @@ def test_the_session_of_a_notebook_is_used_from_any_thread_and_left_alone(spark:
 @pytest.mark.spark
 def test_the_session_of_a_notebook_is_the_one_that_is_had_on_demand(spark: SparkSession):
     """A run in it starts no other session, and leaves it unchanged."""
-    with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
+    with spark_on_demand(None, StopRequest(), OUTPUT) as demand:
         assert demand.session() is spark
     assert 3 == spark.range(3).count()
 
 
+OUTPUT = place("/nowhere")
+"""Not tried where Spark runs on this machine."""
 STARTS_A_SESSION = """
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
@@ -79,10 +83,6 @@ def test_settings_of_s3a_that_the_operator_gives_to_spark_stand(tmp_path: Path):
     assert ["https://theirs.example", "true", "eu-central-1"] == done.stdout.split()
 
 
-def unchecked(session: object) -> None:
-    """Let every check of the session pass."""
-
-
 class Sessions:
     """A substitute for `spark_session` that records what was done with it, in order."""
 
@@ -102,13 +102,14 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
     for name in ("SPARK_ENV_LOADED", "PYSPARK_GATEWAY_PORT"):
         monkeypatch.delenv(name, raising=False)
     made = Sessions()
-    monkeypatch.setattr(on_demand, "spark_session", made)
+    monkeypatch.setattr(session_module, "spark_session", made)
+    monkeypatch.setattr(shared_output, "require_shared_output", lambda *_: None)
     return made
 
 
 def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
     """The version is that of the Spark that is installed."""
-    with spark_on_demand(None, StopRequest(), check=unchecked) as demand:
+    with spark_on_demand(None, StopRequest(), OUTPUT) as demand:
         pass
     assert ([], installed) == (made.done, demand.version)
 
@@ -116,7 +117,7 @@ def test_a_session_that_nobody_needs_is_not_started(made: Sessions):
 def test_a_session_is_started_once_as_it_is_asked_for_and_stopped(made: Sessions):
     """Its own version counts, also after it ended."""
     stop = StopRequest()
-    with spark_on_demand("local[3]", stop, check=unchecked, verbose=True, lock=7) as demand:
+    with spark_on_demand("local[3]", stop, OUTPUT, verbose=True, lock=7) as demand:
         demand.bookies = 2
         assert demand.session() is demand.session()
         started = ((2, "local[3]", stop), {"verbose": True, "lock": 7})
@@ -130,19 +131,22 @@ def test_under_spark_submit_the_session_is_started_at_once(
 ):
     """YARN takes an application without a Spark context for one that failed."""
     monkeypatch.setenv(variable, "1")
-    with spark_on_demand(None, StopRequest(), check=unchecked):
+    with spark_on_demand(None, StopRequest(), OUTPUT):
         assert 1 == len(made.done)
 
 
-def test_on_a_cluster_the_session_is_started_and_checked_at_once(made: Sessions):
+def test_on_a_cluster_the_session_is_started_and_checked_at_once(
+    made: Sessions, monkeypatch: pytest.MonkeyPatch
+):
     """The check runs before any bookie is asked; its error passes through."""
 
-    def refuse(session: object) -> None:
-        raise ConfigError("not shared")
+    def refuse(session: object, output: Place, stop: StopRequest) -> None:
+        raise ConfigError(f"{output.address} is not shared")
 
+    monkeypatch.setattr(shared_output, "require_shared_output", refuse)
     with (
-        pytest.raises(ConfigError, match="not shared"),
-        spark_on_demand("spark://host:7077", StopRequest(), check=refuse),
+        pytest.raises(ConfigError, match="/nowhere is not shared"),
+        spark_on_demand("spark://host:7077", StopRequest(), OUTPUT),
     ):
         pass
     assert 1 == len(made.done)

@@ -18,8 +18,8 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, MARKS, READS
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.spark.stages import Stages
-from auditor.suspects.in_process import InProcessStages
+from auditor.spark.executor import SparkExecutor
+from auditor.stages.local import LocalExecutor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -139,6 +139,20 @@ def findings(outcome: Outcome) -> str:
     return without_times((outcome.run_dir / "findings.jsonl").read_text())
 
 
+def note_judgings(monkeypatch: pytest.MonkeyPatch, executor: Any) -> set[tuple[int, int]]:
+    """Return a set that gets the look and the number of each judging of an executor."""
+    judgings: set[tuple[int, int]] = set()
+    write = executor.write
+
+    def note(self: Any, rows: Any, table: str, name: str) -> None:
+        if found := re.fullmatch(r"steps/look-(\d+)-judging-(\d+)", table):
+            judgings.add((int(found[1]), int(found[2])))
+        write(self, rows, table, name)
+
+    monkeypatch.setattr(executor, "write", note)
+    return judgings
+
+
 @pytest.mark.parametrize(
     ("way", "here"),
     [(FIRST_LOOK_ON_SPARK, {2, 3}), (IN_PROCESS, {1, 2, 3})],
@@ -155,17 +169,9 @@ def test_both_ways_give_the_same_evidence_and_findings(
     """The driver's rows differ from Spark's only in their times. The limits are those of the whole
     run: no bookie had two connections at a time.
     """
-    looks: set[int] = set()
-    judge = InProcessStages.judge
-
-    def note(self: InProcessStages, look: int, judging: int, *args: Any, **options: Any) -> None:
-        if judging == 0:
-            looks.add(look)
-        judge(self, look, judging, *args, **options)
-
-    monkeypatch.setattr(InProcessStages, "judge", note)
+    judgings = note_judgings(monkeypatch, LocalExecutor)
     outcome = accounted(audited(cluster, tmp_path, way))
-    assert here == looks
+    assert here == {look for look, judging in judgings if judging == 0}
     assert 1 == max(cluster.listener(bookie).connections_open_max for bookie in cluster.bookie_ids)
     assert len(findings(on_spark).splitlines()) >= 6
     expected, found = evidence(on_spark), evidence(outcome)
@@ -245,19 +251,11 @@ def test_no_spark_job_is_started_for_so_few_suspects(
     expected: set[int],
 ):
     """One suspect is one; 0 leaves everything to Spark."""
-    looks: set[int] = set()
-    judge = Stages.judge
-
-    def note(self: Stages, look: int, judging: int, *args: Any, **options: Any) -> None:
-        if (look, judging) != (1, 0):
-            looks.add(look)
-        judge(self, look, judging, *args, **options)
-
-    monkeypatch.setattr(Stages, "judge", note)
+    judgings = note_judgings(monkeypatch, SparkExecutor)
     with SandboxCluster(tmp_path / "cluster", 3, named=True) as cluster:
         cluster.place(1, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), {"b1": "4", "b2": "4"})
         cluster.place(2, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
         few = {"ledgers_in_process_max": "0", "suspects_in_process_max": str(suspects_max)}
         outcome = accounted(audited(cluster, tmp_path, few))
-    assert {1, 2, 3} - expected == looks
+    assert {1, 2, 3} - expected == {look for look, _ in judgings - {(1, 0)}}
     assert ["violated", "sound"] == outcome.standings(1, 2)

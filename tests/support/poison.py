@@ -106,9 +106,9 @@ class Poison:
 
 def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """Poison the ledgers in every stage that judges, in a task or in this process."""
-    from auditor.spark import verdicts
+    from auditor.stages import stages
 
-    make = verdicts.judge_of
+    make = stages.judge_of
 
     def made(*arguments: Any, **named: Any) -> Any:
         work = make(*arguments, **named)
@@ -120,14 +120,14 @@ def plant_in_workers(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
 
         return poisoned
 
-    monkeypatch.setattr(verdicts, "judge_of", made)
+    monkeypatch.setattr(stages, "judge_of", made)
 
 
 def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
     """Raise in every stage that asks bookies, when it determines whom to ask about this ledger."""
-    from auditor.spark import verdicts
+    from auditor.stages import stages
 
-    make = verdicts.asker_of
+    make = stages.asker_of
 
     def made(*arguments: Any, **options: Any) -> Any:
         work = make(*arguments, **options)
@@ -144,17 +144,16 @@ def plant_in_askers(monkeypatch: pytest.MonkeyPatch, ledger_id: int) -> None:
 
         return poisoned
 
-    monkeypatch.setattr(verdicts, "asker_of", made)
-    monkeypatch.setattr("auditor.suspects.in_process.asker_of", made)
+    monkeypatch.setattr(stages, "asker_of", made)
 
 
 def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
     """Poison the ledgers in this process and its children. No comparison of columns settles them
     before.
     """
-    from auditor.spark import verdicts
+    from auditor.stages import steps
 
-    find = verdicts.healthy_ledgers
+    find = steps.healthy_ledgers
 
     def found(batch: Any, terms: Terms) -> dict[int, Healthy]:
         ids = batch["ledger_id"].to_pylist()
@@ -164,6 +163,6 @@ def plant_here(monkeypatch: pytest.MonkeyPatch, poison: Poison) -> None:
             if ids[number] not in poison.harm
         }
 
-    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
+    monkeypatch.setattr(steps, "healthy_ledgers", found)
     monkeypatch.setattr("auditor.judging.settle.settle", poison.settle(judgement.settle))
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", poison.stopped_max)

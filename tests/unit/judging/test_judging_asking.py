@@ -18,7 +18,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.spark import verdicts
+from auditor.stages import steps
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 LIMITS = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
@@ -45,14 +45,14 @@ def batch(*ledger_ids: int) -> pa.RecordBatch:
 
 def plant(monkeypatch: pytest.MonkeyPatch, *endless: int) -> None:
     """Make the search for the bookies of these ledgers never end."""
-    sound = verdicts.lists_demanded
+    sound = steps.lists_demanded
 
     def demanded(evidence: LedgerEvidence) -> Any:
         while evidence.ledger_id in endless:
             time.sleep(1)
         return sound(evidence)
 
-    monkeypatch.setattr(verdicts, "lists_demanded", demanded)
+    monkeypatch.setattr(steps, "lists_demanded", demanded)
 
 
 def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
@@ -62,7 +62,7 @@ def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
     plant(monkeypatch, 2, 5)
     asked = [
         row
-        for questions in verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
+        for questions in steps.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
         for row in questions.to_pylist()
     ]
     assert [(one, bookie) for one in (1, 3, 4) for bookie in ("b1", "b2", "b3")] == [
@@ -78,7 +78,7 @@ def test_too_many_ledgers_on_which_asking_never_ends_are_our_fault(
     plant(monkeypatch, 2, 5)
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     with pytest.raises(TooManyPoisoned):
-        list(verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])))
+        list(steps.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])))
 
 
 @pytest.mark.parametrize("error", [KeyError("odd"), SystemExit("odd")])
@@ -86,22 +86,22 @@ def test_a_ledger_on_which_asking_raises_is_not_asked_for(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     """The rows of all other ledgers are kept, for any exception."""
-    sound = verdicts.lists_demanded
+    sound = steps.lists_demanded
 
     def demanded(evidence: LedgerEvidence) -> Any:
         if evidence.ledger_id == 2:
             raise error
         return sound(evidence)
 
-    monkeypatch.setattr(verdicts, "lists_demanded", demanded)
-    questions = verdicts.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
+    monkeypatch.setattr(steps, "lists_demanded", demanded)
+    questions = steps.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
     assert {1, 3} == {row["ledger_id"] for rows in questions for row in rows.to_pylist()}
 
 
 @pytest.mark.parametrize(
     ("were_asked", "todo", "unknowns", "detail"),
     [
-        (True, "nothing", ["poison"], f"judging was stopped: {verdicts.NOT_ASKED}"),
+        (True, "nothing", ["poison"], f"judging was stopped: {steps.NOT_ASKED}"),
         (False, "lists", ["bookie_silent"], ""),
     ],
 )
@@ -109,6 +109,6 @@ def test_a_ledger_that_was_not_asked_for_is_set_aside(
     were_asked: bool, todo: str, unknowns: list[str], detail: str
 ) -> None:
     """Otherwise it would demand lists for ever, and the run would give no verdict on any ledger."""
-    work = verdicts.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
+    work = steps.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
     (row,) = (row for rows in work(iter([batch(2)])) for row in rows.to_pylist())
     assert (todo, unknowns, detail) == (row["todo"], row["unknowns"], row["detail"])

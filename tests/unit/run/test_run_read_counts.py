@@ -16,7 +16,7 @@ from auditor.run.read_counts import (
     write_read_counts,
     znodes_read,
 )
-from auditor.spark.ledgers import COUNTED_LISTING, with_counts
+from auditor.stages.reading import COUNTED_LISTING, with_counts
 from auditor.zookeeper.ledgers import Listing, ListingPartition
 from auditor.zookeeper.session import ReadCounts
 

@@ -1,4 +1,6 @@
-"""Read ledger ids and metadata from ZooKeeper in Spark tasks, for the run and the public source."""
+"""Read ledger ids, metadata and topics from ZooKeeper, batch by batch, for the run and for the
+public Spark sources.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,16 @@ import pyarrow as pa
 
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
+from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.rows import Row, ledger_row, table
-from auditor.evidence.schemas import LEDGERS, LISTING, with_read_counts
+from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES, with_read_counts
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
 from auditor.zookeeper.session import ReadCounts
+from auditor.zookeeper.topics import TopicsAddress
 
 ROWS_PER_BATCH = 2_000
 """Ledgers in one Arrow batch: few enough for flat memory, enough to be worth the overhead."""
@@ -23,8 +28,14 @@ ROWS_PER_BATCH = 2_000
 PARENTS = pa.schema([("parents", pa.list_(pa.string()))])
 """A portion of the listing: paths of znodes whose children are ledgers."""
 
+TOPIC_NAMES = pa.schema([(part, pa.string()) for part in TopicName._fields])
+"""The parts of a topic's name."""
+
 COUNTED_LISTING, COUNTED_LEDGERS = with_read_counts(LISTING), with_read_counts(LEDGERS)
-"""What the run writes. A reader that asks for LISTING or LEDGERS does not see the counts."""
+COUNTED_REFERENCES = with_read_counts(REFERENCES)
+"""What the run writes. A reader that asks for LISTING, LEDGERS or REFERENCES does not see the
+counts.
+"""
 
 Batches = Iterator[pa.RecordBatch]
 Work = Callable[[Batches], Batches]
@@ -91,6 +102,37 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
             )
 
     return work
+
+
+def topic_reader(address: TopicsAddress, look: int) -> Work:
+    """Return work on TOPIC_NAMES rows: read each topic after a sync, as REFERENCES rows with read
+    counts.
+
+    A topic that cannot be read has a row that says why. Never raises for a topic.
+    """
+
+    def work(batches: Batches) -> Batches:
+        names = (TopicName(*row.values()) for batch in batches for row in batch.to_pylist())
+        try:
+            with address.open() as topics:
+                topics.sync()
+                rows = (
+                    row
+                    for record in topics.read(names, now_ms)
+                    for row in reference_rows(record, look)
+                )
+                yield from in_batches(with_counts(rows, topics.counts), COUNTED_REFERENCES)
+        except StoreUnavailable as error:  # raised before any topic was read, never for a topic
+            rows = (
+                row for name in names for row in reference_rows(_unread(name, str(error)), look)
+            )
+            yield from in_batches(((*row, None, None) for row in rows), COUNTED_REFERENCES)
+
+    return work
+
+
+def _unread(name: TopicName, why: str) -> TopicRecord:
+    return TopicRecord(name, now_ms(), TopicStatus.UNREADABLE, problems=(why,))
 
 
 def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:

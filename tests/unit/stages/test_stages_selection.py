@@ -14,9 +14,9 @@ from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.judging.settle import Todo
-from auditor.spark.lanes import WANTED
-from auditor.spark.verdicts import STEPS, steps_name
-from auditor.suspects.remaining import Suspects
+from auditor.stages.asking import WANTED
+from auditor.stages.selection import Suspects
+from auditor.stages.steps import STEPS, steps_name
 
 WANTS = [
     {

@@ -25,7 +25,7 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, Zno
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.agreement import is_in_sample
-from auditor.spark import verdicts
+from auditor.stages import steps
 from auditor.wire.entry_availability import canonical
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
@@ -62,7 +62,7 @@ EVERY = batch(*range(LEDGERS))
 def rows(terms: Terms, *batches: pa.RecordBatch, **options: Any) -> pa.Table:
     """Return the rows of all batches, made by one task."""
     return pa.Table.from_batches(
-        list(verdicts.judge_of(terms, FACTS, LIMITS, **options)(iter(batches)))
+        list(steps.judge_of(terms, FACTS, LIMITS, **options)(iter(batches)))
     )
 
 
@@ -82,7 +82,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def overlook(monkeypatch: pytest.MonkeyPatch, *overlooked: int, copies: int = 60) -> None:
     """Let these ledgers too be found healthy by their columns, with this number of copies."""
-    find = verdicts.healthy_ledgers
+    find = steps.healthy_ledgers
 
     def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, Healthy]:
         ids = batch["ledger_id"].to_pylist()
@@ -91,7 +91,7 @@ def overlook(monkeypatch: pytest.MonkeyPatch, *overlooked: int, copies: int = 60
             **{ids.index(one): Healthy(copies, 0) for one in overlooked if one in ids},
         }
 
-    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
+    monkeypatch.setattr(steps, "healthy_ledgers", found)
 
 
 def sample() -> list[int]:
@@ -123,27 +123,6 @@ def test_unless_it_is_asked_for_every_ledger_is_judged(judged: list[int]) -> Non
     """A judging that is done again does not rely on columns."""
     rows(HALF, EVERY)
     assert list(range(LEDGERS)) == judged
-
-
-@pytest.mark.parametrize(
-    ("look", "only", "again_without", "is_trusted"),
-    [
-        (1, None, None, True),
-        (2, None, None, False),
-        (1, (0, judgement.Todo.READS), None, False),
-        (1, None, {}, False),
-    ],
-)
-def test_columns_are_trusted_where_a_shard_is_judged_first(
-    look: int,
-    only: tuple[int, judgement.Todo] | None,
-    again_without: dict[int, str] | None,
-    is_trusted: bool,
-) -> None:
-    """After the first judging every ledger was read or looked at again. A judging is done again
-    only if something was wrong with it.
-    """
-    assert is_trusted is verdicts.are_columns_trusted(look, only, again_without)
 
 
 def test_a_ledger_that_is_only_healthy_by_its_columns_is_withheld(
@@ -217,12 +196,12 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(
 ) -> None:
     """A ledger id that comes again is judged by the evidence of its own batch."""
     hit = next(one for one in LOSSES if is_in_sample(one, HALF))
-    find, calls = verdicts.healthy_ledgers, iter([True, False])
+    find, calls = steps.healthy_ledgers, iter([True, False])
 
     def found(batch: pa.RecordBatch, terms: Terms) -> Mapping[int, Healthy]:
         return {0: Healthy(60, 0)} if next(calls) else find(batch, terms)
 
-    monkeypatch.setattr(verdicts, "healthy_ledgers", found)
+    monkeypatch.setattr(steps, "healthy_ledgers", found)
     unknowns = rows(HALF, batch(hit), batch(hit), by_columns=True)["unknowns"].to_pylist()
     assert [["checkers_disagree"], []] == [
         unknowns[0],
@@ -233,7 +212,7 @@ def test_what_was_found_in_one_batch_is_not_said_in_the_next(
 def test_more_copies_than_a_column_can_count_are_cut_down(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row counts at most 2^53 copies."""
     counts = {0: Healthy(COPIES_MAX + 1, 0), 1: Healthy(COPIES_MAX - 1, 0)}
-    monkeypatch.setattr(verdicts, "healthy_ledgers", lambda *_: counts)
+    monkeypatch.setattr(steps, "healthy_ledgers", lambda *_: counts)
     found = rows(TERMS, batch(0, 1), by_columns=True)
     for name in ("copies_expected", "copies_listed"):
         assert [COPIES_MAX, COPIES_MAX - 1] == found[name].to_pylist()

@@ -1,11 +1,8 @@
-"""The stages for few ledgers in this process: which ledgers they take, how they ask, and what they
-write.
-"""
+"""The stages in this process: which ledgers they take, how they ask, and what they write."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,14 +19,15 @@ from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
-from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
-from auditor.spark.ledgers import COUNTED_LEDGERS, COUNTED_LISTING
-from auditor.spark.verdicts import STEPS
+from auditor.stages import local, stages
+from auditor.stages.asking import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
+from auditor.stages.local import LocalExecutor
+from auditor.stages.reading import COUNTED_LEDGERS, COUNTED_LISTING
+from auditor.stages.selection import Suspects
+from auditor.stages.stages import Stages
+from auditor.stages.steps import STEPS
 from auditor.stop import StopRequest
 from auditor.summary.costs import BookieCost
-from auditor.suspects import in_process
-from auditor.suspects.in_process import InProcessStages
-from auditor.suspects.remaining import Suspects
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
@@ -51,11 +49,18 @@ WANT = {
 Batches = Iterator[pa.RecordBatch]
 
 
-class LeftOver:
+class LeftOver(Suspects):
     """Suspects by the arguments of the call that asks for them."""
 
+    __slots__ = ("by_call",)
+
     def __init__(self) -> None:
-        self.by_call: dict[tuple[object, ...], list[int]] = {}
+        object.__setattr__(self, "by_call", {})
+
+    by_call: dict[tuple[object, ...], list[int]]
+
+    def count_listed(self) -> int:
+        return 1
 
     def listed_ledgers(self, shard: Shard) -> list[int]:
         return self.by_call["listed", shard]
@@ -117,15 +122,26 @@ def run(tmp_path: Path) -> Place:
     return run
 
 
-def stages_of(run: Place, left: LeftOver, stop: StopRequest | None = None) -> InProcessStages:
-    suspects = cast(Suspects, left)
-    return InProcessStages(
-        stop or StopRequest(), run, suspects, ADDRESS, FACTS, TERMS, LIMITS, JUDGING
+def stages_of(
+    run: Place, left: LeftOver, address: StoreAddress = ADDRESS, counts: ReadCounts | None = None
+) -> Stages:
+    """Return the stages of a run that is small enough for this process."""
+    here = LocalExecutor(StopRequest(), run, left, address, counts or ReadCounts())
+    return Stages(
+        on_spark=lambda: pytest.fail("Spark is not needed"),
+        local=here,
+        suspects=left,
+        facts=FACTS,
+        terms=TERMS,
+        limits=LIMITS,
+        suspects_max=1,
+        ledgers_max=1,
+        judging=JUDGING,
     )
 
 
 def patch(monkeypatch: pytest.MonkeyPatch, name: str, worker: Worker) -> Worker:
-    monkeypatch.setattr(in_process, name, worker)
+    monkeypatch.setattr(stages, name, worker)
     return worker
 
 
@@ -161,12 +177,12 @@ def test_ledgers_that_the_look_before_left_open_are_read(
 def test_a_shard_without_suspects_has_its_file_too(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The column of ids has integers even if it is empty."""
+    """Nothing is read for it."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS))
     left = LeftOver()
     left.by_call[1, SHARD] = []
     stages_of(run, left).read_ledgers(2, SHARD)
-    assert [pa.schema([("ledger_id", pa.int64())])] == [batch.schema for batch in reader.given]
+    assert [] == reader.given
     assert 0 == file_of(run, "evidence/ledgers/look-02-shard-0003", COUNTED_LEDGERS).num_rows
 
 
@@ -177,13 +193,13 @@ def test_a_stage_that_finds_nothing_has_its_file_too(
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
     patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
     patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
-    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=Worker(STEPS)))
+    patch(monkeypatch, "judge_of", Worker(STEPS))
     left = LeftOver()
-    left.by_call = {(2, 1, Todo.LISTS): [], (1, EVERYTHING): []}
-    stages = stages_of(run, left)
-    stages.ask_lists(2, DIRECTORY, SHARD, 1)
-    stages.read_entries(2, 1, DIRECTORY)
-    stages.judge(2, 0)
+    left.by_call.update({(2, 1, Todo.LISTS): [], (1, EVERYTHING): []})
+    these = stages_of(run, left)
+    these.ask_lists(2, DIRECTORY, SHARD, 1)
+    these.read_entries(2, 1, DIRECTORY)
+    these.judge(2, 0)
     assert 0 == file_of(run, "evidence/answers/look-02-shard-0003", PACED_ANSWERS).num_rows
     assert 0 == file_of(run, "evidence/reads/look-02-judging-0001", COUNTED_READS).num_rows
     assert 0 == file_of(run, "steps/look-2-judging-0/suspects", STEPS).num_rows
@@ -216,7 +232,7 @@ def test_questions_are_asked_in_batches_of_a_bounded_size(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All answers to a batch are in memory as rows."""
-    monkeypatch.setattr(in_process, "QUESTIONS_AT_ONCE", 3)
+    monkeypatch.setattr(local, "QUESTIONS_AT_ONCE", 3)
     asked = [
         {"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)
     ]
@@ -279,7 +295,7 @@ def test_the_first_look_judges_ledgers_with_the_answers(
 ) -> None:
     """Bookies were asked about each ledger that wants lists."""
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
-    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    patch(monkeypatch, "judge_of", worker)
     left = LeftOver()
     left.by_call["recorded", SHARD] = [2, 3]
     stages_of(run, left).judge(1, 0, SHARD)
@@ -300,7 +316,7 @@ def test_the_plan_has_each_bookies_questions(
     left.by_call["recorded", EVERYTHING] = [2, 4]
     plan = stages_of(run_without_answers, left).plan()
     assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
-    assert [((JUDGING,), {"careful": True})] == asker.made_with
+    assert [((JUDGING,), {"careful": True, "has_listers": False})] == asker.made_with
     assert {"evidence/ledgers/first.parquet"} == run_without_answers.files_in("evidence")
 
 
@@ -316,7 +332,7 @@ def test_the_plan_of_a_cluster_without_ledgers_is_empty(
 
 def test_an_empty_listing_has_its_columns(run: Place) -> None:
     """A cluster without ledgers was listed nevertheless."""
-    stages_of(run, LeftOver()).take_listing([], "evidence/listing")
+    stages_of(run, LeftOver()).take_listing([])
     rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING)
     assert (0, COUNTED_LISTING) == (
         rows.num_rows,
@@ -352,28 +368,21 @@ PORTIONS = [ListingPartition(("/a",)), ListingPartition(("/b",))]
 
 
 @pytest.mark.parametrize("ids_max", [None, 4])
-def test_all_portions_are_listed_into_one_file(run: Place, ids_max: int | None) -> None:
-    """They are listed in one session after a sync, and its reads are counted in the driver. The
-    cells for counts stay empty.
-    """
+def test_all_portions_are_listed_together(run: Place, ids_max: int | None) -> None:
+    """They are listed in one session after a sync, and its reads are counted in the driver."""
     store, counts = Listed(3, 5), ReadCounts(reads=1, reads_ok=1)
-    stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
-    assert stages.list_ledgers(PORTIONS, ids_max, "evidence/listing")
+    here = stages_of(run, LeftOver(), cast(StoreAddress, store), counts).local
+    assert [3, 5, 3, 5] == here.list_ids(PORTIONS, ids_max)
     assert ["open", "sync", "/a", "/b", "closed"] == store.said
-    rows = file_of(run, "evidence/listing/listed", COUNTED_LISTING).to_pylist()
-    assert [
-        dict(zip(COUNTED_LISTING.names, (i, None, None), strict=True)) for i in (3, 5, 3, 5)
-    ] == rows
     assert (3, 3) == (counts.reads, counts.reads_ok)
 
 
-def test_a_listing_with_too_many_ledgers_is_not_written(run: Place) -> None:
+def test_a_listing_with_too_many_ledgers_is_given_up(run: Place) -> None:
     """Listing stops with the portion that exceeds the bound."""
     store, counts = Listed(3, 5), ReadCounts()
-    stages = replace(stages_of(run, LeftOver()), address=cast(StoreAddress, store), counts=counts)
-    assert not stages.list_ledgers([*PORTIONS, ListingPartition(("/c",))], 3, "evidence/listing")
+    here = stages_of(run, LeftOver(), cast(StoreAddress, store), counts).local
+    assert here.list_ids([*PORTIONS, ListingPartition(("/c",))], 3) is None
     assert ["open", "sync", "/a", "/b", "closed"] == store.said
-    assert not run.has_table("evidence/listing")
     assert 2 == counts.reads
 
 
@@ -412,7 +421,7 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     judging of a first look trusts columns, unless it is repeated.
     """
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
-    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    patch(monkeypatch, "judge_of", worker)
     left = LeftOver()
     first = ("recorded", SHARD) if look == 1 else (look - 1, SHARD)
     left.by_call[first if only is None else (look, *only)] = [2, 3]
@@ -434,7 +443,7 @@ def test_by_default_every_open_ledger_is_judged_and_none_is_withheld(
 ) -> None:
     """The default is all shards, and no ledger on which the checkers differ."""
     worker = Worker(STEPS)
-    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    patch(monkeypatch, "judge_of", worker)
     left = LeftOver()
     left.by_call[1, EVERYTHING] = [1]
     stages_of(run, left).judge(2, 0)
@@ -447,9 +456,9 @@ def test_ledgers_are_gathered_some_at_a_time_with_all_that_was_seen_of_them(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each ledger comes once, in order, with its own answers and reads."""
-    monkeypatch.setattr(in_process, "LEDGERS_AT_ONCE", 2)
+    monkeypatch.setattr(local, "LEDGERS_AT_ONCE", 2)
     worker = Worker(STEPS)
-    monkeypatch.setattr(in_process, "verdicts", SimpleNamespace(judge_of=worker))
+    patch(monkeypatch, "judge_of", worker)
     left = LeftOver()
     left.by_call[1, EVERYTHING] = [1, 2, 3, 4, 5]
     stages_of(run, left).judge(2, 0)
@@ -467,7 +476,7 @@ def test_a_stage_that_fails_writes_nothing(run: Place, monkeypatch: pytest.Monke
 
     left = LeftOver()
     left.by_call[1, SHARD] = [12]
-    monkeypatch.setattr(in_process, "reader", lambda *_: fails)
+    monkeypatch.setattr(stages, "reader", lambda *_: fails)
     before = run.files_in("evidence")
     with pytest.raises(ConnectionError, match="lost"):
         stages_of(run, left).read_ledgers(2, SHARD)

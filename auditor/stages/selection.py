@@ -1,4 +1,4 @@
-"""Find which ledgers are left, from the listing and the tables of the judgings (`steps/`)."""
+"""Which ledgers a stage takes, from the listing and the tables of the judgings (`steps/`)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,48 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import Shard, distinct_numbers
+from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.model.identity import BookieId, LedgerId
-from auditor.spark.lanes import WANTED
-from auditor.spark.verdicts import STEPS, steps_name, steps_prefix
+from auditor.stages.asking import WANTED
+from auditor.stages.steps import STEPS, steps_name, steps_prefix
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """The ledgers that a stage takes.
+
+    By default they are those with which a look at a shard begins: all at the first look, later
+    those for which the look before demanded another one. With `left_by` they are those that this
+    judging of the look left with `todo`. At the first look they may be those that one of the
+    bookies in `listed_by` listed, or those `are_retested` of which more was read on bookies in
+    doubt after the look had settled them.
+    """
+
+    look: int
+    shard: Shard = EVERYTHING
+    left_by: int | None = None
+    todo: Todo = Todo.LOOK
+    listed_by: frozenset[BookieId] | None = None
+    are_retested: bool = False
+
+    @property
+    def are_first(self) -> bool:
+        """Whether they are of the first look, and no judging left them."""
+        return self.look == 1 and self.left_by is None
+
+    @property
+    def are_all(self) -> bool:
+        """Whether they are all ledgers of the shard."""
+        return self.are_first and self.listed_by is None and not self.are_retested
+
+    @property
+    def were_asked_about(self) -> bool:
+        """Whether bookies were asked in this look about all of them that demand lists."""
+        return self.look == 1 or self.left_by is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +64,18 @@ class Suspects:
     def count_listed(self) -> int:
         """Return how many ledgers the run listed. Costs the footers of the listing's files."""
         return self.run.count("evidence/listing", LISTING)
+
+    def ledgers(self, which: Ledgers) -> list[LedgerId]:
+        """Return the ledgers that a stage takes, ascending."""
+        if which.left_by is not None:
+            return self.ledgers_left(which.look, which.left_by, which.todo)
+        if which.listed_by is not None:
+            return self.listed_by(which.listed_by, which.shard)
+        if which.are_retested:
+            return self.retested_ledgers(which.shard)
+        if which.look == 1:
+            return self.recorded_ledgers(which.shard)
+        return self.open_ledgers(which.look - 1, which.shard)
 
     def listed_ledgers(self, shard: Shard) -> list[LedgerId]:
         """Return the listed ledgers of a shard, ascending: those that the first look reads."""

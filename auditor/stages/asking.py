@@ -1,8 +1,7 @@
-"""The work of tasks that ask bookies for lists and entries, in conversations that end with the
-task.
+"""Ask bookies for lists and entries, batch by batch, in conversations that end with the work.
 
-A lane of `auditor.spark.lanes` has one bookie. Without Spark, the same functions ask all bookies in
-parallel in this process.
+On Spark each piece of work has one bookie (`auditor.spark.lanes`). In this process one piece of
+work asks all bookies in parallel.
 """
 
 from __future__ import annotations
@@ -10,18 +9,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 
 import pyarrow as pa
 
 from auditor.bookie.address_table import AddressTable, SearchBudget, unread
 from auditor.bookie.lane import AsyncLane, LaneGate
-from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, open_lane
+from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, answer_row, greeting_row, pace_cells, read_row, table
+from auditor.evidence.schemas import ANSWERS, READS, with_pace, with_read_counts
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     Answer,
@@ -30,12 +31,87 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
-from auditor.spark.lanes import COUNTED_READS, PACED_ANSWERS, QUESTIONS, Directory
-from auditor.spark.ledgers import Batches, Work, with_counts
+from auditor.stages.reading import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
+
+QUESTIONS = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("expected_bytes", pa.int64()),
+        ("expected_groups", pa.binary()),
+    ]
+)
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). A row without ledger_id only greets
+the bookie. `expected_groups` is null if no lister is asked.
+"""
+
+WANTED = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("digest_type", pa.int32()),
+        ("is_search", pa.bool_()),
+        ("is_spot", pa.bool_()),
+        ("is_denser", pa.bool_()),
+    ]
+)
+"""A read to make. Key: (bookie_id, ledger_id, entry_id)."""
+
+COUNTED_READS = with_pace(with_read_counts(READS))
+PACED_ANSWERS = with_pace(ANSWERS)
+"""What the run writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """Where the registered bookies are at one look. An address is None if the registration could
+    not be read.
+    """
+
+    addresses: Mapping[BookieId, tuple[str, int] | None]
+    unsupported: frozenset[BookieId]
+    """Bookies that cannot list, as earlier requests of the run showed. They are not asked for
+    lists, which saves the time-outs, but read like all others.
+    """
+    cookies: frozenset[BookieId] | None = None
+    """Bookies with a cookie; None where the cookies are not known."""
+    listed: frozenset[BookieId] = frozenset()
+    """Bookies that gave a list earlier in the run: they can list."""
+    searches_left: Mapping[BookieId, int] | None = None
+    """How often each bookie may still be read for entries that it should not hold; 0 for one that
+    is not named. None: no limit.
+    """
+    listers: Listers | None = None
+    """Where the bookies' listers are; None if no lister is asked."""
+
+    def lanes(self) -> list[BookieId]:
+        """Return the bookies with a lane of their own. All others share one lane, in which nobody
+        is dialled.
+        """
+        return sorted(self.addresses)
+
+    def greetings(self) -> pa.RecordBatch:
+        """Return a QUESTIONS row for each registered bookie, even if no ledger names it."""
+        nothing = [None] * (len(QUESTIONS) - 1)
+        return table(QUESTIONS, [(bookie, *nothing) for bookie in self.lanes()])
+
+
+def wanted_rows(
+    reads: Iterable[tuple[BookieId, EntryId]],
+    ledger_id: LedgerId,
+    digest: DigestType | None,
+    *,
+    are_searches: bool,
+) -> Iterator[Row]:
+    """Yield WANTED rows of one ledger, none of them a spot read."""
+    kind = None if digest is None else int(digest)
+    for bookie, entry in reads:
+        yield bookie, ledger_id, entry, kind, are_searches, False, False
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:

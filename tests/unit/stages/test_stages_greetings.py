@@ -15,8 +15,7 @@ from support.scripted_bookie import ScriptedBookie
 from auditor.bookie import exchange
 from auditor.config import BookieLimits
 from auditor.evidence.rows import table
-from auditor.spark.lane_tasks import entry_reader, list_asker
-from auditor.spark.lanes import WANTED, Directory
+from auditor.stages.asking import WANTED, Directory, entry_reader, list_asker
 
 LIMITS = BookieLimits(
     rpc_timeout_ms=20_000, connect_timeout_ms=2_000, connect_attempts_max=2, deadline_ms=20_000

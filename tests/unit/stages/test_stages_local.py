@@ -14,9 +14,9 @@ import pytest
 
 from auditor.config import JudgingLimits
 from auditor.judging.isolation import judge_in_child
+from auditor.stages import local
+from auditor.stages.local import _unless_stopped
 from auditor.stop import Interrupted, StopRequest
-from auditor.suspects import in_process
-from auditor.suspects.in_process import _unless_stopped
 
 SOON_S = 5.0
 """In seconds: long enough for any machine, and far shorter than the work below."""
@@ -43,7 +43,7 @@ def test_the_work_is_at_most_some_batches_ahead_of_the_writer() -> None:
             yield number
 
     ahead = [len(made) - number for number in _unless_stopped(StopRequest(), work)]
-    assert max(ahead) <= in_process.BATCHES_AHEAD + 3, (
+    assert max(ahead) <= local.BATCHES_AHEAD + 3, (
         "beyond the waiting batches: one in the work, one in the writer, and the counted one"
     )
     assert list(range(100)) == made
@@ -70,13 +70,13 @@ def test_a_writer_may_be_slower_than_the_work(
     monkeypatch: pytest.MonkeyPatch, is_abandoned: bool
 ) -> None:
     """The work waits with its next row until there is room, or until it is abandoned."""
-    monkeypatch.setattr(in_process, "POLL_S", 0.01)
+    monkeypatch.setattr(local, "POLL_S", 0.01)
     full, ended = threading.Event(), threading.Event()
 
     def work() -> Iterator[int]:
         try:
             for number in range(10):
-                if number == in_process.BATCHES_AHEAD + 1:
+                if number == local.BATCHES_AHEAD + 1:
                     full.set()
                 yield number
         finally:
@@ -85,7 +85,7 @@ def test_a_writer_may_be_slower_than_the_work(
     rows = _unless_stopped(StopRequest(), work)
     assert 0 == next(rows)
     assert full.wait(60)
-    time.sleep(20 * in_process.POLL_S)
+    time.sleep(20 * local.POLL_S)
     if is_abandoned:
         rows.close()  # type: ignore[attr-defined]
     else:
@@ -96,7 +96,7 @@ def test_a_writer_may_be_slower_than_the_work(
 def test_work_that_is_abandoned_does_not_keep_the_process() -> None:
     """Its thread is a daemon, and its name says what hangs."""
     (thread,) = _unless_stopped(StopRequest(), lambda: iter([threading.current_thread()]))
-    assert ("auditor-suspects", True) == (thread.name, thread.daemon)
+    assert ("auditor-stage", True) == (thread.name, thread.daemon)
 
 
 def test_what_the_work_raises_is_raised() -> None:

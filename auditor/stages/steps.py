@@ -1,5 +1,5 @@
-"""Judge in Spark: gather all evidence on a ledger into one row, and apply `judging.settle` to
-it.
+"""Judge the evidence of ledgers, batch by batch: whom to ask, which entries to read, and where each
+ledger stands.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as f
 
 from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
-from auditor.evidence.schemas import SEEN, VERDICTS
+from auditor.evidence.schemas import VERDICTS
 from auditor.first_checker.schedule import expected_list
 from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.copies import cap
@@ -42,9 +40,8 @@ from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import CopyCounts, Verdict
 from auditor.second_checker.agreement import is_in_sample
-from auditor.spark.lanes import QUESTIONS, WANTED, wanted_rows
-from auditor.spark.ledgers import Batches, Work
-from auditor.spark.store import spark_type
+from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
+from auditor.stages.reading import Batches, Work
 
 STEPS = pa.schema(
     [*VERDICTS, pa.field("wait", pa.bool_()), pa.field("wanted", pa.list_(pa.struct(WANTED)))]
@@ -65,32 +62,6 @@ def steps_name(look: int, judging: int) -> str:
 def steps_prefix(look: int) -> str:
     """Return how the names of all judgings of a look begin."""
     return f"steps/look-{look}-judging-"
-
-
-def gather_evidence(
-    ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool
-) -> DataFrame:
-    """Return SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads.
-    Greetings are left out.
-
-    At the first look a ledger has one record, and nothing has to be gathered for it.
-    """
-    record = f.struct(*ledgers.columns)
-    if first:
-        rows = ledgers.select("ledger_id", f.array(record).alias("records"))
-    else:
-        rows = ledgers.groupBy("ledger_id").agg(f.collect_list(record).alias("records"))
-    for name, said in (("answers", answers), ("reads", reads)):
-        if said is None:
-            rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
-            continue
-        by_ledger = (
-            said.where(f.col("ledger_id").isNotNull())
-            .groupBy("ledger_id")
-            .agg(f.collect_list(f.struct(*said.columns)).alias(name))
-        )
-        rows = rows.join(by_ledger, "ledger_id", "left")
-    return rows.select(*SEEN.names)
 
 
 def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
@@ -156,25 +127,6 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
-
-
-def were_bookies_asked(look: int, only: tuple[int, Todo] | None) -> bool:
-    """Return whether bookies were asked, earlier in this look, about all ledgers that demand lists.
-
-    `only`: the ledgers judged are those that an earlier judging of the look left with that todo.
-    """
-    return look == 1 or only is not None
-
-
-def are_columns_trusted(
-    look: int, only: tuple[int, Todo] | None, again_without: Mapping[LedgerId, str] | None
-) -> bool:
-    """Return whether a judging finds healthy ledgers in the columns: only those of whole shards at
-    the first look, and of the ledgers that were tested more densely.
-
-    After them no further ledger becomes healthy. A repeated judging does not trust the columns.
-    """
-    return look == 1 and only is None and again_without is None
 
 
 def judge_of(

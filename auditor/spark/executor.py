@@ -1,0 +1,165 @@
+"""Carry out stages on Spark: each is one job, whose tasks do the work on Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from auditor.evidence.ids import Shard
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, SEEN
+from auditor.judging.settle import Todo
+from auditor.model.availability import AnswerStatus
+from auditor.spark.jobs import renew_workers, run_job
+from auditor.spark.lanes import by_lane
+from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
+from auditor.stages.asking import WANTED, Directory
+from auditor.stages.reading import Work
+from auditor.stages.selection import Ledgers
+from auditor.stages.steps import STEPS, steps_name, steps_prefix
+from auditor.stop import StopRequest
+from auditor.zookeeper.metadata_store import StoreAddress
+
+
+@dataclass(frozen=True, slots=True)
+class SparkExecutor:
+    """Carries out the stages of a run on Spark. `uri` names the run's directory. `readers` is how
+    many tasks read ZooKeeper at once.
+    """
+
+    spark: SparkSession
+    stop: StopRequest
+    uri: str
+    address: StoreAddress
+    readers: int
+    tick: Callable[[int], None]
+    """Called regularly with the finished tasks of the running job."""
+    stall_max_s: float
+    """Seconds that a job may run without finishing a task."""
+    is_careful: ClassVar[bool] = False
+
+    def distrust_workers(self) -> None:
+        """Let later jobs start new workers."""
+        renew_workers(self.spark)
+
+    def rows(self, batch: pa.RecordBatch) -> DataFrame:
+        """Return rows that this process holds."""
+        if not batch.num_rows:
+            return self.spark.createDataFrame([], spark_type(batch.schema))
+        return local_rows(self.spark, batch)
+
+    def ids(self, which: Ledgers) -> DataFrame:
+        """Return the ids of ledgers: at the first look of all that were listed."""
+        if which.are_all:
+            return _within(self._read("evidence/listing", LISTING), which.shard)
+        if which.left_by is not None:
+            return self._steps(which).select("ledger_id")
+        if which.listed_by is not None:
+            answers = _within(self._read("evidence/answers", ANSWERS), which.shard)
+            is_list = f.col("status") == AnswerStatus.HELD.value
+            theirs = f.col("bookie_id").isin(*which.listed_by)
+            return answers.where(is_list & theirs).select("ledger_id").distinct()
+        if which.are_retested:
+            reads = _within(self._read("evidence/reads", READS), which.shard)
+            ids = reads.where(f.col("is_denser")).select("ledger_id").distinct()
+            return ids.join(self._open(1, which.shard), "ledger_id", "left_anti")
+        return self._open(which.look - 1, which.shard)
+
+    def evidence(self, which: Ledgers, *, answered: bool) -> DataFrame:
+        """Return SEEN rows of ledgers."""
+        names = {"evidence/answers": ANSWERS, "evidence/reads": READS} if answered else {}
+        tables = [
+            _within(self._read(name, schema), which.shard)
+            for name, schema in {"evidence/ledgers": LEDGERS, **names}.items()
+        ]
+        if not which.are_all:
+            ids = self.ids(which)
+            tables = [table.join(ids, "ledger_id", "left_semi") for table in tables]
+        records, answers, reads = (*tables, None, None)[:3]
+        assert records is not None
+        return gather_evidence(records, answers, reads, first=which.look == 1)
+
+    def wanted(self, which: Ledgers) -> DataFrame:
+        """Return the WANTED rows of the judging that left these ledgers."""
+        cells = self._steps(which).select(f.explode("wanted").alias("one"))
+        return cells.select("one.*").select(*WANTED.names)
+
+    def union(self, first: DataFrame, second: DataFrame) -> DataFrame:
+        """Return both, in any order."""
+        return first.unionByName(second)
+
+    def derive(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+        """Return what the work makes of the rows, where they are."""
+        return map_batches(rows, work, schema)
+
+    def ask(
+        self, rows: DataFrame, work: Work, schema: pa.Schema, directory: Directory | None = None
+    ) -> DataFrame:
+        """Return what the work learns of the rows: in one task for each bookie, or in as many as
+        read ZooKeeper.
+        """
+        spread = rows.repartition(self.readers) if directory is None else by_lane(rows, directory)
+        return map_batches(spread, work, schema)
+
+    def write(self, rows: DataFrame, table: str, name: str) -> None:
+        """Append rows to a table, in files that Spark names."""
+        self._run(lambda: append(rows, f"{self.uri}/{table}"))
+
+    def collect(self, rows: DataFrame) -> pa.Table:
+        """Return rows, which must fit in memory."""
+        found: list[pa.Table] = []
+        self._run(lambda: found.append(rows.toArrow()))
+        return found[0]
+
+    def _run(self, action: Callable[[], None]) -> None:
+        run_job(self.spark, self.stop, action, self.tick, self.stall_max_s)
+
+    def _open(self, look: int, shard: Shard) -> DataFrame:
+        """Return the ledgers for which a look demanded another look."""
+        pattern = f"{self.uri}/{steps_prefix(look)}*"
+        steps = _within(read_tables(self.spark, [pattern], STEPS), shard)
+        return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
+
+    def _steps(self, which: Ledgers) -> DataFrame:
+        """Return what the judging that left these ledgers says of them."""
+        assert which.left_by is not None
+        steps = self._read(steps_name(which.look, which.left_by), STEPS)
+        return steps.where(f.col("todo") == which.todo.value)
+
+    def _read(self, name: str, schema: pa.Schema) -> DataFrame:
+        return read_tables(self.spark, [f"{self.uri}/{name}"], schema)
+
+
+def _within(rows: DataFrame, shard: Shard) -> DataFrame:
+    """Return the rows of a shard's ledgers."""
+    return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))
+
+
+def gather_evidence(
+    ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool
+) -> DataFrame:
+    """Return SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads.
+    Greetings are left out.
+
+    At the first look a ledger has one record, and nothing has to be gathered for it.
+    """
+    record = f.struct(*ledgers.columns)
+    if first:
+        rows = ledgers.select("ledger_id", f.array(record).alias("records"))
+    else:
+        rows = ledgers.groupBy("ledger_id").agg(f.collect_list(record).alias("records"))
+    for name, said in (("answers", answers), ("reads", reads)):
+        if said is None:
+            rows = rows.withColumn(name, f.lit(None).cast(spark_type(SEEN)[name].dataType))
+            continue
+        by_ledger = (
+            said.where(f.col("ledger_id").isNotNull())
+            .groupBy("ledger_id")
+            .agg(f.collect_list(f.struct(*said.columns)).alias(name))
+        )
+        rows = rows.join(by_ledger, "ledger_id", "left")
+    return rows.select(*SEEN.names)

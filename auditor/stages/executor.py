@@ -1,0 +1,65 @@
+"""What carries out a stage: Spark, or this process."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from auditor.stages.asking import Directory
+from auditor.stages.reading import Work
+from auditor.stages.selection import Ledgers
+from auditor.zookeeper.metadata_store import StoreAddress
+
+Rows: TypeAlias = Any
+"""Rows that a stage will read or make, as the executor has them: nothing is done before they are
+written or collected.
+"""
+
+
+class Executor(Protocol):
+    """Maps the work of stages over rows, and writes what it yields into the run's directory."""
+
+    @property
+    def address(self) -> StoreAddress:
+        """The metadata service, at the rate of one of those that read it at once."""
+
+    @property
+    def is_careful(self) -> bool:
+        """Whether ledgers are always judged in a child process, which a ledger may end."""
+
+    def distrust_workers(self) -> None:
+        """Let no process judge that has judged before."""
+
+    def rows(self, batch: pa.RecordBatch) -> Rows:
+        """Return rows that this process holds."""
+
+    def ids(self, which: Ledgers) -> Rows:
+        """Return the ids of ledgers: at the first look of all that were listed."""
+
+    def evidence(self, which: Ledgers, *, answered: bool) -> Rows:
+        """Return SEEN rows of ledgers. `answered`: with what bookies said."""
+
+    def wanted(self, which: Ledgers) -> Rows:
+        """Return the WANTED rows of the judging that left these ledgers."""
+
+    def union(self, first: Rows, second: Rows) -> Rows:
+        """Return both, which have the same columns."""
+
+    def derive(self, rows: Rows, work: Work, schema: pa.Schema) -> Rows:
+        """Return what the work makes of the rows alone."""
+
+    def ask(
+        self, rows: Rows, work: Work, schema: pa.Schema, directory: Directory | None = None
+    ) -> Rows:
+        """Return what the work learns of the rows from others: of ZooKeeper, or with a `directory`
+        of the bookies that are in it, each in one conversation.
+        """
+
+    def write(self, rows: Rows, table: str, name: str) -> None:
+        """Append rows to a table of the run. `name` is that of its file, if this process writes
+        it.
+        """
+
+    def collect(self, rows: Rows) -> pa.Table:
+        """Return rows, which must fit in memory."""

@@ -1,0 +1,203 @@
+"""Carry out stages in this process: judging in children, asking in a thread that a signal
+abandons.
+
+A Spark job takes most of a second, whatever it does, and the first one has to start a JVM. Ledgers
+are judged in a child process (`auditor.judging.isolation`), and a ledger that ends the child does
+not end the run.
+
+Children are forked only in the main thread. Python destroys the other threads' data in a child, and
+py4j ends the connection to the JVM that a thread owned, which the parent shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain, islice
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import ClassVar, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.run_tables import read_seen_rows
+from auditor.evidence.schemas import SEEN
+from auditor.model.identity import LedgerId
+from auditor.stages.asking import WANTED, Directory
+from auditor.stages.reading import Batches, Work, listed_ids
+from auditor.stages.selection import Ledgers, Suspects
+from auditor.stop import StopRequest
+from auditor.zookeeper.ledgers import ListingPartition
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
+
+T = TypeVar("T")
+
+LEDGERS_AT_ONCE = 1_000
+"""Ledgers gathered in memory at a time. The evidence on one is kilobytes, seldom megabytes."""
+QUESTIONS_AT_ONCE = 20_000
+"""Questions answered before any answer becomes a row: all bookies work on them in parallel."""
+BATCHES_AHEAD = 2
+"""Batches of rows that a stage may be ahead of the file it writes. This bounds its memory."""
+POLL_S = 0.1
+"""How often a running stage checks for a signal."""
+IDS = pa.schema([("ledger_id", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRows:
+    """Rows of `schema` that `batches` makes. `are_asked`: others are asked meanwhile."""
+
+    schema: pa.Schema
+    batches: Callable[[], Batches]
+    are_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocalExecutor:
+    """Carries out the stages of a run in this process: those of few ledgers.
+
+    `address` is read at the whole rate, as there is only one reader. `counts` gets the reads of the
+    listing; those of the other stages are in the rows that they write.
+    """
+
+    stop: StopRequest
+    run: Place
+    suspects: Suspects
+    address: StoreAddress
+    counts: ReadCounts
+    is_careful: ClassVar[bool] = True
+
+    def list_ids(
+        self, portions: Sequence[ListingPartition], ids_max: int | None
+    ) -> list[LedgerId] | None:
+        """Return every ledger id; None as soon as there are more than `ids_max` (None: no limit).
+
+        Raises StoreUnavailable.
+        """
+
+        def list_all() -> list[LedgerId] | None:
+            with self.address.open() as store:
+                store.sync()
+                listed = chain.from_iterable(listed_ids(store, portion) for portion in portions)
+                ids = list(islice(listed, None if ids_max is None else ids_max + 1))
+                self.counts.add(store.counts)
+            return None if ids_max is not None and len(ids) > ids_max else ids
+
+        (ids,) = _unless_stopped(self.stop, lambda: iter([list_all()]))
+        return ids
+
+    def distrust_workers(self) -> None:
+        """Do nothing: each judging here has children of its own."""
+
+    def rows(self, batch: pa.RecordBatch) -> LocalRows:
+        """Return rows that this process holds."""
+        return LocalRows(batch.schema, lambda: iter([batch]))
+
+    def ids(self, which: Ledgers) -> LocalRows:
+        """Return the ids of ledgers, ascending: at the first look of all that were listed."""
+        found = (
+            self.suspects.listed_ledgers(which.shard)
+            if which.are_all
+            else self.suspects.ledgers(which)
+        )
+        return self.rows(pa.RecordBatch.from_arrays([pa.array(found, pa.int64())], schema=IDS))
+
+    def evidence(self, which: Ledgers, *, answered: bool) -> LocalRows:
+        """Return SEEN rows of ledgers, gathered LEDGERS_AT_ONCE at a time."""
+        ids = self.suspects.ledgers(which)
+
+        def batches() -> Batches:
+            for start in range(0, len(ids), LEDGERS_AT_ONCE):
+                of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
+                yield from read_seen_rows(self.run, of_these, with_answers=answered)
+
+        return LocalRows(SEEN, batches)
+
+    def wanted(self, which: Ledgers) -> LocalRows:
+        """Return the WANTED rows of the judging that left these ledgers."""
+        assert which.left_by is not None
+        rows = self.suspects.wanted_reads(which.look, which.left_by)
+        return LocalRows(WANTED, lambda: iter([rows]))
+
+    def union(self, first: LocalRows, second: LocalRows) -> LocalRows:
+        """Return both, one after the other."""
+        return LocalRows(first.schema, lambda: chain(first.batches(), second.batches()))
+
+    def derive(self, rows: LocalRows, work: Work, schema: pa.Schema) -> LocalRows:
+        """Return what the work makes of the rows, in the main thread: it may fork children."""
+        return LocalRows(schema, lambda: work(rows.batches()))
+
+    def ask(
+        self, rows: LocalRows, work: Work, schema: pa.Schema, directory: Directory | None = None
+    ) -> LocalRows:
+        """Return what the work learns of the rows, in a thread. All bookies are asked in
+        parallel.
+        """
+        questions = self.collect(rows).combine_chunks().to_batches(QUESTIONS_AT_ONCE)
+        return LocalRows(schema, lambda: work(iter(questions)), are_asked=True)
+
+    def write(self, rows: LocalRows, table: str, name: str) -> None:
+        """Write rows as one more file of a table. Raises what the work raises."""
+        if rows.are_asked:
+            batches = _unless_stopped(self.stop, rows.batches)
+            self.run.write_stream(table, batches, rows.schema, name)
+            return
+        with self.stop.raise_at_once():
+            self.run.write_stream(table, rows.batches(), rows.schema, name)
+
+    def collect(self, rows: LocalRows) -> pa.Table:
+        """Return derived rows, which must fit in memory."""
+        with self.stop.raise_at_once():
+            return pa.Table.from_batches(list(rows.batches()), schema=rows.schema)
+
+
+def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Iterator[T]:
+    """Yield what `work` yields, and raise what it raises. Raises Interrupted after a signal.
+
+    `work` runs in a thread, which is abandoned after a signal: it ends at its next yield, or with
+    the process.
+    """
+    made: Queue[tuple[T] | None] = Queue(BATCHES_AHEAD)
+    outcome: Future[None] = Future()
+    is_abandoned = Event()
+
+    def hand_over(one: tuple[T] | None) -> None:
+        while not is_abandoned.is_set():
+            with suppress(Full):
+                made.put(one, timeout=POLL_S)
+                return
+
+    def fulfil() -> None:
+        try:
+            for one in work():
+                hand_over((one,))
+                if is_abandoned.is_set():
+                    return
+            outcome.set_result(None)
+        except BaseException as error:  # raised again in the caller's thread
+            outcome.set_exception(error)
+        hand_over(None)
+
+    Thread(target=fulfil, name="auditor-stage", daemon=True).start()
+    try:
+        while (one := _await(made, stop)) is not None:
+            yield one[0]
+    finally:
+        is_abandoned.set()
+    outcome.result()
+
+
+def _await(made: Queue[tuple[T] | None], stop: StopRequest) -> tuple[T] | None:
+    while True:
+        try:
+            one = made.get(timeout=POLL_S)
+        except Empty:
+            stop.check()
+        else:
+            stop.check()
+            return one

@@ -1,0 +1,259 @@
+"""The stages of a run: each reads written tables and writes one more into the run's directory.
+
+Evidence is under `evidence/`, where every look adds its rows. `steps/` has one table for each
+judging until the run is over, with one row a ledger: the next table of the same look replaces a row
+that says `reads` or `lists`, the next look one that says `look`. A row that says `nothing` is the
+ledger's verdict. Each method handles the ledgers of one shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import current_thread, main_thread
+
+import pyarrow as pa
+
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.first_checker.spot_reads import ListTests
+from auditor.judging.settle import Todo
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import Mark
+from auditor.model.topic import TopicName
+from auditor.stages.asking import (
+    COUNTED_READS,
+    PACED_ANSWERS,
+    QUESTIONS,
+    WANTED,
+    Directory,
+    entry_reader,
+    list_asker,
+)
+from auditor.stages.executor import Executor, Rows
+from auditor.stages.local import LocalExecutor
+from auditor.stages.reading import (
+    COUNTED_LEDGERS,
+    COUNTED_LISTING,
+    COUNTED_REFERENCES,
+    PARENTS,
+    TOPIC_NAMES,
+    Batches,
+    lister,
+    reader,
+    topic_reader,
+)
+from auditor.stages.selection import Ledgers, Suspects
+from auditor.stages.steps import STEPS, asker_of, judge_of, spots_of, steps_name
+from auditor.summary.costs import BookieCost
+from auditor.zookeeper.ledgers import ListingPartition
+from auditor.zookeeper.topics import TopicsAddress
+
+COSTS = pa.schema(
+    [("bookie_id", pa.string()), ("requests", pa.int64()), ("expected_bytes", pa.int64())]
+)
+"""What some questions to a bookie cost."""
+
+
+@dataclass(slots=True)
+class Stages:
+    """The stages of one run, and which executor carries out each: Spark, or this process.
+
+    This process carries out all stages of a run that listed at most `ledgers_max` ledgers, and of a
+    larger one those stages that follow a judging and have at most `suspects_max` ledgers of the
+    shard. `ledgers_max` of 0 leaves the first look to Spark, and `suspects_max` of 0 everything. So
+    does a caller that is not the main thread.
+
+    Both executors read and write the same tables: a run may change between them at any stage.
+    `on_spark` returns Spark's executor. Its first call may start Spark, and raise SparkUnavailable.
+    """
+
+    on_spark: Callable[[], Executor]
+    local: LocalExecutor
+    suspects: Suspects
+    facts: ClusterFacts
+    terms: Terms
+    limits: BookieLimits
+    suspects_max: int
+    ledgers_max: int
+    judging: JudgingLimits = field(default_factory=JudgingLimits)
+
+    def list_ledgers(
+        self, portions: Sequence[ListingPartition], name: str = "evidence/listing"
+    ) -> bool:
+        """List every ledger id -> evidence/listing, or another table. Return whether Spark listed
+        them.
+
+        A single portion is always listed here, which takes a moment where a Spark job takes two
+        seconds. Several portions are tried here if they may hold few ledgers: BookKeeper removes a
+        parent that has none.
+        """
+        ids_max = None if len(portions) <= 1 else self._ledgers_max()
+        parents = sum(len(portion.parents) for portion in portions)
+        if ids_max is None or parents <= ids_max:
+            ids = self.local.list_ids(portions, ids_max)
+            if ids is not None:
+                self.take_listing(ids, name)
+                return False
+        by = self.on_spark()
+        cells = pa.array([list(portion.parents) for portion in portions])
+        rows = by.rows(pa.RecordBatch.from_arrays([cells], schema=PARENTS))
+        by.write(by.ask(rows, lister(by.address), COUNTED_LISTING), name, "listed")
+        return True
+
+    def take_listing(self, ids: Sequence[LedgerId], name: str = "evidence/listing") -> None:
+        """Write ids that are known -> evidence/listing, or another table."""
+        none = pa.nulls(len(ids), pa.int64())
+        columns = [pa.array(ids, pa.int64()), none, none]
+        rows = pa.RecordBatch.from_arrays(columns, schema=COUNTED_LISTING)
+        self.local.write(self.local.rows(rows), name, "listed")
+
+    def read_topics(self, look: int, names: Sequence[TopicName], address: TopicsAddress) -> None:
+        """Read what these topics reference, on Spark -> evidence/references."""
+        by = self.on_spark()
+        cells = [pa.array(part, pa.string()) for part in zip(*names, strict=True)]
+        topics = by.rows(pa.RecordBatch.from_arrays(cells, schema=TOPIC_NAMES))
+        work = topic_reader(replace(address, limits=by.address.limits), look)
+        rows = by.ask(topics, work, COUNTED_REFERENCES)
+        by.write(rows, "evidence/references", f"look-{look}")
+
+    def read_ledgers(
+        self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
+    ) -> None:
+        """Read the listed ledgers, after the first look the open ones -> evidence/ledgers."""
+        which = Ledgers(look, shard)
+        by = self._executor(which)
+        rows = by.ask(by.ids(which), reader(by.address, look, marks), COUNTED_LEDGERS)
+        by.write(rows, "evidence/ledgers", _part(look, shard))
+
+    def plan(self) -> list[BookieCost]:
+        """Return what the first look would ask each bookie. Nothing is asked."""
+        which = Ledgers(1)
+        by = self._executor(which)
+        questions = self._questions(by, which, has_listers=False)
+        costs = _sum_costs(by.collect(by.derive(questions, _costs_of_batches, COSTS)))
+        return [BookieCost(*row.values()) for row in costs.to_pylist()]
+
+    def ask_lists(
+        self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
+    ) -> None:
+        """Ask each bookie once for every list that is due -> evidence/answers, with each bookie's
+        greeting. Greet every registered bookie.
+
+        Without `judging` these are the lists of all ledgers with which the look begins. Otherwise
+        they are those that this judging of the look demanded.
+        """
+        which = Ledgers(look, shard, judging, Todo.LISTS)
+        by = self._executor(which)
+        questions = by.union(
+            by.rows(directory.greetings()),
+            self._questions(by, which, has_listers=directory.listers is not None),
+        )
+        rows = by.ask(questions, list_asker(directory, self.limits, look), PACED_ANSWERS, directory)
+        by.write(rows, "evidence/answers", _part(look, shard))
+
+    def test_lists(self, directory: Directory, shard: Shard, tests: ListTests) -> None:
+        """Read the entries that test the lists of some bookies at the first look ->
+        evidence/reads.
+        """
+        bookies = frozenset(tests.bookies) if tests.is_denser else None
+        which = Ledgers(1, shard, listed_by=bookies)
+        by = self._executor(which)
+        draw = spots_of(tests, self.judging, careful=by.is_careful)
+        wanted = by.derive(by.evidence(which, answered=tests.is_denser), draw, WANTED)
+        name = f"{_part(1, shard)}-{'denser' if tests.is_denser else 'spots'}"
+        self._read(by, wanted, 1, directory, name)
+
+    def read_entries(self, look: int, judging: int, directory: Directory) -> None:
+        """Make the reads that the given judging of this look demanded -> evidence/reads."""
+        which = Ledgers(look, EVERYTHING, judging, Todo.READS)
+        by = self._executor(which)
+        name = f"look-{look:02}-judging-{judging:04}"
+        self._read(by, by.wanted(which), look, directory, name)
+
+    def judge(
+        self,
+        look: int,
+        judging: int,
+        shard: Shard = EVERYTHING,
+        only: tuple[int, Todo] | None = None,
+        *,
+        retested: bool = False,
+        again_without: Mapping[LedgerId, str] | None = None,
+    ) -> None:
+        """Judge each open ledger -> steps. `only`: those that an earlier judging of this look left
+        with that todo. `retested`: the ledgers that the first look had settled before more of them
+        was read on bookies in doubt.
+
+        Raises WorkerDied if a ledger ended its worker. `again_without` judges once more without
+        trusting a process that judged before: in new workers, each ledger in a child, which sets
+        the fatal ledger aside. It has the ledgers on which the checkers are known to differ, and
+        how; these are not judged.
+        """
+        left_by, todo = only or (None, Todo.LOOK)
+        which = Ledgers(look, shard, left_by, todo, are_retested=retested)
+        by, is_again = self._executor(which), again_without is not None
+        if is_again:
+            by.distrust_workers()
+        work = judge_of(
+            self.terms,
+            self.facts,
+            self.judging,
+            careful=is_again or by.is_careful,
+            were_asked=which.were_asked_about,
+            differing=dict(again_without or {}),
+            by_columns=which.are_first and not is_again,
+        )
+        rows = by.derive(by.evidence(which, answered=True), work, STEPS)
+        by.write(rows, steps_name(look, judging), "suspects")
+
+    def _questions(self, by: Executor, which: Ledgers, *, has_listers: bool) -> Rows:
+        """Return QUESTIONS rows: the lists that ledgers demand."""
+        work = asker_of(self.judging, careful=by.is_careful, has_listers=has_listers)
+        return by.derive(by.evidence(which, answered=which.look > 1), work, QUESTIONS)
+
+    def _read(self, by: Executor, wanted: Rows, look: int, directory: Directory, name: str) -> None:
+        """Read the entries of WANTED rows -> evidence/reads."""
+        work = entry_reader(directory, self.limits, look, by.address)
+        by.write(by.ask(wanted, work, COUNTED_READS, directory), "evidence/reads", name)
+
+    def _executor(self, which: Ledgers) -> Executor:
+        """Return who carries out a stage over these ledgers."""
+        ledgers_max = self._ledgers_max()
+        if ledgers_max > 0 and self.suspects.count_listed() <= ledgers_max:
+            return self.local
+        if (which.are_first and not which.are_retested) or not self._may_work_here():
+            return self.on_spark()
+        are_few = len(self.suspects.ledgers(which)) <= self.suspects_max
+        return self.local if are_few else self.on_spark()
+
+    def _ledgers_max(self) -> int:
+        """Return how many listed ledgers this process may take a first look at."""
+        return self.ledgers_max if self._may_work_here() else 0
+
+    def _may_work_here(self) -> bool:
+        """Return whether this process may judge. Children are forked only in the main thread:
+        py4j ends the connection to the JVM that another thread owned.
+        """
+        return self.suspects_max > 0 and current_thread() is main_thread()
+
+
+def _part(look: int, shard: Shard) -> str:
+    return f"look-{look:02}-shard-{shard.number:04}"
+
+
+def _costs_of_batches(batches: Batches) -> Batches:
+    """Yield COSTS rows of QUESTIONS batches, which lose their order."""
+    for batch in batches:
+        ones = pa.array([1] * batch.num_rows, pa.int64())
+        columns = [batch["bookie_id"], ones, batch["expected_bytes"]]
+        yield from _sum_costs(pa.Table.from_arrays(columns, schema=COSTS)).to_batches()
+
+
+def _sum_costs(costs: pa.Table) -> pa.Table:
+    """Return one COSTS row for each bookie."""
+    sums = costs.group_by("bookie_id").aggregate([(name, "sum") for name in COSTS.names[1:]])
+    columns = [sums["bookie_id"], *(sums[f"{name}_sum"] for name in COSTS.names[1:])]
+    return pa.Table.from_arrays(columns, schema=COSTS)

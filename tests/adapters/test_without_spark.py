@@ -1,0 +1,81 @@
+"""Commands that need no Spark do not load it: a notebook, a small run, and all that reads a stored
+run.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command_line import at, cluster_with_a_loss, environment_of
+
+from auditor.sandbox.cluster import SandboxCluster
+
+TIMEOUT_S = 120
+COMMAND = """
+import sys
+sys.argv = ["auditor", *sys.argv[1:]]
+from auditor.__main__ import main
+try:
+    main()
+except SystemExit as ended:
+    print("ended with", ended.code)
+print("loaded:", *sorted({"pyspark", "py4j"} & sys.modules.keys()))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Yield nine ledgers; ledger 9 lacks an entry on one bookie."""
+    with cluster_with_a_loss(tmp_path_factory.mktemp("cluster")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def run(cluster: SandboxCluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run that looked at a suspect again, and was small enough for one process."""
+    output = tmp_path_factory.mktemp("output")
+    assert ("1", []) == ended_and_loaded("run", *at(cluster), "--output", str(output))
+    (run,) = output.glob("run-*")
+    return run
+
+
+def python(*arguments: str) -> list[str]:
+    """Return the lines that a Python process prints."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        env=environment_of(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def ended_and_loaded(*arguments: str) -> tuple[str, list[str]]:
+    """Return the exit code of a command, and what it loaded of Spark."""
+    *_, ended, loaded = python("-c", COMMAND, *arguments)
+    return ended.removeprefix("ended with "), loaded.removeprefix("loaded:").split()
+
+
+def test_the_interface_for_notebooks_loads_no_spark() -> None:
+    """It starts half a second sooner."""
+    program = "import auditor, auditor.api, sys; print('pyspark' in sys.modules)"
+    assert ["False"] == python("-c", program)
+
+
+def test_single_ledgers_load_no_spark(cluster: SandboxCluster) -> None:
+    """They are audited in a second."""
+    assert ("1", []) == ended_and_loaded("ledger", "9", *at(cluster))
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("replay", "1"), ("report", "1"), ("margin", "0"), ("explain 9", "0")]
+)
+def test_commands_on_a_stored_run_load_no_spark(run: Path, command: str, code: str) -> None:
+    """The run itself did not load it either."""
+    assert (code, []) == ended_and_loaded(*command.split(), str(run))
