@@ -82,6 +82,12 @@ class Kind(StrEnum):
     LEDGER_ORPHANED = "LEDGER_ORPHANED"
 
 
+CAUSE_LEDGERS_MIN = 3
+"""Minimum number of ledgers that a common cause explains (`auditor.summary.causes`). Fewer are
+listed one by one.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class KindFacts:
     """What is the same for all findings of a kind. `says` is one line for a person."""

@@ -31,8 +31,8 @@ from auditor.report.unjudged_text import (
     name_examples,
     unjudged_section,
 )
-from auditor.summary.causes import percent
 from auditor.summary.unjudged import FILES
+from auditor.witness.phrases import percent
 
 TOPICS_SHOWN_MAX = 200
 """Topics in the page's table, worst first; topics.jsonl has all of them."""

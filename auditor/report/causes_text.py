@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from auditor.model.finding import CAUSE_LEDGERS_MIN
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.summary.causes import CAUSE_LEDGERS_MIN, percent
+from auditor.witness.phrases import percent
 
 KINDS_SHOWN_MAX = 4
 """Kinds and reasons named for one cause; further ones are only counted."""

@@ -32,18 +32,16 @@ from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, CAUSE_LEDGERS_MIN, Family, Kind, Severity, Subject
 from auditor.model.identity import BookieId
 from auditor.summary.about import About
 from auditor.summary.cluster.bookies import IS_MARKED
 from auditor.summary.cluster.content import Heard, lacking_by_bookie
 from auditor.summary.last_words import by_word, unjudged_by_reason
-from auditor.witness.phrases import moment
+from auditor.witness.phrases import moment, percent
 
 CAUSES_MAX = 10
 """Maximum number of causes that are shown and get a file: a screenful. The rest is counted."""
-CAUSE_LEDGERS_MIN = 3
-"""Minimum number of ledgers that a cause explains. Fewer are listed one by one."""
 CONTRAST_MIN = 3
 """Minimum ratio of the share of hits that a candidate has to the share that the rest has."""
 CHANCE_MAX = 0.001
@@ -505,17 +503,6 @@ def _does(family: str, ledgers: Ids, *, are_several: bool = False, is_gone: bool
 
 def _ledgers(number: int) -> str:
     return f"{number:,} ledger{'' if number == 1 else 's'}"
-
-
-def percent(share: float) -> str:
-    """Return a share in per cent, rounded down.
-
-    Only a whole is "100 %", and only nothing is "0 %": a tiny share is "below 0.01 %".
-    """
-    hundredths = int(share * 10_000 + 1e-6)
-    if share == 0 or hundredths >= 100:
-        return f"{hundredths // 100} %"
-    return f"{hundredths / 100:g} %" if hundredths else "below 0.01 %"
 
 
 def cause_id(kind: CauseKind, subject: str, family: str, facts: ClusterFacts) -> str:

@@ -92,3 +92,14 @@ def join_names(names: Sequence[object]) -> str:
     if not 1 < len(names) <= NAMES_SHOWN:
         return name_some(names)
     return f"{name_some(names[:-1])} and {names[-1]}"
+
+
+def percent(share: float) -> str:
+    """Return a share in per cent, rounded down.
+
+    Only a whole is "100 %", and only nothing is "0 %": a tiny share is "below 0.01 %".
+    """
+    hundredths = int(share * 10_000 + 1e-6)
+    if share == 0 or hundredths >= 100:
+        return f"{hundredths // 100} %"
+    return f"{hundredths / 100:g} %" if hundredths else "below 0.01 %"

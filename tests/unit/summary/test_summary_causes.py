@@ -15,9 +15,8 @@ from support.quick_forms import few_or_all
 
 from auditor.evidence.ids import Ids
 from auditor.model.cluster import ClusterFacts
-from auditor.model.finding import Family, Kind
+from auditor.model.finding import CAUSE_LEDGERS_MIN, Family, Kind
 from auditor.summary.causes import (
-    CAUSE_LEDGERS_MIN,
     CAUSES_MAX,
     UNJUDGED,
     Background,
@@ -30,9 +29,9 @@ from auditor.summary.causes import (
     cause_id,
     chance_of,
     choose,
-    percent,
     rows_and_files,
 )
+from auditor.witness.phrases import percent
 
 BELOW, MARKED = Kind.ENTRY_BELOW_WRITE_QUORUM.value, Kind.UNDERREPLICATED_BEYOND_GRACE.value
 FAILED, MALFORMED = Kind.PLACEMENT_FAILED.value, Kind.METADATA_MALFORMED.value
