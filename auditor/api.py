@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,7 @@ from auditor.config import parse, read_layers
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
-from auditor.model.finding import CATALOGUE, Copies, Kind, Severity
+from auditor.model.finding_record import FindingRecord as FindingRecord
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
@@ -44,46 +43,6 @@ TABLES: Mapping[str, pa.Schema] = {
     "evidence/bookies": BOOKIES,
 }
 """The tables of a run that `Run.table` reads. auditor/evidence/schemas.py describes their rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class FindingRecord:
-    """One finding. `entries` are inclusive ranges, at most 20; `entries_total` counts all entries.
-
-    `fields` is the whole object of findings.jsonl, as docs/names.md has it.
-    """
-
-    id: str
-    kind: Kind
-    ledger_id: int | None
-    bookie_id: str | None
-    entries: tuple[tuple[int, int], ...]
-    entries_total: int
-    copies: Copies | None
-    witness: str
-    is_muted: bool
-    fields: Mapping[str, Any] = field(repr=False, compare=False)
-
-    @property
-    def severity(self) -> Severity:
-        """Return how bad its kind is."""
-        return CATALOGUE[self.kind].severity
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any]) -> FindingRecord:
-        """Return the finding that an object of findings.jsonl describes."""
-        return cls(
-            fields["id"],
-            Kind(fields["kind"]),
-            fields["ledger_id"],
-            fields["bookie_id"],
-            tuple((first, last) for first, last in fields["entries"]),
-            fields["entries_total"],
-            Copies(**fields["copies"]) if fields["copies"] else None,
-            fields["witness"],
-            bool(fields.get("muted")),
-            fields,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +94,10 @@ class Run:
     def findings(self) -> list[FindingRecord]:
         """Return all findings, in the order of findings.jsonl.
 
-        Each takes some 10 kB of memory. Raises OutputError if they are not those that the summary
+        Each takes some 6 kB of memory. Raises OutputError if they are not those that the summary
         counts: then a part of what the run stored is lost.
         """
-        return [
-            FindingRecord.from_fields(one)
-            for one in read_all_findings(self.directory, self.summary)
-        ]
+        return read_all_findings(self.directory, self.summary)
 
     def verdict(self, ledger_id: int) -> LedgerVerdict | None:
         """Return the verdict on a ledger; None if the run did not list it.
@@ -152,7 +108,7 @@ class Run:
         row = next(iter(self._rows_of(ledger_id)), None)
         if row is None:
             return None
-        ids = {json.loads(line)["id"] for line in row["findings"]}
+        ids = {FindingRecord.from_line(line).id for line in row["findings"]}
         return LedgerVerdict.from_fields(row, [one for one in self.findings() if one.id in ids])
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -204,9 +160,7 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
     (ledger,) = report.ledgers
     if ledger["standing"] == "no_such_ledger":
         return None
-    return LedgerVerdict.from_fields(
-        ledger, [FindingRecord.from_fields(one) for one in report.findings]
-    )
+    return LedgerVerdict.from_fields(ledger, report.findings)
 
 
 def _outside_event_loops(

@@ -26,7 +26,8 @@ from auditor.evidence.pseudonyms import Pseudonyms, bookie_ids_in
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.run_tables import SEEN_TABLES, require_stored
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
-from auditor.model.finding import CATALOGUE, Family, Kind
+from auditor.model.finding import Family
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
@@ -59,7 +60,7 @@ class Chosen:
     """The ledgers and findings of a bundle, the worst ledger first."""
 
     ledger_ids: Sequence[LedgerId]
-    findings: Sequence[Mapping[str, Any]]
+    findings: Sequence[FindingRecord]
 
 
 def bundle(
@@ -115,14 +116,14 @@ def _require_run(run: Place) -> About:
     return read_about(run)
 
 
-def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Chosen:
+def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str]) -> Chosen:
     """Return what the names stand for. Raises ConfigError for an unknown one."""
     named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
-    listed = _listed_ids(run, [*named.values(), *(one["ledger_id"] for one in findings)])
-    picked: list[Mapping[str, Any]] = []
+    listed = _listed_ids(run, [*named.values(), *(one.ledger_id for one in findings)])
+    picked: list[FindingRecord] = []
     ids: list[LedgerId] = []
     if not names:
-        picked = sorted(findings, key=lambda one: -CATALOGUE[Kind(one["kind"])].severity)
+        picked = sorted(findings, key=lambda one: -one.severity)
         ids = _set_aside(run)
     for name in names:
         found = choose_findings(findings, name)
@@ -133,7 +134,7 @@ def _choose(run: Place, findings: Sequence[Mapping[str, Any]], names: Sequence[s
             )
         picked += found
         ids += [ledger for ledger in (named.get(name),) if ledger in listed]
-    ids += [one["ledger_id"] for one in picked if one["ledger_id"] in listed]
+    ids += [one.ledger_id for one in picked if one.ledger_id in listed]
     if not ids and not picked:
         raise ConfigError(
             f"{run.address} has no finding: name the ledgers that the report is about"
@@ -191,10 +192,10 @@ def _pack_within_bounds(
         ledger_ids = ledger_ids[: len(ledger_ids) // 2]
 
 
-def _findings_of(chosen: Chosen, ids: Sequence[LedgerId]) -> list[Mapping[str, Any]]:
+def _findings_of(chosen: Chosen, ids: Sequence[LedgerId]) -> list[FindingRecord]:
     """Return the chosen findings without those on ledgers that are left out."""
     left_out = set(chosen.ledger_ids) - set(ids)
-    return [one for one in chosen.findings if one["ledger_id"] not in left_out][: 2 * LEDGERS_MAX]
+    return [one for one in chosen.findings if one.ledger_id not in left_out][: 2 * LEDGERS_MAX]
 
 
 def _copy(run: Place, copy: Place, about: About, ids: Sequence[LedgerId], *, plain: bool) -> Json:
@@ -255,7 +256,7 @@ def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
     return {
         row["ledger_id"]: (
             row["standing"],
-            sorted(json.loads(finding)["kind"] for finding in row["findings"]),
+            sorted(FindingRecord.from_line(line).kind.value for line in row["findings"]),
         )
         for row in rows.to_pylist()
     }
@@ -263,21 +264,22 @@ def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
 
 def _write_report(
     copy: Place,
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
     summary: Mapping[str, Any],
     names: Pseudonyms | None,
 ) -> None:
     """Write the findings and the summary. With pseudonyms, only some fields of each."""
+    rows = [one.as_json() for one in findings]
     if names is not None:
-        findings = [names.of_row(_without_names(one)) for one in findings]
+        rows = [names.of_row(_without_names(one)) for one in rows]
         summary = {name: summary[name] for name in SUMMARY_FIELDS if name in summary}
     reported = copy / "told"
     reported.create()
-    reported.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in findings))
+    reported.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in rows))
     write_json(reported, "summary.json", dict(summary))
 
 
-def _without_names(finding: Mapping[str, Any]) -> Json:
+def _without_names(finding: Json) -> Json:
     kept = {name: finding[name] for name in FINDING_FIELDS if name in finding}
     if Family(finding["family"]) in WITNESSED:
         kept["witness"] = finding["witness"]

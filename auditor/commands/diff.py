@@ -27,6 +27,7 @@ from auditor.model.finding import Severity
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.differences import Change, Difference, compare_findings
 from auditor.summary.changes.judged_runs import judged_run, terms_json
 from auditor.summary.changes.rechecks import Judged
@@ -46,7 +47,7 @@ class StoredRun:
     directory: Place
     summary: Mapping[str, Any]
     finished: datetime
-    findings: list[dict[str, Any]]
+    findings: list[ComparedFinding]
     about: About
 
     def as_compared(self) -> ComparedRun:
@@ -139,9 +140,8 @@ def _open(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, *names)
     require_verdicts(directory, summary)
     finished = time_of(directory, summary, "finished_at")
-    return StoredRun(
-        directory, summary, finished, read_all_findings(directory, summary), read_about(directory)
-    )
+    findings = [ComparedFinding.of(one) for one in read_all_findings(directory, summary)]
+    return StoredRun(directory, summary, finished, findings, read_about(directory))
 
 
 def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
@@ -189,9 +189,7 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
     return notes
 
 
-def _known_of(
-    run: StoredRun, others: Sequence[Mapping[str, Any]], evidence: Place | None
-) -> Judged:
+def _known_of(run: StoredRun, others: Sequence[ComparedFinding], evidence: Place | None) -> Judged:
     """Return what a run knows of the subjects of the other run's findings.
 
     `evidence` is where the later run stored what bookies said; None for the earlier run.

@@ -15,6 +15,7 @@ from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.report.finding_text import render_finding
 from auditor.report.layout import of
@@ -54,7 +55,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
                 " (findings.jsonl)"
             )
         if context.settings.format == "json":
-            context.say(json.dumps(chosen) + "\n")
+            context.say(json.dumps([one.as_json() for one in chosen]) + "\n")
             return EXIT_SOUND
         shown = [
             render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]
@@ -64,28 +65,23 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
     return EXIT_SOUND
 
 
-def choose_findings(findings: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
+def choose_findings(findings: Sequence[FindingRecord], name: str) -> list[FindingRecord]:
     """Return the findings that a name means, in their order.
 
     An id of a finding comes first, then a ledger or bookie id, then the beginning of one finding's
     id. A beginning that several ids share means none of them, and digits alone are a ledger id: a
     mistyped one must not show another ledger.
     """
-    same = [finding for finding in findings if finding["id"] == name]
+    same = [finding for finding in findings if finding.id == name]
     ledger = _ledger_of(name)
     on = [
         finding
         for finding in findings
-        if name == str(finding["bookie_id"])
-        or (ledger is not None and finding["ledger_id"] == ledger)
+        if name == finding.bookie_id or (ledger is not None and finding.ledger_id == ledger)
     ]
     can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
-    begun = [finding for finding in findings if can_begin and str(finding["id"]).startswith(name)]
-    return (
-        same
-        or ([] if name == "None" else on)
-        or (begun if len({finding["id"] for finding in begun}) == 1 else [])
-    )
+    begun = [finding for finding in findings if can_begin and finding.id.startswith(name)]
+    return same or on or (begun if len({finding.id for finding in begun}) == 1 else [])
 
 
 def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:

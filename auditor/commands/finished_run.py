@@ -16,6 +16,7 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.report.layout import of
 from auditor.summary.about import About
@@ -79,7 +80,7 @@ def require_verdicts(directory: Place, summary: Json) -> None:
         )
 
 
-def read_all_findings(directory: Place, summary: Json) -> list[dict[str, Any]]:
+def read_all_findings(directory: Place, summary: Json) -> list[FindingRecord]:
     """Return the findings of a run. Raises OutputError unless they are those that its summary
     counts.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from auditor.judging.settle import Step
 from auditor.model.availability import LISTED_BY_LISTER, NON_CANONICAL, Answer, AnswerStatus
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.verdict import Standing, Verdict
@@ -23,18 +23,18 @@ from auditor.run.asker import Asker
 from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.telemetry import log
-from auditor.witness.finding_lines import assurance, finding_line, ledger_look, ledger_testimony
+from auditor.witness.finding_lines import assurance, ledger_look, ledger_testimony
 from auditor.witness.owner import owner_of
 
 Json = dict[str, Any]
 
 
 class LedgersReport(NamedTuple):
-    """The JSON of a few ledgers: the summary of all, each ledger, each finding."""
+    """What is said of a few ledgers: the summary of all, each ledger as JSON, each finding."""
 
     summary: Json
     ledgers: list[Json]
-    findings: list[Json]
+    findings: list[FindingRecord]
 
 
 def report_on(
@@ -52,9 +52,7 @@ def report_on(
     """
     settings = context.settings
     findings = [
-        json.loads(
-            finding_line(ledger_testimony(finding, evidence.looks, facts, step.verdict.probes))
-        )
+        ledger_testimony(finding, evidence.looks, facts, step.verdict.probes)
         for evidence, step in judged
         for finding in step.verdict.findings
     ]
@@ -107,7 +105,7 @@ def _summary(
     facts: ClusterFacts,
     judged: Sequence[tuple[LedgerEvidence, Step]],
     fail_on: str,
-    findings: Sequence[Json],
+    findings: Sequence[FindingRecord],
 ) -> Json:
     """Return the summary of these ledgers, with the same counts as the summary of a run."""
     there = [step.verdict for evidence, step in judged if not _is_missing(evidence)]
@@ -151,14 +149,15 @@ def _ledger(
     if _is_missing(evidence):
         return {"ledger_id": evidence.ledger_id, "standing": "no_such_ledger"}
     verdict, record = step.verdict, evidence.looks[-1].record
+    owner = owner_of(record.metadata)
     return {
         "ledger_id": evidence.ledger_id,
         "standing": verdict.standing.word,
         "exempt": verdict.exempt.value if verdict.exempt else None,
         "unknowns": [unknown.value for unknown in verdict.unknowns],
         "metadata": None if record.metadata is None else _metadata(record.metadata),
-        "owner": owner_of(record.metadata),
-        "looks": [ledger_look(look) for look in evidence.looks],
+        "owner": owner and owner.as_json(),
+        "looks": [ledger_look(look).as_json() for look in evidence.looks],
         "listing_false_negatives": verdict.listing_false_negatives,
         "gone": _gone_bookies(evidence),
         "listed_by": _listed_by(evidence),

@@ -42,7 +42,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
-    _say(context, report.summary, report.ledgers, report.findings)
+    _say(context, report)
     return int(report.summary["exit_code"])
 
 
@@ -72,10 +72,10 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
     return report
 
 
-def _say(
-    context: Context, summary: Json, ledgers: Sequence[Json], findings: Sequence[Json]
-) -> None:
+def _say(context: Context, report: LedgersReport) -> None:
+    summary, ledgers, found = report
     if context.settings.format == "json":
+        findings = [one.as_json() for one in found]
         context.say(
             json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n"
         )
@@ -85,7 +85,7 @@ def _say(
         render_ledgers(
             summary,
             ledgers,
-            findings,
+            found,
             second_look_delay_s=delay_s,
             width=context.width,
             color=context.color,

@@ -125,11 +125,13 @@ def _unreadable_bookies(directory: Place, summary: Mapping[str, Any]) -> frozens
     """Return the bookies that could not send what they list: no list of theirs vouches for a
     copy.
     """
-    kind = Kind.BOOKIE_UNREADABLE_ENTRIES.value
-    if not ((summary.get("findings") or {}).get(kind) or {}).get("findings"):
+    kind = Kind.BOOKIE_UNREADABLE_ENTRIES
+    if not ((summary.get("findings") or {}).get(kind.value) or {}).get("findings"):
         return frozenset()
     findings = read_all_findings(directory, summary)
-    return frozenset(one["bookie_id"] for one in findings if one["kind"] == kind)
+    return frozenset(
+        one.bookie_id for one in findings if one.kind is kind and one.bookie_id is not None
+    )
 
 
 def _copies(directory: Place) -> StoredCopies:

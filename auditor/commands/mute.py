@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
-from typing import Any
 
 from auditor.clock import utc_now
 from auditor.commands.chosen_run import choose_run
@@ -16,7 +15,7 @@ from auditor.commands.mutes_file import edit_mutes, mutes_place
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
-from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable
 from auditor.summary.changes.mute_state import state_of
@@ -37,10 +36,10 @@ def mute(
         day, reason = _day(until), _reason(why)
         run_id, finding = _choose_one(context, name, run_dir)
         new = Mute(
-            str(finding["id"]),
+            finding.id,
             day,
             reason,
-            Kind(finding["kind"]),
+            finding.kind,
             subject_words(finding),
             run_id,
             state_of(finding),
@@ -128,7 +127,7 @@ def _reason(why: str | None) -> str:
     return reason
 
 
-def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, Mapping[str, Any]]:
+def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, FindingRecord]:
     """Return the id of the run and the finding. Raises ConfigError unless the name means exactly
     one.
     """
@@ -140,7 +139,7 @@ def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, 
             " shows it)"
         )
     if len(chosen) > 1:
-        ids = ", ".join(f"{one['id']} {one['kind']}" for one in chosen[:10])
+        ids = ", ".join(f"{one.id} {one.kind.value}" for one in chosen[:10])
         raise ConfigError(
             f"{name} has {len(chosen)} findings in {run.address}: give the id of one of them"
             f" ({ids})"

@@ -23,6 +23,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.table_scan import file_errors
 from auditor.model.cluster import ClusterFacts
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
 from auditor.page.page_view import TOPICS_SHOWN_MAX
@@ -40,7 +41,11 @@ T = TypeVar("T")
 
 
 def publish_page(
-    context: Context, directory: Place, summary: Json, findings: Sequence[Json], report: str
+    context: Context,
+    directory: Place,
+    summary: Json,
+    findings: Sequence[FindingRecord],
+    report: str,
 ) -> bool:
     """Write report.html into the directory of a published run, and return whether it is there.
 
@@ -79,7 +84,7 @@ def save_page(context: Context, contents: PageContents, file: str) -> None:
 
 
 def read_contents(
-    directory: Place, summary: Json, findings: Sequence[Json], report: str
+    directory: Place, summary: Json, findings: Sequence[FindingRecord], report: str
 ) -> PageContents:
     """Read what the page shows of a finished run. What cannot be read becomes a sentence on the
     page.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,11 +10,13 @@ from typing import Any
 
 from auditor.commands.context import Context
 from auditor.errors import OutputError
+from auditor.evidence import findings_file
 from auditor.evidence.journal import forget
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.evidence.run_tables import KEPT, STORED, count_stored
+from auditor.model.finding_record import FindingRecord
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.changes.earlier_run import UNCHECKED
@@ -33,7 +34,7 @@ class Results:
 
     directory: Place
     summary: Mapping[str, Any]
-    findings: Sequence[Mapping[str, Any]]
+    findings: Sequence[FindingRecord]
     report: str
     metrics: str
 
@@ -51,11 +52,11 @@ def write_results(
     The summary says how much is stored of each table (`evidence.stored_tables`).
     """
     summary = {**conclusion.summary, STORED: count_stored(directory.file_sizes(*KEPT))}
-    findings = [json.loads(line) for line in conclusion.findings]
+    findings = conclusion.findings
     log.violations(
         context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen
     )
-    directory.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
+    directory.write_text("findings.jsonl", findings_file.text(findings))
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:
         directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))

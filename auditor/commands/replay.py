@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from auditor.commands.page import read_contents, save_page
 from auditor.commands.shown_report import show_report
 from auditor.commands.stored_run_faults import UNREADABLE, describe_fault, refuse_damaged_run
 from auditor.errors import AccountingError, ConfigError, OutputError
+from auditor.evidence import findings_file
 from auditor.evidence.journal import Journal
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
@@ -22,6 +22,7 @@ from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
 from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
+from auditor.model.finding_record import FindingRecord
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import restore_history
@@ -64,9 +65,8 @@ def replay(context: Context, run_dir: str) -> int:
         )
         return EXIT_FAULT
     _compare(context, run, conclusion)
-    findings = [json.loads(line) for line in conclusion.findings]
     with refuse_damaged_run(context, run_dir):  # it shows what was not judged again, such as times
-        show_report(context, conclusion.summary, findings, run, is_replay=True)
+        show_report(context, conclusion.summary, conclusion.findings, run, is_replay=True)
     return int(conclusion.summary["exit_code"])
 
 
@@ -84,7 +84,7 @@ def _conclude_again(
     )
 
 
-def read_stored_findings(context: Context, run: Place) -> Sequence[Mapping[str, Any]]:
+def read_stored_findings(context: Context, run: Place) -> Sequence[FindingRecord]:
     """Return the findings that the run stored; none if they cannot be read, as the evidence is
     judged anyway.
     """
@@ -124,8 +124,9 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
             "replay", findings="the run did not finish: it stored none to compare with"
         )
         return
-    before, after = set(stored.splitlines()), set(conclusion.findings)
-    if stored == "".join(f"{line}\n" for line in conclusion.findings):
+    today = findings_file.text(conclusion.findings)
+    before, after = set(stored.splitlines()), set(today.splitlines())
+    if stored == today:
         context.logger.info(
             "replay", findings="byte-identical to the stored ones", count=len(after)
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from auditor.commands.context import Context
 from auditor.evidence.run_directory import Place
+from auditor.model.finding_record import FindingRecord
 from auditor.report import text
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 
@@ -15,7 +16,7 @@ from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_fi
 def show_report(
     context: Context,
     summary: Mapping[str, Any],
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
     run: Place,
     *,
     is_replay: bool = False,
@@ -28,8 +29,9 @@ def show_report(
     """
     width, color = context.width, context.color
     if context.settings.format == "json":
+        found = [one.as_json() for one in findings]
         context.say(
-            json.dumps({"summary": summary, "findings": findings, "run_dir": run.address}) + "\n"
+            json.dumps({"summary": summary, "findings": found, "run_dir": run.address}) + "\n"
         )
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.address, width=width, color=color))

@@ -73,7 +73,8 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
 def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:
     topics: list[Json] = [_with_standings(one, report.ledgers) for one in audited.topics]
     if context.settings.format == "json":
-        summary, ledgers, findings = report
+        summary, ledgers, _ = report
+        findings = [one.as_json() for one in report.findings]
         context.say(
             json.dumps(
                 {"summary": summary, "topics": topics, "ledgers": ledgers, "findings": findings}

@@ -6,11 +6,12 @@ What is read was written by an earlier run, or by somebody in its place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from auditor.errors import OutputError
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FIELDS, FindingHistory, FindingRecord
 
 
 def parse_json(text: str, name: str) -> Any:
@@ -27,62 +28,52 @@ def parse_json(text: str, name: str) -> Any:
         raise OutputError(f"{name} is not JSON ({error}): it is damaged") from None
 
 
-FIELDS = (
-    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "segment", "entries",
-    "entries_total",
-    "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
-)  # fmt: skip
-"""The fields of contract section 4, in the order they are written."""
-HISTORY_FIELDS = ("first_seen", "runs_seen", "muted")
-"""The fields that follow. A file of an earlier version may lack them; they are read as null.
-
-Any other fields follow in alphabetical order."""
-
 LINE_CHARS_MAX = 16 * 2**20
 """Longest line accepted, in characters. A finding is shorter: it has at most 20 ranges a bookie."""
 
 
-def line(finding: Mapping[str, Any]) -> str:
-    """Return one finding as one line, ending in a newline. Absent fields are written as null."""
-    ordered = {name: finding.get(name) for name in (*FIELDS, *HISTORY_FIELDS)}
-    ordered.update({name: finding[name] for name in sorted(finding) if name not in ordered})
-    return json.dumps(ordered, allow_nan=False, separators=(",", ":")) + "\n"
+def text(findings: Iterable[FindingRecord]) -> str:
+    """Return the file with these findings, in the order given."""
+    return "".join(f"{finding.line()}\n" for finding in findings)
 
 
-def lines(findings: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Return each finding as one line, in the order given."""
-    return map(line, findings)
-
-
-def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[dict[str, Any]]:
+def parse(text_lines: Iterable[str], name: str = "findings.jsonl") -> Iterator[FindingRecord]:
     """Yield the findings in these lines. Blank lines are skipped.
 
-    Raises `OutputError` that names the line which is not a finding."""
-    for number, text in enumerate(text_lines, start=1):
-        if not text.strip():
+    A file of an earlier version may lack the history of its findings. It is read as unknown. Raises
+    `OutputError` that names the line which is not a finding.
+    """
+    for number, line in enumerate(text_lines, start=1):
+        if not line.strip():
             continue
-        if len(text) > LINE_CHARS_MAX:
+        if len(line) > LINE_CHARS_MAX:
             raise OutputError(
                 f"{name} line {number} is longer than {LINE_CHARS_MAX} characters: it is"
                 " not a finding"
             )
-        yield _parse_finding(text, f"{name} line {number}")
+        yield _parse_finding(line, f"{name} line {number}")
 
 
-def _parse_finding(text: str, where: str) -> dict[str, Any]:
+def _parse_finding(line: str, where: str) -> FindingRecord:
     try:
-        finding = json.loads(text)
+        stored = json.loads(line)
     except (ValueError, RecursionError):
         raise OutputError(
             f"{where} is not JSON: the file was cut short or changed; use another run"
         ) from None
-    if not isinstance(finding, dict) or any(name not in finding for name in FIELDS):
+    if not isinstance(stored, dict) or any(name not in stored for name in FIELDS):
         raise OutputError(
             f"{where} lacks a field of a finding: this file was not written by the auditor"
         )
-    if not isinstance(finding["kind"], str) or finding["kind"] not in Kind.__members__:
+    if not isinstance(stored["kind"], str) or stored["kind"] not in Kind.__members__:
         raise OutputError(
-            f"{where} has the kind {finding['kind']!r}, which this version does not know: use the"
+            f"{where} has the kind {stored['kind']!r}, which this version does not know: use the"
             " version that wrote it"
         )
-    return {**finding, **{name: finding.get(name) for name in HISTORY_FIELDS}}
+    try:
+        return FindingRecord.from_json(FindingHistory().as_json() | stored)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise OutputError(
+            f"{where} has a field that no finding has ({error}): the file was changed; use another"
+            " run"
+        ) from None

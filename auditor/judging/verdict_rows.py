@@ -17,7 +17,7 @@ from auditor.judging.settle import Step, Todo, end_unjudged, settle_and_check
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
-from auditor.witness.finding_lines import assurance, finding_line, ledger_testimony
+from auditor.witness.finding_lines import assurance, ledger_testimony
 
 ENTRIES_MAX = 2**63 - 1
 """Maximum of each count of entries: what a column holds. Metadata may claim one entry more."""
@@ -39,7 +39,7 @@ def verdict_row(
         verdict.exempt.value if verdict.exempt else None,
         [unknown.value for unknown in verdict.unknowns],
         [
-            finding_line(ledger_testimony(finding, evidence.looks, facts, verdict.probes))
+            ledger_testimony(finding, evidence.looks, facts, verdict.probes).line()
             for finding in reported
         ],
         verdict.listing_false_negatives,

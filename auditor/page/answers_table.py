@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
-from auditor.report.findings_text import FindingRow, answer_words
+from auditor.model.finding import Ranges
+from auditor.model.finding_record import FindingRecord, RecordedLook
+from auditor.model.identity import EntryId
+from auditor.report.findings_text import answer_words
 from auditor.report.layout import duration, moment, printable, ranges
 
 BOOKIES_MAX = 40
@@ -28,20 +31,18 @@ should hold none of these. NOTHING_SAID: the finding does not tell which of both
 
 _VALID = frozenset(status.value for status in VALID_ANSWERS)
 
-Ranges = Sequence[Sequence[int]]
 
-
-def looks_in_order(finding: FindingRow) -> list[Mapping[str, Any]]:
+def looks_in_order(finding: FindingRecord) -> Sequence[RecordedLook]:
     """Return the looks that are shown, oldest first."""
-    looks = list(finding.get("looks") or ())
-    return looks if len(looks) <= LOOKS_MAX else [looks[0], *looks[1 - LOOKS_MAX :]]
+    looks = finding.looks
+    return looks if len(looks) <= LOOKS_MAX else (looks[0], *looks[1 - LOOKS_MAX :])
 
 
-def time_line(finding: FindingRow) -> list[dict[str, str]]:
+def time_line(finding: FindingRecord) -> list[dict[str, str]]:
     """Return for each look its day, its time, how long after the one before, and what was read."""
     before, line = None, []
     for look in looks_in_order(finding):
-        at = moment(str(look["at"]))
+        at = moment(look.at)
         assert at is not None
         gap = "" if before is None else f"+{duration((at - before).total_seconds())}"
         line.append(
@@ -51,22 +52,19 @@ def time_line(finding: FindingRow) -> list[dict[str, str]]:
     return line
 
 
-def _says(look: Mapping[str, Any]) -> str:
-    version = look.get("znode_version")
-    parts = [
-        "" if version is None else f"version {version}",
-        "marked" if look.get("marked") else "",
-    ]
+def _says(look: RecordedLook) -> str:
+    version = look.znode_version
+    parts = ["" if version is None else f"version {version}", "marked" if look.marked else ""]
     return ", ".join(filter(None, parts))
 
 
-def who_says_what(finding: FindingRow) -> dict[str, Any]:
+def who_says_what(finding: FindingRecord) -> dict[str, Any]:
     """Return the table: `ranges` are its columns, `rows` have a bookie, its part, answers, cells.
 
     `bookies_left` counts bookies that are not shown. A finding without entries has no cells.
     """
     looks = looks_in_order(finding)
-    columns: Ranges = list(finding.get("entries") or ())[:RANGES_MAX]
+    columns = finding.entries[:RANGES_MAX]
     bookies = list(_bookies(finding))
     return {
         "ranges": [ranges([pair]) for pair in columns],
@@ -83,29 +81,28 @@ def who_says_what(finding: FindingRow) -> dict[str, Any]:
     }
 
 
-def _bookies(finding: FindingRow) -> Iterator[str]:
+def _bookies(finding: FindingRecord) -> Iterator[str]:
     """Yield each bookie of the finding once: those that lack entries first."""
-    answered = {bookie for look in finding.get("looks") or () for bookie in look.get("answers", {})}
-    segment = finding.get("segment") or {}
+    answered = {bookie for look in finding.looks for bookie in look.answers}
     order = [
-        *(finding.get("missing_on") or ()),
-        *corrupt_copies(finding),
-        *_found_first(finding),
-        *segment.get("ensemble", ()),
+        *finding.missing_on,
+        *finding.facts.corrupt_copies,
+        *finding.facts.found_first,
+        *(finding.segment.ensemble if finding.segment else ()),
         *sorted(answered),
     ]
     yield from dict.fromkeys(order)
 
 
-def cell(finding: FindingRow, bookie: str, pair: Sequence[int]) -> str:
+def cell(finding: FindingRecord, bookie: str, pair: tuple[EntryId, EntryId]) -> str:
     """Return what is known of one bookie and one range of entries."""
     first, last = pair
-    lacking = _overlap((finding.get("missing_on") or {}).get(bookie, ()), first, last)
-    if lacking:
-        return LACKS if lacking == last - first + 1 else LACKS_SOME
-    if any(first <= entry <= last for entry in corrupt_copies(finding).get(bookie, ())):
+    lacking = finding.missing_on.get(bookie, ())
+    if lacked := _overlap(lacking, first, last):
+        return LACKS if lacked == last - first + 1 else LACKS_SOME
+    if any(first <= entry <= last for entry in finding.facts.corrupt_copies.get(bookie, ())):
         return CORRUPT
-    found = _found_first(finding).get(bookie)
+    found = finding.facts.found_first.get(bookie)
     if found is not None and first <= found <= last:
         return HOLDS if first == last else f"{HOLDS} {found}"
     newest = _newest_answer(finding, bookie)
@@ -116,24 +113,22 @@ def cell(finding: FindingRow, bookie: str, pair: Sequence[int]) -> str:
     is_due = _is_due(finding, bookie, first, last)
     if is_due is False:
         return NOT_DUE
-    lacking = (finding.get("missing_on") or {}).get(bookie, ())
     is_cut = len(lacking) >= RANGES_MAX and last > lacking[-1][1]
     is_list = newest == AnswerStatus.HELD.value
     return NONE_MISSING if is_due and is_list and not is_cut else NOTHING_SAID
 
 
-def _is_due(finding: FindingRow, bookie: str, first: int, last: int) -> bool | None:
+def _is_due(finding: FindingRecord, bookie: str, first: int, last: int) -> bool | None:
     """Return whether a bookie should hold any of these entries; None where that is not known.
 
     Entry e belongs on the positions e, e + 1, ... of the ensemble, as many as the write quorum.
     """
-    segment, copies = finding.get("segment"), finding.get("copies")
-    if not segment or not copies or not copies.get("write_quorum"):
+    segment, copies = finding.segment, finding.copies
+    if segment is None or copies is None or not copies.write_quorum:
         return None
-    end = segment["last_entry_id"]
-    if first < segment["first_entry_id"] or (end is not None and last > end):
+    if first < segment.first_entry_id or last > segment.last_entry_id:
         return None
-    ensemble, quorum = segment["ensemble"], int(copies["write_quorum"])
+    ensemble, quorum = segment.ensemble, copies.write_quorum
     places = {place for place, member in enumerate(ensemble) if member == bookie}
     some = range(first, min(last, first + len(ensemble) - 1) + 1)
     return any((entry + step) % len(ensemble) in places for entry in some for step in range(quorum))
@@ -144,42 +139,17 @@ def _overlap(runs: Ranges, first: int, last: int) -> int:
     return sum(max(0, min(last, end) - max(first, start) + 1) for start, end in runs)
 
 
-def _newest_answer(finding: FindingRow, bookie: str) -> str | None:
-    statuses = [
-        str(look["answers"][bookie])
-        for look in finding.get("looks") or ()
-        if bookie in look.get("answers", {})
-    ]
+def _newest_answer(finding: FindingRecord, bookie: str) -> str | None:
+    statuses = [look.answers[bookie] for look in finding.looks if bookie in look.answers]
     return statuses[-1] if statuses else None
 
 
-def _facts(finding: FindingRow) -> Mapping[str, Any]:
-    """Return the facts on entries. Those of UNDERREPLICATED_UNRECOVERABLE are one level down."""
-    facts = finding.get("facts") or {}
-    inner = facts.get("entries")
-    return inner if isinstance(inner, Mapping) else facts
-
-
-def corrupt_copies(finding: FindingRow) -> dict[str, list[int]]:
-    """Return the bookies that sent entries with a wrong digest, with these entries
-    (ENTRY_CORRUPT).
-    """
-    copies = _facts(finding).get("copies") or ()
-    return {str(bookie): list(entries) for bookie, entries in copies}
-
-
-def _found_first(finding: FindingRow) -> dict[str, int]:
-    """Return the bookies on which the search found entries, each with the lowest of them."""
-    search = _facts(finding).get("search") or {}
-    return dict(zip(search.get("found_on") or (), search.get("found_first") or (), strict=False))
-
-
-def _part(finding: FindingRow, bookie: str) -> str:
+def _part(finding: FindingRecord, bookie: str) -> str:
     """Return why the bookie is in the table; "" if only its answer is known."""
-    facts, segment = _facts(finding), finding.get("segment") or {}
-    if bookie in (facts.get("write_set") or ()):
-        entry = facts.get("worst_entry")
+    facts, segment = finding.facts, finding.segment
+    if bookie in facts.write_set:
+        entry = facts.worst_entry
         return "in a blocked write set" if entry is None else f"should hold entry {entry}"
-    if bookie in segment.get("ensemble", ()):
+    if segment is not None and bookie in segment.ensemble:
         return "in the ensemble"
-    return "found there by the search" if bookie in _found_first(finding) else ""
+    return "found there by the search" if bookie in facts.found_first else ""

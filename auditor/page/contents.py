@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditor.model.cluster import BookieRecord
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.report.margin_text import Cluster, MarginBasis
 from auditor.summary.changes.differences import Difference
@@ -65,7 +66,7 @@ class ChangesSeen:
 
 @dataclass(frozen=True, slots=True)
 class PageContents:
-    """All that the page shows. `findings` has the lines of findings.jsonl; `report` is report.txt.
+    """All that the page shows. `report` is report.txt.
 
     `bookies`, `topics`, `history`, `margin` and `changes` are None if they could not be read or do
     not exist. `topics` has the lines of topics.jsonl, `history` the runs from the oldest to this
@@ -73,7 +74,7 @@ class PageContents:
     """
 
     summary: Mapping[str, Any]
-    findings: Sequence[Mapping[str, Any]]
+    findings: Sequence[FindingRecord]
     report: str
     run_dir: str
     bookies: Sequence[BookieSeen] | None = None

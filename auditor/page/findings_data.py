@@ -11,12 +11,13 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, Kind
-from auditor.page.answers_table import corrupt_copies, time_line, who_says_what
+from auditor.model.finding import CATALOGUE
+from auditor.model.finding_record import FindingRecord
+from auditor.page.answers_table import time_line, who_says_what
 from auditor.page.selection import choose_in_full, choose_listed
 from auditor.report.changes_text import muted_words, seen_words
 from auditor.report.finding_text import WITNESS_CHARS_MAX
-from auditor.report.findings_text import COMMAND_CHARS_MAX, FindingRow, one_line, owner_text
+from auditor.report.findings_text import COMMAND_CHARS_MAX, one_line, owner_text
 from auditor.report.layout import printable
 from auditor.witness.next_commands import sort_steps
 
@@ -30,7 +31,7 @@ COMMANDS_MAX = 20
 Json = dict[str, Any]
 
 
-def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
+def findings_data(findings: Sequence[FindingRecord], run_dir: str) -> Json:
     """Return {total, kinds, bookies, rows, full, run_dir}.
 
     A kind is [name, severity, meaning]. A row is [kind, ledger id, bookie, owner, entries, copies
@@ -40,15 +41,14 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
     row.
     """
     listed = choose_listed(findings)
-    kinds = list(dict.fromkeys(str(finding["kind"]) for finding in listed))
+    kinds = list(dict.fromkeys(finding.kind for finding in listed))
     kind_index = {kind: place for place, kind in enumerate(kinds)}
     bookies: dict[str, int] = {}
-    rows = [_row(finding, kind_index[str(finding["kind"])], bookies) for finding in listed]
+    rows = [_row(finding, kind_index[finding.kind], bookies) for finding in listed]
     return {
         "total": len(findings),
         "kinds": [
-            [kind, CATALOGUE[Kind(kind)].severity.word, CATALOGUE[Kind(kind)].says]
-            for kind in kinds
+            [kind.value, CATALOGUE[kind].severity.word, CATALOGUE[kind].says] for kind in kinds
         ],
         "bookies": list(bookies),
         "rows": rows,
@@ -57,15 +57,14 @@ def findings_data(findings: Sequence[FindingRow], run_dir: str) -> Json:
     }
 
 
-def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
-    ledger, bookie, owner = finding.get("ledger_id"), finding.get("bookie_id"), finding.get("owner")
-    copies = finding.get("copies") or {}
+def _row(finding: FindingRecord, kind: int, bookies: dict[str, int]) -> list[Any]:
+    ledger, bookie, copies = finding.ledger_id, finding.bookie_id, finding.copies
     named = list(
         dict.fromkeys(
             [
                 *([bookie] if bookie else ()),
-                *(finding.get("missing_on") or ()),
-                *corrupt_copies(finding),
+                *finding.missing_on,
+                *finding.facts.corrupt_copies,
             ]
         )
     )
@@ -76,18 +75,18 @@ def _row(finding: FindingRow, kind: int, bookies: dict[str, int]) -> list[Any]:
         kind,
         None if ledger is None else str(ledger),
         bookies[printable(bookie)] if bookie else None,
-        owner_text(owner) if owner else "",
-        str(finding.get("entries_total") or 0),
-        copies.get("confirmed"),
-        copies.get("unknown"),
-        copies.get("write_quorum"),
+        owner_text(finding.owner) if finding.owner else "",
+        str(finding.entries_total),
+        copies.confirmed if copies else None,
+        copies.unknown if copies else None,
+        copies.write_quorum if copies else None,
         numbers + ([-1] if len(named) > BOOKIES_OF_A_ROW_MAX else []),
-        printable(finding["id"]),
-        *([printable(finding["muted"]["until"])] if finding.get("muted") else ()),
+        printable(finding.id),
+        *([printable(finding.muted.until)] if finding.muted else ()),
     ]
 
 
-def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
+def _in_full(listed: Sequence[FindingRecord]) -> dict[str, Json]:
     """Return the findings that are held in full, by their place, until FULL_BYTES_MAX is
     reached.
     """
@@ -102,21 +101,21 @@ def _in_full(listed: Sequence[FindingRow]) -> dict[str, Json]:
     return full
 
 
-def finding_in_full(finding: FindingRow) -> Json:
+def finding_in_full(finding: FindingRecord) -> Json:
     """Return everything that the page shows of one finding when it is opened."""
-    steps = sort_steps(map(str, list(finding.get("next") or ())[:COMMANDS_MAX]))
+    steps = sort_steps(finding.next[:COMMANDS_MAX])
     return {
         "line": one_line(finding),
         "muted": muted_words(finding),
         "seen": seen_words(finding),
-        "witness": printable(finding.get("witness") or "", WITNESS_CHARS_MAX),
+        "witness": printable(finding.witness, WITNESS_CHARS_MAX),
         "time_line": time_line(finding),
         "answers": who_says_what(finding),
         "notes": [printable(note, COMMAND_CHARS_MAX) for note in steps.notes],
         "save": [_command(one) for one in steps.save],
         "look": [_command(one) for one in steps.look],
         "change": [_command(one) for one in steps.change],
-        "page": printable(finding.get("runbook") or ""),
+        "page": printable(finding.runbook),
         "more": _entries_beyond(finding),
     }
 
@@ -130,10 +129,8 @@ def _command(command: str) -> Json:
     return {"text": shown, "copy": shown == command}
 
 
-def _entries_beyond(finding: FindingRow) -> str:
+def _entries_beyond(finding: FindingRecord) -> str:
     """Return how many entries are hit beyond the ranges that the finding stores, as digits; "" if
     none.
     """
-    stored = sum(last - first + 1 for first, last in finding.get("entries") or ())
-    beyond = int(finding.get("entries_total") or 0) - stored
-    return str(beyond) if beyond > 0 else ""
+    return str(finding.entries_unnamed or "")

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt, Standing
 from auditor.page import sentences
 from auditor.page.changes_view import changes_view
@@ -72,7 +73,7 @@ def page_view(contents: PageContents) -> Json:
         "history": _history(contents.history or ()),
         "margin": margin_view(contents.margin) if contents.margin else None,
         "changes": changes_view(contents.changes, summary) if contents.changes else None,
-        "muted": sum(1 for finding in contents.findings if finding.get("muted")),
+        "muted": sum(finding.is_muted for finding in contents.findings),
         "margin_command": _margin_command(contents.run_dir),
         "run_dir": printable(contents.run_dir, 1_000),
         "report": contents.report[:REPORT_CHARS_MAX],
@@ -83,12 +84,12 @@ def page_view(contents: PageContents) -> Json:
     return {**view, "left_out": list(left_out(contents, view))}
 
 
-def _kinds_on_bookies(findings: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+def _kinds_on_bookies(findings: Sequence[FindingRecord]) -> dict[str, list[str]]:
     """Return the kinds of the findings on each bookie, in the order of the findings."""
     kinds: dict[str, list[str]] = {}
     for one in findings:
-        if one.get("bookie_id") is not None:
-            kinds.setdefault(str(one["bookie_id"]), []).append(str(one["kind"]))
+        if one.bookie_id is not None:
+            kinds.setdefault(one.bookie_id, []).append(one.kind.value)
     return kinds
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from auditor.report.findings_text import FindingRow, by_kind, worst
+from auditor.model.finding_record import FindingRecord
+from auditor.report.findings_text import by_kind, worst
 
 LISTED_MAX = 100_000
 """Findings in the page's table. A row takes some 100 bytes, and a browser filters so many at
@@ -27,7 +28,9 @@ def share_fairly(wanted: Sequence[int], limit: int) -> list[int]:
     return taken
 
 
-def choose_listed(findings: Sequence[FindingRow], limit: int = LISTED_MAX) -> list[FindingRow]:
+def choose_listed(
+    findings: Sequence[FindingRecord], limit: int = LISTED_MAX
+) -> list[FindingRecord]:
     """Return the findings of the table, the worst kind first, every kind with some.
 
     All of them in their order if they are at most `limit`, else the worst of each kind.
@@ -41,7 +44,7 @@ def choose_listed(findings: Sequence[FindingRow], limit: int = LISTED_MAX) -> li
     ]
 
 
-def choose_in_full(listed: Sequence[FindingRow], limit: int = IN_FULL_MAX) -> list[int]:
+def choose_in_full(listed: Sequence[FindingRecord], limit: int = IN_FULL_MAX) -> list[int]:
     """Return the positions in `listed` of the findings to hold in full: the worst of each kind.
 
     They are ordered so that the first ones matter most.

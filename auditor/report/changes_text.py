@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from auditor.model.finding_record import FindingRecord
 from auditor.report.layout import moment, of, printable
 
 OUTGROWN_SHOWN_MAX = 3
@@ -39,11 +40,12 @@ def changes_words(changes: Mapping[str, Any] | None) -> str:
     return f"{'on the ledgers named: ' if changes['partial'] else ''}{', '.join(parts)}"
 
 
-def seen_words(finding: Mapping[str, Any]) -> str:
+def seen_words(finding: FindingRecord) -> str:
     """Return since when a finding is seen; "" if that is not known."""
-    first, runs = finding.get("first_seen"), finding.get("runs_seen")
-    if not first or not runs:
+    history = finding.history
+    if history is None or not history.first_seen or not history.runs_seen:
         return ""
+    first, runs = history.first_seen, history.runs_seen
     began = f"{moment(first):%Y-%m-%d %H:%M} UTC"
     return (
         f"first seen by the run of {began}"
@@ -52,11 +54,11 @@ def seen_words(finding: Mapping[str, Any]) -> str:
     )
 
 
-def muted_words(finding: Mapping[str, Any]) -> str:
+def muted_words(finding: FindingRecord) -> str:
     """Return until when a finding is muted and why; "" if it is not."""
-    muted = finding.get("muted")
+    muted = finding.muted
     return (
-        f"muted until {printable(muted['until'])}: {printable(muted['why'], PROBLEM_CHARS_MAX)}"
+        f"muted until {printable(muted.until)}: {printable(muted.why, PROBLEM_CHARS_MAX)}"
         if muted
         else ""
     )

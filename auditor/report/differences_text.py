@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from auditor.model.finding import Family, Kind
 from auditor.report.findings_text import owner_text
 from auditor.report.layout import of, paint, printable, table, wrap
+from auditor.summary.changes.compared_finding import Subjects
 from auditor.summary.changes.differences import Change, Difference, Side
-from auditor.summary.changes.rechecks import Subjects
 
 SHOWN_MAX = 20
 """Findings shown of each change; all of them are in the JSON form."""
@@ -66,7 +66,7 @@ def _as_json(one: Difference) -> dict[str, Any]:
         "severity": one.severity.word,
         "ledger_id": ledger_id,
         "bookie_id": bookie_id,
-        "family": family,
+        "family": family.value,
         "before": None if one.before is None else _side_json(one.before),
         "after": None if one.after is None else _side_json(one.after),
         "why": one.why or None,
@@ -78,7 +78,7 @@ def _side_json(side: Side) -> dict[str, Any]:
         "kind": side.kind.value,
         "extent": side.extent,
         "ids": list(side.ids),
-        "owner": side.owner,
+        "owner": side.owner and side.owner.as_json(),
     }
 
 
@@ -151,9 +151,7 @@ def kinds_words(one: Difference) -> str:
 def subject_of_change(one: Difference, side: Side) -> str:
     ledger_id, bookie_id, *_ = one.subjects
     if ledger_id is not None:
-        return f"ledger {ledger_id}" + (
-            f" of {owner_text(side.owner)}" if isinstance(side.owner, Mapping) else ""
-        )
+        return f"ledger {ledger_id}" + (f" of {owner_text(side.owner)}" if side.owner else "")
     return "the cluster" if bookie_id is None else f"bookie {printable(bookie_id)}"
 
 
@@ -173,11 +171,11 @@ def extent_words(one: Difference) -> str:
 
 def _nouns(subjects: Subjects) -> tuple[str, str]:
     """Return what the extent of a finding counts."""
-    if subjects.kind == Kind.MARK_WITHOUT_LEDGER:
+    if subjects.kind is Kind.MARK_WITHOUT_LEDGER:
         return "mark", "marks"
     if subjects.kind is not None:
         return "ledger", "ledgers"
-    return ("segment", "segments") if subjects.family == Family.PLACEMENT else ("entry", "entries")
+    return ("segment", "segments") if subjects.family is Family.PLACEMENT else ("entry", "entries")
 
 
 def _key(change: Change) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Kind
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Severity
+from auditor.model.finding_record import FindingRecord
 from auditor.report.changes_text import muted_words, seen_words
-from auditor.report.findings_text import FindingRow, commands_of, matrix, one_line
+from auditor.report.findings_text import commands_of, matrix, one_line
 from auditor.report.layout import of, paint, printable, ranges, table, wrap
 
 WITNESS_CHARS_MAX = 20_000
@@ -14,47 +15,41 @@ WITNESS_CHARS_MAX = 20_000
 LOOKS_INDENT = "    "
 
 
-def render_finding(finding: FindingRow, width: int, color: bool) -> str:
+def render_finding(finding: FindingRecord, width: int, color: bool) -> str:
     """Return everything that is known of a finding: facts, witness, looks, commands and page."""
     return "\n".join([*_lines(finding, width, color), ""])
 
 
-def _lines(finding: FindingRow, width: int, color: bool) -> Iterator[str]:
-    kind = Kind(finding["kind"])
-    facts = CATALOGUE[kind]
-    hue = "red" if str(finding["severity"]) == "critical" else "yellow"
-    yield (
-        paint(f"{printable(finding['severity']).upper()} {kind.value}", hue, color)
-        + f"  {printable(finding['id'])}"
-    )
-    yield from wrap(facts.says, width, "  ")
+def _lines(finding: FindingRecord, width: int, color: bool) -> Iterator[str]:
+    hue = "red" if finding.severity is Severity.CRITICAL else "yellow"
+    head = f"{finding.severity.name} {finding.kind.value}"
+    yield f"{paint(head, hue, color)}  {printable(finding.id)}"
+    yield from wrap(CATALOGUE[finding.kind].says, width, "  ")
     yield from wrap(one_line(finding), width, "  ", hang="  ")
     for words in filter(None, (seen_words(finding), muted_words(finding))):
         yield from wrap(words, width, "  ", hang="  ")
     yield ""
-    yield from wrap(printable(finding.get("witness") or "", WITNESS_CHARS_MAX), width, "  ")
+    yield from wrap(printable(finding.witness, WITNESS_CHARS_MAX), width, "  ")
     yield ""
     yield from _entries(finding, width)
     yield "  What each bookie answered"
     yield from matrix(finding, LOOKS_INDENT)
     yield ""
-    if finding.get("next"):
+    if finding.next:
         yield "  What to do: save, then look"
         yield from commands_of(finding, width)
         yield ""
-    yield from table([["page", printable(finding.get("runbook") or "none")]], "  ")
+    yield from table([["page", printable(finding.runbook or "none")]], "  ")
 
 
-def _entries(finding: FindingRow, width: int) -> Iterator[str]:
+def _entries(finding: FindingRecord, width: int) -> Iterator[str]:
     """Yield every stored range of entries, and what each bookie lacks."""
-    if not finding.get("entries"):
+    stored, rest = finding.entries, finding.entries_unnamed
+    if not stored:
         return
-    stored = finding["entries"]
-    shown = sum(last - first + 1 for first, last in stored)
-    rest = int(finding["entries_total"]) - shown
     more = f", and {of(rest, 'more entry', 'more entries')}" if rest > 0 else ""
     yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
-    for bookie, lacking in (finding.get("missing_on") or {}).items():
+    for bookie, lacking in finding.missing_on.items():
         yield from wrap(
             f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}{_more_ranges(lacking)}",
             width,

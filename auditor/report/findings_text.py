@@ -8,16 +8,15 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity, Subject
+from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
+from auditor.model.identity import BookieId
 from auditor.report.layout import count, moment, of, paint, printable, ranges, table, wrap
 from auditor.report.outcome_words import hits
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
-
-FindingRow: TypeAlias = Mapping[str, Any]
-"""A finding as contract section 4 writes it."""
 
 DETAILED_KINDS_MAX = 2
 """Kinds whose worst finding is shown in full. Every critical kind is shown so too."""
@@ -35,14 +34,14 @@ COMMAND_CHARS_MAX = 1_000
 """Characters shown of a command, which is not wrapped, so that it can be copied."""
 
 
-def by_kind(findings: Sequence[FindingRow]) -> dict[Kind, list[FindingRow]]:
+def by_kind(findings: Sequence[FindingRecord]) -> dict[Kind, list[FindingRecord]]:
     """Return the findings by kind, the worst kind first. Costs one pass.
 
     Kinds are ordered by severity, then as in the catalogue.
     """
-    groups: dict[Kind, list[FindingRow]] = defaultdict(list)
+    groups: dict[Kind, list[FindingRecord]] = defaultdict(list)
     for finding in findings:
-        groups[Kind(finding["kind"])].append(finding)
+        groups[finding.kind].append(finding)
     return {kind: groups[kind] for kind in worst_kinds_first() if kind in groups}
 
 
@@ -50,7 +49,7 @@ def worst_kinds_first() -> list[Kind]:
     return sorted(CATALOGUE, key=lambda kind: -CATALOGUE[kind].severity)
 
 
-def worst(findings: Sequence[FindingRow], number: int) -> list[FindingRow]:
+def worst(findings: Sequence[FindingRecord], number: int) -> list[FindingRecord]:
     """Return the `number` worst findings of one kind.
 
     The worst has the fewest copies that are confirmed or unknown; then the fewest confirmed, the
@@ -59,22 +58,15 @@ def worst(findings: Sequence[FindingRow], number: int) -> list[FindingRow]:
     return heapq.nsmallest(number, findings, key=_badness)
 
 
-def _badness(finding: FindingRow) -> tuple[int, int, int, int, str]:
-    copies = finding.get("copies") or {}
-    confirmed = int(copies.get("confirmed", 0))
-    possible = confirmed + int(copies.get("unknown", 0))
-    ledger_id = finding.get("ledger_id")
-    return (
-        possible,
-        confirmed,
-        -int(finding.get("entries_total") or 0),
-        ledger_id or 0,
-        finding.get("bookie_id") or "",
-    )
+def _badness(finding: FindingRecord) -> tuple[int, int, int, int, str]:
+    confirmed = finding.copies.confirmed if finding.copies else 0
+    unknown = finding.copies.unknown if finding.copies else 0
+    where = (finding.ledger_id or 0, finding.bookie_id or "")
+    return (confirmed + unknown, confirmed, -finding.entries_total, *where)
 
 
 def findings_section(
-    summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool
+    summary: Mapping[str, Any], findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Iterator[str]:
     """Yield lines on each kind found. `findings` may be a part: the counts come from `summary`."""
     groups = by_kind(findings)
@@ -92,7 +84,7 @@ def findings_section(
 
 
 def _kind(
-    kind: Kind, hit: int, shown: Sequence[FindingRow], in_full: bool, width: int, color: bool
+    kind: Kind, hit: int, shown: Sequence[FindingRecord], in_full: bool, width: int, color: bool
 ) -> Iterator[str]:
     facts = CATALOGUE[kind]
     hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
@@ -109,9 +101,8 @@ def _kind(
         )
         yield from wrap("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
         if is_in_full:
-            yield from wrap(
-                printable(finding.get("witness") or "", 2_000), width, "        ", WITNESS_LINES_MAX
-            )
+            witness = printable(finding.witness, 2_000)
+            yield from wrap(witness, width, "        ", WITNESS_LINES_MAX)
             yield from matrix(finding, "        ")
     if hit > len(shown):
         yield (
@@ -120,36 +111,34 @@ def _kind(
         )
 
 
-def one_line(finding: FindingRow) -> str:
+def one_line(finding: FindingRecord) -> str:
     """Return the ledger or bookie of a finding, its owner, the entries and the number of copies."""
     parts = [subject_words(finding)]
-    if owner := finding.get("owner"):
-        parts[0] += f" of {owner_text(owner)}"
-    if finding.get("entries"):
-        total = int(finding["entries_total"])
-        said = ranges(finding["entries"])
+    if finding.owner:
+        parts[0] += f" of {owner_text(finding.owner)}"
+    if finding.entries:
+        total, said = finding.entries_total, ranges(finding.entries)
         parts.append(
             f"entry {said}" if total == 1 else f"entries {said} ({of(total, 'entry', 'entries')})"
         )
-    if copies := finding.get("copies"):
-        unknown = f", {copies['unknown']} unknown" if copies["unknown"] else ""
+    if copies := finding.copies:
+        unknown = f", {copies.unknown} unknown" if copies.unknown else ""
         parts.append(
-            f"{copies['confirmed']} of {copies['write_quorum']} copies{unknown}, ack quorum"
-            f" {copies['ack_quorum']}"
+            f"{copies.confirmed} of {copies.write_quorum} copies{unknown}, ack quorum"
+            f" {copies.ack_quorum}"
         )
-    return ", ".join(parts) + (
-        f" (muted until {printable(finding['muted']['until'])})" if finding.get("muted") else ""
-    )
+    muted = finding.muted
+    return ", ".join(parts) + (f" (muted until {printable(muted.until)})" if muted else "")
 
 
-def one_fact(finding: FindingRow) -> str:
+def one_fact(finding: FindingRecord) -> str:
     """Return the main fact of a finding that is not shown in full.
 
     That is which bookies lack which entries, or else what its witness concludes.
     """
-    missing = finding.get("missing_on") or {}
+    missing = finding.missing_on
     if not missing:
-        return printable(gist(str(finding.get("witness") or "")), 1_000)
+        return printable(gist(finding.witness), 1_000)
     shown = [
         f"{printable(bookie)} lacks {ranges(runs)}"
         for bookie, runs in list(missing.items())[:BOOKIES_LACKING_SHOWN_MAX]
@@ -158,32 +147,39 @@ def one_fact(finding: FindingRow) -> str:
     return "; ".join(shown) + (f"; so do {more} more" if more else "")
 
 
-def owner_text(owner: Mapping[str, Any]) -> str:
+def owner_text(owner: Owner) -> str:
     """Return the application, component and name of an owner, as far as it has them."""
-    return printable(
-        " ".join(
-            str(owner[part]) for part in ("application", "component", "name") if owner.get(part)
-        )
-    )
+    return printable(" ".join(filter(None, (owner.application, owner.component, owner.name))))
 
 
-def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
-    """Yield a table of what each bookie answered at each look, bookies that lack entries first.
+def matrix(finding: FindingRecord, indent: str) -> Iterator[str]:
+    """Yield a table of what each bookie answered at each look, bookies that lack entries first."""
+    heading = "" if finding.is_on_cluster else "bookie"
+    yield from looks_table(finding.looks, indent, finding.missing_on, heading)
+
+
+_NOTHING: Mapping[BookieId, Ranges] = {}
+
+
+def looks_table(
+    looks: Sequence[RecordedLook],
+    indent: str,
+    missing: Mapping[BookieId, Ranges] = _NOTHING,
+    heading: str = "bookie",
+) -> Iterator[str]:
+    """Yield a table of who answered what at each look, those that lack entries first.
 
     It has at most MATRIX_BOOKIES_MAX bookies and MATRIX_LOOKS_MAX looks.
     """
-    looks = list(finding.get("looks") or [])
-    bookies = sorted({b for look in looks for b in look.get("answers", {})})
+    bookies = sorted({b for look in looks for b in look.answers})
     if not bookies:
         return
     shown_looks = (
         looks if len(looks) <= MATRIX_LOOKS_MAX else [looks[0], *looks[1 - MATRIX_LOOKS_MAX :]]
     )
-    missing = finding.get("missing_on") or {}
     bookies.sort(key=lambda bookie: bookie not in missing)
-    about_listings = finding.get("ledger_id") is None and finding.get("bookie_id") is None
     header = [
-        "" if about_listings else "bookie",
+        heading,
         *(_clock(look) for look in shown_looks),
         "lacks" if missing else "",
     ]
@@ -191,7 +187,7 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
         [
             printable(b, 50),
             *(answer_words(look, b) or "-" for look in shown_looks),
-            ranges(missing.get(b, [])),
+            ranges(missing.get(b, ())),
         ]
         for b in bookies[:MATRIX_BOOKIES_MAX]
     ]
@@ -200,52 +196,48 @@ def matrix(finding: FindingRow, indent: str) -> Iterator[str]:
         yield f"{indent}... and {of(len(bookies) - MATRIX_BOOKIES_MAX, 'more bookie')}"
 
 
-def answer_words(look: Mapping[str, Any], bookie: str) -> str:
+def answer_words(look: RecordedLook, bookie: BookieId) -> str:
     """Return what a bookie said at a look: of a list, how much of what it should hold it names.
 
     Return "" if it was not asked.
     """
-    if (counts := (look.get("listed") or {}).get(bookie)) is not None:
-        listed, due = counts
+    if look.listed and bookie in look.listed:
+        listed, due = look.listed[bookie]
         return f"{count(listed)} of {count(due)} listed" if due else "should hold none"
-    return printable((look.get("answers") or {}).get(bookie, ""), 40)
+    return printable(look.answers.get(bookie, ""), 40)
 
 
-def _clock(look: Mapping[str, Any]) -> str:
+def _clock(look: RecordedLook) -> str:
     """Return the time of a look as HH:MM:SS (UTC), with the version of the ledger's znode."""
-    version = look.get("znode_version")
-    return f"{moment(str(look['at'])):%H:%M:%S}" + ("" if version is None else f" v{version}")
+    version = look.znode_version
+    return f"{moment(look.at):%H:%M:%S}" + ("" if version is None else f" v{version}")
 
 
-def next_section(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+def next_section(findings: Sequence[FindingRecord], width: int, color: bool) -> Iterator[str]:
     """Yield commands for the worst finding of each of the worst kinds.
 
     For each finding, what has to be saved comes first, then commands that only look, then those
     that change the cluster. The latter are left out unless all of the former are shown.
     """
     with_commands = [
-        finding
-        for group in by_kind(findings).values()
-        if (finding := worst(group, 1)[0]).get("next")
+        finding for group in by_kind(findings).values() if (finding := worst(group, 1)[0]).next
     ]
     if not with_commands:
         return
     yield paint("Next: save, then look", "bold", color)
     for finding in with_commands[:NEXT_FINDINGS_MAX]:
-        yield f"  for {subject_words(finding)} ({finding['kind']})"
+        yield f"  for {subject_words(finding)} ({finding.kind.value})"
         yield from commands_of(finding, width)
-    if rest := [str(finding["kind"]) for finding in with_commands[NEXT_FINDINGS_MAX:]]:
+    if rest := [finding.kind.value for finding in with_commands[NEXT_FINDINGS_MAX:]]:
         yield from wrap(
             f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  "
         )
     yield ""
 
 
-def commands_of(finding: FindingRow, width: int) -> Iterator[str]:
+def commands_of(finding: FindingRecord, width: int) -> Iterator[str]:
     """Yield what to do about a finding: what to save, what looks, what changes the cluster."""
-    yield from command_lines(
-        subject_words(finding), [str(command) for command in finding["next"]], width
-    )
+    yield from command_lines(subject_words(finding), finding.next, width)
 
 
 def command_lines(subject: str, lines: Sequence[str], width: int) -> Iterator[str]:
@@ -278,9 +270,8 @@ def _is_exact(command: str) -> bool:
     return printable(command, COMMAND_CHARS_MAX) == command
 
 
-def subject_words(finding: FindingRow) -> str:
+def subject_words(finding: FindingRecord) -> str:
     """Return what a finding is on: "bookie b7", "ledger 42" or "the cluster"."""
-    bookie, ledger_id = finding.get("bookie_id"), finding.get("ledger_id")
-    if bookie:
-        return f"bookie {printable(bookie)}"
-    return "the cluster" if ledger_id is None else f"ledger {ledger_id}"
+    if finding.bookie_id:
+        return f"bookie {printable(finding.bookie_id)}"
+    return "the cluster" if finding.ledger_id is None else f"ledger {finding.ledger_id}"

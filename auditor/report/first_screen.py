@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.model.finding_record import FindingRecord
 from auditor.report.changes_text import changes_words
 from auditor.report.copies_words import doubt_words, verified_share_words
-from auditor.report.findings_text import FindingRow, by_kind, worst
+from auditor.report.findings_text import by_kind, worst
 from auditor.report.layout import of, paint, printable, wrap
 from auditor.report.line_budget import LABEL_CHARS, fill
 from auditor.report.outcome_words import (
@@ -74,7 +75,7 @@ class Whereabouts:
 
 def render_first_screen(
     summary: Mapping[str, Any],
-    findings: Sequence[FindingRow],
+    findings: Sequence[FindingRecord],
     where: Whereabouts,
     *,
     width: int = 100,
@@ -123,7 +124,7 @@ def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
 
 
 def _foot(
-    summary: Mapping[str, Any], findings: Sequence[FindingRow], where: Whereabouts, width: int
+    summary: Mapping[str, Any], findings: Sequence[FindingRecord], where: Whereabouts, width: int
 ) -> list[str]:
     machine = machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])
     text_width = width - LABEL_CHARS
@@ -133,7 +134,7 @@ def _foot(
     return [*label_lines("next", steps), *label_lines("all of it", rest), machine]
 
 
-def _next_command(findings: Sequence[FindingRow], where: Whereabouts) -> str:
+def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
     """Return the command that shows the worst finding in full; "" without findings.
 
     A finding that is muted comes after those that are not.
@@ -142,9 +143,9 @@ def _next_command(findings: Sequence[FindingRow], where: Whereabouts) -> str:
         return ""
     if not where.is_stored:
         return f"auditor {where.again} {where.directory()} --full"
-    groups = by_kind([one for one in findings if not one.get("muted")] or findings)
+    groups = by_kind([one for one in findings if not one.is_muted] or findings)
     first = worst(next(iter(groups.values())), 1)[0]
-    return f"auditor explain {printable(first['id'])} {where.directory()}"
+    return f"auditor explain {printable(first.id)} {where.directory()}"
 
 
 def _next_sentence(summary: Mapping[str, Any]) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.ledger import LedgerState
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.copies_words import sampled_words
-from auditor.report.findings_text import FindingRow, matrix, next_section, one_line, owner_text
+from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
 from auditor.report.listers_text import unindexed_sentence
 from auditor.report.outcome_words import machine_line
@@ -32,7 +33,7 @@ _HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violat
 def render_ledgers(
     summary: Mapping[str, Any],
     ledgers: Sequence[Mapping[str, Any]],
-    findings: Sequence[FindingRow],
+    findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
     width: int = 100,
@@ -81,7 +82,7 @@ def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
 
 def _ledger(
     ledger: Mapping[str, Any],
-    findings: Sequence[FindingRow],
+    findings: Sequence[FindingRecord],
     width: int,
     color: bool,
     away: frozenset[str],
@@ -95,20 +96,20 @@ def _ledger(
     yield f"{head}: {paint(standing.upper(), _HUES[standing], color)}"
     yield from _reasons(ledger, width, away)
     yield from _metadata(ledger, width)
-    own = [finding for finding in findings if finding.get("ledger_id") == ledger["ledger_id"]]
+    own = [finding for finding in findings if finding.ledger_id == ledger["ledger_id"]]
     for finding in own:
-        yield (
-            "  "
-            f"{paint(str(finding['severity']).upper() + ' ' + str(finding['kind']), 'red', color)}"
-        )
+        said = f"{finding.severity.name} {finding.kind.value}"
+        yield f"  {paint(said, 'red', color)}"
         yield from wrap(one_line(finding), width, "    ")
-        yield from wrap(
-            printable(finding.get("witness") or "", 4_000), width, "    ", WITNESS_LINES_MAX
-        )
+        yield from wrap(printable(finding.witness, 4_000), width, "    ", WITNESS_LINES_MAX)
         yield from matrix(finding, "    ")
     if not own:
-        yield from matrix(ledger, "    ")
+        yield from looks_table(_looks(ledger), "    ")
     yield ""
+
+
+def _looks(ledger: Mapping[str, Any]) -> list[RecordedLook]:
+    return [RecordedLook.from_json(look) for look in ledger.get("looks") or ()]
 
 
 def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Iterator[str]:
@@ -117,7 +118,7 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         is_exempt = ledger["standing"] == Standing.EXEMPT.word
         head = f"exempt ({reason.value}): " if is_exempt else ""
         yield from wrap(f"{head}{EXEMPT_WORDS[reason]}", width, "  ")
-    unheard = unheard_at(ledger.get("looks") or [], ledger.get("gone") or ())
+    unheard = unheard_at(_looks(ledger), ledger.get("gone") or ())
     extent = " in full" if ledger["standing"] == Standing.VIOLATED.word else ""
     for unknown in map(Unknown, ledger.get("unknowns") or []):
         bookies = bookies_behind(unknown, unheard)
@@ -187,7 +188,7 @@ def _copies(copies: Mapping[str, int]) -> str:
 
 def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
     if owner := ledger.get("owner"):
-        yield from wrap(f"owner     {owner_text(owner)}", width, "  ")
+        yield from wrap(f"owner     {owner_text(Owner.from_json(owner))}", width, "  ")
     metadata = ledger.get("metadata")
     if not metadata:
         return

@@ -14,12 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding_record import FindingRecord
 from auditor.report.causes_text import SAYS_CHARS_MAX
 from auditor.report.changes_text import mutes_sentences
 from auditor.report.findings_text import (
-    FindingRow,
     by_kind,
-    owner_text,
     subject_words,
     worst,
     worst_kinds_first,
@@ -46,7 +45,7 @@ _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: 
 
 
 def kinds_section(
-    summary: Mapping[str, Any], findings: Sequence[FindingRow], width: int, color: bool
+    summary: Mapping[str, Any], findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Section:
     """Return a row for each kind found, the worst first: severity, kind, how many, worst
     example.
@@ -60,7 +59,7 @@ def kinds_section(
     return Section("found", lines, "kind", "kinds", weight=4, names=names, width=width)
 
 
-def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]) -> list[str]:
+def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRecord]) -> list[str]:
     facts = CATALOGUE[kind]
     hit = (
         "the cluster"
@@ -77,25 +76,22 @@ def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow])
 
 
 def _new_and_muted_words(
-    summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRow]
+    summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRecord]
 ) -> str:
     """Return how many of the findings are new, and how many are muted."""
     new = int(((summary.get("changes") or {}).get("new_by_kind") or {}).get(kind.value, 0))
-    muted = sum(1 for finding in findings if finding.get("muted"))
+    muted = sum(finding.is_muted for finding in findings)
     return ", ".join(
         f"{number:,} {word}" for number, word in ((new, "new"), (muted, "muted")) if number
     )
 
 
-def _example(findings: Sequence[FindingRow]) -> str:
-    if not findings or CATALOGUE[Kind(findings[0]["kind"])].subject is Subject.CLUSTER:
+def _example(findings: Sequence[FindingRecord]) -> str:
+    if not findings or findings[0].is_on_cluster:
         return ""
     shown = worst(findings, 1)[0]
-    owner = (
-        f" ({owner_text({'name': shown['owner'].get('name')})})"
-        if (shown.get("owner") or {}).get("name")
-        else ""
-    )
+    name = shown.owner.name if shown.owner else None
+    owner = f" ({printable(name)})" if name else ""
     return f"{subject_words(shown)}{owner}"
 
 
@@ -133,13 +129,13 @@ def causes_section(summary: Mapping[str, Any], width: int) -> Section:
     return Section("causes", items, "cause", "causes")
 
 
-def bookies_section(findings: Sequence[FindingRow], width: int) -> Section:
+def bookies_section(findings: Sequence[FindingRecord], width: int) -> Section:
     """Return the bookies that have findings in one line, the worst first."""
     named = dict.fromkeys(
-        str(finding["bookie_id"])
+        finding.bookie_id
         for group in by_kind(findings).values()
         for finding in group
-        if finding.get("bookie_id")
+        if finding.bookie_id
     )
     sentence = f"{len(named):,} with findings: {', '.join(map(printable, named))}"
     return Section(

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.changes_text import changes_words, mutes_sentences
 from auditor.report.copies_words import doubt_words, verified_share_meaning
-from auditor.report.findings_text import FindingRow, findings_section, next_section
+from auditor.report.findings_text import findings_section, next_section
 from auditor.report.layout import (
     count,
     duration,
@@ -51,7 +52,7 @@ WIDTH_MAX = 120
 
 def render(
     summary: Mapping[str, Any],
-    findings: Sequence[FindingRow],
+    findings: Sequence[FindingRecord],
     *,
     run_dir: str = "",
     width: int = 100,
@@ -60,8 +61,8 @@ def render(
     """Return the whole report. Pure.
 
     It is printable ASCII except for colours, has the machine line last, and ends in one newline.
-    `summary` is summary.json (contract section 5). `findings` are the lines of findings.jsonl, or
-    the worst of them. The number of lines is bounded, however many ledgers have findings.
+    `summary` is summary.json (contract section 5). `findings` are all of them, or the worst. The
+    number of lines is bounded, however many ledgers have findings.
     """
     width = fit(width)
     return assemble(

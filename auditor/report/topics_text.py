@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from auditor.model.finding_record import FindingRecord
 from auditor.model.readability import Answer, Condition
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.copies_words import sampled_words
-from auditor.report.findings_text import FindingRow, command_lines, next_section, one_line
+from auditor.report.findings_text import command_lines, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
 from auditor.report.outcome_words import machine_line
 from auditor.report.references_text import unread_words
@@ -74,7 +75,7 @@ _BAD: Final = (
 def render_topics(
     summary: Mapping[str, Any],
     topics: Sequence[Mapping[str, Any]],
-    findings: Sequence[FindingRow],
+    findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
     width: int = 100,
@@ -317,12 +318,12 @@ def _problems(problems: Sequence[str], width: int) -> Iterator[str]:
         yield f"  and {of(len(problems) - PROBLEMS_SHOWN_MAX, 'problem')} more (--format json)"
 
 
-def _findings(findings: Sequence[FindingRow], width: int, color: bool) -> Iterator[str]:
+def _findings(findings: Sequence[FindingRecord], width: int, color: bool) -> Iterator[str]:
     if not findings:
         return
     yield paint("Findings on its ledgers", "bold", color)
     for one in findings[:FINDINGS_SHOWN_MAX]:
-        yield from wrap(f"{one['kind']}: {one_line(one)}", width, "  ", hang="  ")
+        yield from wrap(f"{one.kind.value}: {one_line(one)}", width, "  ", hang="  ")
     if len(findings) > FINDINGS_SHOWN_MAX:
         yield f"  and {of(len(findings) - FINDINGS_SHOWN_MAX, 'finding')} more (--format json)"
     yield ""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.finding_record import RecordedLook
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
@@ -195,18 +196,12 @@ def bookies_behind(reason: Unknown, unheard: Unheard) -> str:
     return "; ".join(parts)
 
 
-def unheard_at(
-    looks: Sequence[Mapping[str, Any]], gone: Collection[str] = ()
-) -> dict[str, list[str]]:
+def unheard_at(looks: Sequence[RecordedLook], gone: Collection[str] = ()) -> dict[str, list[str]]:
     """Return the bookies of one ledger whose newest answer is a failure, by the kind of failure.
 
     Bookies in `gone` are left out: what they should hold counts as absent, not as unknown.
     """
-    newest = {
-        bookie: str(status)
-        for look in looks
-        for bookie, status in (look.get("answers") or {}).items()
-    }
+    newest = {bookie: status for look in looks for bookie, status in look.answers.items()}
     newest = {b: AnswerStatus.REFUSED if s == AnswerStatus.FAILED else s for b, s in newest.items()}
     words = {
         AnswerStatus(greeting.value): greeting

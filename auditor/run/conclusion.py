@@ -32,6 +32,7 @@ from auditor.first_checker.renaming import Renamed
 from auditor.first_checker.unreadable import Unreadable, judge_unreadable
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Finding, Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.verdict import Exempt
@@ -67,15 +68,15 @@ from auditor.summary.references.topic_hits import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.summary.unindexed_entries import add_unindexed
 from auditor.summary.unjudged import unjudged_ledgers
-from auditor.witness.finding_lines import bookie_testimony, finding_line
+from auditor.witness.finding_lines import bookie_testimony
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """`summary` as in summary.json; `findings` as the lines of findings.jsonl, the worst first."""
+    """`summary` as in summary.json; `findings` are all of them, the worst first."""
 
     summary: dict[str, Any]
-    findings: list[str]
+    findings: Sequence[FindingRecord]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
     """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a
     ledger, of reasons to be unknown, and open ones whose recovery would be blocked.
@@ -102,7 +103,7 @@ def conclude(
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     found = _bookie_findings(seen, about)
-    on_others = [*_finding_lines(found, seen, about), *clustered.findings]
+    on_others = [*_finding_records(found, seen, about), *clustered.findings]
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
     missing = _missing_sentences(not_there)
@@ -132,7 +133,7 @@ def conclude(
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
-    return Conclusion(summary, list(hits.findings), files, topics)
+    return Conclusion(summary, hits.findings, files, topics)
 
 
 def _facts_of(about: About) -> dict[str, Any]:
@@ -240,13 +241,13 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     )
 
 
-def _finding_lines(found: Sequence[Finding], seen: _Bookies, about: About) -> list[str]:
-    """Return the findings on bookies as lines."""
+def _finding_records(found: Sequence[Finding], seen: _Bookies, about: About) -> list[FindingRecord]:
+    """Return the records of findings on bookies, each with the looks at its bookie."""
     in_order = sorted(seen.records, key=lambda one: (one.look, one.read_at_ms))
     on_bookies = []
     for finding in found:
         records = [one for one in in_order if one.bookie_id == finding.bookie_id]
-        on_bookies.append(finding_line(bookie_testimony(finding, records, about.facts)))
+        on_bookies.append(bookie_testimony(finding, records, about.facts))
     return on_bookies
 
 

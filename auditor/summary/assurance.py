@@ -12,6 +12,7 @@ from typing import Any
 from auditor.first_checker.probing import missing_bound
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.evidence import LedgerEvidence, Terms
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Probes, Standing, Verdict
 from auditor.witness.finding_lines import LISTED, PROBED
@@ -42,7 +43,7 @@ _FOUND_BY_ANSWER = {
 def assurance_of_ledgers(
     judged: Sequence[tuple[LedgerEvidence, Verdict]],
     terms: Terms,
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
 ) -> Json:
     """Return the field `assurance` for a few ledgers. Counts bookies asked for one of them."""
     answers = [
@@ -76,9 +77,9 @@ def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], ter
     }
 
 
-def missing_on(findings: Sequence[Mapping[str, Any]]) -> set[BookieId]:
+def missing_on(findings: Sequence[FindingRecord]) -> set[BookieId]:
     """Return the bookies on which findings say that entries are missing."""
-    return {bookie for found in findings for bookie in found.get("missing_on") or ()}
+    return {bookie for found in findings for bookie in found.missing_on}
 
 
 def assurance_json(

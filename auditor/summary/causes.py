@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-import json
 import re
 from array import array
 from collections import Counter, defaultdict
@@ -33,6 +32,7 @@ from auditor.first_checker.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.finding import CATALOGUE, CAUSE_LEDGERS_MIN, Family, Kind, Severity, Subject
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.summary.about import About
 from auditor.summary.cluster.bookies import IS_MARKED
@@ -567,7 +567,7 @@ def rows_and_files(chosen: Sequence[Cause], hits: Hits, facts: ClusterFacts) -> 
 
 @dataclass(slots=True)
 class _Collected:
-    """Ledger ids taken from the lines of findings.jsonl, and the bookies that have a finding."""
+    """Ledger ids taken from the findings, and the bookies that have a finding."""
 
     racks: Mapping[BookieId, str]
     by_kind: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
@@ -575,17 +575,17 @@ class _Collected:
     crowds: dict[str, array[int]] = field(default_factory=lambda: defaultdict(lambda: array("q")))
     accused: dict[BookieId, Kind] = field(default_factory=dict)
 
-    def add(self, finding: Mapping[str, Any]) -> None:
-        kind, ledger = str(finding["kind"]), finding.get("ledger_id")
-        if CATALOGUE[Kind(kind)].subject is Subject.BOOKIE:
-            self.accused.setdefault(str(finding["bookie_id"]), Kind(kind))
+    def add(self, finding: FindingRecord) -> None:
+        kind, ledger = finding.kind.value, finding.ledger_id
+        if finding.bookie_id is not None:
+            self.accused.setdefault(finding.bookie_id, finding.kind)
         if kind not in _FAMILIES or ledger is None:
             return
         self.by_kind[kind].append(ledger)
-        for bookie in finding.get("missing_on") or ():
+        for bookie in finding.missing_on:
             self.lacking[bookie].append(ledger)
-        if kind == Kind.PLACEMENT_FAILED.value and finding.get("segment"):
-            ensemble = set(finding["segment"]["ensemble"])
+        if finding.kind is Kind.PLACEMENT_FAILED and finding.segment:
+            ensemble = set(finding.segment.ensemble)
             bookies_in = Counter(self.racks[one] for one in ensemble if one in self.racks)
             for rack, bookies in bookies_in.items():
                 if bookies > 1:
@@ -738,19 +738,19 @@ def causes(
     about: About,
     verdicts: TableScan,
     looks: Sequence[BookieLook],
-    findings: Iterable[str],
+    findings: Iterable[FindingRecord],
     heard: Heard,
     renamed: Mapping[BookieId, Renamed],
 ) -> Causes:
-    """Return the causes of what was found. `findings` are lines of findings.jsonl, read one by one.
+    """Return the causes of what was found. `findings` are read one by one.
 
     Where something is hit, costs three scans of the ledgers. If no bookie answered, our network is
     at fault, and no bookie's silence is a cause.
     """
     racks = about.terms.around.locations
     found = _Collected(racks)
-    for line in findings:
-        found.add(json.loads(line))
+    for one in findings:
+        found.add(one)
     by_kind = {kind: _ids(ids) for kind, ids in found.by_kind.items()}
     hits = Hits(by_kind | unjudged_by_reason(verdicts))
     ledgers = _Ledgers(run, hits.affected())

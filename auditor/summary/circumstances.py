@@ -12,6 +12,7 @@ from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.evidence import Terms
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.placement import Policy
 from auditor.model.verdict import Probes
@@ -46,11 +47,11 @@ def circumstances_json(
     named_by_ledgers: int,
     terms: Terms,
     verdicts: TableScan,
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
 ) -> Json:
     """Return these fields of the summary.
 
-    `verdicts` has the schema VERDICTS. `findings` are objects of findings.jsonl.
+    `verdicts` has the schema VERDICTS.
     """
     return {
         "bookies": bookie_counts(records, named_by_ledgers),
@@ -156,7 +157,7 @@ def assurance(
     records: Iterable[BookieRecord],
     terms: Terms,
     verdicts: TableScan,
-    findings: Sequence[Mapping[str, Any]],
+    findings: Sequence[FindingRecord],
 ) -> Json:
     """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 

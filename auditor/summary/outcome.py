@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.finding import Kind, Severity
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt, Standing, Unknown
 
 Json = dict[str, Any]
@@ -15,16 +16,16 @@ OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCO
 OUTCOME_FAULT = "AUDITOR_FAULT"
 
 
-def findings_by_kind(findings: Sequence[Json]) -> dict[str, dict[str, int]]:
+def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, dict[str, int]]:
     """Return for each kind of the catalogue how many ledgers, bookies and findings it has.
 
     Findings on the cluster count neither ledgers nor bookies.
     """
     found: dict[str, dict[str, int]] = {}
     for kind in Kind:
-        mine = [one for one in findings if one["kind"] == kind.value]
-        ledgers = {one["ledger_id"] for one in mine} - {None}
-        bookies = {one["bookie_id"] for one in mine} - {None}
+        mine = [one for one in findings if one.kind is kind]
+        ledgers = {one.ledger_id for one in mine} - {None}
+        bookies = {one.bookie_id for one in mine} - {None}
         found[kind.value] = {
             "ledgers": len(ledgers),
             "bookies": len(bookies),
@@ -50,20 +51,20 @@ def is_fault(unknowns: Mapping[str, int]) -> bool:
     return unknowns.get(Unknown.CHECKERS_DISAGREE.value, 0) > 0
 
 
-def outcome_of(findings: Sequence[Json], *, complete: bool, fault: bool = False) -> str:
+def outcome_of(findings: Sequence[FindingRecord], *, complete: bool, fault: bool = False) -> str:
     """Return the outcome of a run, whatever --fail-on says.
 
     `fault`: the auditor is wrong, which takes precedence over everything else.
     """
     if fault:
         return OUTCOME_FAULT
-    if any(CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING for one in findings):
+    if any(one.severity >= Severity.WARNING for one in findings):
         return OUTCOME_VIOLATED
     return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
 
 
 def exit_code(
-    findings: Sequence[Json], fail_on: str, *, incomplete: bool, fault: bool = False
+    findings: Sequence[FindingRecord], fail_on: str, *, incomplete: bool, fault: bool = False
 ) -> int:
     """Return the exit code of a run (contract section 2).
 
@@ -77,9 +78,7 @@ def exit_code(
     return 3 if incomplete else 0
 
 
-def reaches(findings: Sequence[Json], fail_on: str) -> bool:
+def reaches(findings: Sequence[FindingRecord], fail_on: str) -> bool:
     """Return whether a finding is as severe as --fail-on says, or more."""
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
-    return threshold is not None and any(
-        CATALOGUE[Kind(one["kind"])].severity >= threshold for one in findings
-    )
+    return threshold is not None and any(one.severity >= threshold for one in findings)

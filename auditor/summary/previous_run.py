@@ -15,6 +15,7 @@ from auditor.evidence.run_directory import Place
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.summary.absences import UNREGISTERED, since_from
 from auditor.summary.costs import Costs
 from auditor.summary.sweeps import SAMPLING, Series, series_from
@@ -32,7 +33,7 @@ class Previous:
 
     totals: Mapping[str, int]
     request_totals: Mapping[str, Mapping[str, int]]
-    findings: frozenset[tuple[str, str]]
+    findings: frozenset[tuple[str, Kind]]
     baseline: LastPopulation | None = None
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Since when each unregistered bookie was not registered, in ms."""
@@ -43,13 +44,13 @@ class Previous:
         """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
         return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
 
-    def totals_after(self, findings: Sequence[Json]) -> dict[str, int]:
+    def totals_after(self, findings: Sequence[FindingRecord]) -> dict[str, int]:
         """Return, by kind, the total over all runs of findings that were new in their run.
 
         The counters of the metrics continue from these totals.
         """
         new = Counter(
-            found["kind"] for found in findings if (found["id"], found["kind"]) not in self.findings
+            found.kind.value for found in findings if (found.id, found.kind) not in self.findings
         )
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
@@ -88,7 +89,7 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
         cluster = summary["cluster"]
         if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
             return NO_PREVIOUS
-        ids = frozenset((str(found["id"]), str(found["kind"])) for found in read_findings(run))
+        ids = frozenset((found.id, found.kind) for found in read_findings(run))
         known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
         known = replace(known, unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
         return replace(_with_population(known, summary), series=series_from(summary.get(SAMPLING)))
@@ -112,16 +113,16 @@ def read_summary(run: Place) -> Json | None:
     return summary
 
 
-def read_findings(run: Place) -> list[Json]:
+def read_findings(run: Place) -> list[FindingRecord]:
     """Return the findings in findings.jsonl of a run. Raises OutputError if it is damaged."""
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
 
 
-def are_as_counted(findings: Iterable[Json], counts: Mapping[str, Any]) -> bool:
+def are_as_counted(findings: Iterable[FindingRecord], counts: Mapping[str, Any]) -> bool:
     """Return whether there are as many findings of each kind as `counts` says, the field `findings`
     of a summary.
     """
-    stored = Counter(str(found["kind"]) for found in findings)
+    stored = Counter(found.kind.value for found in findings)
     return dict(stored) == {
         kind: one["findings"] for kind, one in counts.items() if one["findings"]
     }

@@ -16,7 +16,8 @@ from structlog.stdlib import BoundLogger, ProcessorFormatter
 from structlog.typing import Processor
 
 from auditor.config import without_credentials
-from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.finding import Severity
+from auditor.model.finding_record import FindingRecord
 from auditor.report.layout import printable
 
 LOGGER = "auditor"
@@ -101,7 +102,7 @@ def bind_run(run_id: str) -> None:
 
 def violations(
     logger: BoundLogger,
-    findings: Iterable[Mapping[str, Any]],
+    findings: Iterable[FindingRecord],
     *,
     log_format: str,
     is_shown: bool = False,
@@ -115,16 +116,15 @@ def violations(
     watched = log_format == "console" and _on_terminal()
     seen: Counter[str] = Counter()
     for finding in findings:
-        kind = Kind(finding["kind"])
-        if CATALOGUE[kind].severity is Severity.INFO:
+        if finding.severity is Severity.INFO:
             continue
-        seen[kind.value] += 1
+        seen[finding.kind.value] += 1
         if log_format == "json":
-            violation(logger, finding)
-        elif not watched and seen[kind.value] <= CONSOLE_VIOLATIONS_MAX:
-            violation(
-                logger, {name: finding[name] for name in _BRIEF if finding.get(name) is not None}
-            )
+            violation(logger, finding, finding.as_json())
+        elif not watched and seen[finding.kind.value] <= CONSOLE_VIOLATIONS_MAX:
+            fields = finding.as_json()
+            brief = {name: fields[name] for name in _BRIEF if fields.get(name) is not None}
+            violation(logger, finding, brief)
     for kind_word, number in sorted(seen.items()) if not (watched and is_shown) else ():
         logger.info("violations", kind=kind_word, findings=number)
     return seen
@@ -138,13 +138,13 @@ def _on_terminal() -> bool:
     )
 
 
-def violation(logger: BoundLogger, finding: Mapping[str, Any]) -> None:
-    """Log one finding as one event: an error if it is critical, else a warning; info if it is
-    muted.
+def violation(logger: BoundLogger, finding: FindingRecord, fields: Mapping[str, Any]) -> None:
+    """Log one finding as one event with these fields: an error if it is critical, else a warning;
+    info if it is muted.
     """
-    say = logger.error if finding["severity"] == Severity.CRITICAL.word else logger.warning
-    say = logger.info if finding.get("muted") else say
-    say("violation", **finding)
+    say = logger.error if finding.severity is Severity.CRITICAL else logger.warning
+    say = logger.info if finding.is_muted else say
+    say("violation", **fields)
 
 
 def _json() -> list[Processor]:

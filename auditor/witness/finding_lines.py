@@ -1,16 +1,14 @@
-"""Render each finding as a witness that a person can check, and in its outside form.
+"""Render each finding as a witness that a person can check, and as the record that is written.
 
-The outside form is contract section 4's object: plain JSON values, the same bytes for the same
-evidence.
+The same evidence gives the same bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.first_checker.recheck import newest_state_start
 from auditor.first_checker.schedule import expected_entries, extents, held_entries, positions
@@ -18,7 +16,9 @@ from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
-from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind
+from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.finding_record import FindingRecord, Owner, RecordedFacts, RecordedLook
+from auditor.model.identity import BookieId
 from auditor.model.verdict import Probes
 from auditor.witness import beyond_end as tell_beyond_end
 from auditor.witness import bookies as tell_bookies
@@ -32,8 +32,6 @@ from auditor.witness.next_commands import next_commands
 from auditor.witness.owner import owner_of
 from auditor.witness.phrases import clocks, moment
 from auditor.witness.sentences import TellLedger, TellOther
-
-Json = dict[str, Any]
 
 
 class ClusterLook(NamedTuple):
@@ -59,8 +57,8 @@ def assurance(probes: Probes | None) -> str:
 
 def ledger_testimony(
     finding: Finding, looks: Sequence[Look], facts: ClusterFacts, probes: Probes | None = None
-) -> Json:
-    """Return the outside form of a finding on a ledger, with every look at the ledger.
+) -> FindingRecord:
+    """Return the record of a finding on a ledger, with every look at the ledger.
 
     `probes` are those of its verdict.
     """
@@ -78,8 +76,10 @@ def ledger_testimony(
     )
 
 
-def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts) -> Json:
-    """Return the outside form of a finding on a bookie.
+def bookie_testimony(
+    finding: Finding, looks: Sequence[BookieRecord], facts: ClusterFacts
+) -> FindingRecord:
+    """Return the record of a finding on a bookie.
 
     Its looks say how the bookie answered at each of them.
     """
@@ -87,8 +87,10 @@ def bookie_testimony(finding: Finding, looks: Sequence[BookieRecord], facts: Clu
     return _outside(finding, facts, text, [_bookie_look(record) for record in looks])
 
 
-def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts) -> Json:
-    """Return the outside form of a finding on the cluster, with what was seen at each look."""
+def cluster_testimony(
+    finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts
+) -> FindingRecord:
+    """Return the record of a finding on the cluster, with what was seen at each look."""
     text = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(
         finding,
@@ -99,9 +101,9 @@ def cluster_testimony(finding: Finding, looks: Sequence[ClusterLook], facts: Clu
 
 
 def reference_testimony(
-    finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Json | None
-) -> Json:
-    """Return the outside form of a finding on a ledger that topics reference.
+    finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Owner | None
+) -> FindingRecord:
+    """Return the record of a finding on a ledger that topics reference.
 
     Its looks are those at the ledger's znode; no bookie is asked for it.
     """
@@ -141,80 +143,57 @@ def runbook(kind: Kind) -> str:
     return f"docs/findings/{kind.value.lower()}.md"
 
 
-def finding_line(testimony: Json) -> str:
-    """Return a finding as one line of JSON: ASCII, keys in the contract's order."""
-    return json.dumps(testimony, ensure_ascii=True, separators=(",", ":"))
-
-
 def _outside(
     finding: Finding,
     facts: ClusterFacts,
     witness: str,
-    looks: list[Json],
-    owner: Json | None = None,
+    looks: Sequence[RecordedLook],
+    owner: Owner | None = None,
     rests_on: str | None = None,
     *,
     is_misplaced: bool = False,
-) -> Json:
-    return {
-        "id": finding_id(finding, facts),
-        "kind": finding.kind.value,
-        "family": finding.family.value,
-        "severity": finding.severity.word,
-        "ledger_id": finding.ledger_id,
-        "bookie_id": finding.bookie_id,
-        "owner": owner,
-        "segment": finding.segment and _segment_json(finding.segment),
-        "entries": [list(run) for run in finding.entries],
-        "entries_total": finding.entries_total,
-        "missing_on": {bookie: [list(run) for run in runs] for bookie, runs in finding.missing_on},
-        "copies": finding.copies and _copies_json(finding.copies),
-        "facts": facts_json(finding.facts),
-        "witness": witness,
-        "looks": looks,
-        "next": next_commands(
-            finding,
-            replication_disabled=facts.replication_disabled,
-            owner=owner,
-            root=facts.root,
-            is_misplaced=is_misplaced,
-        ),
-        "runbook": runbook(finding.kind),
-        "assurance": rests_on,
-    }
+) -> FindingRecord:
+    commands = next_commands(
+        finding,
+        replication_disabled=facts.replication_disabled,
+        owner=owner,
+        root=facts.root,
+        is_misplaced=is_misplaced,
+    )
+    return FindingRecord(
+        id=finding_id(finding, facts),
+        kind=finding.kind,
+        ledger_id=finding.ledger_id,
+        bookie_id=finding.bookie_id,
+        owner=owner,
+        segment=finding.segment,
+        entries=finding.entries,
+        entries_total=finding.entries_total,
+        missing_on=dict(finding.missing_on),
+        copies=finding.copies,
+        facts=RecordedFacts(facts_json(finding.facts)),
+        witness=witness,
+        looks=tuple(looks),
+        next=tuple(commands),
+        runbook=runbook(finding.kind),
+        assurance=rests_on,
+    )
 
 
-def _segment_json(segment: FindingSegment) -> Json:
-    return {
-        "first_entry_id": segment.first_entry_id,
-        "last_entry_id": segment.last_entry_id,
-        "ensemble": list(segment.ensemble),
-    }
-
-
-def _copies_json(copies: Copies) -> Json:
-    return {
-        "write_quorum": copies.write_quorum,
-        "ack_quorum": copies.ack_quorum,
-        "confirmed": copies.confirmed,
-        "unknown": copies.unknown,
-    }
-
-
-def ledger_look(look: Look) -> Json:
-    """Return one look at a ledger in its outside form."""
+def ledger_look(look: Look) -> RecordedLook:
+    """Return one look at a ledger as it is written."""
     record = look.record
-    return {
-        "at": moment(record.read_at_ms),
-        "znode_version": None if record.stamp is None else record.stamp.version,
-        "marked": record.mark is not None,
-        "answers": {bookie: answer.status.value for bookie, answer in sorted(look.answers.items())},
-        "listed": _listed(look),
-    }
+    return RecordedLook(
+        at=moment(record.read_at_ms),
+        znode_version=None if record.stamp is None else record.stamp.version,
+        marked=record.mark is not None,
+        answers={bookie: answer.status.value for bookie, answer in sorted(look.answers.items())},
+        listed=_listed(look),
+    )
 
 
-def _listed(look: Look) -> dict[str, list[int]]:
-    """Return for each bookie with a list `[listed, due]`: entries of the ledger that it should hold
+def _listed(look: Look) -> dict[BookieId, tuple[int, int]]:
+    """Return for each bookie with a list `(listed, due)`: entries of the ledger that it should hold
     by the metadata of the look, and how many of them its list names. Empty unless it is closed.
     """
     metadata = look.record.metadata
@@ -229,27 +208,17 @@ def _listed(look: Look) -> dict[str, list[int]]:
             if at := positions(part.segment.ensemble).get(bookie):
                 share = expected_entries(part, at, metadata.ensemble_size, metadata.write_quorum)
                 listed, due = listed + (share & held).count(), due + share.count()
-        found[bookie] = [listed, due]
+        found[bookie] = (listed, due)
     return found
 
 
-def _bookie_look(record: BookieRecord) -> Json:
+def _bookie_look(record: BookieRecord) -> RecordedLook:
     greeting = record.greeting.value if record.greeting else "not_asked"
-    return {
-        "at": moment(record.read_at_ms),
-        "znode_version": None,
-        "marked": False,
-        "answers": {record.bookie_id: greeting},
-    }
+    return RecordedLook(moment(record.read_at_ms), None, False, {record.bookie_id: greeting})
 
 
-def _cluster_look(look: ClusterLook, *, is_mark: bool) -> Json:
-    return {
-        "at": moment(look.at_ms),
-        "znode_version": None,
-        "marked": is_mark,
-        "answers": {look.what: look.seen},
-    }
+def _cluster_look(look: ClusterLook, *, is_mark: bool) -> RecordedLook:
+    return RecordedLook(moment(look.at_ms), None, is_mark, {look.what: look.seen})
 
 
 _ASKED_AT = re.compile(r" (?:Bookies were asked|Metadata was read) at [^.]*\.$")

@@ -18,6 +18,7 @@ from auditor.model.facts import (
     WhyMarked,
 )
 from auditor.model.finding import CATALOGUE, Finding, Kind, Severity, Subject
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerState
 from auditor.wire.service_uri import DEFAULT_ROOT
 from auditor.witness import bookie_commands, entry_commands, reference_commands
@@ -35,7 +36,6 @@ from auditor.witness.bookie_commands import (
 from auditor.witness.command_words import can_be_pasted, quote_word
 from auditor.witness.ledger_commands import mark_commands, metadata_command, recover_command
 from auditor.witness.pulsar_commands import (
-    Owner,
     PulsarLedger,
     look_commands,
     pulsar_ledger,
@@ -94,8 +94,8 @@ def next_commands(
     """Return what a person does next: first what to save, then what looks, then what changes.
 
     There are at most twenty lines, however many entries are hit. Auto-recovery is enabled only if
-    `replication_disabled`, and then before any other change. `owner` is the ledger's owner in its
-    outside form; if Pulsar owns the ledger, `with_topic` adds the topic. `root` is the parent of
+    `replication_disabled`, and then before any other change. `owner` is the ledger's
+    owner; if Pulsar owns the ledger, `with_topic` adds the topic. `root` is the parent of
     all ledgers. A command with a name that must not be pasted is left out (`command_words`), and a
     line says so; without one that looks nothing is changed. `is_misplaced`: copies lie where a
     neighbouring segment would have them, so corrected metadata brings them back.

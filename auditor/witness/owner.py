@@ -6,6 +6,7 @@ section 9).
 
 from __future__ import annotations
 
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.topic import Role, TopicName
 from auditor.wire.topic_paths import encode_name
@@ -21,8 +22,8 @@ _NAMES = (
 )
 
 
-def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
-    """Return `{application, component, name}` as far as the ledger says, None if it does not."""
+def owner_of(metadata: LedgerMetadata | None) -> Owner | None:
+    """Return the owner as far as the ledger says, None if it does not."""
     if metadata is None:
         return None
     said = {
@@ -39,7 +40,7 @@ def owner_of(metadata: LedgerMetadata | None) -> dict[str, str | None] | None:
         return None
     if name is not None and cursor is not None:
         name = f"{name} cursor {cursor}"
-    return {"application": application, "component": component, "name": name}
+    return Owner(application, component, name)
 
 
 _COMPONENTS = {
@@ -51,7 +52,7 @@ _COMPONENTS = {
 }
 
 
-def owner_by_use(topic: TopicName, role: Role, name: str) -> dict[str, str | None]:
+def owner_by_use(topic: TopicName, role: Role, name: str) -> Owner:
     """Return the owner of a ledger by what a topic references it for, as Pulsar itself writes it.
 
     `name` is the subscription of a cursor.
@@ -65,4 +66,4 @@ def owner_by_use(topic: TopicName, role: Role, name: str) -> dict[str, str | Non
         said = "/".join((*namespace, "persistent", local))
     if role is Role.CURSOR:
         said = f"{said} cursor {name}"
-    return {"application": "pulsar", "component": _COMPONENTS[role], "name": said[:TEXT_CHARS_MAX]}
+    return Owner("pulsar", _COMPONENTS[role], said[:TEXT_CHARS_MAX])

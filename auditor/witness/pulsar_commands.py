@@ -8,12 +8,13 @@ Codec). The name of a schema is `tenant/namespace/topic`, encoded likewise
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from auditor.errors import ConfigError
+from auditor.model.finding_record import Owner
 from auditor.model.topic import Role
 from auditor.wire.topic_paths import (
     MANAGED_LEDGERS,
@@ -26,9 +27,6 @@ from auditor.wire.topic_paths import (
 )
 from auditor.witness.command_words import quote_word
 from auditor.witness.owner import TEXT_CHARS_MAX
-
-Owner: TypeAlias = Mapping[str, str | None]
-"""`{application, component, name}` as `auditor.witness.owner.owner_of` gives it."""
 
 _PREFIX = "persistent://"
 _CURSOR = " cursor "
@@ -64,10 +62,10 @@ def pulsar_ledger(owner: Owner | None) -> PulsarLedger | None:
 
     Return None if there is no topic, or if its name may have been cut.
     """
-    name = None if owner is None or owner.get("application") != "pulsar" else owner.get("name")
+    name = None if owner is None or owner.application != "pulsar" else owner.name
     if owner is None or not name or len(name) >= TEXT_CHARS_MAX:
         return None
-    component = owner.get("component")
+    component = owner.component
     if component == "managed-ledger":
         base, _, cursor = name.partition(_CURSOR)
         topic_znode = f"{MANAGED_LEDGERS}/{base}"

@@ -260,8 +260,7 @@ def test_a_schema_is_read_where_its_topic_has_no_ledgers(
             cluster.delete_raw(path)
     assert (2, 1, 1, 0) == counted(found)
     assert found.counts is not None and (2, 2) == (found.counts["topics"], found.counts["schemas"])
-    lines = [json.loads(line) for line in found.findings]
-    (use,) = next(one["facts"]["some_uses"] for one in lines if one["ledger_id"] == 71)
+    (use,) = next(one.facts.values["some_uses"] for one in found.findings if one.ledger_id == 71)
     assert ("persistent://public/default/u", "schema") == (use["topic"], use["role"])
     hits = topic_hits(scene.run, found.findings)
     assert "persistent://public/default/u" in [json.loads(one)["topic"] for one in hits.lines]

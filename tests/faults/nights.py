@@ -15,7 +15,6 @@ concluded, published and cleared up.
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -316,7 +315,7 @@ def _stages(night: Night, ids: Sequence[int]) -> Mapping[str, Tables]:
 
 
 def _verdict(ledger_id: int, kind: Kind | None) -> tuple[Any, ...]:
-    lines = [json.dumps(report_stories.finding(kind, ledger_id))] if kind else []
+    lines = [report_stories.finding(kind, ledger_id).line()] if kind else []
     row = {
         "ledger_id": ledger_id, "standing": "violated" if kind else "sound", "unknowns": [],
         "findings": lines,

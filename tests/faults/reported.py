@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from faults.frames import entries_of_groups
 
-from auditor.evidence.findings_file import HISTORY_FIELDS
+from auditor.model.finding_record import HISTORY_FIELDS
 
 Json = Mapping[str, Any]
 Runs = tuple[tuple[int, int], ...]

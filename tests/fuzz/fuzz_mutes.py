@@ -21,6 +21,7 @@ from auditor.commands.mute import list_mutes, remove_mute
 from auditor.commands.mutes_file import read_mutes
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence import findings_file
 from auditor.evidence.output_directory import Output
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import place
@@ -43,7 +44,8 @@ NEVER = date.max
 def stored() -> Conclusion:
     """Return the conclusion of a stored run: one finding, without mutes."""
     summary = json.loads((template() / "summary.json").read_text())
-    return Conclusion(summary, (template() / "findings.jsonl").read_text().splitlines())
+    lines = (template() / "findings.jsonl").read_text().splitlines()
+    return Conclusion(summary, list(findings_file.parse(lines)))
 
 
 def read_file_of_mutes(data: bytes) -> None:
@@ -73,10 +75,9 @@ def _conclude(context: Context, home: str) -> None:
     mutes = read_mutes(context, Output(run))
     done = add_history(stored(), run, ABOUT, rows, (), None, mutes)
     assert len(done.findings) == len(stored().findings)
-    findings = [json.loads(line) for line in done.findings]
-    muted = [one for one in findings if one["muted"]]
-    assert (done.summary["exit_code"] == 1) == (len(muted) < len(findings))
-    for text in (*mutes_sentences(done.summary), *map(muted_words, findings)):
+    muted = [one for one in done.findings if one.is_muted]
+    assert (done.summary["exit_code"] == 1) == (len(muted) < len(done.findings))
+    for text in (*mutes_sentences(done.summary), *map(muted_words, done.findings)):
         _check_printable(text)
     json.dumps(done.summary).encode()
 
@@ -94,11 +95,9 @@ def _context(home: str, out: io.StringIO) -> Context:
 
 def _seeds() -> list[bytes]:
     """Return files with a mute that applies, one that is outgrown, and one that is over."""
-    finding = json.loads(stored().findings[0])
-    applies = Mute(
-        finding["id"], NEVER, "known", Kind(finding["kind"]), "ledger 8", "1", state_of(finding)
-    )
-    outgrown = replace(applies, state=replace(applies.state, entries=[], entries_total=0))
+    finding = stored().findings[0]
+    applies = Mute(finding.id, NEVER, "known", finding.kind, "ledger 8", "1", state_of(finding))
+    outgrown = replace(applies, state=replace(applies.state, entries=(), entries_total=0))
     expired = replace(applies, until=utc_now().date() - timedelta(days=1))
     other = replace(applies, id="other", kind=Kind.LEDGER_POPULATION_DROPPED, on="the cluster")
     return [

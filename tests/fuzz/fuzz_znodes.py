@@ -12,6 +12,7 @@ from targets import Target, check_storable
 
 from auditor.errors import MalformedMetadata, StoreUnavailable, UnknownMetadataFormat
 from auditor.first_checker.placement import recorded_policy
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
 from auditor.sandbox import notation
@@ -77,7 +78,7 @@ def _check_custom(metadata: LedgerMetadata) -> None:
     assert said == read_recorded(metadata)
     assert said.isprintable()
     check_storable(said)
-    for part in (owner_of(metadata) or {}).values():
+    for part in (owner_of(metadata) or Owner()).as_json().values():
         check_storable(part)
 
 

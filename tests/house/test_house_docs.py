@@ -23,13 +23,13 @@ from auditor.cli import cli
 from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
-from auditor.evidence import findings_file as jsonl
 from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
+from auditor.model.finding_record import FIELDS, HISTORY_FIELDS
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_words import OUTCOMES
@@ -518,13 +518,12 @@ def test_fields_of_names():
     """The fields of a finding are in the order in which they are written, and so are those of
     summary.json.
     """
-    assert [*jsonl.FIELDS, *jsonl.HISTORY_FIELDS] == column("Fields of a finding", "field")
+    assert [*FIELDS, *HISTORY_FIELDS] == column("Fields of a finding", "field")
     assert {*empty_summary(), STORED} == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
-    assert list(jsonl.FIELDS) == list(
-        ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts)
-    )
+    written = ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts).as_json()
+    assert [*FIELDS] == list(written)
 
 
 @pytest.mark.parametrize(

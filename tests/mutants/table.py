@@ -660,8 +660,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "only critical findings are a violation",
         ACCOUNTING,
         "summary:outcome_of",
-        "CATALOGUE[Kind(one['kind'])].severity >= Severity.WARNING",
-        "CATALOGUE[Kind(one['kind'])].severity > Severity.WARNING",
+        "one.severity >= Severity.WARNING",
+        "one.severity > Severity.WARNING",
         ("test_the_outcome_ignores_fail_on",),
     ),
     Mutant(
@@ -756,8 +756,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a finding that got worse is not new",
         ACCOUNTING,
         "summary:Previous.totals_after",
-        "(found['id'], found['kind']) not in self.findings",
-        "found['id'] not in {one for one, _ in self.findings}",
+        "(found.id, found.kind) not in self.findings",
+        "found.id not in {one for one, _ in self.findings}",
         ("test_a_finding_that_got_worse_is_new",),
     ),
     Mutant(
@@ -796,8 +796,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "a finding is new in every run that has it",
         ACCOUNTING,
         "summary:Previous.totals_after",
-        "(found['id'], found['kind'])",
-        "found['id']",
+        "(found.id, found.kind)",
+        "found.id",
         ("test_sums_go_on_from_run_to_run",),
     ),
     Mutant(

@@ -5,7 +5,6 @@ Every failure names its seed: `support.night_stories.night(seed)` makes that run
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import replace
 from random import Random
@@ -40,9 +39,8 @@ def test_findings_do_not_depend_on_the_order_of_the_rows(count: int) -> None:
         done, again = night(seed).concluded(), reordered(night(seed), seed).concluded()
         assert done.findings == again.findings, seed
         assert done.summary["withheld"] == again.summary["withheld"], seed
-        findings = [json.loads(line) for line in done.findings]
-        found.update(one["kind"] for one in findings)
-        renamed += sum(one["facts"].get("renamed_to") is not None for one in findings)
+        found.update(one.kind.value for one in done.findings)
+        renamed += sum(one.facts.values.get("renamed_to") is not None for one in done.findings)
     kinds = {
         "BOOKIE_SILENT_YET_REGISTERED", "BOOKIE_LOST_UNNOTICED", "BOOKIE_LOST_CONTENT",
         "BOOKIE_FAILING_REQUESTS",

@@ -12,6 +12,7 @@ from support.audits import Outcome, accounted, audit
 from support.command_line import command_here
 
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import Mute
@@ -155,7 +156,7 @@ def test_a_muted_finding_is_shown_and_does_not_fail_the_run(nights: Nights):
         Kind(found["kind"]),
         "ledger 1",
         "r",
-        state_of(found),
+        state_of(FindingRecord.from_json(found)),
     )
     file.write_text(mute.line() + "\n")
     muted = nights.run()

@@ -45,6 +45,7 @@ from auditor.config import Layers, parse
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
@@ -292,8 +293,9 @@ def accounted(outcome: Outcome) -> Outcome:
         outcome.last_line
         == f"auditor: {outcome.summary['outcome']} run={outcome.summary['run_id']} {counts_text}"
     )
+    records = [FindingRecord.from_json(one) for one in outcome.findings]
     screen = render_first_screen(
-        outcome.summary, outcome.findings, Whereabouts(str(outcome.run_dir)), width=80
+        outcome.summary, records, Whereabouts(str(outcome.run_dir)), width=80
     )
     assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
     assert screen.splitlines()[-1] == outcome.last_line

@@ -13,6 +13,7 @@ from auditor.model.facts import (
     UnavailableFacts,
     UnrecoverableFacts,
 )
+from auditor.model.finding_record import Owner
 from auditor.witness.next_commands import next_commands
 
 COMMANDS_MAX = 16
@@ -23,19 +24,11 @@ TOPIC = "persistent://public/default/orders"
 
 OWNERS = {
     "nobody": None,
-    "messages": {
-        "application": "pulsar",
-        "component": "managed-ledger",
-        "name": "public/default/persistent/orders",
-    },
-    "cursor": {
-        "application": "pulsar",
-        "component": "managed-ledger",
-        "name": "public/default/persistent/orders cursor bill",
-    },
-    "schema": {"application": "pulsar", "component": "schema", "name": "public/default/orders"},
-    "compacted": {"application": "pulsar", "component": "compacted-ledger", "name": TOPIC},
-    "somebody else": {"application": "flink", "component": None, "name": None},
+    "messages": Owner("pulsar", "managed-ledger", "public/default/persistent/orders"),
+    "cursor": Owner("pulsar", "managed-ledger", "public/default/persistent/orders cursor bill"),
+    "schema": Owner("pulsar", "schema", "public/default/orders"),
+    "compacted": Owner("pulsar", "compacted-ledger", TOPIC),
+    "somebody else": Owner("flink"),
 }
 
 

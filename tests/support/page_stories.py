@@ -5,7 +5,7 @@ name is hostile.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from support import report_stories
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding_record import FindingHistory, FindingRecord, Muted, Owner
 from auditor.model.verdict import Exempt, Unknown
 from auditor.page.contents import (
     BookieSeen,
@@ -25,8 +26,8 @@ from auditor.page.contents import (
 )
 from auditor.report import text
 from auditor.report.margin_text import Cluster, MarginBasis
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.differences import Change, Difference, Side
-from auditor.summary.changes.rechecks import subjects_of
 from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 HOSTILE = (
@@ -40,14 +41,14 @@ line.
 RUN_DIR = "/var/lib/audits/run-20260101T030000Z-0a1b2c"
 
 
-def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
+def finding(kind: Kind, subject: int | str, **changes: Any) -> FindingRecord:
     """Return a finding with an id of its own."""
     return report_stories.finding(
         kind, subject, **{"id": f"{abs(hash((kind.value, subject))):016x}"[:16], **changes}
     )
 
 
-def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
+def every_kind(name: str, ledger_id: int = 100) -> list[FindingRecord]:
     """Return a finding of each kind; `name` is in each name that a user may choose, and in what is
     derived from it.
     """
@@ -57,20 +58,28 @@ def every_kind(name: str, ledger_id: int = 100) -> list[dict[str, Any]]:
         if CATALOGUE[kind].subject is Subject.LEDGER:
             subject = ledger_id + place
         one = finding(kind, subject, id=f"{place:016x}", witness=f"Entry 0 belongs on {name}.")
-        if one["ledger_id"] is not None:
-            one["owner"] = {"application": name, "component": name, "name": name}
-            one["missing_on"] = {f"{name}-3": [[0, 1999]]}
-            one["segment"] = {**one["segment"], "ensemble": [f"{name}-1", f"{name}-2", f"{name}-3"]}
-        for look in one["looks"]:
-            look["answers"] = {f"{name}-{place}": "held", f"{name}-9": name}
-        one["next"] = [
-            f"bookkeeper shell x -b {shlex.quote(name)}",
-            f"CHANGES THE CLUSTER: recover {shlex.quote(name)}",
-        ]
-        one["runbook"] = name
-        found.append(one)
-    found[0]["muted"] = {"until": "2027-01-31", "why": name}
-    return found
+        if one.segment is not None:
+            ensemble = (f"{name}-1", f"{name}-2", f"{name}-3")
+            one = replace(
+                one,
+                owner=Owner(name, name, name),
+                missing_on={f"{name}-3": ((0, 1999),)},
+                segment=replace(one.segment, ensemble=ensemble),
+            )
+        answers = {f"{name}-{place}": "held", f"{name}-9": name}
+        found.append(
+            replace(
+                one,
+                looks=tuple(replace(look, answers=answers) for look in one.looks),
+                next=(
+                    f"bookkeeper shell x -b {shlex.quote(name)}",
+                    f"CHANGES THE CLUSTER: recover {shlex.quote(name)}",
+                ),
+                runbook=name,
+            )
+        )
+    muted = FindingHistory("2025-12-30T03:00:00.000Z", 3, Muted("2027-01-31", name))
+    return [replace(found[0], history=muted), *found[1:]]
 
 
 def report_order() -> list[Kind]:
@@ -148,16 +157,16 @@ def margin_of(name: str) -> MarginSeen:
     )
 
 
-def changes_of(name: str, findings: Sequence[Mapping[str, Any]]) -> ChangesSeen:
+def changes_of(name: str, findings: Sequence[FindingRecord]) -> ChangesSeen:
     """Return one finding of each change; those that this run has are among `findings`."""
     differences = []
     for change, found in zip(Change, findings, strict=False):
-        side = Side(Kind(found["kind"]), 3, (found["id"],), found["owner"])
+        side = Side(found.kind, 3, (found.id,), found.owner)
         is_over = change in (Change.RESOLVED, Change.NOT_CHECKED_AGAIN)
         differences.append(
             Difference(
                 change,
-                subjects_of(found),
+                ComparedFinding.of(found).subjects,
                 None if change is Change.NEW else side,
                 None if is_over else side,
                 f"{name} says why" if change is not Change.STILL else "",
@@ -243,19 +252,19 @@ def history(runs: int) -> list[PastRun]:
     ]
 
 
-def many(number: int, kinds: int = 4) -> list[dict[str, Any]]:
+def many(number: int, kinds: int = 4) -> list[FindingRecord]:
     """Return so many findings on ledgers of some kinds, worst first, each with its own id and
     owner.
     """
     chosen = [kind for kind in report_order() if CATALOGUE[kind].subject is Subject.LEDGER][:kinds]
     one = [report_stories.finding(kind, 0) for kind in chosen]
     return [
-        one[n * kinds // number]
-        | {
-            "id": f"{n:016x}",
-            "ledger_id": 10**15 + n,
-            "owner": {"application": f"t-{10**15 + n}"},
-        }
+        replace(
+            one[n * kinds // number],
+            id=f"{n:016x}",
+            ledger_id=10**15 + n,
+            owner=Owner(application=f"t-{10**15 + n}"),
+        )
         for n in range(number)
     ]
 

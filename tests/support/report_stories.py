@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from support.findings_by_kind import finding_of
 from auditor.model.cluster import ClusterFacts
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt, Unknown
 from auditor.summary.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.witness.next_commands import CHANGES
@@ -88,9 +91,11 @@ def summary(**changes: Any) -> dict[str, Any]:
     return document | changes
 
 
-def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
+def finding(kind: Kind, subject: int | str, **changes: Any) -> FindingRecord:
     """Return one finding: on ledger `subject`, on bookie `subject`, or on the cluster; entries
     0-1999 are missing on bookie-3.
+
+    `changes` replace fields of its JSON object.
     """
     facts = CATALOGUE[kind]
     on_ledger, on_cluster = facts.subject is Subject.LEDGER, facts.subject is Subject.CLUSTER
@@ -164,7 +169,12 @@ def finding(kind: Kind, subject: int | str, **changes: Any) -> dict[str, Any]:
         "muted": None,
     }
     assert set(changes) <= set(document), changes
-    return document | changes
+    return FindingRecord.from_json(document | changes)
+
+
+def changed(finding: FindingRecord, **changes: Any) -> FindingRecord:
+    """Return a finding with other fields of its JSON object."""
+    return FindingRecord.from_json(finding.as_json() | changes)
 
 
 def _ledger_witness(ledger_id: int | str) -> str:
@@ -192,18 +202,18 @@ def _ledger_next(ledger_id: int | str) -> list[str]:
     ]
 
 
-def counted(findings: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+def counted(findings: Sequence[FindingRecord]) -> dict[str, dict[str, int]]:
     """Return the field `findings` of a summary with these findings."""
-    ledgers = Counter(f["kind"] for f in findings if f["ledger_id"] is not None)
-    bookies = Counter(f["kind"] for f in findings if f["bookie_id"] is not None)
-    every = Counter(f["kind"] for f in findings)
+    ledgers = Counter(f.kind for f in findings if f.ledger_id is not None)
+    bookies = Counter(f.kind for f in findings if f.bookie_id is not None)
+    every = Counter(f.kind for f in findings)
     return {
         k.value: {"ledgers": ledgers[k], "bookies": bookies[k], "findings": every[k]} for k in Kind
     }
 
 
 def caused(
-    findings: list[dict[str, Any]], *, beside: dict[str, int] | None = None
+    findings: Sequence[FindingRecord], *, beside: dict[str, int] | None = None
 ) -> dict[str, Any]:
     """Return the fields of a summary that state the causes of these findings; bookie-3 is
     registered and answers.
@@ -214,11 +224,11 @@ def caused(
     by_kind: dict[str, list[int]] = {}
     lacking: dict[str, list[int]] = {}
     for found in findings:
-        if found["ledger_id"] is None:
+        if found.ledger_id is None:
             continue
-        by_kind.setdefault(found["kind"], []).append(found["ledger_id"])
-        for bookie in found.get("missing_on") or ():
-            lacking.setdefault(bookie, []).append(found["ledger_id"])
+        by_kind.setdefault(found.kind.value, []).append(found.ledger_id)
+        for bookie in found.missing_on:
+            lacking.setdefault(bookie, []).append(found.ledger_id)
     hits = Hits(
         {kind: np.unique(ids) for kind, ids in by_kind.items()},
         {Family.ENTRY.value: {bookie: np.unique(ids) for bookie, ids in lacking.items()}},
@@ -229,7 +239,7 @@ def caused(
     return rows_and_files(choose(hits, around), hits, facts).as_json()
 
 
-def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[FindingRecord]]:
     """Return a report in which bookie-3's disk was wiped: every ledger on it lacks a copy; bookie-9
     is gone for good.
     """
@@ -259,7 +269,7 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[dict[str, 
     )
 
 
-def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[FindingRecord]]:
     """Return a report with every kind of the catalogue, each many times, and every unknown
     reason.
     """
@@ -271,10 +281,7 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[dict[str, 
             found.append(finding(kind, "cluster"))
         else:
             found += [finding(kind, place * each + n) for n in range(each)]
-    lost = {f"b{n}": [[0, 9]] for n in range(20)}
-    causes = caused(
-        [f | {"missing_on": {b: lost[b]}} for n, f in enumerate(found) for b in [f"b{n % 20}"]]
-    )
+    causes = caused([replace(f, missing_on={f"b{n % 20}": ((0, 9),)}) for n, f in enumerate(found)])
     return (
         summary(
             **causes,

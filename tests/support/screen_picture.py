@@ -18,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from auditor.evidence import findings_file
 from auditor.report.first_screen import Whereabouts, render_first_screen
 
 WIDTH = 100
@@ -42,7 +43,7 @@ def screen_of(run_dir: Path, *, color: bool = False) -> str:
     lines = (run_dir / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     where = Whereabouts(f"audits/{run_dir.name}")
     return render_first_screen(
-        summary, [json.loads(line) for line in lines], where, width=WIDTH, color=color
+        summary, list(findings_file.parse(lines)), where, width=WIDTH, color=color
     )
 
 

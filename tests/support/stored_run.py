@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from auditor.evidence import findings_file
 from auditor.evidence.rows import answer_row, bookie_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
@@ -71,7 +72,7 @@ def store_run(home: Path) -> Path:
         duration_s={"ask": 1.0},
     )
     run.write_table("verdicts", verdicts.select(VERDICTS.names), "all")
-    run.write_text("findings.jsonl", "".join(f"{line}\n" for line in conclusion.findings))
+    run.write_text("findings.jsonl", findings_file.text(conclusion.findings))
     run.write_text("summary.json", json.dumps(conclusion.summary))
     return home / RUN_NAME
 

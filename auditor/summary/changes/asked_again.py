@@ -6,7 +6,6 @@ Reads nothing of the evidence unless the other run found such copies or bookies.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +21,7 @@ from auditor.model.availability import VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import RANGES_MAX
 from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.cluster.content import lacking_most, lacks_of
 from auditor.summary.last_words import SPOKEN, by_word, newest_words, probed_ledgers
 
@@ -30,13 +30,17 @@ Copies = frozenset[tuple[BookieId, EntryId]]
 _NONE: Ids = np.empty(0, np.int64)
 
 
-def ledgers_reread(run: Place, corrupt: Sequence[Mapping[str, Any]]) -> frozenset[LedgerId]:
+def ledgers_reread(run: Place, corrupt: Sequence[ComparedFinding]) -> frozenset[LedgerId]:
     """Return the ledgers whose corrupt copies the run read again and found none of corrupt.
 
     `corrupt` are the findings ENTRY_CORRUPT of another run. A copy also counts if its bookie is not
     asked about the ledger any more, while others are: the metadata does not name it.
     """
-    wanted = {one["ledger_id"]: copies for one in corrupt if (copies := _copies_of(one))}
+    wanted = {
+        one.ledger_id: copies
+        for one in corrupt
+        if one.ledger_id is not None and (copies := _copies_of(one))
+    }
     ids = sorted(wanted)
     if not ids:
         return frozenset()
@@ -54,12 +58,12 @@ def ledgers_reread(run: Place, corrupt: Sequence[Mapping[str, Any]]) -> frozense
     )
 
 
-def _copies_of(finding: Mapping[str, Any]) -> Copies:
+def _copies_of(finding: ComparedFinding) -> Copies:
     """Return the copies that a finding names; none if it may not name all, or does not say."""
-    named = (finding.get("facts") or {}).get("copies") or ()
-    if any(len(entries) >= RANGES_MAX for _, entries in named):
+    named = finding.facts.corrupt_copies if finding.facts else {}
+    if any(len(entries) >= RANGES_MAX for entries in named.values()):
         return frozenset()
-    return frozenset((bookie, entry) for bookie, entries in named for entry in entries)
+    return frozenset((bookie, entry) for bookie, entries in named.items() for entry in entries)
 
 
 def _copies_shown(

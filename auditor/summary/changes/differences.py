@@ -12,21 +12,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Severity
+from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Ranges, Severity
+from auditor.model.finding_record import Owner
 from auditor.model.identity import BookieId
+from auditor.summary.changes.compared_finding import ComparedFinding, Subjects
 from auditor.summary.changes.mute_state import covers
 from auditor.summary.changes.rechecks import (
     Judged,
-    Subjects,
     is_judged_otherwise,
-    subjects_of,
     why_new,
     why_no_better,
     why_unchecked,
 )
-
-Json = Mapping[str, Any]
-Ranges = Sequence[Sequence[int]]
 
 
 class Change(StrEnum):
@@ -53,7 +50,7 @@ class Side:
     kind: Kind
     extent: int
     ids: tuple[str, ...]
-    owner: Json | None
+    owner: Owner | None
     baseline: str | None = None
     missing_on: Mapping[BookieId, Ranges] | None = None
 
@@ -81,12 +78,12 @@ class Difference:
 
 
 def compare_findings(
-    before: Iterable[Json], after: Iterable[Json], earlier: Judged, later: Judged
+    before: Iterable[ComparedFinding],
+    after: Iterable[ComparedFinding],
+    earlier: Judged,
+    later: Judged,
 ) -> list[Difference]:
-    """Return what became of each finding, the most severe first, then by kind and subject.
-
-    `before` and `after` are findings as findings.jsonl has them.
-    """
+    """Return what became of each finding, the most severe first, then by kind and subject."""
     old, new = _sides(before), _sides(after)
     found = [
         _compare(subjects, old.get(subjects), new.get(subjects), earlier, later, new)
@@ -102,39 +99,22 @@ def _rank(difference: Difference) -> tuple[Any, ...]:
     return -side.severity, list(Kind).index(side.kind), ledger, bookie
 
 
-def _sides(findings: Iterable[Json]) -> dict[Subjects, Side]:
-    grouped = defaultdict[Subjects, list[Json]](list)
+def _sides(findings: Iterable[ComparedFinding]) -> dict[Subjects, Side]:
+    grouped = defaultdict[Subjects, list[ComparedFinding]](list)
     for found in findings:
-        grouped[subjects_of(found)].append(found)
+        grouped[found.subjects].append(found)
     return {subjects: _side(group) for subjects, group in grouped.items()}
 
 
-def _side(group: Sequence[Json]) -> Side:
+def _side(group: Sequence[ComparedFinding]) -> Side:
     """Return one side. Only placement has several findings of one subject: one a segment."""
-    strongest = min((Kind(found["kind"]) for found in group), key=list(Kind).index)
-    alike = [found for found in group if found["kind"] == strongest]
-    facts = alike[0].get("facts") or {}
-    extent = (
-        len(alike)
-        if alike[0]["family"] == Family.PLACEMENT
-        else _extent(strongest, alike[0], facts)
-    )
-    ids = tuple(str(found["id"]) for found in group)
-    missing_on = alike[0].get("missing_on") if alike[0]["family"] == Family.ENTRY else None
-    return Side(strongest, extent, ids, alike[0]["owner"], facts.get("previous_run"), missing_on)
-
-
-def _extent(kind: Kind, found: Json, facts: Json) -> int:
-    """Return how far a finding reaches. For a finding on the cluster the number is among its
-    facts.
-    """
-    if kind is Kind.MARK_WITHOUT_LEDGER:
-        return int(facts["marks"])
-    if kind is Kind.LEDGER_ORPHANED:
-        return int(facts["ledgers"])
-    if kind is Kind.LEDGER_POPULATION_DROPPED:
-        return int(facts["previous_ledgers"]) - int(facts["ledgers"])
-    return int(found["entries_total"])
+    strongest = min((found.kind for found in group), key=list(Kind).index)
+    alike = [found for found in group if found.kind is strongest]
+    first = alike[0]
+    extent = len(alike) if first.family is Family.PLACEMENT else first.extent
+    ids = tuple(found.id for found in group)
+    missing_on = first.missing_on if first.family is Family.ENTRY else None
+    return Side(strongest, extent, ids, first.owner, first.baseline, missing_on)
 
 
 def _compare(

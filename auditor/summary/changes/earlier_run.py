@@ -18,22 +18,17 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Family, Kind
-from auditor.model.identity import EntryId
+from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.summary.about import About
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.judged_runs import terms_json
-from auditor.summary.changes.rechecks import Judged, Row, Subjects, setting_of, subjects_of
+from auditor.summary.changes.rechecks import Judged, Row, setting_of
 from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
 
 Json = dict[str, Any]
 
 UNCHECKED = "not_checked_again.jsonl"
 """File with the findings of earlier runs that a run could not check again, one object a line."""
-
-COMPARED = (
-    "id", "kind", "family", "severity", "ledger_id", "bookie_id", "owner", "entries_total",
-    "assurance", "missing_on",
-)  # fmt: skip
-"""The fields of a finding that are kept to compare it with a later one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +40,7 @@ class Sighting:
     could not check it again. `is_gone`: the newest of these did not list its ledger.
     """
 
-    finding: Json
+    finding: ComparedFinding
     first_seen: str | None
     runs_seen: int | None
     runs_unchecked: int = 0
@@ -54,16 +49,11 @@ class Sighting:
     setting: Any = None
     """The value of the setting on which its kind depends, in the run that had it."""
 
-    @property
-    def key(self) -> tuple[Subjects, EntryId | None]:
-        """What a later finding is matched by: placement has one finding for each segment."""
-        return key_of(self.finding)
-
     def as_json(self) -> Json:
         """Return the line of UNCHECKED, which `from_json` reads."""
         chain = {"first_seen": self.first_seen, "runs_seen": self.runs_seen}
         return {
-            **self.finding,
+            **self.finding.as_json(),
             **chain,
             "runs_unchecked": self.runs_unchecked,
             "is_gone": self.is_gone,
@@ -78,7 +68,7 @@ class Sighting:
         """
         seen, since = stored["runs_seen"], stored["first_seen"]
         return cls(
-            keep_compared(stored),
+            ComparedFinding.from_json(stored),
             _time(since),
             None if seen is None else int(seen),
             int(stored["runs_unchecked"]),
@@ -103,17 +93,17 @@ class EarlierRun:
     def as_judged(self) -> Judged:
         """Return what a comparison needs of it: its terms, and which findings rest on a sample."""
         rows = {
-            one.finding["ledger_id"]: Row(None, (), one.finding["assurance"])
+            one.finding.ledger_id: Row(None, (), one.finding.assurance)
             for one in self.found
-            if one.finding["ledger_id"] is not None and one.finding["family"] == Family.ENTRY
+            if one.finding.ledger_id is not None and one.finding.family is Family.ENTRY
         }
         return Judged(False, False, True, rows, {}, terms=self.terms)
 
-    def known(self) -> frozenset[tuple[str, str]]:
+    def known(self) -> frozenset[tuple[str, Kind]]:
         """Return the id and kind of each finding that it passed on. One that is found again is not
         new.
         """
-        return frozenset((str(one.finding["id"]), str(one.finding["kind"])) for one in self.carried)
+        return frozenset((one.finding.id, one.finding.kind) for one in self.carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,30 +144,11 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
         return Unreadable(f"{run.address} is damaged or of another version ({error})")
 
 
-def keep_compared(finding: Mapping[str, Any]) -> Json:
-    """Return the fields of a finding that are compared. A whole finding takes some 10 kB."""
-    kept = {name: finding.get(name) for name in COMPARED}
-    segment = finding.get("segment")
-    kept["segment"] = segment and {"first_entry_id": segment["first_entry_id"]}
-    # Findings on the cluster have their extent among their facts, ENTRY_CORRUPT its copies.
-    is_on_cluster = finding["ledger_id"] is None and finding["bookie_id"] is None
-    needs_facts = is_on_cluster or finding["kind"] == Kind.ENTRY_CORRUPT
-    return kept | ({"facts": finding.get("facts")} if needs_facts else {})
-
-
-def key_of(finding: Mapping[str, Any]) -> tuple[Subjects, EntryId | None]:
-    """Return what a finding is matched by over runs: see `Sighting.key`."""
-    segment = finding.get("segment") if finding["family"] == Family.PLACEMENT else None
-    return subjects_of(finding), segment and int(segment["first_entry_id"])
-
-
-def _to_sighting(finding: Mapping[str, Any], terms: Mapping[str, Any]) -> Sighting:
-    seen, name = finding.get("runs_seen"), setting_of(Kind(finding["kind"]))
+def _to_sighting(finding: FindingRecord, terms: Mapping[str, Any]) -> Sighting:
+    history, name = finding.history or FindingHistory(), setting_of(finding.kind)
     setting = None if name is None else terms[name]
-    since = _time(finding.get("first_seen"))
-    return Sighting(
-        keep_compared(finding), since, None if seen is None else int(seen), setting=setting
-    )
+    since = _time(history.first_seen)
+    return Sighting(ComparedFinding.of(finding), since, history.runs_seen, setting=setting)
 
 
 def _time(text: Any) -> str | None:
@@ -191,7 +162,7 @@ def _time(text: Any) -> str | None:
     return str(text)
 
 
-def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
+def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[FindingRecord]:
     """Return the findings of a run. Raises OutputError unless they are those that its summary
     counts.
     """
@@ -204,7 +175,4 @@ def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[Json]:
 def _read_carried(run: Place) -> Sequence[Sighting]:
     text = run.read_text(UNCHECKED)
     lines: Iterable[str] = () if text is None else filter(None, text.splitlines())
-    carried = [Sighting.from_json(json.loads(line)) for line in lines]
-    for one in carried:
-        Kind(one.finding["kind"])  # raises ValueError for a kind that this version does not know
-    return carried
+    return [Sighting.from_json(json.loads(line)) for line in lines]

@@ -12,21 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from auditor.model.finding import Family, Kind
-from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Exempt
+from auditor.summary.changes.compared_finding import ComparedFinding, Key
 from auditor.summary.changes.differences import Change, compare_findings
-from auditor.summary.changes.earlier_run import EarlierRun, Sighting, key_of
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting
 from auditor.summary.changes.rechecks import (
     Judged,
-    Subjects,
     differs,
     setting_of,
-    subjects_of,
     why_unchecked,
 )
 
 Json = dict[str, Any]
-Key = tuple[Subjects, EntryId | None]
 
 UNCHECKED_RUNS_MAX = 30
 """Runs that pass on a finding without checking it: a month of nights, as many as `--keep-runs`
@@ -61,19 +59,20 @@ class History:
     changes: Json | None
 
 
-def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: str) -> History:
+def trace(
+    found: Sequence[ComparedFinding], earlier: EarlierRun, now: Judged, started_at: str
+) -> History:
     """Return the history of the findings of a run that began at `started_at`. Pure.
 
-    `found` has them as `earlier_run.keep_compared` keeps them; `now` is what the run knows of the
-    subjects of all findings of the earlier run.
+    `now` is what the run knows of the subjects of all findings of the earlier run.
     """
-    seen = {key_of(finding) for finding in found}
+    seen = {finding.key for finding in found}
     before = _compared_with(earlier, now, seen)
-    known = {one.key: one for one in before}
-    chains = [_chain(known.get(key_of(finding)), started_at) for finding in found]
+    known = {one.finding.key: one for one in before}
+    chains = [_chain(known.get(finding.key), started_at) for finding in found]
     kinds = _kinds(found)
     then = earlier.as_judged()
-    lost = [_hand_on(one, then, now, kinds) for one in before if one.key not in seen]
+    lost = [_hand_on(one, then, now, kinds) for one in before if one.finding.key not in seen]
     unchecked = [one for one in lost if one is not None]
     return History(
         chains,
@@ -82,12 +81,12 @@ def trace(found: Sequence[Json], earlier: EarlierRun, now: Judged, started_at: s
     )
 
 
-def first_history(found: Sequence[Json], started_at: str) -> History:
+def first_history(found: Sequence[ComparedFinding], started_at: str) -> History:
     """Return the history of the findings of a run without an earlier run."""
     return History([Chain(started_at, 1)] * len(found), (), None)
 
 
-def unknown_history(found: Sequence[Json], problem: str) -> History:
+def unknown_history(found: Sequence[ComparedFinding], problem: str) -> History:
     """Return the history if the earlier run cannot be read: nothing is known of any finding."""
     return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
 
@@ -100,7 +99,7 @@ def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> l
     """
     before = [*earlier.found, *earlier.carried]
     return (
-        [one for one in before if one.finding["ledger_id"] in now.rows or one.key in seen]
+        [one for one in before if one.finding.ledger_id in now.rows or one.finding.key in seen]
         if now.is_partial
         else before
     )
@@ -118,13 +117,13 @@ def _chain(before: Sighting | None, started_at: str) -> Chain:
 
 
 def _kinds(
-    found: Iterable[Json],
+    found: Iterable[ComparedFinding],
 ) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
     """Return the kinds found on each ledger and bookie."""
     kinds = defaultdict[tuple[LedgerId | None, BookieId | None], set[Kind]](set)
     for one in found:
-        if one["ledger_id"] is not None or one["bookie_id"] is not None:
-            kinds[one["ledger_id"], one["bookie_id"]].add(Kind(one["kind"]))
+        if one.ledger_id is not None or one.bookie_id is not None:
+            kinds[one.ledger_id, one.bookie_id].add(one.kind)
     return {subject: frozenset(some) for subject, some in kinds.items()}
 
 
@@ -135,9 +134,9 @@ def _hand_on(
     kinds: Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]],
 ) -> Sighting | None:
     """Return a finding that this run lacks as it is passed on; None if the run checked it."""
-    subjects = subjects_of(before.finding)
+    subjects = before.finding.subjects
     here = kinds.get((subjects.ledger_id, subjects.bookie_id), frozenset())
-    kind = Kind(before.finding["kind"])
+    kind = before.finding.kind
     if name := setting_of(kind):
         earlier = replace(earlier, terms={**earlier.terms, name: before.setting})
     why = why_unchecked(subjects, kind, earlier, now, here)
@@ -160,13 +159,13 @@ def _is_counted_before(one: Sighting, now: Judged) -> bool:
     The reasons are a ledger that is gone, and a setting that differs from that of the run that had
     the finding.
     """
-    name = setting_of(Kind(one.finding["kind"]))
+    name = setting_of(one.finding.kind)
     is_other = name is not None and differs(name, one.setting, now.terms.get(name))
     return one.runs_unchecked > 0 and (one.is_gone or is_other)
 
 
 def _changes(
-    found: Sequence[Json],
+    found: Sequence[ComparedFinding],
     before: Sequence[Sighting],
     unchecked: Sequence[Sighting],
     earlier: EarlierRun,
@@ -176,9 +175,9 @@ def _changes(
 
     Findings that are passed on are included, except those of `_is_counted_before`.
     """
-    seen = {key_of(finding) for finding in found}
+    seen = {finding.key for finding in found}
     compared = [
-        one.finding for one in before if one.key in seen or not _is_counted_before(one, now)
+        one.finding for one in before if one.finding.key in seen or not _is_counted_before(one, now)
     ]
     differences = compare_findings(compared, found, earlier.as_judged(), now)
     counts = Counter(one.change for one in differences)
@@ -187,7 +186,7 @@ def _changes(
         for one in differences
         if one.change is Change.NEW and one.after is not None
     )
-    gone = {subjects_of(one.finding) for one in unchecked if one.is_gone}
+    gone = {one.finding.subjects for one in unchecked if one.is_gone}
     unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
     return {
         "since": {"run_id": earlier.run_id, "started_at": earlier.started_at},

@@ -13,6 +13,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.summary.about import About
 from auditor.summary.changes.asked_again import ledgers_reread, why_content_unknown
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.rechecks import POPULATION_DROP, Judged, Row
 
 HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
@@ -25,7 +26,7 @@ def judged_run(
     summary: Mapping[str, Any],
     verdicts: TableScan,
     records: Iterable[BookieRecord],
-    others: Sequence[Mapping[str, Any]],
+    others: Sequence[ComparedFinding],
 ) -> Judged:
     """Return what a run knows of its bookies, of the cluster, and of the subjects of `others`, the
     findings of the other run.
@@ -34,9 +35,13 @@ def judged_run(
     Raises OutputError if the verdicts or the evidence cannot be read.
     """
     references = summary.get("references") or {}
-    ledgers = {one["ledger_id"] for one in others if one["ledger_id"] is not None}
-    corrupt = [one for one in others if one["kind"] == Kind.ENTRY_CORRUPT]
-    emptied = {one["bookie_id"] for one in others if one["kind"] == Kind.BOOKIE_LOST_CONTENT}
+    ledgers = {one.ledger_id for one in others if one.ledger_id is not None}
+    corrupt = [one for one in others if one.kind is Kind.ENTRY_CORRUPT]
+    emptied = {
+        one.bookie_id
+        for one in others
+        if one.kind is Kind.BOOKIE_LOST_CONTENT and one.bookie_id is not None
+    }
     last = {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
     baseline = about.previous_population
     return Judged(

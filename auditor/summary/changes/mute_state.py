@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from auditor.model.finding import CATALOGUE, Kind
-
-Ranges = list[list[int]]
+from auditor.model.finding import CATALOGUE, Family, Kind, Ranges
+from auditor.model.finding_record import FindingRecord
 
 RANGES_MAX = 20
 """Ranges that a finding keeps, of its entries and for each bookie. A finding with so many may have
@@ -86,7 +85,8 @@ class State:
         else.
         """
         values = {one.name: stored[one.name] for one in fields(cls)}
-        _check_ranges(values["entries"], *values["missing_on"].values())
+        values["entries"] = _read_ranges(values["entries"])
+        values["missing_on"] = {b: _read_ranges(one) for b, one in values["missing_on"].items()}
         numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
         copies = [values["copies_confirmed"], values["copies_unknown"]]
         if (
@@ -100,21 +100,17 @@ class State:
         return cls(**values)
 
 
-def state_of(finding: Mapping[str, Any]) -> State:
-    """Return the state of a finding, as findings.jsonl has it."""
-    kind, facts, copies = (
-        Kind(finding["kind"]),
-        finding.get("facts") or {},
-        finding.get("copies") or {},
-    )
-    segment = finding.get("segment") if CATALOGUE[kind].family.value == "placement" else None
+def state_of(finding: FindingRecord) -> State:
+    """Return the state of a finding."""
+    kind, facts, copies = finding.kind, finding.facts.values, finding.copies
+    segment = finding.segment if finding.family is Family.PLACEMENT else None
     return State(
-        finding["entries"],
-        int(finding["entries_total"]),
-        finding.get("missing_on") or {},
-        copies.get("confirmed"),
-        copies.get("unknown"),
-        None if segment is None else segment["ensemble"],
+        finding.entries,
+        finding.entries_total,
+        finding.missing_on,
+        copies.confirmed if copies else None,
+        copies.unknown if copies else None,
+        None if segment is None else list(segment.ensemble),
         {name: int(facts[name] or 0) for name in GROWS[kind]},
         {name: facts.get(name) for name in STAYS[kind]},
         *_items_of(kind, facts),
@@ -129,14 +125,14 @@ def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
     return [[one[key] for key in keys] if keys else one for one in facts[name]], int(facts[total])
 
 
-def why_outgrown(kind: Kind, before: State, finding: Mapping[str, Any]) -> str:
+def why_outgrown(kind: Kind, before: State, finding: FindingRecord) -> str:
     """Return why a mute of a finding no longer applies; "" if it does.
 
     It applies to a finding of the same kind, on entries and bookies that were muted, with as many
     copies, and with no fact that is worse or different.
     """
-    if finding["kind"] != kind.value:
-        return f"it is {finding['kind']} now and was {kind.value}"
+    if finding.kind is not kind:
+        return f"it is {finding.kind.value} now and was {kind.value}"
     now = state_of(finding)
     return (
         _why_worse_entries(before, now)
@@ -165,7 +161,7 @@ def _why_worse_entries(before: State, now: State) -> str:
     more = [
         bookie
         for bookie, ranges in now.missing_on.items()
-        if not covers(before.missing_on.get(bookie, []), ranges)
+        if not covers(before.missing_on.get(bookie, ()), ranges)
     ]
     return f"{more[0]} lacks entries that it did not lack" if more else ""
 
@@ -213,8 +209,10 @@ def covers(outer: Sequence[Sequence[int]], inner: Sequence[Sequence[int]]) -> bo
     return all(any(first <= low and high <= last for first, last in outer) for low, high in inner)
 
 
-def _check_ranges(*lists: Iterable[Any]) -> None:
-    for ranges in lists:
-        for first, last in ranges:
-            if not (isinstance(first, int) and isinstance(last, int) and 0 <= first <= last):
-                raise ValueError("its state has ranges that are none")
+def _read_ranges(stored: Iterable[Any]) -> Ranges:
+    """Return ranges of a file. Raises TypeError or ValueError for anything else."""
+    ranges = tuple((first, last) for first, last in stored)
+    for first, last in ranges:
+        if not (isinstance(first, int) and isinstance(last, int) and 0 <= first <= last):
+            raise ValueError("its state has ranges that are none")
+    return ranges

@@ -13,6 +13,7 @@ from datetime import date
 from typing import Any
 
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord, Muted
 from auditor.summary.changes.mute_state import State, why_outgrown
 
 Json = dict[str, Any]
@@ -67,14 +68,14 @@ class Applied:
     of findings that are there.
     """
 
-    muted: Mapping[tuple[str, str], Mute]
+    muted: Mapping[tuple[str, Kind], Mute]
     outgrown: Sequence[tuple[Mute, str]] = ()
     expired: Sequence[Mute] = ()
 
-    def of(self, finding: Mapping[str, Any]) -> Json | None:
-        """Return the field `muted` of a finding."""
-        mute = self.muted.get((str(finding["id"]), str(finding["kind"])))
-        return None if mute is None else {"until": mute.until.isoformat(), "why": mute.why}
+    def of(self, finding: FindingRecord) -> Muted | None:
+        """Return until when a finding is muted, and why; None if it is not."""
+        mute = self.muted.get((finding.id, finding.kind))
+        return None if mute is None else Muted(mute.until.isoformat(), mute.why)
 
 
 def parse_mutes(text: str) -> list[Mute]:
@@ -125,14 +126,12 @@ def _parse(line: str, number: int) -> Mute:
         ) from None
 
 
-def apply_mutes(
-    mutes: Iterable[Mute], findings: Iterable[Mapping[str, Any]], today: date
-) -> Applied:
+def apply_mutes(mutes: Iterable[Mute], findings: Iterable[FindingRecord], today: date) -> Applied:
     """Return which of these findings are muted today (UTC). Pure."""
-    by_id: dict[str, list[Mapping[str, Any]]] = {}
+    by_id: dict[str, list[FindingRecord]] = {}
     for finding in findings:
-        by_id.setdefault(str(finding["id"]), []).append(finding)
-    muted: dict[tuple[str, str], Mute] = {}
+        by_id.setdefault(finding.id, []).append(finding)
+    muted: dict[tuple[str, Kind], Mute] = {}
     outgrown, expired = [], []
     for mute in mutes:
         for finding in by_id.get(mute.id, ()):
@@ -141,13 +140,11 @@ def apply_mutes(
             elif why := why_outgrown(mute.kind, mute.state, finding):
                 outgrown.append((mute, why))
             else:
-                muted[mute.id, str(finding["kind"])] = mute
+                muted[mute.id, finding.kind] = mute
     return Applied(muted, outgrown, list({one.id: one for one in expired}.values()))
 
 
-def mutes_json(
-    applied: Applied, findings: Iterable[Mapping[str, Any]], problem: str | None
-) -> Json:
+def mutes_json(applied: Applied, findings: Iterable[FindingRecord], problem: str | None) -> Json:
     """Return the field `mutes` of the summary.
 
     `by_kind` has the ledgers or bookies (1 for the cluster) of each kind all of whose findings of
@@ -156,9 +153,9 @@ def mutes_json(
     subjects: dict[str, dict[Any, bool]] = {}
     count = 0
     for finding in findings:
-        kind, is_muted = str(finding["kind"]), applied.of(finding) is not None
+        kind, is_muted = finding.kind.value, applied.of(finding) is not None
         count += is_muted
-        subject = (finding["ledger_id"], finding["bookie_id"])
+        subject = (finding.ledger_id, finding.bookie_id)
         known = subjects.setdefault(kind, {})
         known[subject] = known.get(subject, True) and is_muted
     by_kind = {kind: sum(known.values()) for kind, known in subjects.items()}

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from auditor.model.cluster import Registration
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Exempt
+from auditor.summary.changes.compared_finding import Subjects
 from auditor.witness.finding_lines import PROBED
 
 SAMPLED = "the later run only read a sample of its entries"
@@ -37,25 +38,6 @@ _NEEDS_EVERY_ENTRY = frozenset({Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRIES
 """Kinds outside the family `entry` that a run finds only among entries that it looked at."""
 _NEEDS_ANSWERS = frozenset({Kind.BOOKIE_LOST_CONTENT, Kind.ENTRY_LOG_LOST})
 _GIVES_NO_ANSWERS = frozenset({Kind.BOOKIE_SILENT_YET_REGISTERED, Kind.BOOKIE_FAILING_REQUESTS})
-
-
-class Subjects(NamedTuple):
-    """What findings are matched by. Both ids are None for a finding on the cluster.
-
-    Findings on bookies and the cluster are matched by kind too: no kind is a weaker form of
-    another.
-    """
-
-    ledger_id: LedgerId | None
-    bookie_id: BookieId | None
-    family: str
-    kind: str | None = None
-
-
-def subjects_of(finding: Mapping[str, Any]) -> Subjects:
-    """Return what a finding is matched by, as findings.jsonl has it."""
-    kind = finding["kind"] if finding["ledger_id"] is None else None
-    return Subjects(finding["ledger_id"], finding["bookie_id"], finding["family"], kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,24 +15,25 @@ from auditor.first_checker.underreplication import (
     withheld_marks,
 )
 from auditor.model.finding import Finding
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.summary.about import About
 from auditor.summary.cluster.seen_marks import WHERE, SeenMarks, seen_marks
 from auditor.summary.mark_counts import UnlistedMark
 from auditor.wire.znode_paths import mark_path
-from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony
 
 
 @dataclass(frozen=True, slots=True)
 class MarkFindings:
     """What the marks of unlisted ledgers show.
 
-    `findings` has one line or none. `withheld` says in sentences what could not be judged.
+    `findings` has one or none. `withheld` says in sentences what could not be judged.
     `ledger_ids` are those of the finding, ascending. `malformed` are paths of znodes among the
     marks that mark no ledger.
     """
 
-    findings: tuple[str, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()
     withheld: tuple[str, ...] = ()
     unlisted: tuple[UnlistedMark, ...] = ()
     ledger_ids: tuple[LedgerId, ...] = ()
@@ -51,7 +52,7 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
     found = confirmed_marks(seen.marks, now_ms, grace_ms)
     finding = _mark_finding(seen, about)
     return MarkFindings(
-        findings=(_line(finding, found, about),) if finding else (),
+        findings=(_record(finding, found, about),) if finding else (),
         withheld=tuple(
             withheld_marks(
                 seen.marks, now_ms, grace_ms, unchecked=len(seen.unchecked), problem=seen.problem
@@ -74,7 +75,7 @@ def _mark_finding(seen: SeenMarks, about: About) -> Finding | None:
     )
 
 
-def _line(finding: Finding, found: list[ConfirmedMark], about: About) -> str:
+def _record(finding: Finding, found: list[ConfirmedMark], about: About) -> FindingRecord:
     times = (max(one.first_at_ms for one in found), min(one.again_at_ms for one in found))
     looks = [ClusterLook(at_ms, "marks", f"{len(found)} without a ledger") for at_ms in times]
-    return finding_line(cluster_testimony(finding, looks, about.facts))
+    return cluster_testimony(finding, looks, about.facts)

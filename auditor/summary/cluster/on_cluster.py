@@ -12,6 +12,7 @@ import numpy as np
 
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
+from auditor.model.finding_record import FindingRecord
 from auditor.summary.about import About
 from auditor.summary.cluster.mark_findings import MarkFindings, mark_findings
 from auditor.summary.cluster.population import Population, population
@@ -32,8 +33,8 @@ class OnCluster:
     referenced: ReferenceFindings
 
     @property
-    def findings(self) -> tuple[str, ...]:
-        """The findings as lines."""
+    def findings(self) -> tuple[FindingRecord, ...]:
+        """The findings of all three."""
         return (*self.listed.findings, *self.marked.findings, *self.referenced.findings)
 
     @property

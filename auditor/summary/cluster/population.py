@@ -13,22 +13,23 @@ from auditor.first_checker.population import (
     judge_population,
     kept_baseline,
 )
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.summary.about import About
 from auditor.summary.cluster.listings import WHERE, listings_of
-from auditor.witness.finding_lines import ClusterLook, cluster_testimony, finding_line
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
     """The result of the comparison.
 
-    `findings` has one line or none. `withheld` has a sentence if the audited listing lacked ledgers
+    `findings` has one or none. `withheld` has a sentence if the audited listing lacked ledgers
     that exist, or could not be repeated. Such a run is not complete, whether or not it has a
     finding. `baseline` is what the next run is compared with, or None for this run.
     """
 
-    findings: tuple[str, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()
     withheld: tuple[str, ...] = ()
     baseline: LastPopulation | None = None
 
@@ -45,9 +46,9 @@ def population(run: Place, about: About) -> Population:
         looks = [
             ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings
         ]
-        line = finding_line(cluster_testimony(finding, looks, about.facts))
+        found = cluster_testimony(finding, looks, about.facts)
         unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
-        return Population((line,), unjudged, baseline)
+        return Population((found,), unjudged, baseline)
     short = bool(listings) and has_dropped(last, listings[0].count)
     return (
         Population(withheld=(_short(last, listings),), baseline=baseline) if short else Population()

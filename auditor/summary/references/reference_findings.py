@@ -31,6 +31,7 @@ from auditor.first_checker.references import (
 )
 from auditor.model.evidence import Look
 from auditor.model.finding import Finding, Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.reference_facts import (
@@ -71,7 +72,6 @@ from auditor.summary.references.reference_words import (
 from auditor.witness.finding_lines import (
     ClusterLook,
     cluster_testimony,
-    finding_line,
     reference_testimony,
 )
 from auditor.witness.owner import owner_by_use, owner_of
@@ -83,12 +83,12 @@ Json = dict[str, Any]
 class ReferenceFindings:
     """What the references show.
 
-    `findings` are lines. `counts` is the field `references` of the summary, None where no topics
+    `counts` is the field `references` of the summary, None where no topics
     were looked for. `withheld` says in sentences what is unknown; `is_complete` whether everything
     about losses is known. `orphaned` are the ledgers of the finding on orphans, ascending.
     """
 
-    findings: tuple[str, ...] = ()
+    findings: tuple[FindingRecord, ...] = ()
     withheld: tuple[str, ...] = ()
     counts: Json | None = None
     is_complete: bool = True
@@ -113,17 +113,17 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         return ReferenceFindings()
     judged = _judge_references(run)
     orphans = _judge_orphans(run, about)
-    lines = [
-        _line(one, judged.seen[one.ledger_id], about)
+    found = [
+        _record(one, judged.seen[one.ledger_id], about)
         for one in judged.findings
         if one.ledger_id is not None
     ]
     if orphans.finding is not None:
-        lines.append(_cluster_line(run, orphans.finding, orphans, about))
+        found.append(_cluster_record(run, orphans.finding, orphans, about))
     problems = _topics_with_problems(run)
     unreadable: list[str | None] = pc.unique(problems).to_pylist()
     return ReferenceFindings(
-        findings=tuple(lines),
+        findings=tuple(found),
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, orphans.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
@@ -204,7 +204,7 @@ def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicNam
     }
 
 
-def _line(finding: Finding, seen: SeenReference, about: About) -> str:
+def _record(finding: Finding, seen: SeenReference, about: About) -> FindingRecord:
     assert isinstance(
         finding.facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts
     ), finding
@@ -213,12 +213,11 @@ def _line(finding: Finding, seen: SeenReference, about: About) -> str:
     topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
     named = owner_by_use(topic, use.role, use.name)
     looks = [Look(seen.first), Look(seen.again)]
-    return finding_line(
-        reference_testimony(finding, looks, about.facts, owner_of(seen.again.metadata) or named)
-    )
+    owner = owner_of(seen.again.metadata) or named
+    return reference_testimony(finding, looks, about.facts, owner)
 
 
-def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) -> str:
+def _cluster_record(run: Place, finding: Finding, orphans: Orphans, about: About) -> FindingRecord:
     ids = np.array(orphans.ledger_ids, np.int64)
     said = f"{len(orphans.ledger_ids)} unreferenced"
     times = (
@@ -226,7 +225,7 @@ def _cluster_line(run: Place, finding: Finding, orphans: Orphans, about: About) 
         min(_times(records_at(run, AGAIN, ids).values())),
     )
     looks = [ClusterLook(at_ms, "references", said) for at_ms in times]
-    return finding_line(cluster_testimony(finding, looks, about.facts))
+    return cluster_testimony(finding, looks, about.facts)
 
 
 def _times(records: Iterable[LedgerRecord]) -> list[int]:

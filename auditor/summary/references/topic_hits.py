@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,8 @@ from auditor.evidence.reference_rows import namespace_of
 from auditor.evidence.run_directory import Place
 from auditor.first_checker.references import Use, uses_by_ledger
 from auditor.judging.readability import LOST_KINDS, judge_reader
-from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity
+from auditor.model.finding import Kind, Ranges, Severity
+from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
 from auditor.model.readability import Answer, Condition, LedgerCondition
 from auditor.model.topic import COMPACTION_CURSOR, DataLedger, Role, TopicRecord, TopicStatus
@@ -58,15 +59,14 @@ class _LedgerHit:
     lost: set[tuple[int, int]] = field(default_factory=set)
     lost_more: bool = False
 
-    def add(self, found: Mapping[str, Any]) -> None:
-        kind = Kind(found["kind"])
-        self.kinds.add(kind)
-        if kind not in _LOSSES:
+    def add(self, found: FindingRecord) -> None:
+        self.kinds.add(found.kind)
+        if found.kind not in _LOSSES:
             return
-        runs = [(int(first), int(last)) for first, last in found["entries"]]
-        if kind in _WITHOUT_ENTRIES and not runs:
-            runs = [(0, ENTRY_ID_MAX)]
-        elif sum(last - first + 1 for first, last in runs) < int(found["entries_total"]):
+        runs = found.entries
+        if found.kind in _WITHOUT_ENTRIES and not runs:
+            runs = ((0, ENTRY_ID_MAX),)
+        elif found.entries_unnamed:
             self.lost_more = True
         self.lost.update(runs)
 
@@ -85,14 +85,14 @@ class TopicHits:
     `findings` are all findings, with the owner of each ledger that a topic references.
     """
 
-    findings: Sequence[str]
+    findings: Sequence[FindingRecord]
     lines: tuple[str, ...] = ()
     summary: Mapping[str, Any] = field(
         default_factory=lambda: {"topics_hit": None, "topics_worst": None}
     )
 
 
-def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
+def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
     """Return which topics the findings on ledgers hit, of severity warning and worse.
 
     The number is None if no topic is known to be hit and not all topics could be listed.
@@ -101,16 +101,15 @@ def topic_hits(run: Place, findings: Sequence[str]) -> TopicHits:
     """
     if not were_references_read(run):
         return TopicHits(findings)
-    parsed = [json.loads(line) for line in findings]
-    on_ledgers = [one for one in parsed if one["ledger_id"] is not None]
-    records = _newest_records(run, {one["ledger_id"] for one in on_ledgers})
+    named = {one.ledger_id for one in findings if one.ledger_id is not None}
+    records = _newest_records(run, named)
     hits: dict[LedgerId, _LedgerHit] = {}
-    for one in on_ledgers:
-        if CATALOGUE[Kind(one["kind"])].severity >= Severity.WARNING:
-            hits.setdefault(one["ledger_id"], _LedgerHit()).add(one)
+    for one in findings:
+        if one.ledger_id is not None and one.severity >= Severity.WARNING:
+            hits.setdefault(one.ledger_id, _LedgerHit()).add(one)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
     lines = tuple(json.dumps(one, separators=(",", ":")) for one in topics)
-    owned = _with_owners(findings, parsed, records)
+    owned = _with_owners(findings, records)
     if not topics and known_topics(run).is_blind:
         return TopicHits(owned)
     return TopicHits(owned, lines, _summary(topics))
@@ -217,18 +216,19 @@ def _brief(topic: Json) -> Json:
 
 
 def _with_owners(
-    findings: Sequence[str], parsed: Sequence[Json], records: Iterable[TopicRecord]
-) -> list[str]:
-    """Return the lines. A ledger whose metadata names no owner gets the topic that references
+    findings: Sequence[FindingRecord], records: Iterable[TopicRecord]
+) -> list[FindingRecord]:
+    """Return the findings. A ledger whose metadata names no owner gets the topic that references
     it.
     """
-    owners = dict(_owners({one["ledger_id"] for one in parsed if one["owner"] is None}, records))
-    return [_with_owner(line, one, owners) for line, one in zip(findings, parsed, strict=True)]
+    unowned = {one.ledger_id for one in findings if one.owner is None and one.ledger_id is not None}
+    owners = dict(_owners(unowned, records))
+    return [_with_owner(one, owners) for one in findings]
 
 
 def _owners(
     ledgers: set[LedgerId], records: Iterable[TopicRecord]
-) -> Iterator[tuple[LedgerId, Json]]:
+) -> Iterator[tuple[LedgerId, Owner]]:
     """Yield each ledger with the first topic, in order, that references it. Later pairs win."""
     for record in reversed(list(records)):
         named = uses_by_ledger(record)
@@ -236,10 +236,9 @@ def _owners(
             yield ledger, owner_by_use(record.topic, named[ledger][0].role, named[ledger][0].name)
 
 
-def _with_owner(line: str, found: Json, owners: Mapping[LedgerId, Json]) -> str:
-    owner = owners.get(found["ledger_id"])
-    if owner is None or found["owner"] is not None:
-        return line
-    steps = with_topic(found["next"], Kind(found["kind"]), pulsar_ledger(owner))
-    parsed = {**found, "owner": owner, "next": steps}
-    return json.dumps(parsed, separators=(",", ":"))
+def _with_owner(found: FindingRecord, owners: Mapping[LedgerId, Owner]) -> FindingRecord:
+    owner = None if found.ledger_id is None else owners.get(found.ledger_id)
+    if owner is None or found.owner is not None:
+        return found
+    steps = with_topic(found.next, found.kind, pulsar_ledger(owner))
+    return replace(found, owner=owner, next=tuple(steps))

@@ -16,6 +16,7 @@ from auditor.commands.context import Context
 from auditor.commands.diff import diff
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence import findings_file
 from auditor.evidence.rows import answer_row, read_row, table
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS, VERDICTS
@@ -68,9 +69,7 @@ def stored(
         "findings": findings_by_kind(findings),
     } | changes
     (directory / "summary.json").write_text(json.dumps(summary))
-    (directory / "findings.jsonl").write_text(
-        "".join(json.dumps(found) + "\n" for found in findings)
-    )
+    (directory / "findings.jsonl").write_text(findings_file.text(findings))
     columns = {field.name: pa.nulls(9, field.type) for field in VERDICTS}
     columns["ledger_id"] = pa.array(range(1, 10), pa.int64())
     columns["unknowns"] = pa.array(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,9 +14,11 @@ from auditor.commands.context import Context
 from auditor.commands.explain import choose_findings, explain
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence import findings_file
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.stop import StopRequest
 from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
@@ -26,7 +27,7 @@ from auditor.telemetry.progress import Silent
 RUN = "run-20260101T030000Z-000001"
 
 
-def found(kind: Kind, subject: int | str, id: str) -> dict[str, Any]:
+def found(kind: Kind, subject: int | str, id: str) -> FindingRecord:
     return report_stories.finding(kind, subject, id=id)
 
 
@@ -62,12 +63,12 @@ def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expecte
     assert [FINDINGS[n] for n in expected] == choose_findings(FINDINGS, name)
 
 
-def write(run: Path, findings: list[dict[str, Any]]) -> None:
+def write(run: Path, findings: list[FindingRecord]) -> None:
     """Write the summary and the findings of a run."""
     (run / "summary.json").write_text(
         json.dumps(report_stories.summary(findings=findings_by_kind(findings)))
     )
-    (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in findings))
+    (run / "findings.jsonl").write_text(findings_file.text(findings))
     rows = [
         {"ledger_id": 30, "standing": "sound", "unknowns": [], "looks": 1},
         {"ledger_id": 31, "standing": "exempt", "exempt": "open", "unknowns": [], "looks": 1},
@@ -109,10 +110,10 @@ def test_a_finding_is_shown_with_everything_that_is_known_of_it(output: Path):
     words = " ".join(text.split())
     finding = FINDINGS[0]
     assert text.startswith("CRITICAL ENTRY_WITHOUT_REPLICA  abcd000000000001\n")
-    assert " ".join(str(finding["witness"]).split()) in words
+    assert " ".join(finding.witness.split()) in words
     assert "Entries 0-1999" in text and "bookie-3:3181 lacks 0-1999" in text
     assert "no_such_ledger" in text and "CHANGES THE CLUSTER" in text
-    assert f"page {finding['runbook']}" in words
+    assert f"page {finding.runbook}" in words
     assert "PLACEMENT_FAILED" not in text
 
 
@@ -128,7 +129,8 @@ def test_without_a_directory_it_is_the_newest_run_in_output(output: Path):
 
 def test_the_json_form_has_each_finding_as_it_is_stored(output: Path):
     """One array."""
-    assert [FINDINGS[0], FINDINGS[1]] == json.loads(said("7", output / RUN, format="json"))
+    printed = json.loads(said("7", output / RUN, format="json"))
+    assert [one.as_json() for one in FINDINGS[:2]] == printed
 
 
 def test_entries_beyond_the_stored_ranges_are_counted(output: Path):

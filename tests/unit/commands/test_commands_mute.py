@@ -15,6 +15,7 @@ from auditor.commands.context import Context
 from auditor.commands.mutes_file import read_mutes
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
+from auditor.evidence import findings_file
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.model.finding import Kind
@@ -39,7 +40,7 @@ def output(tmp_path: Path) -> Path:
     (run / "summary.json").write_text(
         json.dumps(report_stories.summary(findings=findings_by_kind(FINDINGS)))
     )
-    (run / "findings.jsonl").write_text("".join(json.dumps(finding) + "\n" for finding in FINDINGS))
+    (run / "findings.jsonl").write_text(findings_file.text(FINDINGS))
     (tmp_path / "latest.json").write_text(json.dumps({"run": RUN}))
     return tmp_path
 

@@ -13,8 +13,9 @@ from auditor.commands import replay as command
 from auditor.commands.context import Context
 from auditor.config import Layers, parse
 from auditor.errors import ConfigError
-from auditor.evidence.findings_file import FIELDS
+from auditor.evidence import findings_file
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FIELDS
 from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
@@ -31,14 +32,14 @@ def run_dir(tmp_path: Path) -> Path:
     directory = tmp_path / "run-20260101T030000Z-000001"
     directory.mkdir()
     finding = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
-    assert set(FIELDS) <= set(finding)
+    assert set(FIELDS) <= set(finding.as_json())
     summary = report_stories.summary(
         outcome="VIOLATED", exit_code=1, findings=report_stories.counted([finding]),
         ledgers={"listed": 9, "sound": 8, "exempt": 0, "indeterminate": 0, "violated": 1},
     )  # fmt: skip
     (directory / "run.json").write_text("{}")
     (directory / "summary.json").write_text(json.dumps(summary))
-    (directory / "findings.jsonl").write_text(json.dumps(finding) + "\n")
+    (directory / "findings.jsonl").write_text(findings_file.text([finding]))
     return directory
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.report_stories import finding
+from support.report_stories import changed, finding
 
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord, RecordedLook
 from auditor.page.answers_table import BOOKIES_MAX, LOOKS_MAX, cell, time_line, who_says_what
 from auditor.report.findings_text import answer_words
 
 
-def of_ledger(**changes: Any) -> dict[str, Any]:
+def of_ledger(**changes: Any) -> FindingRecord:
     """Return a finding on entries 10-19 and 42 of a ledger, which b3 lacks."""
     document = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
     facts = {"worst_entry": 10, "write_set": ["b1", "b3"], "search": None}
@@ -31,7 +32,8 @@ def of_ledger(**changes: Any) -> dict[str, Any]:
         "entries_total": 11,
         "missing_on": {"b3": [[10, 19], [42, 42]]},
     }
-    return document | base | {"facts": facts, "segment": segment, "looks": looks} | changes
+    given = base | {"facts": facts, "segment": segment, "looks": looks} | changes
+    return changed(document, **given)
 
 
 def test_a_bookie_lacks_what_the_finding_says_it_lacks():
@@ -84,7 +86,7 @@ def test_a_list_is_described_by_how_much_of_its_share_it_names():
         "listed": {"b1": [1_099, 1_100], "b2": [0, 0]},
     }  # fmt: skip
     assert ["1,099 of 1,100 listed", "should hold none", "silent", ""] == [
-        answer_words(look, bookie) for bookie in ("b1", "b2", "b3", "b4")
+        answer_words(RecordedLook.from_json(look), bookie) for bookie in ("b1", "b2", "b3", "b4")
     ]
 
 

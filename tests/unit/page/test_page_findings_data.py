@@ -22,19 +22,19 @@ def test_each_finding_is_a_row():
     assert len(findings) == data["total"] == len(data["rows"])
     for row, found in zip(data["rows"], findings, strict=True):
         name, severity, says = data["kinds"][row[KIND]]
-        assert (found["kind"], found["severity"], CATALOGUE[Kind(name)].says) == (
+        assert (found.kind.value, found.severity.word, CATALOGUE[Kind(name)].says) == (
             name,
             severity,
             says,
         )
-        ledger = None if found["ledger_id"] is None else str(found["ledger_id"])
-        assert (ledger, str(found["entries_total"]), found["id"]) == (
+        ledger = None if found.ledger_id is None else str(found.ledger_id)
+        assert (ledger, str(found.entries_total), found.id) == (
             row[LEDGER],
             row[ENTRIES],
             row[ID],
         )
-        named = {*found["missing_on"], *([found["bookie_id"]] if found["bookie_id"] else [])}
-        named |= {"b1"} if found["kind"] == "ENTRY_CORRUPT" else set()  # whose copy is corrupt
+        named = {*found.missing_on, *([found.bookie_id] if found.bookie_id else [])}
+        named |= {"b1"} if found.kind is Kind.ENTRY_CORRUPT else set()  # whose copy is corrupt
         assert named == {data["bookies"][n] for n in row[BOOKIES]}
 
 

@@ -112,7 +112,7 @@ def test_every_change_is_counted_and_all_but_those_that_stand_are_listed():
     names = ["new", "worse", "better", "resolved", "not_checked_again"]
     assert names == [group["name"] for group in view["groups"]]
     rows = {group["name"]: group["rows"][0] for group in view["groups"]}
-    assert found[0]["id"] == rows["new"]["id"] and rows["new"]["why"] == "b says why"
+    assert found[0].id == rows["new"]["id"] and rows["new"]["why"] == "b says why"
     assert rows["resolved"]["id"] is None and rows["resolved"]["subject"].startswith("ledger ")
 
 

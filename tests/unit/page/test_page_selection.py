@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from support.page_stories import every_kind, many
@@ -32,12 +34,12 @@ def test_all_findings_are_listed_in_their_order_below_the_limit():
 def test_above_the_limit_each_kind_keeps_its_worst():
     """A kind with many findings leaves room for kinds with few, and keeps its worst findings."""
     crowd = [
-        finding | {"copies": finding["copies"] | {"confirmed": n}}
+        replace(finding, copies=replace(finding.copies, confirmed=n))
         for n, finding in enumerate(many(10, 1))
     ]
     few = every_kind("b")[-1]
     listed = choose_listed([*crowd, few], 4)
-    assert [0, 1, 2] == [finding["copies"]["confirmed"] for finding in listed[:-1]]
+    assert [0, 1, 2] == [finding.copies.confirmed for finding in listed[:-1]]
     assert few is listed[-1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,8 +81,10 @@ def test_a_finding_says_since_when_it_is_seen():
     """`auditor explain` shows it. Where it is unknown, nothing is shown."""
     found = stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)
     assert "seen by 3 runs since that of 2025-12-30 03:00 UTC" == seen_words(found)
-    assert "first seen by the run of 2025-12-30 03:00 UTC" == seen_words(found | {"runs_seen": 1})
-    assert "" == seen_words(found | {"first_seen": None, "runs_seen": None}) == seen_words({})
+    once = stories.changed(found, runs_seen=1)
+    assert "first seen by the run of 2025-12-30 03:00 UTC" == seen_words(once)
+    unknown = stories.changed(found, first_seen=None, runs_seen=None)
+    assert "" == seen_words(unknown) == seen_words(replace(found, history=None))
     assert "seen by 3 runs" in render_finding(found, 100, False)
 
 
@@ -92,9 +95,8 @@ def test_a_muted_finding_is_marked_wherever_it_stands():
     muted = stories.finding(
         Kind.ENTRY_BELOW_WRITE_QUORUM, 7, muted={"until": "2027-01-31", "why": "drained\x1b"}
     )
-    assert "muted until 2027-01-31: drained\\x1b" == muted_words(muted) and "" == muted_words(
-        {"muted": None}
-    )
+    assert "muted until 2027-01-31: drained\\x1b" == muted_words(muted)
+    assert "" == muted_words(stories.changed(muted, muted=None))
     summary = stories.summary(
         outcome="VIOLATED", exit_code=0, findings=stories.counted([muted]),
         mutes={"problem": None, "findings": 1, "by_kind": {}, "outgrown": [], "expired": []},

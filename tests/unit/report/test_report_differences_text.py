@@ -5,12 +5,14 @@ from __future__ import annotations
 from support.report_stories import finding
 
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.report.differences_text import (
     SHOWN_MAX,
     ComparedRun,
     differences_json,
     differences_text,
 )
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.differences import Change, Difference, compare_findings
 from auditor.summary.changes.rechecks import Judged, Row
 
@@ -19,8 +21,9 @@ LATER = ComparedRun("run-b", "2026-01-02T03:14:46.500Z", "VIOLATED", "0.1.0", is
 KNOWN = Judged(False, False, True, {n: Row(None, ()) for n in range(100)}, {})
 
 
-def differences(before: list[object], after: list[object]) -> list[Difference]:
-    return compare_findings(before, after, KNOWN, KNOWN)  # type: ignore[arg-type]
+def differences(before: list[FindingRecord], after: list[FindingRecord]) -> list[Difference]:
+    old, new = (map(ComparedFinding.of, side) for side in (before, after))
+    return compare_findings(old, new, KNOWN, KNOWN)
 
 
 def test_the_first_line_counts_every_change_and_the_last_is_for_machines():

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -74,7 +75,7 @@ def runs() -> dict[str, Run]:
                     "instance_id": "i" * 90,
                 }
             },
-            [one | {"bookie_id": "b" * 400} if one["bookie_id"] else one for one in found],
+            [replace(one, bookie_id="b" * 400) if one.bookie_id else one for one in found],
         ),
     }
 
@@ -181,7 +182,7 @@ def test_the_next_command_explains_the_worst_finding_of_this_run():
     blanks is quoted. A path that is too long is replaced by RUN_DIR.
     """
     summary, findings = stories.wiped_bookie(3)
-    lost = next(one["id"] for one in findings if one["kind"] == Kind.BOOKIE_LOST_UNNOTICED.value)
+    lost = next(one.id for one in findings if one.kind is Kind.BOOKIE_LOST_UNNOTICED)
     assert f"\nnext      auditor explain {lost} {HERE.run_dir}\n" in render_first_screen(
         summary, findings, HERE
     )
@@ -232,9 +233,8 @@ def test_colour_adds_nothing_but_colour(name: str, width: int):
 
 def test_text_from_outside_forges_no_line():
     """Any client of the cluster chooses owners and bookie ids."""
-    forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7) | {
-        "owner": {"name": "x\nauditor: SOUND \x1b[2J[red]"}
-    }
+    owner = {"name": "x\nauditor: SOUND \x1b[2J[red]"}
+    forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner)
     summary = stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted([forged]))
     text = render_first_screen(summary, [forged], HERE, color=True)
     assert text.count("\nauditor: ") == 1 and "\x1b[2J" not in text and "[red]" in text

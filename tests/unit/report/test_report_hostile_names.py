@@ -8,14 +8,15 @@ import io
 import json
 import re
 import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from support import report_stories
 from support.hostile_names import HOSTILE, unprintable, with_hostile_strings
 
-from auditor.evidence.findings_file import line
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.report.finding_text import render_finding
 from auditor.report.findings_text import commands_of
 from auditor.report.text import render, render_fault, render_unreachable
@@ -77,7 +78,7 @@ def test_an_event_of_the_log_is_one_printable_line(story, log_format: str):
     """This includes values in lists and objects."""
     for finding in story[1]:
         out = io.StringIO()
-        log.violation(log.setup(stream=out, log_format=log_format), finding)
+        log.violation(log.setup(stream=out, log_format=log_format), finding, finding.as_json())
         assert [] == unprintable(out.getvalue()) and 1 == out.getvalue().count("\n")
 
 
@@ -100,8 +101,9 @@ def test_a_traceback_in_the_log_is_printable_and_forges_no_line(log_format: str)
 def test_files_for_machines_are_ascii(story):
     """A finding is one line, and a summary is JSON."""
     for finding in story[1]:
-        written = line(finding)
-        assert written.isascii() and 1 == written.count("\n") and finding == json.loads(written)
+        written = finding.line()
+        assert written.isascii() and "\n" not in written
+        assert finding == FindingRecord.from_line(written)
     assert json.dumps(story[0]).isascii()
 
 
@@ -125,9 +127,9 @@ def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     """An escaped or cut command would be another command: an open quote takes in whatever is pasted
     after it.
     """
-    finding = report_stories.finding(Kind.ENTRY_CORRUPT, 7) | {
-        "next": ["auditor ledger 7", command, f"{CHANGES}harm"]
-    }
+    finding = report_stories.finding(
+        Kind.ENTRY_CORRUPT, 7, next=["auditor ledger 7", command, f"{CHANGES}harm"]
+    )
     shown = "\n".join(commands_of(finding, 100))
     assert "auditor ledger 7" in shown and "bookkeeper" not in shown and "topic" not in shown
     assert (
@@ -136,7 +138,7 @@ def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     )
     shown = "\n".join(
         commands_of(
-            finding | {"next": ["auditor ledger 7", CHANGES + command, f"{CHANGES}harm"]}, 100
+            replace(finding, next=("auditor ledger 7", CHANGES + command, f"{CHANGES}harm")), 100
         )
     )
     assert "    harm" in shown and shown.endswith("and 1 more in its field `next`")

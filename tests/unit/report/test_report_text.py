@@ -534,10 +534,10 @@ def test_a_single_ledger_is_reported_in_full():
             7,
             "violated",
             unknowns=["bookie_silent"],
-            owner=finding["owner"],
-            looks=[{"answers": {"b7": "unregistered"}}],
+            owner=finding.fields["owner"],
+            looks=[finding.fields["looks"][0] | {"answers": {"b7": "unregistered"}}],
         ),
-        ledger(8, "exempt", exempt="open", looks=finding["looks"]),
+        ledger(8, "exempt", exempt="open", looks=finding.fields["looks"]),
         {"ledger_id": 9, "standing": "no_such_ledger"},
     ]
     counts = {"listed": 2, "sound": 0, "exempt": 1, "indeterminate": 0, "violated": 1}
@@ -577,7 +577,7 @@ def test_a_reason_to_exempt_is_called_so_only_where_it_decided(standing: str, re
 def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
     """What it should hold counts as absent. Only the silent bookie leaves copies unknown."""
     answers = {"b6": "silent", "b7": "unregistered"}
-    look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)["looks"][0] | {"answers": answers}
+    look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7).fields["looks"][0] | {"answers": answers}
     one = ledger(7, "violated", unknowns=["bookie_silent"], looks=[look], gone=["b7"])
     text = flat(render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0))
     assert "no answer at any look (b6 silent); to do: see whether" in text

@@ -4,7 +4,6 @@ alone.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from auditor.model.availability import (
 )
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
-from auditor.model.finding import Finding, Kind
+from auditor.model.finding import Family, Finding, Kind
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -181,8 +180,8 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
     done = concluded(run, {1: ("sound", []), 2: ("violated", [])})
     (line,) = done.findings
     assert ("BOOKIE_LOST_UNNOTICED", "gone") == (
-        json.loads(line)["kind"],
-        json.loads(line)["bookie_id"],
+        line.kind.value,
+        line.bookie_id,
     )
     assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
 
@@ -203,7 +202,7 @@ def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
         ]
         records = [one for one in bookies() if one.bookie_id == "b1"] + silent
         done = concluded(run, BOTH, bookies=records)
-        assert [json.loads(line)["kind"] for line in done.findings] == kinds
+        assert [line.kind.value for line in done.findings] == kinds
         undialled = [one for one in done.summary["withheld"] if "asked nothing at the last" in one]
         assert len(undialled) == said
 
@@ -265,7 +264,7 @@ def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
     later = concluded(
         run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000})
     )
-    assert ["BOOKIE_LOST_UNNOTICED"] == [json.loads(line)["kind"] for line in later.findings]
+    assert ["BOOKIE_LOST_UNNOTICED"] == [line.kind.value for line in later.findings]
     assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary[
         "bookies_unregistered"
     ]
@@ -293,7 +292,7 @@ def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, fo
     ]
     served = [one for one in bookies() if one.bookie_id == "b1"]
     done = concluded(run, BOTH, bookies=[*served, *records])
-    assert found == [json.loads(line)["kind"] for line in done.findings]
+    assert found == [line.kind.value for line in done.findings]
     part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
     assert ([], len(found)) == (
         part.findings,
@@ -347,7 +346,7 @@ def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
     done = concluded(run, BOTH, bookies=lose_log(run), about=replace(ABOUT, partial=is_partial))
     (line,) = done.findings
     assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(
-        json.loads(line)[k] for k in ("kind", "bookie_id", "severity")
+        line.as_json()[k] for k in ("kind", "bookie_id", "severity")
     )
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary["findings"]["ENTRY_LOG_LOST"]
     assert [] == [one for one in done.summary["withheld"] if "ENTRY_LOG_LOST" in one]
@@ -395,7 +394,7 @@ def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: P
     assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary[
         "bookies_renamed"
     ]
-    (facts,) = [json.loads(line)["facts"] for line in done.findings]
+    (facts,) = [line.facts.values for line in done.findings]
     assert "new" == facts["renamed_to"]
     assert 10 + 3 == done.summary["requests"]["bookie_requests"], "what was asked counts"
 
@@ -403,7 +402,7 @@ def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: P
 def test_a_finding_that_was_there_before_is_not_new(run: Place):
     """Its id is the same in both runs: the total of its kind does not grow."""
     first = concluded(run, BOTH)
-    known = frozenset((json.loads(line)["id"], json.loads(line)["kind"]) for line in first.findings)
+    known = frozenset((one.id, one.kind) for one in first.findings)
     again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
     assert (
         1
@@ -465,7 +464,7 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
 
 def on_marks(done: Conclusion) -> list[dict[str, Any]]:
     """Return the findings of the mark family."""
-    return [one for one in map(json.loads, done.findings) if one["family"] == "mark"]
+    return [one.as_json() for one in done.findings if one.family is Family.MARK]
 
 
 def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):

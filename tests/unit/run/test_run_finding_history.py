@@ -14,7 +14,6 @@ import pytest
 from support import report_stories
 from support.tables_in_memory import Tables
 
-from auditor.evidence.findings_file import HISTORY_FIELDS
 from auditor.evidence.rows import answer_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
@@ -23,10 +22,12 @@ from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
+from auditor.model.finding_record import HISTORY_FIELDS, FindingRecord
 from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import Mutes, add_history, restore_history
 from auditor.summary.about import About
-from auditor.summary.changes.earlier_run import EarlierRun, Sighting, Unreadable, keep_compared
+from auditor.summary.changes.compared_finding import ComparedFinding
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting, Unreadable
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import Mute
 
@@ -38,30 +39,22 @@ LOSS = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, id="a")
 OTHER = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
 
 
-def conclusion(*found: dict[str, Any], code: int = 1, clean: int = 0) -> Conclusion:
+def conclusion(*found: FindingRecord, code: int = 1, clean: int = 0) -> Conclusion:
     """Return the conclusion of a run with these findings, before their history is added."""
-    plain = [
-        {name: value for name, value in one.items() if name not in HISTORY_FIELDS} for one in found
-    ]
+    plain = [replace(one, history=None) for one in found]
     summary = report_stories.summary(
         outcome="VIOLATED", exit_code=code, findings=report_stories.counted(list(found))
     )
-    return Conclusion(
-        summary | {"exit_code_if_clean": clean},
-        [json.dumps(one, separators=(",", ":")) for one in plain],
-    )
+    return Conclusion(summary | {"exit_code_if_clean": clean}, plain)
 
 
 def added(
     done: Conclusion,
-    *muted: dict[str, Any],
+    *muted: FindingRecord,
     earlier: EarlierRun | Unreadable | None = None,
     problem: str | None = None,
 ) -> Conclusion:
-    mutes = [
-        Mute(one["id"], TODAY, "known", Kind(one["kind"]), "on", "r", state_of(one))
-        for one in muted
-    ]
+    mutes = [Mute(one.id, TODAY, "known", one.kind, "on", "r", state_of(one)) for one in muted]
     return add_history(
         done,
         NOWHERE,
@@ -74,7 +67,7 @@ def added(
 
 
 def fields(done: Conclusion) -> list[tuple[Any, ...]]:
-    return [tuple(json.loads(line)[name] for name in HISTORY_FIELDS) for line in done.findings]
+    return [tuple(one.as_json()[name] for name in HISTORY_FIELDS) for one in done.findings]
 
 
 def test_the_fields_stand_behind_all_others_and_change_none_of_them():
@@ -83,7 +76,8 @@ def test_the_fields_stand_behind_all_others_and_change_none_of_them():
     after = added(before)
     assert [(BEGAN, 1, None)] * 2 == fields(after)
     for old, new in zip(before.findings, after.findings, strict=True):
-        assert new.startswith(old[:-1]) and list(HISTORY_FIELDS) == list(json.loads(new))[-3:]
+        assert new.line().startswith(old.line()[:-1])
+        assert list(HISTORY_FIELDS) == list(new.as_json())[-3:]
 
 
 def test_after_a_run_that_cannot_be_read_nothing_is_known():
@@ -106,7 +100,7 @@ def test_after_a_run_that_cannot_be_read_nothing_is_known():
     ],
 )
 def test_only_what_is_not_muted_makes_exit_code_1(
-    expected: int, muted: list[dict[str, Any]], code: int, clean: int
+    expected: int, muted: list[FindingRecord], code: int, clean: int
 ):
     """Where every finding is muted, the exit code is that of a run without findings. Codes 3 and 4
     stay, and so does the outcome.
@@ -122,7 +116,7 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
     counts for the exit code.
     """
     run = added(conclusion(LOSS), LOSS)
-    stored = [json.loads(line) for line in run.findings]
+    stored = run.findings
     same = restore_history(conclusion(LOSS), ABOUT, stored, run.summary)
     assert (run.findings, 0, run.summary["mutes"]) == (
         same.findings,
@@ -152,21 +146,21 @@ def test_a_file_of_mutes_that_cannot_be_read_is_reported():
 def test_a_replay_that_finds_more_is_not_muted():
     """Today's code may see what the code that ran did not."""
     run = added(conclusion(LOSS), LOSS)
-    stored = [json.loads(line) for line in run.findings]
-    more = LOSS | {"entries_total": LOSS["entries_total"] + 1}
+    stored = run.findings
+    more = replace(LOSS, entries_total=LOSS.entries_total + 1)
     again = restore_history(conclusion(more), ABOUT, stored, run.summary)
     assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary["exit_code"])
 
 
 @pytest.mark.parametrize(
     "damage",
-    [{"entries_total": "x"}, {"ledger_id": True}, {"bookie_id": 5}, {"family": []}, {"kind": 7}],
+    [{"entries_total": "x"}, {"bookie_id": 5}, {"missing_on": 7}, {"kind": 7}],
 )
 def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
     """A stored finding may have fields of wrong types. Then the history is unknown, and the exit
     code is that of the findings.
     """
-    before = Sighting(keep_compared(LOSS) | damage, BEGAN, 1)
+    before = Sighting(replace(ComparedFinding.of(LOSS), **damage), BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
     assert [(None, None, None)] == fields(after) and 1 == after.summary["exit_code"]
@@ -184,7 +178,8 @@ def test_lost_content_is_not_resolved_by_a_greeting(tmp_path: Path):
     ]
     run.write_table("evidence/answers", table(ANSWERS, answers), "all")
     run.write_table("evidence/reads", table(READS, []), "all")
-    lost = Sighting(keep_compared(report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1")), BEGAN, 1)
+    emptied = report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1")
+    lost = Sighting(ComparedFinding.of(emptied), BEGAN, 1)
     bookie = BookieRecord("b1", 1, 0, Registration.WRITABLE, greeting=Greeting.ANSWERED)
     done = conclusion()
     done = replace(done, summary=done.summary | {"withheld": []})
@@ -201,7 +196,7 @@ def test_lost_content_is_not_resolved_by_a_greeting(tmp_path: Path):
 def test_no_file_of_mutes_costs_a_verdict():
     """A mute whose state cannot be compared mutes nothing, and the summary says so."""
     state = replace(state_of(LOSS), copies_confirmed="1")  # type: ignore[arg-type]
-    mutes = [Mute(LOSS["id"], TODAY, "known", Kind(LOSS["kind"]), "on", "r", state)]
+    mutes = [Mute(LOSS.id, TODAY, "known", LOSS.kind, "on", "r", state)]
     after = add_history(
         conclusion(LOSS),
         NOWHERE,

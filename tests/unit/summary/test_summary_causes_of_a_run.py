@@ -4,7 +4,6 @@ of ledgers.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -107,7 +107,7 @@ def verdict(ledger: int, kind: Kind | None = None, **lacks: tuple[int, int]) -> 
     found = (
         []
         if kind is None
-        else [json.dumps(stories.finding(kind, ledger, missing_on={b: [[0, 9]] for b in lacks}))]
+        else [stories.finding(kind, ledger, missing_on={b: [[0, 9]] for b in lacks}).line()]
     )
     lacked = [
         {"bookie_id": b, "expected": expected, "absent": absent}
@@ -160,8 +160,7 @@ def conclude_run(
 
 
 def on_bookies(done: Conclusion) -> list[tuple[str, str]]:
-    found = [json.loads(line) for line in done.findings]
-    return [(one["kind"], one["bookie_id"]) for one in found if one["bookie_id"]]
+    return [(one.kind.value, one.bookie_id) for one in done.findings if one.bookie_id]
 
 
 @pytest.mark.parametrize(("lost", "found"), [(4, []), (5, ["b2"])])
@@ -178,13 +177,14 @@ def test_the_finding_carries_what_was_counted(run: Tables):
     """The witness says how many ledgers the bookie answered for and which it lacks. The looks are
     those at the bookie.
     """
-    (found,) = (json.loads(line) for line in conclude_run(run).findings if "LOST_CONTENT" in line)
+    lost = Kind.BOOKIE_LOST_CONTENT
+    (found,) = (one for one in conclude_run(run).findings if one.kind is lost)
     said = (
         "answered for 8 ledgers. Of 5 of them (1, 2, 3, 4, 5) it lacked, at two looks, more than"
         " half of the entries it should hold: together 50 of 50."
     )
-    assert said in found["witness"]
-    assert [{"b2": "answered"}] * 2 == [look["answers"] for look in found["looks"]]
+    assert said in found.witness
+    assert [{"b2": "answered"}] * 2 == [look.answers for look in found.looks]
 
 
 def test_ledgers_that_an_operator_named_accuse_no_bookie(run: Tables):
@@ -327,7 +327,7 @@ def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
 
 def sentences_of(
     run: Tables,
-    lines: Iterable[dict[str, Any]],
+    hits: Iterable[FindingRecord],
     about: About = ABOUT,
     *,
     gone: str = "",
@@ -347,9 +347,7 @@ def sentences_of(
     heard = gather_heard(cast(Place, run), verdicts, [*looks[0].values()])
     run.asked.clear()
     new_names = {bookie: Renamed(name, (1,)) for bookie, name in renamed.items()}
-    found = causes(
-        cast(Place, run), about, verdicts, looks, map(json.dumps, lines), heard, new_names
-    )
+    found = causes(cast(Place, run), about, verdicts, looks, hits, heard, new_names)
     return [row["says"] for row in found.rows]
 
 

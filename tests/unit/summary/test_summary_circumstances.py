@@ -9,12 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from support.report_stories import finding
 
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
@@ -64,6 +67,10 @@ def rows(*verdicts: dict[str, Any]) -> TableScan:
         for n, one in enumerate(verdicts)
     ]
     return scan_rows(pa.Table.from_pylist(ledgers, schema=VERDICTS))
+
+
+def lacking(bookie: str) -> FindingRecord:
+    return finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7, missing_on={bookie: [[0, 0]]})
 
 
 def probed_row(probes: int, random: int, standing: str = "sound") -> dict[str, Any]:
@@ -189,7 +196,7 @@ def test_the_bound_holds_where_no_probe_found_an_entry_missing(
     """The bound is 3 divided by the number of random probes. A lack on a bookie that can list does
     not affect the sample.
     """
-    findings = [] if missing_on is None else [{"missing_on": {missing_on: [[0, 0]]}}]
+    findings = [lacking(missing_on)] if missing_on else []
     assert (
         bound
         == assurance([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings)[

@@ -8,12 +8,12 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import report_stories
 
 from auditor.errors import OutputError
+from auditor.evidence import findings_file
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place, write_json
@@ -76,8 +76,8 @@ def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
     totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
     run = publish_run(root, totals=totals, request_totals=requests)
     found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
-    run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
-    ids = {(one["id"], "METADATA_MALFORMED") for one in found}
+    run.write_text("findings.jsonl", findings_file.text(found))
+    ids = {(one.id, Kind.METADATA_MALFORMED) for one in found}
     assert Previous(totals, requests, frozenset(ids)) == read_last(root)
     assert NO_PREVIOUS == read_last(root, replace(FACTS, instance_id="another cluster"))
 
@@ -242,10 +242,8 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     """Neither is an error. What a finished run wrote is read."""
     run = Output(root).start(RUN_ID)
     assert (None, []) == (read_summary(run), read_findings(run))
-    found: list[dict[str, Any]] = [
-        report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)
-    ]
-    run.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in found))
+    found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
+    run.write_text("findings.jsonl", findings_file.text(found))
     write_json(run, "summary.json", {"a": 1})
     assert ({"a": 1}, found) == (read_summary(run), read_findings(run))
 
@@ -257,7 +255,7 @@ def test_totals_grow_by_the_findings_that_are_new():
     before = Previous(
         {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
         {},
-        frozenset({(CRITICAL["id"], CRITICAL["kind"])}),
+        frozenset({(CRITICAL.id, CRITICAL.kind)}),
     )
     fresh = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
     totals = before.totals_after([CRITICAL, fresh, WARNING])
@@ -288,8 +286,8 @@ def test_requests_add_up_over_runs_by_outcome():
 
 def test_a_finding_that_got_worse_is_new():
     """The same segment had too few copies and has none now: the counter of the worse kind grows."""
-    before = Previous({}, {}, frozenset({(CRITICAL["id"], "ENTRY_BELOW_WRITE_QUORUM")}))
-    assert 1 == before.totals_after([CRITICAL])[CRITICAL["kind"]]
+    before = Previous({}, {}, frozenset({(CRITICAL.id, Kind.ENTRY_BELOW_WRITE_QUORUM)}))
+    assert 1 == before.totals_after([CRITICAL])[CRITICAL.kind.value]
 
 
 def test_requests_that_all_failed_were_not_answered():
@@ -323,6 +321,7 @@ def test_findings_are_whole_if_the_summary_counts_as_many_of_each_kind(
     counts: dict[str, int], is_whole: bool
 ) -> None:
     """As many findings of other kinds belong to another run."""
-    findings = [{"kind": kind} for kind in ("LEDGER_STUCK", "ENTRY_CORRUPT", "LEDGER_STUCK")]
+    kinds = (Kind.LEDGER_STUCK, Kind.ENTRY_CORRUPT, Kind.LEDGER_STUCK)
+    findings = [report_stories.finding(kind, 7) for kind in kinds]
     field = {kind: {"findings": number, "ledgers": 9} for kind, number in counts.items()}
     assert is_whole is are_as_counted(findings, field)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.finding import Kind, Severity
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.summary.run_summary import (
@@ -77,12 +77,11 @@ def facts(**changes: Any) -> RunFacts:
 
 def summary(
     *rows: dict[str, Any],
-    findings: tuple[dict[str, Any], ...] = (),
+    findings: tuple[FindingRecord, ...] = (),
     previous: Previous = NO_PREVIOUS,
     **changes: Any,
 ) -> dict[str, Any]:
-    lines = [json.dumps(one) for one in findings]
-    return summarise(facts(**changes), verdicts(*rows), [], COSTS, lines, previous, 0.0)
+    return summarise(facts(**changes), verdicts(*rows), [], COSTS, findings, previous, 0.0)
 
 
 MIXED = (
@@ -262,18 +261,14 @@ def test_findings_come_worst_first_then_by_kind_and_ledger():
     """
     late = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 900)
     early = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 100)
-    second = {**late, "segment": {**late["segment"], "first_entry_id": 50}}
+    second = replace(late, segment=replace(late.segment, first_entry_id=50))
     bookie = report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")
     silent = report_stories.finding(Kind.BOOKIE_SILENT_YET_REGISTERED, "b1:3181")
     rows = verdicts(
-        verdict(
-            900, "violated", findings=[json.dumps(WARNING), json.dumps(second), json.dumps(late)]
-        ),
-        verdict(100, "violated", findings=[json.dumps(early)]),
+        verdict(900, "violated", findings=[one.line() for one in (WARNING, second, late)]),
+        verdict(100, "violated", findings=[early.line()]),
     )
-    found = [
-        json.loads(line) for line in findings_of(rows, [json.dumps(silent), json.dumps(bookie)])
-    ]
+    found = findings_of(rows, [silent, bookie])
     assert [early, late, second, bookie, WARNING, silent] == found
 
 
@@ -310,9 +305,9 @@ def test_findings_count_what_they_are_on():
         report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
     )
     counted = findings_by_kind([CRITICAL, lost, dropped])
-    assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL["kind"]]
-    assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost["kind"]]
-    assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped["kind"]]
+    assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL.kind.value]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost.kind.value]
+    assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped.kind.value]
 
 
 def test_a_listing_that_was_short_leaves_the_run_incomplete():
@@ -435,10 +430,9 @@ def test_findings_of_one_ledger_come_by_their_segment():
     whole = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 5, segment=None)
     b1, b2 = (report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, bookie) for bookie in ("b1", "b2"))
     clusters = [report_stories.finding(Kind.MARK_WITHOUT_LEDGER, "cluster")] * 2
-    lines = [json.dumps(one) for one in (b2, first, *clusters, b1, whole)]
-    found = [json.loads(line) for line in findings_of(verdicts(verdict(1)), lines)]
-    assert [whole, first] == [one for one in found if one["ledger_id"]]
-    assert [b1, b2] == [one for one in found if one["bookie_id"]]
+    found = findings_of(verdicts(verdict(1)), [b2, first, *clusters, b1, whole])
+    assert [whole, first] == [one for one in found if one.ledger_id]
+    assert [b1, b2] == [one for one in found if one.bookie_id]
 
 
 def test_a_summary_says_which_run_of_which_cluster_it_is():
@@ -467,7 +461,7 @@ def test_what_was_found_decides_the_outcome_and_the_code():
         assert ("VIOLATED", code, 1) == (
             said["outcome"],
             said["exit_code"],
-            said["findings"][WARNING["kind"]]["findings"],
+            said["findings"][WARNING.kind.value]["findings"],
         )
     said = summary(verdict(1, "indeterminate", unknowns=["checkers_disagree"]), fail_on="never")
     assert ("AUDITOR_FAULT", 4) == (said["outcome"], said["exit_code"])
@@ -476,11 +470,11 @@ def test_what_was_found_decides_the_outcome_and_the_code():
 def test_totals_continue_from_the_last_run():
     """Findings and requests both have totals."""
     previous = Previous(
-        {CRITICAL["kind"]: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset()
+        {CRITICAL.kind.value: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset()
     )
     said = summary(verdict(5, "violated"), findings=(CRITICAL,), previous=previous)
     assert (5, {"answered": 137, "failed": 4}) == (
-        said["totals"][CRITICAL["kind"]],
+        said["totals"][CRITICAL.kind.value],
         said["request_totals"]["zookeeper_reads"],
     )
 

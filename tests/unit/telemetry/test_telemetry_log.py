@@ -60,7 +60,7 @@ def test_each_violation_is_one_complete_event():
     said = events(out)
     first = said[0]
     assert (
-        findings[0].items() <= first.items()
+        findings[0].as_json().items() <= first.items()
         and first["event"] == "violation"
         and first["level"] == "warning"
     )
@@ -115,9 +115,8 @@ def test_a_terminal_gets_the_counts_alone():
 def test_a_critical_violation_is_an_error():
     """The level of an event follows the severity."""
     out = io.StringIO()
-    log.violation(
-        log.setup(log_format="json", stream=out), stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1)
-    )
+    lost = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 1)
+    log.violation(log.setup(log_format="json", stream=out), lost, lost.as_json())
     assert events(out)[0]["level"] == "error"
 
 
@@ -127,7 +126,7 @@ def test_a_muted_violation_is_not_a_warning():
     muted = stories.finding(
         Kind.ENTRY_WITHOUT_REPLICA, 1, muted={"until": "2027-01-31", "why": "known"}
     )
-    log.violation(log.setup(log_format="json", stream=out), muted)
+    log.violation(log.setup(log_format="json", stream=out), muted, muted.as_json())
     (event,) = events(out)
     assert ("info", {"until": "2027-01-31", "why": "known"}) == (event["level"], event["muted"])
 

@@ -206,7 +206,7 @@ def test_nothing_unbounded_becomes_a_label():
     summary, findings = stories.wiped_bookie(10)
     text = metrics.exposition(summary, cluster="prod")
     assert summary["run_id"] not in text and "_created" not in text
-    assert not any(f["id"] in text for f in findings)
+    assert not any(f.id in text for f in findings)
 
 
 def test_a_failed_run_keeps_the_values_and_replaces_outcome_and_timestamp_only():

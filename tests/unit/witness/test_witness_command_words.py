@@ -11,6 +11,7 @@ from support.hostile_names import HOSTILE, SHELL, unprintable
 
 from auditor.model.bookie_facts import EntryLogLostFacts
 from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding_record import Owner
 from auditor.witness.command_words import can_be_pasted, quote_word
 from auditor.witness.next_commands import next_commands, sort_steps
 
@@ -62,11 +63,8 @@ def test_no_command_of_any_kind_has_a_hostile_name(kind: Kind, name: str):
     if isinstance(finding.facts, EntryLogLostFacts):
         logs = tuple(replace(one, path=name) for one in finding.facts.some_logs)
         finding = replace(finding, facts=replace(finding.facts, some_logs=logs))
-    owner = {
-        "application": "pulsar",
-        "component": "managed-ledger",
-        "name": f"public/default/persistent/{name.replace('/', '')}",
-    }
+    topic = f"public/default/persistent/{name.replace('/', '')}"
+    owner = Owner("pulsar", "managed-ledger", topic)
     for command in next_commands(finding, replication_disabled=True, owner=owner):
         assert [] == unprintable(command, "")
         words = shlex.split(command)

@@ -24,12 +24,12 @@ from auditor.model.facts import (
     WhyMarked,
 )
 from auditor.model.finding import Kind
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 from auditor.witness.beyond_end import INNOCENT_REASONS
 from auditor.witness.finding_lines import (
     bookie_testimony,
-    finding_line,
     gist,
     ledger_look,
     ledger_testimony,
@@ -64,7 +64,7 @@ def listing(number, read=None):
 
 
 def witness(finding, *looks):
-    return ledger_testimony(finding, looks, FACTS)["witness"]
+    return ledger_testimony(finding, looks, FACTS).witness
 
 
 def closing(number, mark=None):
@@ -346,7 +346,7 @@ def test_a_lost_bookie_is_reported_with_its_ledgers_its_cookie_and_the_time_betw
         " under-replicated (160). This was seen at each look; the first and the last were 18 s"
         " apart."
     )
-    assert expected == lost()["witness"]
+    assert expected == lost().witness
     expected = (
         "Bookie b7 is not registered and still has a cookie. 12 closed ledgers name it and are not"
         " marked under-replicated (160, 161 and 10 more). This was seen at each look; the first and"
@@ -356,7 +356,7 @@ def test_a_lost_bookie_is_reported_with_its_ledgers_its_cookie_and_the_time_betw
     many = {"unmarked_ledgers": 12, "some_ledgers": (160, 161), "has_cookie": True}
     assert (
         expected
-        == lost(**many, lost_bookie_recovery_delay_s=600, replication_disabled=True)["witness"]
+        == lost(**many, lost_bookie_recovery_delay_s=600, replication_disabled=True).witness
     )
 
 
@@ -623,7 +623,7 @@ def test_the_gist_of_an_unknown_witness_is_the_whole_text():
 
 def test_a_finding_is_one_line_of_ascii():
     """Other characters and line breaks are escaped."""
-    line = finding_line(lost() | {"owner": {"name": "语\n"}})
+    line = replace(lost(), owner=Owner(name="语\n")).line()
     assert line.isascii() and "\n" not in line and json.loads(line)["bookie_id"] == "b7"
 
 
@@ -637,5 +637,5 @@ def test_a_look_counts_what_a_list_names_of_what_its_bookie_should_hold():
         "b9": Answer("b9", 7, 1, 1000, AnswerStatus.HELD, groups=groups),
     }
     record = replace(look(1).record, metadata=metadata)
-    assert {"b1": [33, 67], "b9": [0, 0]} == ledger_look(Look(record, answers))["listed"]
-    assert {} == ledger_look(look(1))["listed"]
+    assert {"b1": (33, 67), "b9": (0, 0)} == ledger_look(Look(record, answers)).listed
+    assert {} == ledger_look(look(1)).listed

@@ -44,6 +44,7 @@ from auditor.model.facts import (
     WriteSetFacts,
 )
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
+from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.model.reference_facts import (
     MissingLedgerFacts,
@@ -421,7 +422,7 @@ def hits(draw: st.DrawFn) -> dict[str, Any]:
 def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
     """Return the witness of any finding."""
     records = [BookieRecord(str(finding.bookie_id), n, n, Registration.WRITABLE) for n in (1, 2)]
-    tell: dict[Subject, Callable[[], dict[str, Any]]] = {
+    tell: dict[Subject, Callable[[], FindingRecord]] = {
         Subject.LEDGER: lambda: ledger_testimony(finding, taken, FACTS),
         Subject.BOOKIE: lambda: bookie_testimony(finding, records, FACTS),
         Subject.CLUSTER: lambda: cluster_testimony(
@@ -429,8 +430,8 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
         ),
     }
     if finding.family is Family.REFERENCE and finding.ledger_id is not None:
-        return str(reference_testimony(finding, taken, FACTS, None)["witness"])
-    return str(tell[CATALOGUE[finding.kind].subject]()["witness"])
+        return reference_testimony(finding, taken, FACTS, None).witness
+    return tell[CATALOGUE[finding.kind].subject]().witness
 
 
 def test_every_dataclass_of_facts_is_generated() -> None:

@@ -50,7 +50,7 @@ def witness(
     )
     driven = drive(story)
     (finding,) = driven.step.verdict.findings
-    return str(ledger_testimony(finding, driven.evidence.looks, FACTS)["witness"])
+    return ledger_testimony(finding, driven.evidence.looks, FACTS).witness
 
 
 def test_a_loss_says_where_else_was_looked() -> None:
@@ -196,9 +196,7 @@ def loss(
         missing_on=tuple((bookie, ((42, last),)) for bookie in missing),
     )
     look = Look(LedgerRecord(7, 1, 0, RecordStatus.FOUND))
-    return str(ledger_testimony(found, [look], FACTS)["witness"]).partition("; ack quorum is 2. ")[
-        2
-    ]
+    return ledger_testimony(found, [look], FACTS).witness.partition("; ack quorum is 2. ")[2]
 
 
 @pytest.mark.parametrize(
@@ -309,7 +307,7 @@ def test_corrupt_copies_are_reported_bookie_by_bookie(
     """
     found = finding_of(Kind.ENTRY_CORRUPT, CorruptFacts(42, ("b1", "b2"), copies))
     said = str(
-        ledger_testimony(found, [Look(LedgerRecord(7, 1, 0, RecordStatus.FOUND))], FACTS)["witness"]
+        ledger_testimony(found, [Look(LedgerRecord(7, 1, 0, RecordStatus.FOUND))], FACTS).witness
     )
     read = (
         "Copies that were read at two looks, with the right ids and a digest that does not match"

@@ -26,6 +26,7 @@ from auditor.model.facts import (
     WhyMarked,
 )
 from auditor.model.finding import CATALOGUE, Family, Kind, Severity, Subject
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerState
 from auditor.witness.next_commands import (
     CHANGES,
@@ -265,11 +266,7 @@ def test_nothing_from_metadata_is_run_by_a_shell(kind):
     hostile = replace(
         hostile, facts=facts, bookie_id=hostile.bookie_id and evil, missing_on=missing_on
     )
-    owner = {
-        "application": "pulsar",
-        "component": "managed-ledger",
-        "name": "t/n/persistent/%24%28reboot%29%3Breboot",
-    }
+    owner = Owner("pulsar", "managed-ledger", "t/n/persistent/%24%28reboot%29%3Breboot")
     for command in next_commands(hostile, replication_disabled=False, owner=owner):
         words = list(shlex.shlex(command, posix=True, punctuation_chars=True))
         assert "reboot" not in words and ";" not in words, command

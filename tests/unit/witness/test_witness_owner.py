@@ -1,5 +1,6 @@
 """The owner of a ledger, from its custom metadata."""
 
+from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.witness.owner import TEXT_CHARS_MAX, owner_of
 
@@ -17,11 +18,7 @@ def test_a_topics_ledger_is_named_by_its_managed_ledger() -> None:
         ("component", b"managed-ledger"),
         ("pulsar/managed-ledger", b"t/ns/persistent/orders"),
     )
-    assert {
-        "application": "pulsar",
-        "component": "managed-ledger",
-        "name": "t/ns/persistent/orders",
-    } == owner_of(metadata)
+    assert Owner("pulsar", "managed-ledger", "t/ns/persistent/orders") == owner_of(metadata)
 
 
 def test_a_cursors_ledger_names_its_cursor_too() -> None:
@@ -33,15 +30,15 @@ def test_a_cursors_ledger_names_its_cursor_too() -> None:
     )
     owner = owner_of(metadata)
     assert owner is not None
-    assert "t/ns/persistent/orders cursor billing" == owner["name"]
+    assert "t/ns/persistent/orders cursor billing" == owner.name
 
 
 def test_schema_and_compacted_ledgers_have_names_too() -> None:
     """The name is that of whichever known key is there."""
-    assert "t/ns/orders" == (owner_of(_with(("pulsar/schemaId", b"t/ns/orders"))) or {})["name"]
+    assert "t/ns/orders" == (owner_of(_with(("pulsar/schemaId", b"t/ns/orders"))) or Owner()).name
     assert (
         "persistent://t/ns/orders"
-        == (owner_of(_with(("pulsar/compactedTopic", b"persistent://t/ns/orders"))) or {})["name"]
+        == (owner_of(_with(("pulsar/compactedTopic", b"persistent://t/ns/orders"))) or Owner()).name
     )
 
 
@@ -58,4 +55,4 @@ def test_what_is_no_text_or_too_long_is_shown_bounded() -> None:
     """Anybody may write anything into custom metadata. It must not fill the report."""
     owner = owner_of(_with(("application", b"\xff" * 10_000)))
     assert owner is not None
-    assert TEXT_CHARS_MAX == len(owner["application"] or "")
+    assert TEXT_CHARS_MAX == len(owner.application or "")

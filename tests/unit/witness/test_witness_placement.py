@@ -28,7 +28,7 @@ def witness_of(text, rule, locations, **custom):
     look = Look(
         LedgerRecord(7, 0, 0, RecordStatus.FOUND, stamp=ZnodeStamp(1, 3, 0), metadata=metadata)
     )
-    return ledger_testimony(finding, [look], FACTS)["witness"]
+    return ledger_testimony(finding, [look], FACTS).witness
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from auditor.model.finding_record import Owner
 from auditor.witness.pulsar_commands import (
     PulsarLedger,
     Use,
@@ -13,7 +14,7 @@ from auditor.witness.pulsar_commands import (
 
 
 def of(component, name, application="pulsar"):
-    return pulsar_ledger({"application": application, "component": component, "name": name})
+    return pulsar_ledger(Owner(application, component, name))
 
 
 @pytest.mark.parametrize(

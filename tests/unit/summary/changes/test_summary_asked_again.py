@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,7 +17,9 @@ from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import RANGES_MAX, Kind
+from auditor.model.finding_record import RecordedFacts
 from auditor.summary.changes.asked_again import ledgers_reread, why_content_unknown
+from auditor.summary.changes.compared_finding import ComparedFinding
 
 HELD, TIMED_OUT = AnswerStatus.HELD, AnswerStatus.TIMED_OUT
 Said = Iterable[tuple[str, int, AnswerStatus]]
@@ -40,9 +42,10 @@ def run_of(
     return run
 
 
-def corrupt(*copies: tuple[str, list[int]]) -> list[dict[str, Any]]:
+def corrupt(*copies: tuple[str, list[int]]) -> list[ComparedFinding]:
     """Return the finding on ledger 7, with these corrupt copies."""
-    return [finding(Kind.ENTRY_CORRUPT, 7, facts={"copies": [list(one) for one in copies]})]
+    facts = {"copies": [list(one) for one in copies]}
+    return [ComparedFinding.of(finding(Kind.ENTRY_CORRUPT, 7, facts=facts))]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +97,8 @@ def test_a_finding_that_may_not_name_all_copies_is_not_reread(tmp_path: Path):
     )
     assert {7} == ledgers_reread(run, corrupt(("b1", some[1:])))
     assert frozenset() == ledgers_reread(run, corrupt(("b1", some)))
-    for facts in (None, {}, {"copies": []}):
-        assert frozenset() == ledgers_reread(run, [corrupt()[0] | {"facts": facts}])
+    for facts in (None, RecordedFacts(), RecordedFacts({"copies": []})):
+        assert frozenset() == ledgers_reread(run, [replace(corrupt()[0], facts=facts)])
 
 
 def verdicts_of(*lacking: int) -> TableScan:

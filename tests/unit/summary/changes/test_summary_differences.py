@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from support.report_stories import finding
+from support.report_stories import changed, finding
 
 from auditor.model.cluster import Registration
 from auditor.model.finding import Kind, Severity
+from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.verdict import Unknown
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.differences import Change, Difference, compare_findings
 from auditor.summary.changes.rechecks import Judged, Row
 
@@ -28,12 +30,22 @@ def judged_run(
     return Judged(rows=rows or {}, bookies=bookies or {}, **given)
 
 
+def compare(
+    before: list[FindingRecord], after: list[FindingRecord], earlier: Judged, later: Judged
+) -> list[Difference]:
+    old, new = (map(ComparedFinding.of, side) for side in (before, after))
+    return compare_findings(old, new, earlier, later)
+
+
 def compare_one(
     before: list[Any], after: list[Any], earlier: Judged | None = None, later: Judged | None = None
 ) -> Difference:
     """Return the one difference between two runs. Both judged ledger 7, unless given otherwise."""
-    (found,) = compare_findings(
-        before, after, earlier or judged_run({7: SOUND}), later or judged_run({7: SOUND})
+    (found,) = compare(
+        before,
+        after,
+        earlier or judged_run({7: SOUND}),
+        later or judged_run({7: SOUND}),
     )
     return found
 
@@ -54,11 +66,11 @@ def test_a_difference_has_what_both_runs_say():
         finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7),
         finding(Kind.ENTRY_WITHOUT_REPLICA, 7),
     )
-    found = compare_one([before], [after | {"owner": {"name": "x"}}])
+    found = compare_one([before], [changed(after, owner={"name": "x"})])
     assert (Change.WORSE, "", Severity.CRITICAL) == (found.change, found.why, found.severity)
     assert found.before is not None and found.after is not None
-    assert ((before["id"],), (after["id"],)) == (found.before.ids, found.after.ids)
-    assert (before["owner"], {"name": "x"}) == (found.before.owner, found.after.owner)
+    assert ((before.id,), (after.id,)) == (found.before.ids, found.after.ids)
+    assert (before.owner, Owner(name="x")) == (found.before.owner, found.after.owner)
     assert Severity.WARNING is compare_one([before], []).severity
 
 
@@ -67,7 +79,7 @@ def test_the_strongest_kind_of_a_family_counts():
     weak, strong = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
     found = compare_one([], [weak, strong])
     assert found.after is not None
-    assert (Kind.ENTRY_WITHOUT_REPLICA, (weak["id"], strong["id"])) == (
+    assert (Kind.ENTRY_WITHOUT_REPLICA, (weak.id, strong.id)) == (
         found.after.kind,
         found.after.ids,
     )
@@ -110,7 +122,7 @@ def test_a_bookie_that_lacks_more_makes_it_worse(
     before = finding(
         Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=1, missing_on={"b1": [[5, 5]], "b2": [[5, 5]]}
     )
-    found = compare_one([before], [before | {"entries_total": entries, "missing_on": lacking}])
+    found = compare_one([before], [changed(before, entries_total=entries, missing_on=lacking)])
     assert change is found.change
     assert ("did not lack" in found.why) or change is not Change.WORSE
 
@@ -121,13 +133,15 @@ def test_a_range_above_the_last_stored_one_is_not_compared():
     """
     ranges = [[2 * n, 2 * n] for n in range(20)]
     before = finding(Kind.ENTRY_WITHOUT_REPLICA, 7, missing_on={"b1": ranges})
-    later = before | {"missing_on": {"b1": [*ranges[1:], [40, 40]]}}
+    later = changed(before, missing_on={"b1": [*ranges[1:], [40, 40]]})
     assert Change.STILL is compare_one([before], [later]).change
     assert (
         Change.WORSE
-        is compare_one([before], [before | {"missing_on": {"b1": [*ranges[:-1], [37, 38]]}}]).change
+        is compare_one(
+            [before], [changed(before, missing_on={"b1": [*ranges[:-1], [37, 38]]})]
+        ).change
     )
-    grown = before | {"missing_on": {"b1": [*ranges[:-1], [38, 39]]}}
+    grown = changed(before, missing_on={"b1": [*ranges[:-1], [38, 39]]})
     assert Change.WORSE is compare_one([before], [grown]).change, (
         "the range was stored whole, and entry 39 is new"
     )
@@ -136,7 +150,7 @@ def test_a_range_above_the_last_stored_one_is_not_compared():
 def test_what_bookies_lack_of_a_marked_ledger_is_not_compared():
     """Replication moves its copies: only the number of entries counts."""
     before = finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7, missing_on={"b1": [[5, 5]]})
-    later = before | {"missing_on": {"b1": [[5, 5]], "b2": [[5, 5]]}}
+    later = changed(before, missing_on={"b1": [[5, 5]], "b2": [[5, 5]]})
     assert Change.STILL is compare_one([before], [later]).change
 
 
@@ -151,7 +165,7 @@ def test_placement_counts_segments():
 def test_families_of_one_ledger_are_matched_apart():
     """A new loss beside an old placement is new, and the placement is still there."""
     old = [finding(Kind.PLACEMENT_FAILED, 7)]
-    found = compare_findings(
+    found = compare(
         old, [*old, finding(Kind.ENTRY_CORRUPT, 7)], judged_run({7: SOUND}), judged_run({7: SOUND})
     )
     assert [("entry", Change.NEW), ("placement", Change.STILL)] == [
@@ -230,7 +244,7 @@ def test_what_another_ledger_has_is_not_reported_on_this_one():
     before = [finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7), finding(Kind.MARK_WITHOUT_LEDGER, "cluster")]
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 8), finding(Kind.LEDGER_ORPHANED, "cluster")]
     after.append(finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"))
-    found = compare_findings(
+    found = compare(
         before, after, judged_run({7: SOUND, 8: SOUND}), judged_run({7: SOUND, 8: SOUND})
     )
     assert ["", ""] == [one.why for one in found if one.change is Change.RESOLVED]
@@ -239,7 +253,7 @@ def test_what_another_ledger_has_is_not_reported_on_this_one():
 def test_resolved_names_what_the_subject_has_now():
     """The mark is gone, but the ledger has lost an entry and is no better."""
     before = [finding(Kind.UNDERREPLICATED_UNRECOVERABLE, 7)]
-    found = compare_findings(
+    found = compare(
         before,
         [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)],
         judged_run({7: SOUND}),
@@ -411,7 +425,7 @@ def test_kinds_of_one_bookie_are_not_stronger_or_weaker():
         finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
         finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
     )
-    found = compare_findings([before], [after], judged_run(), judged_run(bookies={"b1": ANSWERED}))
+    found = compare([before], [after], judged_run(), judged_run(bookies={"b1": ANSWERED}))
     assert [(Change.RESOLVED, "it has BOOKIE_LOST_CONTENT now"), (Change.NEW, "")] == [
         (one.change, one.why) for one in found
     ]
@@ -552,7 +566,7 @@ def test_a_bookie_that_refuses_everything_has_not_shown_its_content():
     """Its greeting counts as an answer, but it answers no request about a ledger."""
     after = [finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")]
     later = judged_run(bookies={"b1": ANSWERED})
-    found = compare_findings([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], after, judged_run(), later)
+    found = compare([finding(Kind.BOOKIE_LOST_CONTENT, "b1")], after, judged_run(), later)
     assert {Change.NOT_CHECKED_AGAIN, Change.NEW} == {one.change for one in found}
 
 
@@ -568,7 +582,7 @@ def test_a_mark_with_a_finding_is_not_within_grace(mark: Kind, change: Change, s
     still there. Beside a mark beyond grace the loss was not checked.
     """
     later = judged_run({7: Row("marked_underreplicated", ())})
-    found = compare_findings(
+    found = compare(
         [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)], [finding(mark, 7)], judged_run({7: SOUND}), later
     )
     (entry,) = [one for one in found if one.subjects.family == "entry"]
@@ -583,7 +597,9 @@ def test_findings_on_the_cluster_are_counted_by_their_facts():
         (Kind.LEDGER_POPULATION_DROPPED, "ledgers", -1),
     ):
         before = finding(kind, "cluster")
-        after = before | {"facts": before["facts"] | {name: before["facts"][name] + step}}
+        after = changed(
+            before, facts=before.facts.values | {name: before.facts.values[name] + step}
+        )
         assert [Change.WORSE, Change.BETTER] == [
             compare_one([before], [after]).change,
             compare_one([after], [before]).change,
@@ -609,9 +625,9 @@ def test_the_most_severe_comes_first_then_the_kind_then_the_ledger():
         finding(Kind.ENTRY_WITHOUT_REPLICA, 9),
         finding(Kind.ENTRY_WITHOUT_REPLICA, 3),
     ]
-    found = compare_findings([], after, judged_run(), judged_run())
+    found = compare([], after, judged_run(), judged_run())
     assert [3, 9, None, 2, 1] == [one.subjects.ledger_id for one in found]
     bookies = [finding(Kind.BOOKIE_SILENT_YET_REGISTERED, bookie) for bookie in ("b3", "b1", "b2")]
     assert ["b1", "b2", "b3"] == [
-        one.subjects.bookie_id for one in compare_findings([], bookies, judged_run(), judged_run())
+        one.subjects.bookie_id for one in compare([], bookies, judged_run(), judged_run())
     ]

@@ -19,12 +19,12 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.summary.about import About
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.earlier_run import (
     UNCHECKED,
     EarlierRun,
     Sighting,
     Unreadable,
-    keep_compared,
     read_earlier_run,
 )
 from auditor.summary.changes.rechecks import Judged, Row
@@ -37,7 +37,7 @@ STUCK = report_stories.finding(
     Kind.LEDGER_STUCK, 7, first_seen="2025-12-01T00:00:00.000Z", runs_seen=9
 )
 UNHEARD = Sighting(
-    keep_compared(report_stories.finding(Kind.ENTRY_CORRUPT, 8)),
+    ComparedFinding.of(report_stories.finding(Kind.ENTRY_CORRUPT, 8)),
     "2025-11-01T00:00:00.000Z",
     4,
     2,
@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Place:
         "run.json",
         About(RUN_ID, "s", FACTS, Terms(1, 2, 3, 4), "warning", False).as_json(),
     )
-    directory.write_text("findings.jsonl", json.dumps(STUCK) + "\n")
+    directory.write_text("findings.jsonl", STUCK.line() + "\n")
     directory.write_text(UNCHECKED, json.dumps(UNHEARD.as_json()) + "\n")
     write_json(
         directory,
@@ -86,14 +86,14 @@ def test_its_findings_and_what_it_handed_on_are_known(run: Place, tmp_path: Path
         stuck.setting,
     )
     assert [UNHEARD] == list(earlier.carried)
-    assert {(UNHEARD.finding["id"], "ENTRY_CORRUPT")} == earlier.known()
+    assert {(UNHEARD.finding.id, Kind.ENTRY_CORRUPT)} == earlier.known()
 
 
 def test_a_finding_that_was_written_without_a_history_has_none(run: Place, tmp_path: Path):
     """An earlier version wrote neither first_seen nor runs_seen, and nothing is made up."""
     plain = {
         name: value
-        for name, value in STUCK.items()
+        for name, value in STUCK.as_json().items()
         if name not in ("first_seen", "runs_seen", "muted")
     }
     run.write_text("findings.jsonl", json.dumps(plain) + "\n")
@@ -163,7 +163,7 @@ def test_a_run_that_handed_nothing_on_may_lack_the_file(run: Place, tmp_path: Pa
 def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
     """The witness is dropped. There is no setting if the kind depends on none."""
     loss = report_stories.finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
-    run.write_text("findings.jsonl", json.dumps(loss) + "\n")
+    run.write_text("findings.jsonl", loss.line() + "\n")
     write_json(
         run,
         "summary.json",
@@ -173,9 +173,9 @@ def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
     earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun)
     (one,) = earlier.found
-    assert keep_compared(loss) == one.finding
+    assert ComparedFinding.of(loss) == one.finding
     assert one.setting is None
-    assert "witness" not in one.finding
+    assert "witness" not in one.finding.as_json()
 
 
 def test_only_facts_that_are_compared_are_kept():
@@ -183,26 +183,27 @@ def test_only_facts_that_are_compared_are_kept():
     earlier version handed on ENTRY_CORRUPT without them.
     """
     corrupt = report_stories.finding(Kind.ENTRY_CORRUPT, 8)
-    assert corrupt["facts"] and corrupt["facts"] == keep_compared(corrupt)["facts"]
-    del corrupt["facts"]
-    assert None is keep_compared(corrupt)["facts"]
+    assert corrupt.facts.values and corrupt.facts == ComparedFinding.of(corrupt).facts
+    handed_on = ComparedFinding.of(corrupt).as_json()
+    del handed_on["facts"]
+    assert None is ComparedFinding.from_json(handed_on).facts
     dropped = report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster")
-    assert dropped["facts"] and dropped["facts"] == keep_compared(dropped)["facts"]
+    assert dropped.facts.values and dropped.facts == ComparedFinding.of(dropped).facts
     for other in (
         report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 8),
         report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
     ):
-        assert "facts" not in keep_compared(other)
+        assert "facts" not in ComparedFinding.of(other).as_json()
 
 
 def test_the_findings_of_an_earlier_run_say_which_ledgers_it_sampled():
     """Of other ledgers the earlier run is taken to know nothing."""
     terms = {"stuck_after_ms": 1}
     found = [
-        Sighting(keep_compared(one), None, None)
+        Sighting(ComparedFinding.of(one), None, None)
         for one in (
-            report_stories.finding(Kind.ENTRY_CORRUPT, 8) | {"assurance": "probed"},
-            report_stories.finding(Kind.LEDGER_STUCK, 9) | {"assurance": "probed"},
+            report_stories.finding(Kind.ENTRY_CORRUPT, 8, assurance="probed"),
+            report_stories.finding(Kind.LEDGER_STUCK, 9, assurance="probed"),
             report_stories.finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
         )
     ]

@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.report_stories import finding
+from support.report_stories import changed, finding
 
 from auditor.model.cluster import Registration
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Unknown
-from auditor.summary.changes.earlier_run import EarlierRun, Sighting, keep_compared
+from auditor.summary.changes.compared_finding import ComparedFinding
+from auditor.summary.changes.earlier_run import EarlierRun, Sighting
 from auditor.summary.changes.history import (
     GONE_RUNS_MAX,
     UNCHECKED_RUNS_MAX,
@@ -31,8 +33,8 @@ TERMS = {"placement": {}, "underreplication_grace_ms": 1, "stuck_after_ms": 1, "
 LOSS = finding(Kind.ENTRY_BELOW_ACK_QUORUM, 7)
 
 
-def sighting(found: dict[str, Any] = LOSS, **changes: Any) -> Sighting:
-    return replace(Sighting(keep_compared(found), FIRST, 3), **changes)
+def sighting(found: FindingRecord = LOSS, **changes: Any) -> Sighting:
+    return replace(Sighting(ComparedFinding.of(found), FIRST, 3), **changes)
 
 
 def judged_run(rows: dict[int, Row], **changes: Any) -> Judged:
@@ -47,7 +49,7 @@ def judged_run(rows: dict[int, Row], **changes: Any) -> Judged:
 
 
 def trace_history(
-    found: list[dict[str, Any]],
+    found: list[FindingRecord],
     *before: Sighting,
     row: Row | None = SOUND,
     carried: tuple[Sighting, ...] = (),
@@ -58,7 +60,9 @@ def trace_history(
     """
     rows = {} if row is None else {7: row}
     earlier = EarlierRun("r4", LAST, TERMS, before, carried)
-    return trace([keep_compared(one) for one in found], earlier, judged_run(rows, **changes), NOW)
+    return trace(
+        [ComparedFinding.of(one) for one in found], earlier, judged_run(rows, **changes), NOW
+    )
 
 
 def counts(history: History) -> dict[str, int]:
@@ -111,7 +115,7 @@ def test_a_run_of_named_ledgers_follows_a_bookie_that_it_finds():
 def test_placement_is_followed_by_segment():
     """A second segment that fails is new, and the first one keeps its history."""
     one = finding(Kind.PLACEMENT_FAILED, 7)
-    other = one | {"segment": one["segment"] | {"first_entry_id": 500}}
+    other = changed(one, segment=one.fields["segment"] | {"first_entry_id": 500})
     assert [Chain(FIRST, 4), Chain(NOW, 1)] == trace_history(
         [one, other], sighting(one, setting={})
     ).chains
@@ -184,7 +188,7 @@ def test_corruption_that_was_not_read_again_is_handed_on():
     history = trace_history([], sighting(corrupt))
     assert {"not_checked_again": 1} == counts(history)
     (kept,) = history.unchecked
-    assert corrupt["facts"] == Sighting.from_json(kept.as_json()).finding["facts"]
+    assert corrupt.facts == Sighting.from_json(kept.as_json()).finding.facts
     read = trace_history([], carried=(kept,), reread=frozenset({7}))
     assert ((), {"resolved": 1}) == (tuple(read.unchecked), counts(read))
 
@@ -206,12 +210,12 @@ def test_an_unknown_history_stays_unknown():
     """An unknown first_seen or runs_seen stays null when the finding is seen again."""
     for unknown in ({"first_seen": None}, {"runs_seen": None}):
         assert [Chain(None, None)] == trace_history([LOSS], sighting(**unknown)).chains
-    lost = unknown_history([keep_compared(LOSS)], "it is damaged")
+    lost = unknown_history([ComparedFinding.of(LOSS)], "it is damaged")
     assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (
         lost.chains,
         lost.changes,
     )
-    first = first_history([keep_compared(LOSS)], NOW)
+    first = first_history([ComparedFinding.of(LOSS)], NOW)
     assert ([Chain(NOW, 1)], None) == (first.chains, first.changes)
 
 
@@ -265,7 +269,7 @@ def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
 
 def test_a_finding_on_entries_is_the_same_one_in_another_segment():
     """Such a finding belongs to its ledger: the lost entries may be in another segment now."""
-    other = LOSS | {"segment": LOSS["segment"] | {"first_entry_id": 500}}
+    other = changed(LOSS, segment=LOSS.fields["segment"] | {"first_entry_id": 500})
     assert [Chain(FIRST, 4)] == trace_history([other], sighting()).chains
 
 
@@ -278,7 +282,7 @@ def test_what_is_handed_on_says_why():
     silent = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
     (handed_on,) = trace_history([silent], lost).unchecked
     assert "it has BOOKIE_FAILING_REQUESTS now" == handed_on.why
-    assert [] == list(trace_history([silent | {"bookie_id": "b2"}], lost).unchecked)
+    assert [] == list(trace_history([changed(silent, bookie_id="b2")], lost).unchecked)
 
 
 def test_the_runs_without_a_ledger_are_counted_from_the_first_that_did_not_list_it():

@@ -30,6 +30,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surr
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.summary.about import About
+from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.judged_runs import judged_run, terms_json
 from auditor.summary.changes.rechecks import Judged, Row
 
@@ -62,7 +63,7 @@ def gather_judged(
     **changes: Any,
 ) -> Judged:
     scan = scan_rows(VERDICTS) if verdicts is None else verdicts
-    others = [finding(Kind.LEDGER_STUCK, ledger) for ledger in ledgers]
+    others = [ComparedFinding.of(finding(Kind.LEDGER_STUCK, ledger)) for ledger in ledgers]
     return judged_run(None, about, {**SUMMARY, **changes}, scan, records, others)
 
 
@@ -229,9 +230,10 @@ def test_what_a_run_asked_again_is_looked_for_of_those_findings_alone_that_need_
         finding(Kind.BOOKIE_LOST_CONTENT, "b1"),
         finding(Kind.BOOKIE_FAILING_REQUESTS, "b2"),
     ]
+    compared = [*map(ComparedFinding.of, others)]
     records = [record(bookie, 1, Greeting.ANSWERED) for bookie in ("b1", "b2")]
     judged = [
-        judged_run(one, ABOUT, SUMMARY, scan_rows(EMPTY), records, others) for one in (run, None)
+        judged_run(one, ABOUT, SUMMARY, scan_rows(EMPTY), records, compared) for one in (run, None)
     ]
     assert [{7}, set()] == [one.reread for one in judged]
     why = "it answered for 2 of 6 ledgers"

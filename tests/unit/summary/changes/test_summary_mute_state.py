@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.report_stories import finding
+from support.report_stories import changed, finding
 
 from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.finding_record import FindingRecord
 from auditor.summary.changes.mute_state import (
     AMONG,
     GROWS,
@@ -29,7 +30,7 @@ def loss(
     confirmed: int = 1,
     unknown: int = 0,
     **changes: Any,
-) -> dict[str, Any]:
+) -> FindingRecord:
     """Return a finding: these entries of ledger 7 are missing on a bookie."""
     copies = {"write_quorum": 3, "ack_quorum": 2, "confirmed": confirmed, "unknown": unknown}
     total = sum(last - first + 1 for first, last in entries)
@@ -45,8 +46,8 @@ def loss(
 MUTED = loss([[0, 9], [20, 29]], unknown=1)
 
 
-def why(now: dict[str, Any], muted: dict[str, Any] = MUTED) -> str:
-    return why_outgrown(Kind(muted["kind"]), state_of(muted), now)
+def why(now: FindingRecord, muted: FindingRecord = MUTED) -> str:
+    return why_outgrown(muted.kind, state_of(muted), now)
 
 
 def test_the_same_finding_stays_muted_and_so_does_a_better_one():
@@ -100,12 +101,12 @@ def test_each_fact_that_counts_is_one_of_its_kind_and_outgrows_the_mute(kind: Ki
     one = finding(kind, subject)
     assert "" == why(one, one)
     for name in GROWS[kind]:
-        worse = one | {"facts": one["facts"] | {name: (one["facts"][name] or 0) + 1}}
+        worse = changed(one, facts=one.facts.values | {name: (one.facts.values[name] or 0) + 1})
         assert name in why(worse, one)
     for name in STAYS[kind]:
         if kind is not Kind.METADATA_MALFORMED:
-            assert name in one["facts"]
-        assert name in why(one | {"facts": one["facts"] | {name: "another"}}, one)
+            assert name in one.facts.values
+        assert name in why(changed(one, facts=one.facts.values | {name: "another"}), one)
 
 
 @pytest.mark.parametrize("kind", list(AMONG), ids=str)
@@ -113,13 +114,12 @@ def test_what_a_finding_names_must_be_among_what_was_muted(kind: Kind):
     """A finding that names an item that was not muted is another one. Fewer items stay muted."""
     name, total, keys = AMONG[kind]
     one = finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1")
-    item = one["facts"][name][0]
+    item = one.facts.values[name][0]
 
-    def with_items(*numbers: int, count: int | None = None) -> dict[str, Any]:
+    def with_items(*numbers: int, count: int | None = None) -> FindingRecord:
         items = [item | {keys[0]: f"n{number}"} if keys else number for number in numbers]
-        return one | {
-            "facts": one["facts"] | {name: items, total: len(numbers) if count is None else count}
-        }
+        counted = {name: items, total: len(numbers) if count is None else count}
+        return changed(one, facts=one.facts.values | counted)
 
     assert "" == why(with_items(1, 2), with_items(1, 2, 3))
     assert "which was not muted" in why(with_items(1, 4), with_items(1, 2))
@@ -137,7 +137,7 @@ def test_every_kind_has_its_facts_that_count():
 def test_a_mute_of_placement_is_for_its_ensemble():
     """Another ensemble that fails placement is another violation."""
     one = finding(Kind.PLACEMENT_FAILED, 7)
-    other = one | {"segment": one["segment"] | {"ensemble": ["b7", "b8", "b9"]}}
+    other = changed(one, segment=one.fields["segment"] | {"ensemble": ["b7", "b8", "b9"]})
     assert "its ensemble is another one" == why(other, one)
 
 
@@ -191,18 +191,19 @@ def test_a_copy_that_was_unknown_may_be_confirmed():
 def test_a_fact_that_a_mute_does_not_have_was_not_there():
     """The mute may have been written before the fact existed. Such a fact counts as 0."""
     failing = finding(Kind.BOOKIE_FAILING_REQUESTS, "b1")
-    failing["facts"] |= {"ledgers": 1, "some_ledgers": []}
+    some = {"ledgers": 1, "some_ledgers": []}
+    failing = changed(failing, facts=failing.facts.values | some)
     before = replace(state_of(failing), grows={})
     assert "ledgers is 1 now and was 0" == why_outgrown(
         Kind.BOOKIE_FAILING_REQUESTS, before, failing
     )
-    unknown = failing | {"facts": failing["facts"] | {"ledgers": 0}}
+    unknown = changed(failing, facts=failing.facts.values | {"ledgers": 0})
     assert "" == why_outgrown(Kind.BOOKIE_FAILING_REQUESTS, before, unknown)
 
 
 def test_entries_are_muted_in_any_ensemble():
     """The same entries are lost after a bookie of the ensemble was replaced."""
-    other = MUTED | {"segment": MUTED["segment"] | {"ensemble": ["b7", "b8", "b9"]}}
+    other = changed(MUTED, segment=MUTED.fields["segment"] | {"ensemble": ["b7", "b8", "b9"]})
     assert "" == why(other)
 
 
@@ -211,7 +212,7 @@ def test_what_a_finding_names_is_known_by_its_keys_alone(kind: Kind):
     """Other fields of an item may change from run to run."""
     name, _, keys = AMONG[kind]
     one = finding(kind, 7 if CATALOGUE[kind].subject.value == "ledger" else "b1")
-    changed = [{**item, "more": 1} for item in one["facts"][name]]
-    state = state_of(one | {"facts": one["facts"] | {name: changed}})
-    assert [[item[key] for key in keys] for item in changed] == state.among
+    items = [{**item, "more": 1} for item in one.facts.values[name]]
+    state = state_of(changed(one, facts=one.facts.values | {name: items}))
+    assert [[item[key] for key in keys] for item in items] == state.among
     assert all(isinstance(value, str) for item in state.among for value in item)

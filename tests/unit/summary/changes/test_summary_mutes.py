@@ -8,9 +8,10 @@ from datetime import date
 from typing import Any
 
 import pytest
-from support.report_stories import finding
+from support.report_stories import changed, finding
 
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingRecord, Muted
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import (
     MUTES_MAX,
@@ -25,15 +26,13 @@ TODAY = date(2026, 12, 1)
 FOUND = finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7, id="a7")
 
 
-def mute_of(found: dict[str, Any], until: date = TODAY) -> Mute:
-    return Mute(
-        found["id"], until, "it is known", Kind(found["kind"]), "ledger 7", "run-1", state_of(found)
-    )
+def mute_of(found: FindingRecord, until: date = TODAY) -> Mute:
+    return Mute(found.id, until, "it is known", found.kind, "ledger 7", "run-1", state_of(found))
 
 
 def test_a_file_is_read_as_it_was_written():
     """Each line is an object; blank lines are skipped."""
-    mutes = [mute_of(FOUND), mute_of(FOUND | {"id": "b"}, date(2027, 1, 1))]
+    mutes = [mute_of(FOUND), mute_of(changed(FOUND, id="b"), date(2027, 1, 1))]
     assert mutes == parse_mutes("\n" + "\n\n".join(one.line() for one in mutes) + "\n")
     assert [] == parse_mutes("")
 
@@ -97,9 +96,7 @@ def test_the_number_of_mutes_is_bounded():
 def test_a_mute_holds_to_the_end_of_its_day():
     """It applies on the day itself. On the next day it is reported as expired."""
     mute = mute_of(FOUND)
-    assert {"until": "2026-12-01", "why": "it is known"} == apply_mutes([mute], [FOUND], TODAY).of(
-        FOUND
-    )
+    assert Muted("2026-12-01", "it is known") == apply_mutes([mute], [FOUND], TODAY).of(FOUND)
     over = apply_mutes([mute], [FOUND], date(2026, 12, 2))
     assert (None, [mute]) == (over.of(FOUND), over.expired)
 
@@ -128,7 +125,7 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
     is.
     """
     first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
-    second = first | {"id": "p2"}
+    second = changed(first, id="p2")
     other = finding(Kind.PLACEMENT_FAILED, 8, id="p3")
     mutes = [mute_of(first), mute_of(other)]
     half = mutes_json(
@@ -145,13 +142,13 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
 def test_a_segment_that_is_not_muted_counts_for_its_ledger_in_any_order():
     """The finding that is not muted may come before the muted one."""
     first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
-    found = [first | {"id": "p2"}, first]
+    found = [changed(first, id="p2"), first]
     assert {} == mutes_json(apply_mutes([mute_of(first)], found, TODAY), found, None)["by_kind"]
 
 
 def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_file():
     """Each mute is named with its subject, and with why it is outgrown or the day it expired."""
-    lost = FOUND | {"kind": Kind.ENTRY_WITHOUT_REPLICA.value}
+    lost = changed(FOUND, kind=Kind.ENTRY_WITHOUT_REPLICA.value)
     late = finding(Kind.LEDGER_STUCK, 8, id="a8")
     mutes = [mute_of(FOUND), mute_of(late, date(2026, 11, 30))]
     assert {

@@ -4,7 +4,6 @@ withheld.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,8 @@ def mark_at_two_looks(
 
 
 def line(found: MarkFindings) -> dict[str, Any]:
-    (text,) = found.findings
-    finding: dict[str, Any] = json.loads(text)
-    return finding
+    (finding,) = found.findings
+    return finding.as_json()
 
 
 def test_a_mark_without_a_ledger_at_two_looks_is_a_finding(run: Place) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -119,7 +118,7 @@ def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
         previous_population=LAST,
     )
     found = findings_on_cluster(run, about)
-    kinds = [json.loads(line)["kind"] for line in found.findings]
+    kinds = [one.kind.value for one in found.findings]
     assert [
         "LEDGER_POPULATION_DROPPED",
         "MARK_WITHOUT_LEDGER",

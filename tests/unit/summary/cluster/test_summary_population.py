@@ -51,8 +51,8 @@ def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Pla
     write_listing(run, FIRST, 99)
     write_listing(run, AGAIN, 98, gone=[150, 151])
     said = population(run, ABOUT)
-    (line,) = said.findings
-    found = json.loads(line)
+    (finding,) = said.findings
+    found = finding.as_json()
     expected = ("LEDGER_POPULATION_DROPPED", "metadata", "critical", None, None, [], None)
     names = ("kind", "family", "severity", "ledger_id", "bookie_id", "entries", "assurance")
     assert expected == tuple(found[name] for name in names)
@@ -120,9 +120,7 @@ def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
     write_listing(run, AGAIN, 9)
     other = replace(ABOUT, previous_population=replace(LAST, run_id="x", listed=900))
     elsewhere = replace(ABOUT, facts=replace(FACTS, instance_id="elsewhere"))
-    ids = [
-        json.loads(population(run, about).findings[0])["id"] for about in (ABOUT, other, elsewhere)
-    ]
+    ids = [population(run, about).findings[0].id for about in (ABOUT, other, elsewhere)]
     assert ids[0] == ids[1] != ids[2]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -102,7 +101,7 @@ class Scene:
         """Write the tables, and return what is found."""
         self.write()
         result = reference_findings(self.run, ABOUT)
-        return result, [json.loads(line) for line in result.findings]
+        return result, [found.as_json() for found in result.findings]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
@@ -82,7 +81,7 @@ def run(
 
 def find_losses(place: Place) -> list[tuple[Kind, int | None]]:
     """Return the findings on referenced ledgers."""
-    found = map(json.loads, reference_findings(place, ABOUT).findings)
+    found = [one.as_json() for one in reference_findings(place, ABOUT).findings]
     return [(Kind(one["kind"]), one["ledger_id"]) for one in found if one["ledger_id"]]
 
 
@@ -153,7 +152,7 @@ def old(ledger_id: int, look: int = 1, **changes: Any) -> LedgerRecord:
 
 def orphan(place: Place) -> bool:
     """Return whether there is a finding on orphans."""
-    found = map(json.loads, reference_findings(place, ABOUT).findings)
+    found = [one.as_json() for one in reference_findings(place, ABOUT).findings]
     return Kind.LEDGER_ORPHANED.value in [one["kind"] for one in found]
 
 

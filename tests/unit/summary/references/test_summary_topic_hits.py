@@ -17,6 +17,7 @@ from auditor.evidence.reference_rows import listing_problem_row, reference_rows
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import REFERENCES
+from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -51,13 +52,14 @@ def topic(
     )
 
 
-def finding_line(
+def finding(
     ledger_id: int | None, kind: str = LOST, *ranges: tuple[int, int], **more: Any
-) -> dict[str, Any]:
-    """Return a line of findings.jsonl with the fields that topics depend on."""
-    finding = {"kind": kind, "ledger_id": ledger_id, "entries": [list(one) for one in ranges]}
+) -> FindingRecord:
+    """Return a finding with the fields that topics depend on."""
     total = sum(last - first + 1 for first, last in ranges)
-    return {**finding, "entries_total": total, "owner": None, "next": ["look"], **more}
+    fields = {"id": f"id-{ledger_id}", "kind": kind, "ledger_id": ledger_id, "bookie_id": None}
+    fields |= {"entries": [list(one) for one in ranges], "entries_total": total, "next": ["look"]}
+    return FindingRecord.from_json(fields | more)
 
 
 def write(
@@ -78,11 +80,11 @@ def run(tmp_path: Path) -> Place:
     return place(str(tmp_path))
 
 
-def hits_of(run: Place, topics: Iterable[TopicRecord], *findings: dict[str, Any]) -> TopicHits:
+def hits_of(run: Place, topics: Iterable[TopicRecord], *findings: FindingRecord) -> TopicHits:
     """Return what these findings hit, where both looks saw the same topics."""
     topics = list(topics)
     write(run, topics, topics)
-    return topic_hits(run, list(map(json.dumps, findings)))
+    return topic_hits(run, findings)
 
 
 def lines_of(hits: TopicHits) -> list[dict[str, Any]]:
@@ -100,7 +102,7 @@ def test_findings_are_handed_on_where_topics_were_not_looked_for(run: Place) -> 
 def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
     """The line is compact and ASCII, whatever the name of the topic."""
     cursors = {"s": Cursor(None, Position(6, 9)), "u": Cursor(9, Position(6, 9))}
-    (line,) = hits_of(run, [topic("tä", 7, cursors=cursors)], finding_line(7, LOST, (4, 4))).lines
+    (line,) = hits_of(run, [topic("tä", 7, cursors=cursors)], finding(7, LOST, (4, 4))).lines
     assert (
         r'{"topic":"persistent://public/default/t\u00e4","namespace":"public/default","has_loss":true,'
         r'"kinds":["ENTRY_WITHOUT_REPLICA"],"ledgers":[7],"subscriptions_blocked":["s"],'
@@ -114,9 +116,9 @@ def test_all_losses_of_a_ledger_block_and_nothing_else_does(
 ) -> None:
     """The losses of both findings count. Entry 9 has a copy left and blocks no subscription."""
     findings = [
-        finding_line(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)),
-        finding_line(7, LOST, (4, 4)),
-        finding_line(7, COPY, (9, 9)),
+        finding(7, "ENTRY_ONLY_OUTSIDE_ENSEMBLE", (8, 8)),
+        finding(7, LOST, (4, 4)),
+        finding(7, COPY, (9, 9)),
     ]
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(hits_of(run, [topic("t", 7, cursors=cursors)], *findings))
@@ -134,9 +136,7 @@ def test_a_subscription_behind_the_named_losses_may_be_blocked_by_others(
     """
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     (line,) = lines_of(
-        hits_of(
-            run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, (4, 4), entries_total=2)
-        )
+        hits_of(run, [topic("t", 7, cursors=cursors)], finding(7, LOST, (4, 4), entries_total=2))
     )
     assert (blocked, possibly) == (
         line["subscriptions_blocked"],
@@ -148,7 +148,7 @@ def test_a_finding_that_names_all_losses_leaves_nobody_in_doubt(run: Place) -> N
     """The lengths of its ranges, both ends included, add up to the total."""
     cursors = {"s": Cursor(None, Position(7, 6))}
     (line,) = lines_of(
-        hits_of(run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, (1, 2), (4, 6)))
+        hits_of(run, [topic("t", 7, cursors=cursors)], finding(7, LOST, (1, 2), (4, 6)))
     )
     assert ([], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
@@ -161,7 +161,7 @@ def test_a_missing_ledger_of_unknown_length_lost_all_entries(
     cursors = {"s": Cursor(None, Position(7, mark_delete))}
     record = topic("t", DataLedger(7), 8, cursors=cursors)
     (line,) = lines_of(
-        hits_of(run, [record], finding_line(7, "REFERENCED_LEDGER_MISSING", entries_total=0))
+        hits_of(run, [record], finding(7, "REFERENCED_LEDGER_MISSING", entries_total=0))
     )
     assert (expected, []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
@@ -170,7 +170,7 @@ def test_a_missing_ledger_of_unknown_length_lost_its_first_entry(run: Place) -> 
     """A subscription that acknowledged all but this one is blocked."""
     others = ((Position(7, 0), Position(8, 9)),)
     record = topic("t", DataLedger(7), 8, cursors={"s": Cursor(None, Position(6, 9), others)})
-    (line,) = lines_of(hits_of(run, [record], finding_line(7, "REFERENCED_LEDGER_MISSING")))
+    (line,) = lines_of(hits_of(run, [record], finding(7, "REFERENCED_LEDGER_MISSING")))
     assert ["s"] == line["subscriptions_blocked"]
 
 
@@ -178,7 +178,7 @@ def test_losses_of_which_none_is_named_leave_a_subscription_in_doubt(run: Place)
     """Only a missing ledger has surely lost all its entries."""
     cursors = {"s": Cursor(None, Position(6, 9))}
     (line,) = lines_of(
-        hits_of(run, [topic("t", 7, cursors=cursors)], finding_line(7, LOST, entries_total=3))
+        hits_of(run, [topic("t", 7, cursors=cursors)], finding(7, LOST, entries_total=3))
     )
     assert ([], ["s"]) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
@@ -190,7 +190,7 @@ def test_a_missing_ledger_of_known_length_blocks_up_to_its_last_entry(run: Place
         hits_of(
             run,
             [topic("t", 7, 8, cursors=cursors)],
-            finding_line(7, "REFERENCED_LEDGER_MISSING", (0, 9)),
+            finding(7, "REFERENCED_LEDGER_MISSING", (0, 9)),
         )
     )
     assert (["u"], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
@@ -210,7 +210,7 @@ def test_a_loss_is_what_no_client_can_read(run: Place, kind: str, has_loss: bool
     """A topic that uses the ledger is hit by each of these kinds, also by one that is not a
     loss.
     """
-    (line,) = lines_of(hits_of(run, [topic("t", 7)], finding_line(7, kind, (4, 4))))
+    (line,) = lines_of(hits_of(run, [topic("t", 7)], finding(7, kind, (4, 4))))
     assert (has_loss, [kind]) == (line["has_loss"], line["kinds"])
 
 
@@ -220,7 +220,7 @@ def test_messages_and_schemas_are_losses_and_a_cursor_is_none(run: Place) -> Non
         topic("cursor", cursors={"s": Cursor(7, Position(6, 3))}),
         topic("schema", schemas=(SchemaVersion(0, Position(8, 1)),)),
     ]
-    lines = lines_of(hits_of(run, topics, finding_line(7), finding_line(8)))
+    lines = lines_of(hits_of(run, topics, finding(7), finding(8)))
     assert {"cursor": False, "schema": True} == {
         one["topic"].rpartition("/")[2]: one["has_loss"] for one in lines
     }
@@ -235,9 +235,9 @@ def test_what_is_in_long_term_storage_is_not_hit(run: Place) -> None:
         == hits_of(
             run,
             topics,
-            finding_line(7),
-            finding_line(9, "LEDGER_STUCK"),
-            finding_line(None, "LEDGER_POPULATION_DROPPED"),
+            finding(7),
+            finding(9, "LEDGER_STUCK"),
+            finding(None, "LEDGER_POPULATION_DROPPED"),
         ).lines
     )
 
@@ -251,9 +251,9 @@ def test_each_ledger_and_each_kind_is_reported_once_in_order(run: Place) -> None
         hits_of(
             run,
             [record],
-            finding_line(8, COPY),
-            finding_line(7, LOST, (1, 1)),
-            finding_line(8, LOST, (2, 2)),
+            finding(8, COPY),
+            finding(7, LOST, (1, 1)),
+            finding(8, LOST, (2, 2)),
         )
     )
     assert ([LOST, COPY], [7, 8]) == (line["kinds"], line["ledgers"])
@@ -272,7 +272,7 @@ def test_a_topic_counts_as_it_was_found_last(run: Place) -> None:
         TopicRecord(first[3].topic, 5, TopicStatus.UNREADABLE, problems=("shut",)),
     ]
     write(run, first, again)
-    lines = lines_of(topic_hits(run, [json.dumps(finding_line(7, LOST, (4, 4)))]))
+    lines = lines_of(topic_hits(run, [finding(7, LOST, (4, 4))]))
     blocked = {one["topic"].rpartition("/")[2]: one["subscriptions_blocked"] for one in lines}
     assert {"deleted": ["s"], "moved": [], "once": ["s"], "shut": ["s"]} == blocked
 
@@ -280,11 +280,11 @@ def test_a_topic_counts_as_it_was_found_last(run: Place) -> None:
 def test_a_subscription_that_could_not_be_read_is_not_judged(run: Place) -> None:
     """The topic is counted as unreadable elsewhere."""
     record = topic("t", 7, cursors={"s": None}, problems=("s is shut",))  # type: ignore[dict-item]
-    (line,) = lines_of(hits_of(run, [record], finding_line(7, LOST, (4, 4))))
+    (line,) = lines_of(hits_of(run, [record], finding(7, LOST, (4, 4))))
     assert ([], []) == (line["subscriptions_blocked"], line["subscriptions_possibly_blocked"])
 
 
-def ranked_topics() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
+def ranked_topics() -> tuple[list[TopicRecord], list[FindingRecord]]:
     """Return topics in the order of the report, worst first, and the findings that hit them."""
     sure, unsure = Cursor(None, Position(1, 0)), Cursor(9, Position(1, 0))
     topics = [
@@ -297,8 +297,8 @@ def ranked_topics() -> tuple[list[TopicRecord], list[dict[str, Any]]]:
         topic("a/a/copies-1", 21, 22, 23),
         topic("a/a/copies-2", 24),
     ]
-    lost = [finding_line(n, LOST, (1, 1)) for n in (11, 12, 13, 14, 15, 16, 17)]
-    return topics, [*lost, *(finding_line(n, COPY, (1, 1)) for n in (21, 22, 23, 24))]
+    lost = [finding(n, LOST, (1, 1)) for n in (11, 12, 13, 14, 15, 16, 17)]
+    return topics, [*lost, *(finding(n, COPY, (1, 1)) for n in (21, 22, 23, 24))]
 
 
 def test_topics_stand_worst_first(run: Place) -> None:
@@ -345,7 +345,7 @@ def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Pla
 def test_namespaces_that_are_hit_alike_stand_by_topics_and_name(run: Place) -> None:
     """The namespace with more topics comes first."""
     topics = [topic("t/c/1", 1), topic("t/b/1", 2), topic("t/d/1", 3), topic("t/d/2", 4)]
-    hits = hits_of(run, topics, *(finding_line(n, COPY) for n in (1, 2, 3, 4)))
+    hits = hits_of(run, topics, *(finding(n, COPY) for n in (1, 2, 3, 4)))
     assert ["t/d", "t/b", "t/c"] == [
         one["namespace"] for one in hits.summary["topics_worst"]["worst_namespaces"]
     ]
@@ -354,7 +354,7 @@ def test_namespaces_that_are_hit_alike_stand_by_topics_and_name(run: Place) -> N
 def test_the_summary_names_ten_of_each(run: Place) -> None:
     """All topics and namespaces are counted."""
     topics = [topic(f"t/n{n:02}/t", n) for n in range(1, 13)]
-    hits = hits_of(run, topics, *(finding_line(n, LOST, (1, 1)) for n in range(1, 13)))
+    hits = hits_of(run, topics, *(finding(n, LOST, (1, 1)) for n in range(1, 13)))
     worst = hits.summary["topics_worst"]
     assert (10, 10) == (len(worst["worst_namespaces"]), len(worst["worst_topics"]))
     assert (12, 12, 12) == (hits.summary["topics_hit"], worst["namespaces"], worst["with_loss"])
@@ -367,36 +367,32 @@ def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(
     assert 0 == hits_of(run, []).summary["topics_hit"]
     blind = place(str(tmp_path / "blind"))
     write(blind, [topic("t", closed(7, offloaded=True))], [], [listing_problem_row(1, 5, "shut")])
-    hits = topic_hits(blind, [json.dumps(finding_line(7))])
+    hits = topic_hits(blind, [finding(7)])
     assert ((), {"topics_hit": None, "topics_worst": None}) == (hits.lines, hits.summary)
-    assert "public/default/persistent/t" == json.loads(hits.findings[0])["owner"]["name"]
+    assert "public/default/persistent/t" == hits.findings[0].owner.name
 
 
 def test_hits_are_counted_where_not_all_topics_were_listed(run: Place) -> None:
     """These topics are hit, whether or not others are."""
     write(run, [topic("t", 7)], [], [listing_problem_row(1, 5, "shut")])
-    assert 1 == topic_hits(run, [json.dumps(finding_line(7))]).summary["topics_hit"]
+    assert 1 == topic_hits(run, [finding(7)]).summary["topics_hit"]
 
 
 def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> None:
-    """Topics are sorted by name, and messages come before cursors. The line is compact and
-    ASCII.
-    """
+    """Topics are sorted by name, and messages come before cursors."""
     cursors = {"s": Cursor(7, Position(6, 3)), "v": Cursor(8, Position(6, 3))}
     hits = hits_of(
         run,
         [topic("ü", 7), topic("a", 7, cursors=cursors)],
-        finding_line(7),
-        finding_line(8),
-        finding_line(9),
+        finding(7),
+        finding(8),
+        finding(9),
     )
-    assert (
-        '{"kind":"ENTRY_WITHOUT_REPLICA","ledger_id":7,"entries":[],"entries_total":0,"owner":{"application":"pulsar",'
-        '"component":"managed-ledger","name":"public/default/persistent/a"},'
-        f'"next":["{WARNING}","{SAVE}a","look","{TOPIC}a"]}}' == hits.findings[0]
-    )
-    assert "public/default/persistent/a cursor v" == json.loads(hits.findings[1])["owner"]["name"]
-    assert json.dumps(finding_line(9)) == hits.findings[2]
+    owner = Owner("pulsar", "managed-ledger", "public/default/persistent/a")
+    steps = (WARNING, f"{SAVE}a", "look", f"{TOPIC}a")
+    assert replace(finding(7), owner=owner, next=steps) == hits.findings[0]
+    assert "public/default/persistent/a cursor v" == hits.findings[1].owner.name
+    assert finding(9) == hits.findings[2]
 
 
 @pytest.mark.parametrize(
@@ -415,16 +411,16 @@ def test_the_topic_is_saved_and_looked_at_before_anything_is_changed(
     run: Place, commands: list[str], expected: list[str]
 ) -> None:
     """Its commands come after the others of their group, and come once."""
-    (line,) = hits_of(run, [topic("t", 7)], finding_line(7, next=commands)).findings
-    assert [WARNING, *expected] == json.loads(line)["next"]
+    (found,) = hits_of(run, [topic("t", 7)], finding(7, next=commands)).findings
+    assert (WARNING, *expected) == found.next
 
 
 def test_a_stuck_ledger_that_a_topic_references_is_not_fenced(run: Place) -> None:
     """Its own metadata names no owner: what was said before the topic was known is taken back."""
     fence = "CHANGES THE CLUSTER: bookkeeper shell readledger -l 7 -fe 0 -le 0 -r"
-    stuck = finding_line(7, kind="LEDGER_STUCK", next=["look", fence])
-    (line,) = hits_of(run, [topic("t", 7)], stuck).findings
-    steps = json.loads(line)["next"]
+    stuck = finding(7, kind="LEDGER_STUCK", next=["look", fence])
+    (found,) = hits_of(run, [topic("t", 7)], stuck).findings
+    steps = found.next
     assert fence not in steps
     assert (
         "CHANGES THE CLUSTER: pulsar-admin topics unload persistent://public/default/t" == steps[-1]
@@ -434,17 +430,16 @@ def test_a_stuck_ledger_that_a_topic_references_is_not_fenced(run: Place) -> Non
 def test_a_topic_that_must_not_stand_on_a_command_line_is_an_owner_all_the_same(run: Place) -> None:
     """Only the command for it is left out, and a line says so."""
     name = TopicName("public", "", "default", "t\x07")
-    (line,) = hits_of(run, [replace(topic("t", 7), topic=name)], finding_line(7)).findings
-    finding = json.loads(line)
-    assert ("public/default/persistent/t%07", [f"{SAVE}t%07", "look"]) == (
-        finding["owner"]["name"],
-        finding["next"][2:],
+    (found,) = hits_of(run, [replace(topic("t", 7), topic=name)], finding(7)).findings
+    assert ("public/default/persistent/t%07", (f"{SAVE}t%07", "look")) == (
+        found.owner.name,
+        found.next[2:],
     )
 
 
 def test_an_owner_that_is_known_stays(run: Place) -> None:
     """The topic does not replace it, and a finding on the cluster gets no owner."""
-    named = finding_line(7, owner={"application": "mine", "component": None, "name": "x"})
-    cluster = finding_line(None, "LEDGER_POPULATION_DROPPED")
-    hits = hits_of(run, [topic("t", 7)], finding_line(7), named, cluster)
-    assert [json.dumps(named), json.dumps(cluster)] == list(hits.findings[1:])
+    named = finding(7, owner={"application": "mine", "component": None, "name": "x"})
+    cluster = finding(None, "LEDGER_POPULATION_DROPPED")
+    hits = hits_of(run, [topic("t", 7)], finding(7), named, cluster)
+    assert [named, cluster] == list(hits.findings[1:])
