@@ -28,6 +28,7 @@ from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
 from auditor.model.finding_record import FindingRecord as FindingRecord
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
@@ -78,18 +79,18 @@ class LedgerVerdict:
 class Run:
     """A finished run. `summary` is its summary.json, as docs/names.md has it."""
 
-    summary: Mapping[str, Any] = field(repr=False)
+    summary: Summary = field(repr=False)
     directory: Place
 
     @property
     def run_id(self) -> str:
         """Return the id of the run."""
-        return str(self.summary["run_id"])
+        return self.summary.run_id
 
     @property
     def outcome(self) -> str:
         """Return the outcome word, such as "SOUND" or "VIOLATED"."""
-        return str(self.summary["outcome"])
+        return self.summary.outcome
 
     def findings(self) -> list[FindingRecord]:
         """Return all findings, in the order of findings.jsonl.

@@ -29,6 +29,7 @@ from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
 from auditor.model.finding import Family
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
+from auditor.model.summary import Summary
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
@@ -164,7 +165,7 @@ def _set_aside(run: Place) -> list[LedgerId]:
 
 
 def _pack_within_bounds(
-    run: Place, about: About, summary: Mapping[str, Any] | None, chosen: Chosen, *, plain: bool
+    run: Place, about: About, summary: Summary | None, chosen: Chosen, *, plain: bool
 ) -> tuple[bytes, Json]:
     """Return the archive and its bundle.json, with as many ledgers as fit."""
     ledger_ids = list(chosen.ledger_ids[:LEDGERS_MAX])
@@ -179,7 +180,7 @@ def _pack_within_bounds(
                 "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
             }
             names = notes.pop("names")
-            _write_report(copy, findings, summary or {}, names)
+            _write_report(copy, findings, summary.as_json() if summary else {}, names)
             write_json(copy, "bundle.json", notes)
             packed = _archive(Path(home), f"bundle-{about.run_id}")
         if len(packed) <= BYTES_MAX:
@@ -265,7 +266,7 @@ def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
 def _write_report(
     copy: Place,
     findings: Sequence[FindingRecord],
-    summary: Mapping[str, Any],
+    summary: Json,
     names: Pseudonyms | None,
 ) -> None:
     """Write the findings and the summary. With pseudonyms, only some fields of each."""
@@ -276,7 +277,7 @@ def _write_report(
     reported = copy / "told"
     reported.create()
     reported.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in rows))
-    write_json(reported, "summary.json", dict(summary))
+    write_json(reported, "summary.json", summary)
 
 
 def _without_names(finding: Json) -> Json:

@@ -56,7 +56,7 @@ def choose_two_runs(context: Context, earlier: str | None, later: str | None) ->
         for run in reversed(_output(context).runs()):
             if run.path < place(newer).path:
                 summary = read_summary(run)
-                if summary is not None and not summary.get("partial"):
+                if summary is not None and not summary.is_partial:
                     return run.address, newer
     raise ConfigError(
         f"{context.settings.output} has one finished run of the whole cluster: give two runs to"

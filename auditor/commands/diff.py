@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import (
@@ -24,6 +23,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
+from auditor.model.summary import Summary
 from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
@@ -45,7 +45,7 @@ class StoredRun:
     """A finished run, as far as it is compared."""
 
     directory: Place
-    summary: Mapping[str, Any]
+    summary: Summary
     finished: datetime
     findings: list[ComparedFinding]
     about: About
@@ -53,11 +53,11 @@ class StoredRun:
     def as_compared(self) -> ComparedRun:
         """Return what the text says of the run."""
         return ComparedRun(
-            run_id=str(self.summary["run_id"]),
-            finished_at=str(self.summary["finished_at"]),
-            outcome=str(self.summary["outcome"]),
-            auditor_version=str(self.summary["auditor_version"]),
-            is_complete=bool(self.summary["complete"]),
+            run_id=self.summary.run_id,
+            finished_at=str(self.summary.finished_at),
+            outcome=self.summary.outcome,
+            auditor_version=self.summary.auditor_version,
+            is_complete=self.summary.is_complete,
         )
 
 
@@ -108,12 +108,12 @@ def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison
     return Comparison(earlier, later, _notes(earlier, later), differences)
 
 
-def _is_whole(summary: Mapping[str, Any]) -> bool:
+def _is_whole(summary: Summary) -> bool:
     """Return whether a run looked at everything and therefore has every finding that there is."""
     return (
-        bool(summary["complete"])
-        and not summary["partial"]
-        and summary["outcome"] in (OUTCOME_SOUND, OUTCOME_VIOLATED)
+        summary.is_complete
+        and not summary.is_partial
+        and summary.outcome in (OUTCOME_SOUND, OUTCOME_VIOLATED)
     )
 
 
@@ -145,18 +145,17 @@ def _open(run_dir: str | Place) -> StoredRun:
 
 
 def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
-    one, other = (run.summary["cluster"] for run in (earlier, later))
+    one, other = (run.summary.cluster for run in (earlier, later))
     facts = ClusterFacts(
-        str(one.get("metadata_service_uri")), tuple(one.get("hosts", ())), str(one.get("root")), "",
-        one.get("instance_id"),
+        one.metadata_service_uri, one.hosts, str(one.root), "", one.instance_id,
         replication_disabled=False, lost_bookie_recovery_delay_s=None,
     )  # fmt: skip
-    if not facts.is_of(other.get("instance_id"), other.get("root"), other.get("hosts", ())):
+    if not facts.is_of(other.instance_id, other.root, other.hosts):
         raise ConfigError(
             f"{earlier.directory.address} and {later.directory.address} are runs of different"
             " clusters "
-            f"({printable(one.get('instance_id') or one.get('root'))} and "
-            f"{printable(other.get('instance_id') or other.get('root'))})"
+            f"({printable(one.instance_id or one.root)} and "
+            f"{printable(other.instance_id or other.root)})"
         )
 
 
@@ -167,7 +166,7 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
         notes.append(
             "The run given first finished after the other one: give the earlier run first."
         )
-    if earlier.summary["auditor_version"] != later.summary["auditor_version"]:
+    if earlier.summary.auditor_version != later.summary.auditor_version:
         notes.append(
             "The runs are of different versions of the auditor: some differences may come from how"
             " it judges."
@@ -179,9 +178,9 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
             f"The runs had different settings ({', '.join(settings)}): some differences may come"
             " from them."
         )
-    if later.summary["partial"]:
+    if later.summary.is_partial:
         notes.append("The later run was of named ledgers only.")
-    if not later.summary["complete"]:
+    if not later.summary.is_complete:
         notes.append(
             "The later run could not judge every ledger: there may be new findings that it does not"
             " have."
@@ -197,4 +196,4 @@ def _known_of(run: StoredRun, others: Sequence[ComparedFinding], evidence: Place
     records = bookie_records(run.directory.read_table("evidence/bookies", BOOKIES))
     verdicts = run.directory.scan("verdicts", VERDICTS)
     known = judged_run(evidence, run.about, run.summary, verdicts, records, others)
-    return replace(known, is_partial=bool(run.summary["partial"]))
+    return replace(known, is_partial=run.summary.is_partial)

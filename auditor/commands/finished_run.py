@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 import pyarrow as pa
 
@@ -18,14 +17,13 @@ from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import Summary
 from auditor.report.layout import of
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
 
-Json = Mapping[str, Any]
 
-
-def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
+def open_finished_run(run_dir: str | Place) -> tuple[Place, Summary]:
     """Return the directory and the summary of a run. Raises ConfigError if it is not a finished
     run.
 
@@ -39,11 +37,16 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Json]:
             f"{directory.address} holds no summary.json: it is not the directory of a finished run"
         )
     require_stored(directory, summary)
-    is_empty = (summary.get("ledgers") or {}).get("listed") == 0
+    is_empty = _listed(summary) == 0
     return replace(directory, missing_is_empty=is_empty), summary
 
 
-def require_fields(directory: Place, summary: Json, *names: str) -> None:
+def _listed(summary: Summary) -> int | None:
+    """Return how many ledgers the run listed; None where the summary does not say."""
+    return summary.ledgers.listed if summary.get("ledgers") else None
+
+
+def require_fields(directory: Place, summary: Summary, *names: str) -> None:
     """Raise ConfigError unless the summary has all these fields."""
     missing = [name for name in names if name not in summary]
     if missing:
@@ -53,7 +56,7 @@ def require_fields(directory: Place, summary: Json, *names: str) -> None:
         )
 
 
-def time_of(directory: Place, summary: Json, name: str) -> datetime:
+def time_of(directory: Place, summary: Summary, name: str) -> datetime:
     """Return a time of the summary. Raises ConfigError unless it is RFC 3339 with an offset."""
     try:
         found = datetime.fromisoformat(str(summary.get(name)))
@@ -67,12 +70,9 @@ def time_of(directory: Place, summary: Json, name: str) -> datetime:
     return found
 
 
-def require_verdicts(directory: Place, summary: Json) -> None:
+def require_verdicts(directory: Place, summary: Summary) -> None:
     """Raise OutputError unless the run has the verdict on every ledger that its summary counts."""
-    stored, listed = (
-        directory.count("verdicts", VERDICTS),
-        (summary.get("ledgers") or {}).get("listed"),
-    )
+    stored, listed = directory.count("verdicts", VERDICTS), _listed(summary)
     if stored != listed:
         raise OutputError(
             f"{directory.address} has {of(stored, 'verdict')}, and its summary counts {listed}"
@@ -80,14 +80,13 @@ def require_verdicts(directory: Place, summary: Json) -> None:
         )
 
 
-def read_all_findings(directory: Place, summary: Json) -> list[FindingRecord]:
+def read_all_findings(directory: Place, summary: Summary) -> list[FindingRecord]:
     """Return the findings of a run. Raises OutputError unless they are those that its summary
     counts.
     """
     findings = read_findings(directory)
-    counts = summary.get("findings") or {}
-    if not are_as_counted(findings, counts):
-        counted = sum(one["findings"] or 0 for one in counts.values())
+    if not are_as_counted(findings, summary):
+        counted = summary.findings_total
         raise OutputError(
             f"{directory.address}/findings.jsonl has {of(len(findings), 'finding')}, and"
             f" summary.json counts {counted}, or of other kinds: a part of what the run stored is"

@@ -18,6 +18,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.summary import Summary
 from auditor.model.verdict import Standing, Verdict
 from auditor.run.asker import Asker
 from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 class LedgersReport(NamedTuple):
     """What is said of a few ledgers: the summary of all, each ledger as JSON, each finding."""
 
-    summary: Json
+    summary: Summary
     ledgers: list[Json]
     findings: list[FindingRecord]
 
@@ -67,7 +68,7 @@ def report_on(
     )
     denying = denying_bookies(evidence for evidence, _ in judged)
     ledgers = [_ledger(evidence, step, asker.set_aside, denying) for evidence, step in judged]
-    return LedgersReport(summary, ledgers, findings)
+    return LedgersReport(Summary(summary), ledgers, findings)
 
 
 def _use_of_newest_run(

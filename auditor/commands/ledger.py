@@ -43,7 +43,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
     _say(context, report)
-    return int(report.summary["exit_code"])
+    return report.summary.exit_code
 
 
 def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersReport:
@@ -68,17 +68,16 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
         terms.clock_lag_ms,
     )
     report = report_on(context, run_id, facts, terms, judged, asker, newest)
-    report.summary["requests"] = {"zookeeper_reads": reads}
-    return report
+    asked = {"requests": {"zookeeper_reads": reads}}
+    return report._replace(summary=report.summary | asked)
 
 
 def _say(context: Context, report: LedgersReport) -> None:
     summary, ledgers, found = report
     if context.settings.format == "json":
         findings = [one.as_json() for one in found]
-        context.say(
-            json.dumps({"summary": summary, "ledgers": ledgers, "findings": findings}) + "\n"
-        )
+        said = {"summary": summary.as_json(), "ledgers": ledgers, "findings": findings}
+        context.say(json.dumps(said) + "\n")
         return
     delay_s = context.settings.second_look_delay_ms / 1000
     context.say(

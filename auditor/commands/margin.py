@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
+from auditor.model.summary import Summary
 from auditor.report.layout import of
 from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
 from auditor.summary.about import About
@@ -54,7 +54,7 @@ from auditor.wire.locations import is_within
 class StoredRun:
     """What the answer needs from a finished run."""
 
-    summary: Mapping[str, Any]
+    summary: Summary
     started: datetime
     about: About
     bookies: dict[BookieId, BookieRecord]
@@ -121,12 +121,12 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     )
 
 
-def _unreadable_bookies(directory: Place, summary: Mapping[str, Any]) -> frozenset[BookieId]:
+def _unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
     """Return the bookies that could not send what they list: no list of theirs vouches for a
     copy.
     """
     kind = Kind.BOOKIE_UNREADABLE_ENTRIES
-    if not ((summary.get("findings") or {}).get(kind.value) or {}).get("findings"):
+    if kind.value not in summary.findings_by_kind:
         return frozenset()
     findings = read_all_findings(directory, summary)
     return frozenset(
@@ -159,16 +159,16 @@ def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
     age_s = (utc_now() - run.started).total_seconds()
     in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)
     return MarginBasis(
-        run_id=str(run.summary["run_id"]),
-        started_at=str(run.summary["started_at"]),
+        run_id=run.summary.run_id,
+        started_at=str(run.summary.started_at),
         age_s=age_s,
         is_too_old=not 0 <= age_s <= age_max_s,
         is_partial=run.about.partial,
         in_order=in_order,
         unconfirmed=closed - in_order,
-        others=int(run.summary["ledgers"]["listed"]) - closed - run.copies.unread,
+        others=run.summary.ledgers.listed - closed - run.copies.unread,
         unread=run.copies.unread,
-        assumed_copies=int((run.summary.get("copies") or {}).get("assumed", 0)),
+        assumed_copies=run.summary.copies.assumed if run.summary.copies else 0,
     )
 
 

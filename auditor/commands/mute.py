@@ -144,7 +144,7 @@ def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, 
             f"{name} has {len(chosen)} findings in {run.address}: give the id of one of them"
             f" ({ids})"
         )
-    return str(summary["run_id"]), chosen[0]
+    return summary.run_id, chosen[0]
 
 
 def _write(directory: Place, file: str, mutes: Sequence[Mute]) -> None:

@@ -25,12 +25,13 @@ from auditor.evidence.table_scan import file_errors
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
+from auditor.model.summary import Summary
 from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
 from auditor.page.page_view import TOPICS_SHOWN_MAX
 from auditor.page.rendering import render_page
 from auditor.summary.about import About
 from auditor.summary.cluster.bookies import by_look
-from auditor.summary.previous_run import read_summary
+from auditor.summary.previous_run import is_of_cluster, read_summary
 
 PAGE = "report.html"
 HISTORY_RUNS_MAX = 60
@@ -43,7 +44,7 @@ T = TypeVar("T")
 def publish_page(
     context: Context,
     directory: Place,
-    summary: Json,
+    summary: Summary,
     findings: Sequence[FindingRecord],
     report: str,
 ) -> bool:
@@ -84,7 +85,7 @@ def save_page(context: Context, contents: PageContents, file: str) -> None:
 
 
 def read_contents(
-    directory: Place, summary: Json, findings: Sequence[FindingRecord], report: str
+    directory: Place, summary: Summary, findings: Sequence[FindingRecord], report: str
 ) -> PageContents:
     """Read what the page shows of a finished run. What cannot be read becomes a sentence on the
     page.
@@ -156,13 +157,13 @@ def read_topics(directory: Place) -> list[Json] | None:
     )
 
 
-def read_history(directory: Place, summary: Json) -> list[PastRun]:
+def read_history(directory: Place, summary: Summary) -> list[PastRun]:
     """Return the finished whole runs of this cluster next to this one, up to it, oldest first.
 
     These are the newest HISTORY_RUNS_MAX at most. Empty for a run of named ledgers. A run that
     cannot be read is left out.
     """
-    if summary.get("partial"):
+    if summary.is_partial:
         return []
     home, _, name = directory.path.rpartition("/")
     with file_errors(f"list {home}"):
@@ -182,33 +183,27 @@ def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
     """
     try:
         summary = read_summary(directory)
-        if summary is None or summary.get("partial"):
+        if summary is None or summary.is_partial:
             return None
-        other = summary["cluster"]
-        if not cluster.is_of(other["instance_id"], other.get("root"), other.get("hosts") or ()):
+        if not is_of_cluster(summary, cluster):
             return None
         return past_run(summary)
     except (OutputError, KeyError, TypeError, ValueError, AttributeError):
         return None
 
 
-def _facts_of(summary: Json) -> ClusterFacts:
-    cluster = summary["cluster"]
-    uri, hosts = cluster["metadata_service_uri"], tuple(cluster.get("hosts") or ())
-    return ClusterFacts(
-        uri, hosts, cluster.get("root") or "", "", cluster["instance_id"], False, None
-    )
+def _facts_of(summary: Summary) -> ClusterFacts:
+    cluster = summary.cluster
+    uri, hosts, root = cluster.metadata_service_uri, cluster.hosts, cluster.root or ""
+    return ClusterFacts(uri, hosts, root, "", cluster.instance_id, False, None)
 
 
-def past_run(summary: Json) -> PastRun:
+def past_run(summary: Summary) -> PastRun:
     """Return the numbers of a run that the history shows. Raises ValueError for an invalid
     share.
     """
-    ledgers, ratio = summary["ledgers"], summary.get("verified_ratio")
-    verified = None if ratio is None else float(ratio)
+    ledgers, verified = summary.ledgers, summary.verified_ratio
     if verified is not None and not 0 <= verified <= 1:
         raise ValueError(f"verified_ratio is {verified}")
-    violated, indeterminate = int(ledgers["violated"]), int(ledgers["indeterminate"])
-    return PastRun(
-        str(summary["run_id"]), str(summary["started_at"]), violated, indeterminate, verified
-    )
+    began = str(summary.started_at)
+    return PastRun(summary.run_id, began, ledgers.violated, ledgers.indeterminate, verified)

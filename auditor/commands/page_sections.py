@@ -12,6 +12,7 @@ from auditor.commands.margin import margin_basis, margin_of_cluster, read_copies
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.run_directory import Place
+from auditor.model.summary import Summary
 from auditor.page.contents import ChangesSeen, MarginSeen
 from auditor.page.margin_view import LEDGERS_MAX
 
@@ -27,12 +28,12 @@ COMPARED_MAX = 20_000
 Json = Mapping[str, Any]
 
 
-def read_margin(directory: Place, summary: Json) -> MarginSeen | None:
+def read_margin(directory: Place, summary: Summary) -> MarginSeen | None:
     """Return what more may fail; None for a run of more than LEDGERS_MAX ledgers.
 
     Raises OutputError if the run lacks a part of what it stored.
     """
-    if int(summary["ledgers"]["listed"]) > LEDGERS_MAX:
+    if summary.ledgers.listed > LEDGERS_MAX:
         return None
     try:
         run = read_copies(directory)
@@ -41,32 +42,26 @@ def read_margin(directory: Place, summary: Json) -> MarginSeen | None:
     return MarginSeen(margin_basis(run, NO_AGE_LIMIT_S), margin_of_cluster(run))
 
 
-def read_changes(directory: Place, summary: Json) -> ChangesSeen | None:
+def read_changes(directory: Place, summary: Summary) -> ChangesSeen | None:
     """Return what became of the findings since the run that this one was compared with.
 
     None if there was no such run. Raises OutputError if it can no longer be read.
     """
-    since = (summary.get("changes") or {}).get("since")
+    since = summary.changes.since if summary.changes else None
     if since is None:
         return None
-    name = f"run-{since['run_id']}"
+    name = f"run-{since.run_id}"
     if not RUN_NAME.fullmatch(name):
         raise OutputError("the earlier run has no name that a run has")
     path = f"{directory.path.rpartition('/')[0]}/{name}"
     earlier = Place(directory.files, path, path)
     try:
         _, before = open_finished_run(earlier)
-        if _count_findings(before) + _count_findings(summary) > COMPARED_MAX:
+        if before.findings_total + summary.findings_total > COMPARED_MAX:
             raise OutputError(
                 f"the two runs have more than {COMPARED_MAX:,} findings: use auditor diff"
             )
         found = compare_runs(earlier, replace(directory, missing_is_empty=False))
     except ConfigError as error:
         raise OutputError(str(error)) from error
-    return ChangesSeen(
-        str(since["run_id"]), str(since["started_at"]), tuple(found.notes), found.differences
-    )
-
-
-def _count_findings(summary: Json) -> int:
-    return sum(int(counts["findings"]) for counts in (summary.get("findings") or {}).values())
+    return ChangesSeen(since.run_id, since.started_at, tuple(found.notes), found.differences)

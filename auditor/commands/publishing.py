@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from auditor.commands.context import Context
 from auditor.errors import OutputError
@@ -17,6 +16,7 @@ from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
 from auditor.evidence.run_tables import KEPT, STORED, count_stored
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
 from auditor.summary.changes.earlier_run import UNCHECKED
@@ -33,7 +33,7 @@ class Results:
     """
 
     directory: Place
-    summary: Mapping[str, Any]
+    summary: Summary
     findings: Sequence[FindingRecord]
     report: str
     metrics: str
@@ -51,7 +51,7 @@ def write_results(
 
     The summary says how much is stored of each table (`evidence.stored_tables`).
     """
-    summary = {**conclusion.summary, STORED: count_stored(directory.file_sizes(*KEPT))}
+    summary = conclusion.summary | {STORED: count_stored(directory.file_sizes(*KEPT))}
     findings = conclusion.findings
     log.violations(
         context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen
@@ -71,7 +71,7 @@ def write_results(
         previous_text=_last_values(context, output),
     )
     directory.write_text("metrics.prom", exposition)
-    write_json(directory, "summary.json", summary)
+    write_json(directory, "summary.json", summary.as_json())
     return Results(directory, summary, findings, report, exposition)
 
 
@@ -86,7 +86,7 @@ def publish(
     A partial run is not published: its numbers would resolve alerts on ledgers that it did not look
     at. Raises OutputError, unless latest.json names the run by then.
     """
-    if results.summary["partial"]:
+    if results.summary.is_partial:
         return
     try:
         output.publish(results.directory, lock)
@@ -126,7 +126,7 @@ def send_metrics(context: Context, results: Results, cluster: str) -> None:
     If the metrics of a run that latest.json never names were sent, the counters would decrease with
     the next run. Those of a partial run are not sent.
     """
-    if not results.summary["partial"]:
+    if not results.summary.is_partial:
         _send(context, results.metrics, cluster)
 
 

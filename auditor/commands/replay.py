@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -23,6 +22,7 @@ from auditor.evidence.schemas import BOOKIES, LEDGERS, LISTING
 from auditor.evidence.table_scan import scan_rows
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.finding_history import restore_history
@@ -47,7 +47,7 @@ def replay(context: Context, run_dir: str) -> int:
         stored = read_stored_findings(context, run) if summary else ()
     try:
         conclusion = restore_history(
-            _conclude_again(context, run, about, summary), about, stored, summary or {}
+            _conclude_again(context, run, about, summary), about, stored, summary
         )
     except OutputError as error:
         raise ConfigError(str(error)) from error
@@ -67,11 +67,11 @@ def replay(context: Context, run_dir: str) -> int:
     _compare(context, run, conclusion)
     with refuse_damaged_run(context, run_dir):  # it shows what was not judged again, such as times
         show_report(context, conclusion.summary, conclusion.findings, run, is_replay=True)
-    return int(conclusion.summary["exit_code"])
+    return conclusion.summary.exit_code
 
 
 def _conclude_again(
-    context: Context, run: Place, about: About, summary: Mapping[str, Any] | None
+    context: Context, run: Place, about: About, summary: Summary | None
 ) -> Conclusion:
     return conclude(
         run,
@@ -79,8 +79,8 @@ def _conclude_again(
         bookie_records(run.read_table("evidence/bookies", BOOKIES)),
         NO_PREVIOUS,
         verdicts=scan_rows(judge_again(run, about, context.settings.judging_limits())),
-        finished_at=str(summary["finished_at"]) if summary else about.started_at,
-        duration_s=summary["duration_s"] if summary else {},
+        finished_at=str(summary.finished_at) if summary else about.started_at,
+        duration_s=summary.duration_s if summary else {},
     )
 
 
@@ -162,7 +162,7 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
     return code
 
 
-def _exit_code(summary: Mapping[str, Any]) -> int:
+def _exit_code(summary: Summary) -> int:
     """Return the exit code that the run recorded. Raises ValueError for one that no finished run
     has.
     """

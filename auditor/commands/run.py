@@ -325,7 +325,7 @@ def _publish(state: Run, directory: Place, conclusion: Conclusion) -> int:
         show_report(
             context, results.summary, results.findings, directory, lines_max=state.lines_max
         )
-    return int(results.summary["exit_code"])
+    return results.summary.exit_code
 
 
 def _first_line(error: Exception) -> str:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from auditor.commands.context import Context
 from auditor.evidence.run_directory import Place
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 
 
 def show_report(
     context: Context,
-    summary: Mapping[str, Any],
+    summary: Summary,
     findings: Sequence[FindingRecord],
     run: Place,
     *,
@@ -30,9 +30,8 @@ def show_report(
     width, color = context.width, context.color
     if context.settings.format == "json":
         found = [one.as_json() for one in findings]
-        context.say(
-            json.dumps({"summary": summary, "findings": found, "run_dir": run.address}) + "\n"
-        )
+        both = {"summary": summary.as_json(), "findings": found}
+        context.say(json.dumps({**both, "run_dir": run.address}) + "\n")
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.address, width=width, color=color))
     else:

@@ -65,15 +65,15 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
     report = report_on(context, run_id, facts, terms, audited.judged, asker, newest)
     summary = with_topics(report.summary, audited.topics, settings.fail_on)
-    summary["requests"] = {"zookeeper_reads": reads}
+    summary |= {"requests": {"zookeeper_reads": reads}}
     _say(context, report._replace(summary=summary), audited)
-    return int(summary["exit_code"])
+    return summary.exit_code
 
 
 def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:
     topics: list[Json] = [_with_standings(one, report.ledgers) for one in audited.topics]
     if context.settings.format == "json":
-        summary, ledgers, _ = report
+        summary, ledgers = report.summary.as_json(), report.ledgers
         findings = [one.as_json() for one in report.findings]
         context.say(
             json.dumps(

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from auditor.errors import OutputError
 from auditor.evidence.local_files import is_uri
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts
 from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import Summary
 
 LATEST = "latest.json"
 RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
@@ -28,7 +28,7 @@ class NewestRun:
 
     run_id: str
     finished_at: str
-    summary: Mapping[str, Any]
+    summary: Summary
     path: str
     """Its directory: a local path or a URI."""
 
@@ -41,8 +41,8 @@ class NewestRun:
         unreadable.
         """
         try:
-            named = self.summary["assurance"]["bookies_unable"]
-            if len(named) >= self.summary["bookies"]["unsupported"]:
+            named, counts = self.summary.assurance.bookies_unable, self.summary.bookies
+            if counts is not None and len(named) >= counts.unsupported:
                 return frozenset(named)
             return _bookies_unsupported(self.path)
         except (KeyError, TypeError, OutputError):
@@ -70,13 +70,13 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
         name = json.loads(read(LATEST) or "null")["run"]
         if not RUN_NAME.fullmatch(name):
             return None
-        summary = json.loads(read(f"{name}/summary.json") or "null")
-        cluster = summary["cluster"]
-        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
+        summary = Summary(json.loads(read(f"{name}/summary.json") or "null"))
+        cluster = summary.cluster
+        if not facts.is_of(cluster.instance_id, cluster.root, cluster.hosts):
             return None
         return NewestRun(
-            str(summary["run_id"]),
-            str(summary["finished_at"]),
+            summary.run_id,
+            str(summary.finished_at),
             summary,
             f"{output.rstrip('/')}/{name}",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from auditor.model.summary import ChangeCounts, Summary
 from auditor.page.contents import ChangesSeen
 from auditor.report.changes_text import PROBLEM_CHARS_MAX
 from auditor.report.differences_text import (
@@ -26,7 +27,7 @@ findings.
 Json = dict[str, Any]
 
 
-def changes_view(seen: ChangesSeen, summary: Mapping[str, Any]) -> Json:
+def changes_view(seen: ChangesSeen, summary: Summary) -> Json:
     """Return the counts, and a table for each change that has a finding."""
     counts = count_changes(seen.differences)
     began = moment(seen.started_at)
@@ -39,7 +40,7 @@ def changes_view(seen: ChangesSeen, summary: Mapping[str, Any]) -> Json:
         ],
         "notes": [
             *(printable(note, PROBLEM_CHARS_MAX) for note in seen.notes),
-            *_other_count(counts, summary.get("changes") or {}),
+            *_other_count(counts, summary.changes),
         ],
         "groups": [
             group
@@ -53,14 +54,25 @@ def _class(change: Change) -> str:
     return change.value.replace(" ", "_")
 
 
-def _other_count(counts: Mapping[Change, int], counted: Mapping[str, Any]) -> list[str]:
+def _other_count(counts: Mapping[Change, int], counted: ChangeCounts | None) -> list[str]:
     """Return why the first screen has other numbers, if it has."""
-    if all(counted.get(_class(change), number) == number for change, number in counts.items()):
+    if counted is None or counted.since is None or counts == _counted(counted):
         return []
     return [
         "The first screen counts otherwise: it includes findings that earlier runs passed on"
         " because they could not be checked again."
     ]
+
+
+def _counted(counted: ChangeCounts) -> dict[Change, int]:
+    return {
+        Change.NEW: counted.new,
+        Change.WORSE: counted.worse,
+        Change.STILL: counted.still,
+        Change.BETTER: counted.better,
+        Change.RESOLVED: counted.resolved,
+        Change.NOT_CHECKED_AGAIN: counted.not_checked_again,
+    }
 
 
 def _group(change: Change, differences: Sequence[Difference]) -> Json | None:

@@ -9,6 +9,7 @@ from typing import Any
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
+from auditor.model.summary import Summary
 from auditor.report.margin_text import Cluster, MarginBasis
 from auditor.summary.changes.differences import Difference
 
@@ -73,7 +74,7 @@ class PageContents:
     one. `problems` are sentences on what could not be read.
     """
 
-    summary: Mapping[str, Any]
+    summary: Summary
     findings: Sequence[FindingRecord]
     report: str
     run_dir: str

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.model.summary import Summary
 from auditor.page.contents import PageContents
 from auditor.page.margin_view import LEDGERS_MAX
 from auditor.report.causes_text import BECAUSE_OF_A_BOOKIE, GROUPED
 from auditor.report.changes_text import changes_words
 from auditor.report.layout import of
-
-Summary = Mapping[str, Any]
 
 
 def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
@@ -21,7 +20,7 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"Causes: no ledger has a finding {GROUPED}, and none was left unjudged"
             f" {BECAUSE_OF_A_BOOKIE}."
-            if "causes" in summary
+            if summary.has_causes_counted
             else ("Causes: the version that wrote this run did not store any.")
         )
     if not contents.bookies and not _is_explained(contents, "Bookies"):
@@ -29,10 +28,10 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
     if not view["topics"]:
         yield "Topics: none were looked for, or none were found."
     if not view["marks"]:
-        named = "named ledger" if summary.get("partial") else "ledger"
+        named = "named ledger" if summary.is_partial else "ledger"
         yield (
             f"Marks: no {named} was found marked under-replicated."
-            if "marks" in summary
+            if summary.marks is not None
             else ("Marks: the version that wrote this run did not count them.")
         )
     if not view["history"] and contents.history is not None:
@@ -45,7 +44,7 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _no_history(summary: Summary) -> str:
-    if summary.get("partial"):
+    if summary.is_partial:
         return "History: a run of named ledgers is not compared with others."
     return "History: no other finished run of this cluster, as old or older, is beside this one."
 
@@ -56,7 +55,7 @@ def _is_explained(contents: PageContents, what: str) -> bool:
 
 
 def _no_margin(contents: PageContents) -> str:
-    if int(contents.summary["ledgers"]["listed"]) > LEDGERS_MAX:
+    if contents.summary.ledgers.listed > LEDGERS_MAX:
         return f"Margin: not computed of more than {LEDGERS_MAX:,} ledgers. The command above does."
     if contents.margin and contents.margin.basis.unread:
         unread = of(contents.margin.basis.unread, "ledger")
@@ -68,8 +67,8 @@ def _no_margin(contents: PageContents) -> str:
 
 
 def _no_changes(summary: Summary) -> str:
-    if "changes" not in summary:
+    if not summary.is_compared:
         return "Changes: the version that wrote this run did not compare it with an earlier one."
-    if summary["changes"] is None:
+    if summary.changes is None:
         return "Changes: there was no earlier run of this cluster."
-    return f"Changes: {changes_words(summary['changes'])}."
+    return f"Changes: {changes_words(summary.changes)}."

@@ -6,10 +6,11 @@ A part without data is None; `left_out` then says why it is missing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing
 from auditor.page import sentences
 from auditor.page.changes_view import changes_view
@@ -47,14 +48,13 @@ _AGES = {
 }
 
 Json = dict[str, Any]
-Summary = Mapping[str, Any]
 
 
 def page_view(contents: PageContents) -> Json:
     """Return the values of the template."""
     summary = contents.summary
     view = {
-        "outcome": str(summary["outcome"]),
+        "outcome": summary.outcome,
         "headline": sentences.headline(summary),
         "notes": sentences.notes(summary),
         "about": list(_about(summary)),
@@ -77,9 +77,7 @@ def page_view(contents: PageContents) -> Json:
         "margin_command": _margin_command(contents.run_dir),
         "run_dir": printable(contents.run_dir, 1_000),
         "report": contents.report[:REPORT_CHARS_MAX],
-        "machine_line": machine_line(
-            str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"]
-        ),
+        "machine_line": machine_line(summary.outcome, summary.run_id, summary.ledgers),
     }
     return {**view, "left_out": list(left_out(contents, view))}
 
@@ -95,25 +93,25 @@ def _kinds_on_bookies(findings: Sequence[FindingRecord]) -> dict[str, list[str]]
 
 def _about(summary: Summary) -> Iterator[tuple[str, str]]:
     yield "Cluster", cluster_name(summary)
-    started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
+    started, finished = moment(summary.started_at), moment(summary.finished_at)
     if started and finished:
         took = duration((finished - started).total_seconds())
         yield "Audited", f"{started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
-    yield "Run", printable(summary["run_id"])
-    if summary.get("partial"):
+    yield "Run", printable(summary.run_id)
+    if summary.is_partial:
         yield "Extent", "only ledgers that were named"
 
 
 def _shares(summary: Summary) -> Iterator[Json]:
     """Yield the verified share and the coverage, each with what it is a share of."""
-    copies = summary.get("copies") or {}
-    if copies.get("expected"):
+    copies = summary.copies
+    if copies is not None and copies.expected:
         doubt = doubt_words(summary)
-        said = verified_share_meaning(summary) + (f"; {doubt}" if doubt else "")
-        yield _share("Verified", float(summary["verified_ratio"]), said)
-    if summary["ledgers"]["listed"]:
+        said = verified_share_meaning(summary, copies) + (f"; {doubt}" if doubt else "")
+        yield _share("Verified", summary.verified_ratio or 0.0, said)
+    if summary.ledgers.listed:
         said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
-        yield _share("Coverage", float(summary["coverage"]), said)
+        yield _share("Coverage", summary.coverage, said)
 
 
 def _share(name: str, ratio: float, says: str) -> Json:
@@ -128,7 +126,7 @@ def _share(name: str, ratio: float, says: str) -> Json:
 
 def _unjudged_rows(summary: Summary) -> Iterator[Json]:
     """Yield each reason to be unknown with its ledgers, the most frequent first."""
-    unheard = summary.get("bookies_unheard") or {}
+    unheard = summary.bookies_unheard
     for reason, number in most_frequent(summary):
         yield {
             "reason": reason.value,
@@ -141,39 +139,30 @@ def _unjudged_rows(summary: Summary) -> Iterator[Json]:
 
 def _standings(summary: Summary) -> Json:
     """Return the ledgers by standing: a picture, and a row each, the worst first."""
-    ledgers = summary["ledgers"]
-    words = [standing.word for standing in sorted(Standing, reverse=True)]
-    exempt = [
-        f"{count(summary['exempt'][r.value])} {EXEMPT_WORDS[r]}"
-        for r in Exempt
-        if summary["exempt"].get(r.value)
-    ]
-    label = ", ".join(f"{count(ledgers[word])} {word}" for word in words)
+    ledgers = summary.ledgers
+    numbers = {one.word: ledgers.of(one) for one in sorted(Standing, reverse=True)}
+    exempt = [f"{count(n)} {EXEMPT_WORDS[r]}" for r in Exempt if (n := summary.exempt(r))]
+    label = ", ".join(f"{count(number)} {word}" for word, number in numbers.items())
+    parts = [Part(word, number) for word, number in numbers.items()]
     return {
-        "listed": of(ledgers["listed"], "ledger"),
-        "bar": (
-            stacked_bar([Part(word, ledgers[word]) for word in words], label)
-            if ledgers["listed"]
-            else ""
-        ),
-        "rows": [{"word": word, "count": count(ledgers[word])} for word in words],
+        "listed": of(ledgers.listed, "ledger"),
+        "bar": stacked_bar(parts, label) if ledgers.listed else "",
+        "rows": [{"word": word, "count": count(number)} for word, number in numbers.items()],
         "exempt": exempt,
     }
 
 
 def _causes(summary: Summary) -> Json | None:
-    rows = list(summary.get("causes") or ())
-    if not rows and not summary.get("ledgers_without_cause"):
+    rows = summary.causes
+    if not rows and not summary.ledgers_without_cause:
         return None
     ends = [f"And {more}." if (more := more_causes(summary)) else "", without_cause(summary)]
     return {
         "rows": [
             {
                 "words": cause_words(row),
-                "bookie": printable(row["subject"]) if row["cause"] == "bookie" else None,
-                "bar": meter(
-                    float(row["share"]), "violated", f"{percent(float(row['share']))} of all hit"
-                ),
+                "bookie": printable(row.subject) if row.cause == "bookie" else None,
+                "bar": meter(row.share, "violated", f"{percent(row.share)} of all hit"),
             }
             for row in rows
         ],
@@ -185,7 +174,7 @@ def _marks(summary: Summary) -> Json | None:
     lines = sentences.section_lines(marks_section(summary, sentences.UNBROKEN, False))
     if not lines:
         return None
-    ages = summary["marks_by_age"]
+    ages = summary.marks_by_age
     most = max(ages[name] for name in _AGES)
     bars = [
         {
@@ -215,7 +204,7 @@ def _topics(contents: PageContents) -> Json | None:
         }
         for one in topics[:TOPICS_SHOWN_MAX]
     ]
-    left = max(0, int(summary.get("topics_hit") or 0) - len(rows))
+    left = max(0, summary.topics_hit - len(rows))
     # The report names some topics, indented deeper: the table has them.
     return {
         "lines": [line for line in lines if line.depth == 0] if rows else lines,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from auditor.model.summary import Summary
 from auditor.report.outcome_words import outcome_sentences
 from auditor.report.surroundings_text import note_sentences
 from auditor.report.text import verdict_notes
@@ -20,12 +21,12 @@ class Line(NamedTuple):
     text: str
 
 
-def headline(summary: Mapping[str, Any]) -> str:
+def headline(summary: Summary) -> str:
     """Return what follows the outcome word in the first lines of the report."""
     return outcome_sentences(summary)
 
 
-def notes(summary: Mapping[str, Any]) -> list[str]:
+def notes(summary: Summary) -> list[str]:
     """Return what a reader must know before the counts, as the report has it below its headline."""
     return [*verdict_notes(summary), *note_sentences(summary)]
 

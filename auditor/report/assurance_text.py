@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from auditor.model.summary import Assurance, Chances, Summary
 from auditor.model.verdict import Unknown
 from auditor.report.layout import count, of
-from auditor.summary.sweeps import SAMPLING
-from auditor.witness.finding_lines import PROBED
 
 
-def assurance_sentence(summary: Mapping[str, Any]) -> str:
+def assurance_sentence(summary: Summary) -> str:
     """Return how many bookies cannot list, and what is known of their ledgers; "" if all can."""
-    bookies, assurance = summary.get("bookies"), summary.get("assurance") or {}
-    unable = int(bookies["unsupported"]) if bookies else len(assurance.get("bookies_unable") or ())
-    if not unable and not assurance.get("probed"):
+    bookies, assurance = summary.bookies, summary.assurance
+    unable = bookies.unsupported if bookies else len(assurance.bookies_unable)
+    if not unable and not assurance.probed:
         return ""
     of_all = of(unable, "bookie")
     if bookies:
-        of_all = f"{count(unable)} of {of(int(bookies['registered']), 'bookie')}"
+        of_all = f"{count(unable)} of {of(bookies.registered, 'bookie')}"
     head = f"{of_all} gave no list of entries (as with DbLedgerStorage): "
-    if not assurance.get("probe_entries"):
-        unjudged = int(summary["indeterminate"].get(Unknown.BOOKIE_UNSUPPORTED.value, 0))
+    if not assurance.probe_entries:
+        unjudged = summary.unknown(Unknown.BOOKIE_UNSUPPORTED)
         return (
             f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged, or not in full, on their"
             " account, because probing is off; --probe-entries 3 has a few of their entries read"
@@ -32,45 +30,45 @@ def assurance_sentence(summary: Mapping[str, Any]) -> str:
     return head + probed_words(assurance)
 
 
-def sampling_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+def sampling_sentences(summary: Summary) -> Iterator[str]:
     """Yield how likely a run of lost entries was found on a bookie that cannot list.
 
     Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
     """
-    sampling = summary.get(SAMPLING)
-    if not sampling or not (summary.get("assurance") or {}).get(PROBED):
+    sampling = summary.sampling
+    if sampling is None or not summary.assurance.probed:
         return
-    alone, together = sampling["bounds"], sampling["accumulated"] or {}
-    if not alone:
+    alone, together = sampling.alone, sampling.together
+    if alone is None:
         yield (
             "No chance can be given that a run of lost entries was found there: none was read by"
             " rank (--probe-budget)."
         )
-    elif alone["1"] == 1.0:
+    elif alone.of_one_entry == 1.0:
         yield (
             "Of each of these that was judged in full,"
             " every entry that such a bookie should hold was read."
         )
     else:
         yield (
-            f"Of each of these that was judged in full, 1 in {count(sampling['step'])} of the"
+            f"Of each of these that was judged in full, 1 in {count(sampling.step or 0)} of the"
             " entries that such a bookie should hold was read, other ones in each run. A run of"
             f" entries of one such ledger that one bookie lost was found with a chance of"
             f" {_chances(alone)} in this run."
         )
-    if alone and alone["1"] < 1.0 and int(together.get("runs") or 0) > 1:
+    if alone and alone.of_one_entry < 1.0 and together and together.runs > 1:
         yield (
-            f"If it was lost before {together['since']}, with {_chances(together['bounds'])} in the"
-            f" {count(together['runs'])} counted runs since then, in ledgers that did not change"
+            f"If it was lost before {together.since}, with {_chances(together.chances)} in the"
+            f" {count(together.runs)} counted runs since then, in ledgers that did not change"
             " and that each of these runs judged so."
         )
 
 
-def _chances(bounds: Mapping[str, float]) -> str:
+def _chances(chances: Chances) -> str:
     """Return probabilities by number of entries as per cent, rounded down."""
     *most, last = (
         f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})"
-        for length, chance in bounds.items()
+        for length, chance in chances.by_length.items()
     )
     return f"{', '.join(most)} and {last}"
 
@@ -79,15 +77,13 @@ def _at_least(chance: float) -> str:
     return f"{math.floor(chance * 10_000 + 1e-9) / 100:.2f} %"
 
 
-def probed_words(assurance: Mapping[str, Any]) -> str:
+def probed_words(assurance: Assurance) -> str:
     """Return how many entries were read instead of listed, and a bound on what is missing.
 
     The reads are those of all ledgers, also of those that are not judged. The bound says how much
     may be missing that the sample did not hit. There is none if something read is missing.
     """
-    probed, read, drawn = (
-        int(assurance.get(name) or 0) for name in ("probed", "probes", "random_probes")
-    )
+    probed, read, drawn = assurance.probed, assurance.probes, assurance.random_probes
     if not read:
         return "no entry could be read there instead."
     at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
@@ -95,10 +91,10 @@ def probed_words(assurance: Mapping[str, Any]) -> str:
     if not probed:
         return f"{said}; no ledger there was found sound or in violation."
     judged = f"{of(probed, 'ledger there was', 'ledgers there were')} found sound or in violation."
-    bound = assurance.get("missing_bound")
+    bound = assurance.missing_bound
     if bound is not None:
         return (
-            f"{said}; none missing: at most {_at_most(float(bound))} of what was sampled from"
+            f"{said}; none missing: at most {_at_most(bound)} of what was sampled from"
             f" is missing at 95 %. {judged}"
         )
     if drawn:

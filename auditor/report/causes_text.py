@@ -6,9 +6,10 @@ The cause that explains most ledgers comes first.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from auditor.model.finding import CAUSE_LEDGERS_MIN
+from auditor.model.summary import Cause, Summary
 from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.witness.phrases import percent
 
@@ -23,13 +24,12 @@ BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable a
 """Says which unjudged ledgers causes are looked for: those with a reason of `SILENCES`."""
 
 
-def causes_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
     """Yield the lines on causes: about three for each of at most ten causes (`summary.causes`).
 
     A last line counts the ledgers that have findings or could not be judged, without a cause.
     """
-    rows = list(summary.get("causes") or ())
-    unexplained = int(summary.get("ledgers_without_cause") or 0)
+    rows, unexplained = summary.causes, summary.ledgers_without_cause
     if not rows and not unexplained:
         return
     yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
@@ -52,35 +52,29 @@ class CauseWords(NamedTuple):
     file: str
 
 
-def cause_words(row: Mapping[str, Any]) -> CauseWords:
+def cause_words(row: Cause) -> CauseWords:
     """Return one of `summary.causes` in words."""
-    explained = f"{of(int(row['ledgers']), 'ledger')} ({percent(float(row['share']))} of all hit)"
-    says = printable(row["says"], SAYS_CHARS_MAX)
-    return CauseWords(says, f"{explained}: {_kinds(row['kinds'])}", printable(row["file"]))
+    explained = f"{of(row.ledgers, 'ledger')} ({percent(row.share)} of all hit)"
+    says = printable(row.says, SAYS_CHARS_MAX)
+    return CauseWords(says, f"{explained}: {_kinds(row.kinds)}", printable(row.file))
 
 
-def more_causes(summary: Mapping[str, Any]) -> str:
+def more_causes(summary: Summary) -> str:
     """Return how many causes `summary.causes` leaves out; "" if none."""
-    rest = summary.get("causes_rest") or {}
-    if not rest.get("causes"):
+    rest = summary.causes_rest
+    if not rest.causes:
         return ""
-    return (
-        f"{of(int(rest['causes']), 'more cause')} of {of(int(rest['ledgers']), 'ledger')}, without"
-        " a file"
-    )
+    return f"{of(rest.causes, 'more cause')} of {of(rest.ledgers, 'ledger')}, without a file"
 
 
-def without_cause(summary: Mapping[str, Any]) -> str:
+def without_cause(summary: Summary) -> str:
     """Return how many ledgers have findings or could not be judged, without a common cause.
 
     Counts only findings of the kinds that are grouped, and only ledgers unjudged because of a whole
     bookie (`auditor.summary.causes`): others may have findings or be unjudged too.
     """
-    unexplained, has_causes = (
-        int(summary.get("ledgers_without_cause") or 0),
-        bool(summary.get("causes")),
-    )
-    unjudged = int(summary.get("unjudged_without_cause") or 0)
+    unexplained, has_causes = summary.ledgers_without_cause, bool(summary.causes)
+    unjudged = summary.unjudged_without_cause
     found = unexplained - unjudged
     more = "more " if has_causes else ""
     alone = " without a common cause" if has_causes else ""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import ChangeCounts, Summary
 from auditor.report.layout import moment, of, printable
 
 OUTGROWN_SHOWN_MAX = 3
@@ -13,31 +11,30 @@ OUTGROWN_SHOWN_MAX = 3
 PROBLEM_CHARS_MAX = 400
 
 
-def changes_words(changes: Mapping[str, Any] | None) -> str:
+def changes_words(changes: ChangeCounts | None) -> str:
     """Return what changed since the earlier run; "" if there was none.
 
     `changes` is the field of the summary. Each number counts findings, as `auditor diff` does.
     """
     if not changes:
         return ""
-    if changes["since"] is None:
-        return f"not known: {printable(changes['problem'], PROBLEM_CHARS_MAX)}"
-    began = f"{moment(changes['since']['started_at']):%Y-%m-%d %H:%M} UTC"
-    new = f"{changes['new']:,} new" if changes["new"] else "nothing new"
-    unchecked, gone = int(changes["not_checked_again"]) - int(changes["gone"]), int(changes["gone"])
+    if changes.since is None:
+        return f"not known: {printable(changes.problem, PROBLEM_CHARS_MAX)}"
+    began = f"{moment(changes.since.started_at):%Y-%m-%d %H:%M} UTC"
+    new = f"{changes.new:,} new" if changes.new else "nothing new"
     numbers = {
-        "worse": changes["worse"],
-        "as before": changes["still"],
-        "better": changes["better"],
-        "resolved": changes["resolved"],
-        "could not be checked again": unchecked,
-        "on ledgers that are not listed any more": gone,
+        "worse": changes.worse,
+        "as before": changes.still,
+        "better": changes.better,
+        "resolved": changes.resolved,
+        "could not be checked again": changes.not_checked_again - changes.gone,
+        "on ledgers that are not listed any more": changes.gone,
     }
     parts = [
         f"{new} since the run of {began}",
         *(f"{number:,} {words}" for words, number in numbers.items() if number),
     ]
-    return f"{'on the ledgers named: ' if changes['partial'] else ''}{', '.join(parts)}"
+    return f"{'on the ledgers named: ' if changes.partial else ''}{', '.join(parts)}"
 
 
 def seen_words(finding: FindingRecord) -> str:
@@ -64,27 +61,27 @@ def muted_words(finding: FindingRecord) -> str:
     )
 
 
-def mutes_sentences(summary: Mapping[str, Any]) -> list[str]:
+def mutes_sentences(summary: Summary) -> list[str]:
     """Return how many findings are muted, which mutes do not apply, and which are over."""
-    mutes = summary.get("mutes") or {}
-    said = [f"{printable(mutes['problem'], PROBLEM_CHARS_MAX)}"] if mutes.get("problem") else []
-    if mutes.get("findings"):
-        muted = of(mutes["findings"], "finding is muted and does", "findings are muted and do")
+    mutes = summary.mutes
+    said = [printable(mutes.problem, PROBLEM_CHARS_MAX)] if mutes.problem else []
+    if mutes.findings:
+        muted = of(mutes.findings, "finding is muted and does", "findings are muted and do")
         said.append(f"{muted} not count for the exit code")
-    outgrown = mutes.get("outgrown") or []
+    outgrown = mutes.outgrown
     said += [
-        f"the mute of {printable(one['id'])} ({printable(one['on'])}) does not apply:"
-        f" {printable(one['why'])}"
+        f"the mute of {printable(one.id)} ({printable(one.on)}) does not apply:"
+        f" {printable(one.why)}"
         for one in outgrown[:OUTGROWN_SHOWN_MAX]
     ]
     if len(outgrown) > OUTGROWN_SHOWN_MAX:
         said.append(
             f"{len(outgrown) - OUTGROWN_SHOWN_MAX:,} more mutes do not apply: see summary.json"
         )
-    expired = mutes.get("expired") or []
+    expired = mutes.expired
     if expired:
         said.append(
             f"{of(len(expired), 'mute of a finding is', 'mutes of findings are')} over"
-            f" ({printable(expired[0]['id'])})"
+            f" ({printable(expired[0])})"
         )
     return said

@@ -8,13 +8,12 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity, Subject
 from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.identity import BookieId
+from auditor.model.summary import Summary
 from auditor.report.layout import count, moment, of, paint, printable, ranges, table, wrap
-from auditor.report.outcome_words import hits
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
 
@@ -66,11 +65,11 @@ def _badness(finding: FindingRecord) -> tuple[int, int, int, int, str]:
 
 
 def findings_section(
-    summary: Mapping[str, Any], findings: Sequence[FindingRecord], width: int, color: bool
+    summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Iterator[str]:
     """Yield lines on each kind found. `findings` may be a part: the counts come from `summary`."""
     groups = by_kind(findings)
-    found = [kind for kind in worst_kinds_first() if hits(summary, kind) or kind in groups]
+    found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     if not found:
         return
     yield paint("Findings, worst first", "bold", color)
@@ -78,7 +77,7 @@ def findings_section(
         in_full = rank < DETAILED_KINDS_MAX or CATALOGUE[kind].severity is Severity.CRITICAL
         shown_max = LEDGERS_SHOWN_MAX if rank < DETAILED_KINDS_MAX else LEDGERS_SHOWN_BRIEF_MAX
         yield from _kind(
-            kind, hits(summary, kind), worst(groups.get(kind, []), shown_max), in_full, width, color
+            kind, summary.hits(kind), worst(groups.get(kind, []), shown_max), in_full, width, color
         )
     yield ""
 

@@ -6,11 +6,11 @@ The full report (`auditor.report.text`) has all the rest. Both use the same sent
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.report.changes_text import changes_words
 from auditor.report.copies_words import doubt_words, verified_share_words
 from auditor.report.findings_text import by_kind, worst
@@ -33,7 +33,7 @@ from auditor.report.screen_sections import (
     unjudged_section,
     upgrade_section,
 )
-from auditor.report.unjudged_text import in_maintenance, most_frequent, what_to_do
+from auditor.report.unjudged_text import most_frequent, what_to_do
 
 SCREEN_LINES_MAX = 25
 """Lines of the first screen at widths of 80 columns and more: those of a terminal window."""
@@ -74,7 +74,7 @@ class Whereabouts:
 
 
 def render_first_screen(
-    summary: Mapping[str, Any],
+    summary: Summary,
     findings: Sequence[FindingRecord],
     where: Whereabouts,
     *,
@@ -107,8 +107,8 @@ def render_first_screen(
     return "".join(f"{line}\n" for line in (*head, *middle, *foot))
 
 
-def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
-    outcome = str(summary["outcome"])
+def _head(summary: Summary, width: int, color: bool) -> list[str]:
+    outcome = summary.outcome
     lines = list(wrap(f"{outcome}: {headline(summary)}", width))
     lines[0] = lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     if said := exit_code_words(summary):
@@ -117,16 +117,16 @@ def _head(summary: Mapping[str, Any], width: int, color: bool) -> list[str]:
     for label, words in (
         ("verified", verified_share_words(summary)),
         ("in doubt", doubt_words(summary)),
-        ("changed", changes_words(summary.get("changes"))),
+        ("changed", changes_words(summary.changes)),
     ):
         lines += label_lines(label, wrap(words, text_width, "", PART_LINES_MAX))
     return lines
 
 
 def _foot(
-    summary: Mapping[str, Any], findings: Sequence[FindingRecord], where: Whereabouts, width: int
+    summary: Summary, findings: Sequence[FindingRecord], where: Whereabouts, width: int
 ) -> list[str]:
-    machine = machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])
+    machine = machine_line(summary.outcome, summary.run_id, summary.ledgers)
     text_width = width - LABEL_CHARS
     step = _next_command(findings, where)
     steps = [step] if step else list(wrap(_next_sentence(summary), text_width, "", PART_LINES_MAX))
@@ -148,9 +148,9 @@ def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
     return f"auditor explain {printable(first.id)} {where.directory()}"
 
 
-def _next_sentence(summary: Mapping[str, Any]) -> str:
+def _next_sentence(summary: Summary) -> str:
     """Return what to do about what could not be judged, if nothing was found."""
-    if summary["ledgers"]["listed"] == 0 and summary["exit_code"] != 0:
+    if summary.ledgers.listed == 0 and summary.exit_code != 0:
         return "auditor doctor shows what the metadata service has at this address"
     reasons = most_frequent(summary)
     if not reasons:
@@ -158,16 +158,16 @@ def _next_sentence(summary: Mapping[str, Any]) -> str:
     reason = reasons[0][0]
     return (
         f"{reason.value}:"
-        f" {what_to_do(reason, summary.get('bookies_unheard') or {}, in_maintenance(summary))}"
+        f" {what_to_do(reason, summary.bookies_unheard, summary.maintenance.bookie_ids)}"
     )
 
 
-def _rest_words(summary: Mapping[str, Any], where: Whereabouts) -> str:
+def _rest_words(summary: Summary, where: Whereabouts) -> str:
     """Return where the full report is."""
     if not where.is_stored:
         return f"auditor {where.again} {where.directory()} --full"
-    found = sum(int(kind.get("findings", 0)) for kind in summary["findings"].values())
-    files = f"report.txt (auditor report --full) and findings.jsonl ({of(found, 'finding')})"
+    found = of(summary.findings_total, "finding")
+    files = f"report.txt (auditor report --full) and findings.jsonl ({found})"
     return f"{files} in {printable(where.run_dir, RUN_DIR_CHARS_MAX)}"
 
 

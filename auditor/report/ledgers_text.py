@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.ledger import LedgerState
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
@@ -16,7 +17,7 @@ from auditor.report.outcome_words import machine_line
 from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
 from auditor.report.surroundings_text import name_some, note_lines
 from auditor.report.text import assemble, cluster_name, fit
-from auditor.report.unjudged_text import bookies_behind, in_maintenance, unheard_at, what_to_do
+from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
 from auditor.witness.finding_lines import PROBED
 
 SEGMENTS_SHOWN_MAX = 20
@@ -31,7 +32,7 @@ _HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violat
 
 
 def render_ledgers(
-    summary: Mapping[str, Any],
+    summary: Summary,
     ledgers: Sequence[Mapping[str, Any]],
     findings: Sequence[FindingRecord],
     *,
@@ -49,27 +50,27 @@ def render_ledgers(
     Only ledger_id and standing are required. Metadata is null or {state, format_version,
     ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
     """
-    width = fit(width)
+    width, away = fit(width), summary.maintenance.bookie_ids
     return assemble(
         wrap(f"cluster   {cluster_name(summary)}", width),
         note_lines(summary, width),
         _newest_run(summary, width),
         wrap(sampled_words(summary), width) if sampled_words(summary) else [],
         [""],
-        *(_ledger(ledger, findings, width, color, in_maintenance(summary)) for ledger in ledgers),
+        *(_ledger(ledger, findings, width, color, away) for ledger in ledgers),
         next_section(findings, width, color),
         wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
-        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+        [machine_line(summary.outcome, summary.run_id, summary.ledgers)],
     )
 
 
-def _newest_run(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+def _newest_run(summary: Summary, width: int) -> Iterator[str]:
     """Yield which facts of the newest run in OUTPUT were used."""
-    used = summary.get("newest_run")
-    if not used:
+    used = summary.newest_run
+    if used is None:
         return
-    unable, listing = used["bookies_unable"], used["bookies_listing_now"]
-    head = f"Run {printable(used['run_id'])} ({printable(used['finished_at'])}) found"
+    unable, listing = used.bookies_unable, used.bookies_listing_now
+    head = f"Run {printable(used.run_id)} ({printable(used.finished_at)}) found"
     if unable:
         said = (
             f"{head} {name_some(unable)} unable to list: entries were read there at once, while"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from auditor.model.summary import Summary
 from auditor.report.layout import of, printable
 
 LISTER_DETAIL_MAX = 400
@@ -14,31 +14,31 @@ UNINDEXED_SHOWN_MAX = 3
 REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
 
 
-def lister_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+def lister_sentences(summary: Summary) -> Iterator[str]:
     """Yield which listers did not list, and which are not believed. Stored runs may lack the
     field.
     """
-    listers = summary.get("listers") or {}
-    for one in listers.get("not_believed") or ():
-        why = printable(one["detail"], LISTER_DETAIL_MAX)
+    listers = summary.listers
+    for one in listers.not_believed:
+        why = printable(one.says, LISTER_DETAIL_MAX)
         yield (
-            f"The lister of bookie {printable(one['bookie_id'])} is not believed: {why}."
+            f"The lister of bookie {printable(one.bookie_id)} is not believed: {why}."
             " No list of it counts from then on."
         )
-    silent = listers.get("silent") or ()
+    silent = listers.silent
     if silent:
         first = silent[0]
-        why = printable(first["detail"], LISTER_DETAIL_MAX)
+        why = printable(first.says, LISTER_DETAIL_MAX)
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
         yield (
-            f"No list came from the lister of bookie {printable(first['bookie_id'])} ({why}){more}:"
+            f"No list came from the lister of bookie {printable(first.bookie_id)} ({why}){more}:"
             " the bookie was asked as without one."
         )
-    for one in (listers.get("unindexed") or ())[:UNINDEXED_SHOWN_MAX]:
-        ledger, entry = one["some"][0]
-        others = one["ledgers"] - 1
+    for odd in listers.unindexed[:UNINDEXED_SHOWN_MAX]:
+        ledger, entry = odd.some[0]
+        others = odd.ledgers - 1
         more = f" (and entries of {of(others, 'ledger')} more)" if others > 0 else ""
-        yield unindexed_sentence(one["bookie_id"], f"entry {entry} of ledger {ledger}{more}")
+        yield unindexed_sentence(odd.bookie_id, f"entry {entry} of ledger {ledger}{more}")
 
 
 def unindexed_sentence(bookie: str, entries: str) -> str:

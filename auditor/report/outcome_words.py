@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
+from auditor.model.summary import BookieCounts, LedgerCounts, Summary
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.copies_words import sampled_words, verified_words
 from auditor.report.layout import count, of, printable
@@ -23,7 +23,7 @@ HUES = {
 """The colour of each outcome on a terminal."""
 
 
-def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = None) -> str:
+def machine_line(outcome: str, run_id: str, ledgers: LedgerCounts | None = None) -> str:
     """Return the last line of a report, for machines (contract section 2).
 
     Without `ledgers` it has no counts.
@@ -33,36 +33,23 @@ def machine_line(outcome: str, run_id: str, ledgers: Mapping[str, int] | None = 
     line = f"auditor: {outcome} run={run}"
     if ledgers is None:
         return line
-    names = ("listed", "sound", "exempt", "indeterminate", "violated")
-    return " ".join((line, *(f"{name}={ledgers[name]}" for name in names)))
+    return " ".join((line, *(f"{name}={number}" for name, number in asdict(ledgers).items())))
 
 
-def hits(summary: Mapping[str, Any], kind: Kind) -> int:
-    """Return how many ledgers or bookies, by the subject of `kind`, have findings of that kind.
-
-    A kind on the cluster counts its findings.
-    """
-    counts = summary["findings"].get(kind.value, {})
-    return int(counts.get(_COUNTED[CATALOGUE[kind].subject], 0))
-
-
-_COUNTED = {Subject.LEDGER: "ledgers", Subject.BOOKIE: "bookies", Subject.CLUSTER: "findings"}
-
-
-def outcome_sentences(summary: Mapping[str, Any]) -> str:
+def outcome_sentences(summary: Summary) -> str:
     """Return at most four sentences on what was found. Pure.
 
     If copies were assumed from a sample, they say how few were verified.
     """
     said = headline(summary)
-    return said if summary["outcome"] == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
+    return said if summary.outcome == "SOUND" else f"{said} {sampled_words(summary)}".rstrip()
 
 
-def headline(summary: Mapping[str, Any]) -> str:
+def headline(summary: Summary) -> str:
     """Return the sentences of `outcome_sentences` without `sampled_words`, which the claim of a
     SOUND outcome contains.
     """
-    outcome = str(summary["outcome"])
+    outcome = summary.outcome
     say = {
         "SOUND": _sound,
         "VIOLATED": _violated_sentence,
@@ -70,59 +57,57 @@ def headline(summary: Mapping[str, Any]) -> str:
         "AUDITOR_FAULT": _fault,
     }
     assert outcome in say, f"{outcome} has no counts to speak of"
-    only = " Only the ledgers that were named were looked at." if summary.get("partial") else ""
+    only = " Only the ledgers that were named were looked at." if summary.is_partial else ""
     return f"{say[outcome](summary)}{only}"
 
 
-def exit_code_words(summary: Mapping[str, Any]) -> str:
+def exit_code_words(summary: Summary) -> str:
     """Return why the exit code does not stand for findings although there are some; else ""."""
-    code = int(summary["exit_code"])
-    if summary["outcome"] != "VIOLATED" or code == 1:
+    code = summary.exit_code
+    if summary.outcome != "VIOLATED" or code == 1:
         return ""
-    muted = (summary.get("mutes") or {}).get("findings")
+    muted = summary.mutes.findings
     which = "no finding that is not muted" if muted else "no finding"
     return f"The exit code is {code}, because {which} reaches --fail-on."
 
 
-def _sound(summary: Mapping[str, Any]) -> str:
-    ledgers = summary["ledgers"]
-    if ledgers["listed"] == 0:
+def _sound(summary: Summary) -> str:
+    ledgers = summary.ledgers
+    if ledgers.listed == 0:
         return "no ledger was listed, which --allow-empty accepts."
-    if ledgers["sound"] == 0:
+    if ledgers.sound == 0:
         reasons = ", ".join(
-            f"{count(summary['exempt'][r])} {r.value}" for r in Exempt if summary["exempt"].get(r)
+            f"{count(number)} {r.value}" for r in Exempt if (number := summary.exempt(r))
         )
         why = f" ({reasons})" if reasons else ""
-        exempt = of(ledgers["exempt"], "ledger is exempt", "ledgers are exempt")
+        exempt = of(ledgers.exempt, "ledger is exempt", "ledgers are exempt")
         other = " other" if _has_excused_marks(summary) else ""
         said = f"{_nothing_wrong(summary)}, and there was no{other} entry to judge"
         return f"{said}: {exempt}{why}."
-    exempt = (
-        f" {of(ledgers['exempt'], 'ledger is', 'ledgers are')} exempt." if ledgers["exempt"] else ""
-    )
-    return f"{_sound_claim(summary, ledgers['sound'])}{exempt}"
+    exempt = f" {of(ledgers.exempt, 'ledger is', 'ledgers are')} exempt." if ledgers.exempt else ""
+    return f"{_sound_claim(summary, ledgers.sound)}{exempt}"
 
 
-def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
+def _sound_claim(summary: Summary, sound: int) -> str:
     """Return the claim of a SOUND outcome.
 
     It says "every acknowledged entry" only if each copy was listed or read, and "listed" unless
     each was read.
     """
-    copies = summary.get("copies")
+    copies = summary.copies
     if copies is None:
         return f"nothing wrong was found in {of(sound, 'sound ledger')}."
-    if copies["assumed"]:
+    if copies.assumed:
         return (
             f"nothing wrong in the {verified_words(copies)};"
-            f" the other {count(copies['assumed'])} are assumed from a sample."
+            f" the other {count(copies.assumed)} are assumed from a sample."
         )
     have = of(sound, "ledger has", "ledgers have")
-    listed = "listed " if copies["listed"] else ""
+    listed = "listed " if copies.listed else ""
     there = f"{listed}where the metadata says it is, in as many copies as was promised"
-    if copies["listed"] and copies["read"]:
-        there += f" ({count(copies['read'])} of {count(copies['expected'])} copies were read)"
-    beyond = hits(summary, Kind.ENTRIES_BEYOND_END)
+    if copies.listed and copies.read:
+        there += f" ({count(copies.read)} of {count(copies.expected)} copies were read)"
+    beyond = summary.hits(Kind.ENTRIES_BEYOND_END)
     if beyond:
         return (
             f"{have} every entry up to the recorded end {there}; whether entries beyond the end of"
@@ -131,7 +116,7 @@ def _sound_claim(summary: Mapping[str, Any], sound: int) -> str:
     return f"{have} every acknowledged entry {there}; {_nothing_wrong(summary)}."
 
 
-def _nothing_wrong(summary: Mapping[str, Any]) -> str:
+def _nothing_wrong(summary: Summary) -> str:
     """Return the claim that nothing was found, except missing copies that a mark within grace
     excuses.
     """
@@ -139,23 +124,22 @@ def _nothing_wrong(summary: Mapping[str, Any]) -> str:
     return f"nothing wrong was found{beside}"
 
 
-def _has_excused_marks(summary: Mapping[str, Any]) -> bool:
-    exempt = summary["exempt"].get(Exempt.MARKED_UNDERREPLICATED.value)
-    return bool(exempt or (summary.get("marks") or {}).get("within_grace"))
+def _has_excused_marks(summary: Summary) -> bool:
+    marks = summary.marks
+    within_grace = marks.within_grace if marks else 0
+    return bool(summary.exempt(Exempt.MARKED_UNDERREPLICATED) or within_grace)
 
 
-def _violated_sentence(summary: Mapping[str, Any]) -> str:
-    ledgers = summary["ledgers"]
+def _violated_sentence(summary: Summary) -> str:
+    ledgers = summary.ledgers
     by_severity = {
-        s: sum(hits(summary, k) for k, facts in CATALOGUE.items() if facts.severity is s)
+        s: sum(summary.hits(k) for k, facts in CATALOGUE.items() if facts.severity is s)
         for s in Severity
     }
     parts = []
-    if ledgers["violated"]:
-        parts.append(
-            f"{count(ledgers['violated'])} of {of(ledgers['listed'], 'ledger')} in violation"
-        )
-    referenced = sum(hits(summary, k) for k, facts in CATALOGUE.items() if _is_of_references(facts))
+    if ledgers.violated:
+        parts.append(f"{count(ledgers.violated)} of {of(ledgers.listed, 'ledger')} in violation")
+    referenced = sum(summary.hits(k) for k, facts in CATALOGUE.items() if _is_of_references(facts))
     if referenced:
         parts.append(
             of(
@@ -165,7 +149,7 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
             )
         )
     bookies = sum(
-        hits(summary, k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE
+        summary.hits(k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE
     )
     if bookies:
         parts.append(of(bookies, "bookie needs attention", "bookies need attention"))
@@ -174,7 +158,7 @@ def _violated_sentence(summary: Mapping[str, Any]) -> str:
         for k, facts in CATALOGUE.items()
         if facts.subject is Subject.CLUSTER and facts.severity > Severity.INFO
     )
-    if any(hits(summary, k) for k in on_cluster):
+    if any(summary.hits(k) for k in on_cluster):
         parts.append("the cluster as a whole needs attention")
     critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
     said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
@@ -188,34 +172,35 @@ def _is_of_references(facts: KindFacts) -> bool:
     return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
 
 
-def _unjudged_words(ledgers: Mapping[str, int]) -> str:
-    if not ledgers["indeterminate"]:
+def _unjudged_words(ledgers: LedgerCounts) -> str:
+    if not ledgers.indeterminate:
         return ""
-    return f" {of(ledgers['indeterminate'], 'ledger')} could not be judged."
+    return f" {of(ledgers.indeterminate, 'ledger')} could not be judged."
 
 
-def _incomplete(summary: Mapping[str, Any]) -> str:
-    ledgers, bookies = summary["ledgers"], summary["bookies"]
-    if ledgers["listed"] == 0:
+def _incomplete(summary: Summary) -> str:
+    ledgers = summary.ledgers
+    if ledgers.listed == 0:
         return (
             "no ledger was listed at all. Is this the right cluster, and the right root?"
             " (--allow-empty accepts an empty one.)"
         )
     head = f"{_nothing_wrong(summary)}, but the result is not complete:"
-    if summary.get("nobody_answered"):
-        return _nobody_answered(bookies)
-    if not ledgers["indeterminate"] and summary.get("withheld"):
+    if summary.has_no_answer:
+        assert summary.bookies is not None, "a run counts its bookies"
+        return _nobody_answered(summary.bookies)
+    if not ledgers.indeterminate and summary.withheld:
         return f"{head} what could not be judged is shown below."
-    if not ledgers["indeterminate"]:
+    if not ledgers.indeterminate:
         return f"{head} some ledgers carry a reason why they could not be judged in full."
     return (
-        f"{head} {count(ledgers['indeterminate'])} of {of(ledgers['listed'], 'ledger')}"
+        f"{head} {count(ledgers.indeterminate)} of {of(ledgers.listed, 'ledger')}"
         " could not be judged."
     )
 
 
-def _nobody_answered(bookies: Mapping[str, int]) -> str:
-    registered, mute = bookies["registered"], bookies["silent"] + bookies["refused"]
+def _nobody_answered(bookies: BookieCounts) -> str:
+    registered, mute = bookies.registered, bookies.silent + bookies.refused
     were = (
         f"all {count(registered)} registered bookies were silent or refused"
         if mute == registered
@@ -228,13 +213,13 @@ def _nobody_answered(bookies: Mapping[str, int]) -> str:
     )
 
 
-def _fault(summary: Mapping[str, Any]) -> str:
-    differ = int(summary["indeterminate"].get(Unknown.CHECKERS_DISAGREE.value, 0))
+def _fault(summary: Summary) -> str:
+    differ = summary.unknown(Unknown.CHECKERS_DISAGREE)
     why = ""
     if differ:
         why = f": its two checkers differ on the same evidence for {of(differ, 'ledger')}"
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
         " please report it. Other findings are below."
-        f"{_unjudged_words(summary['ledgers'])}"
+        f"{_unjudged_words(summary.ledgers)}"
     )

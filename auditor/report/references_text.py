@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from auditor.model.finding import Kind
+from auditor.model.summary import References, Summary, WorstTopics
 from auditor.model.topic import Unread
 from auditor.report.layout import count, of, paint, printable, size, wrap
 
@@ -13,47 +13,42 @@ TOPICS_SHOWN_MAX = 5
 """Topics, and namespaces, shown; topics.jsonl has all topics."""
 
 
-def references_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+def references_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
     """Yield lines on topics; none if no topics were looked for. Stored runs may lack the fields."""
-    references = summary.get("references")
-    if not references:
+    references = summary.references
+    if references is None:
         return
     yield paint("Topics (Pulsar)", "bold", color)
     yield from wrap(_read_words(references), width, "  ")
     for sentence in (*_lost_words(references), *_orphan_words(references)):
         yield from wrap(sentence, width, "  ")
-    if references.get("unread"):
-        yield from wrap(unread_words(references["unread"]), width, "  ")
-    worst = summary.get("topics_worst") or {}
-    if summary.get("topics_hit"):
+    if references.unread:
+        yield from wrap(unread_words(references.unread), width, "  ")
+    if summary.topics_hit:
         yield from wrap(f"{hit_words(summary)}; worst first:", width, "  ")
-        yield from _worst(worst, width)
+        yield from _worst(summary.topics_worst, width)
     yield ""
 
 
-def _read_words(references: Mapping[str, Any]) -> str:
+def _read_words(references: References) -> str:
     parts = [
-        of(references["topics"], "topic"),
-        of(references["cursors"], "cursor"),
-        of(references["schemas"], "schema"),
+        of(references.topics, "topic"),
+        of(references.cursors, "cursor"),
+        of(references.schemas, "schema"),
     ]
     sentence = (
         f"{', '.join(parts)} were read; they reference"
-        f" {of(references['ledgers_referenced'], 'ledger')}"
+        f" {of(references.ledgers_referenced, 'ledger')}"
     )
-    unread = int(references["unreadable"])
+    unread = references.unreadable
     sentence = (
         f"{sentence}; of {of(unread, 'topic')} something could not be read" if unread else sentence
     )
-    return (
-        f"{sentence}; not all topics could be listed" if references.get("not_listed") else sentence
-    )
+    return f"{sentence}; not all topics could be listed" if references.not_listed else sentence
 
 
-def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
-    missing, cut, unknown = (
-        int(references.get(name) or 0) for name in ("missing", "truncated", "unknown")
-    )
+def _lost_words(references: References) -> Iterator[str]:
+    missing, cut, unknown = references.missing, references.truncated, references.unknown
     if missing or cut:
         ends = (
             "1 ends before what its topic"
@@ -64,12 +59,12 @@ def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
             f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and"
             f" {ends} recorded"
         )
-    if newest := int(references.get("newest_missing") or 0):
+    if newest := references.newest_missing:
         yield (
             f"{of(newest, 'newest ledger of a topic has', 'newest ledgers of topics have')} no"
             " metadata; the next load of the topic drops it from the topic's list"
         )
-    if outdated := int(references.get("outdated") or 0):
+    if outdated := references.outdated:
         yield (
             f"{of(outdated, 'outdated compacted ledger')} of subscriptions in use could not be"
             " found, which is usual"
@@ -81,11 +76,11 @@ def _lost_words(references: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _orphan_words(references: Mapping[str, Any]) -> Iterator[str]:
-    orphaned, undecided = int(references["orphaned"]), int(references.get("orphaned_unknown") or 0)
+def _orphan_words(references: References) -> Iterator[str]:
+    orphaned, undecided = references.orphaned, references.orphaned_unknown
     if orphaned:
-        held = references.get("orphaned_bytes")
-        in_copies = "" if held is None else f", with {size(int(held))} in all copies"
+        held = references.orphaned_bytes
+        in_copies = "" if held is None else f", with {size(held)} in all copies"
         yield (
             f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic"
             f" (orphans){in_copies}"
@@ -139,17 +134,16 @@ _UNREAD = {
 }
 
 
-def hit_words(summary: Mapping[str, Any]) -> str:
+def hit_words(summary: Summary) -> str:
     """Return how many topics are hit, and how many subscriptions are blocked."""
-    hit, worst = int(summary["topics_hit"]), summary.get("topics_worst") or {}
-    has_truncated = bool((summary.get("references") or {}).get("truncated"))
-    lost, blocked = int(worst.get("with_loss") or 0), int(worst.get("subscriptions_blocked") or 0)
-    possibly = int(worst.get("subscriptions_possibly_blocked") or 0)
-    namespaces = of(int(worst.get("namespaces") or 0), "namespace")
-    sentence = (
-        f"{of(hit, 'topic is', 'topics are')} hit, in {namespaces}: {count(lost)} with a loss"
+    worst, references = summary.topics_worst, summary.references
+    has_truncated = references is not None and references.truncated > 0
+    hit = of(summary.topics_hit, "topic is", "topics are")
+    namespaces = of(worst.namespaces, "namespace")
+    blocked = _blocked_words(
+        worst.subscriptions_blocked, worst.subscriptions_possibly_blocked, may_skip=has_truncated
     )
-    return f"{sentence}, {_blocked_words(blocked, possibly, may_skip=has_truncated)}"
+    return f"{hit} hit, in {namespaces}: {count(worst.with_loss)} with a loss, {blocked}"
 
 
 def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
@@ -160,24 +154,22 @@ def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
     return f"{of(blocked, 'subscription')} {word} and {count(possibly)} possibly"
 
 
-def _worst(worst: Mapping[str, Any], width: int) -> Iterator[str]:
-    topics = worst.get("worst_topics") or []
-    for one in topics[:TOPICS_SHOWN_MAX]:
-        loss = "a loss" if one["has_loss"] else "no loss of entries"
-        may_skip = Kind.LEDGER_TRUNCATED.value in one["kinds"]
-        numbers = int(one["subscriptions_blocked"]), int(one["subscriptions_possibly_blocked"])
+def _worst(worst: WorstTopics, width: int) -> Iterator[str]:
+    for one in worst.worst_topics[:TOPICS_SHOWN_MAX]:
+        loss = "a loss" if one.has_loss else "no loss of entries"
+        may_skip = Kind.LEDGER_TRUNCATED.value in one.kinds
+        numbers = one.subscriptions_blocked, one.subscriptions_possibly_blocked
         blocked = _blocked_words(*numbers, may_skip=may_skip)
-        ledgers = f"{of(int(one['ledgers']), 'ledger')} ({', '.join(one['kinds'])})"
+        ledgers = f"{of(one.ledgers, 'ledger')} ({', '.join(one.kinds)})"
         yield from wrap(
-            f"{printable(one['topic'], 300)}: {loss}, {ledgers}, {blocked}",
+            f"{printable(one.topic, 300)}: {loss}, {ledgers}, {blocked}",
             width,
             "    ",
             hang="  ",
         )
-    namespaces = worst.get("worst_namespaces") or []
-    if int(worst.get("namespaces") or 0) > 1:
+    if worst.namespaces > 1:
         named = (
-            f"{printable(one['namespace'], 200)} {count(one['topics'])}"
-            for one in namespaces[:TOPICS_SHOWN_MAX]
+            f"{printable(one.namespace, 200)} {count(one.topics)}"
+            for one in worst.worst_namespaces[:TOPICS_SHOWN_MAX]
         )
         yield from wrap(f"by namespace: {', '.join(named)}", width, "    ", hang="  ")

@@ -6,8 +6,7 @@ Each item is one or two lines; `auditor.report.line_budget` chooses how many of 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.report.causes_text import SAYS_CHARS_MAX
 from auditor.report.changes_text import mutes_sentences
 from auditor.report.findings_text import (
@@ -25,7 +25,6 @@ from auditor.report.findings_text import (
 )
 from auditor.report.layout import duration, moment, of, printable, wrap
 from auditor.report.line_budget import Section
-from auditor.report.outcome_words import hits
 from auditor.report.references_text import hit_words
 from auditor.report.surroundings_text import REPLICATION_DISABLED, note_sentences, upgrade_sentence
 from auditor.report.unjudged_text import (
@@ -45,26 +44,26 @@ _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: 
 
 
 def kinds_section(
-    summary: Mapping[str, Any], findings: Sequence[FindingRecord], width: int, color: bool
+    summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Section:
     """Return a row for each kind found, the worst first: severity, kind, how many, worst
     example.
     """
     groups = by_kind(findings)
-    found = [kind for kind in worst_kinds_first() if hits(summary, kind) or kind in groups]
+    found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     rows = [_row(summary, kind, groups.get(kind, [])) for kind in found]
     styles = [_STYLES[CATALOGUE[kind].severity] for kind in found]
     lines = [[line] for line in _table(rows, styles, width, color)]
-    names = [f"{kind.value} {hits(summary, kind):,}" for kind in found]
+    names = [f"{kind.value} {summary.hits(kind):,}" for kind in found]
     return Section("found", lines, "kind", "kinds", weight=4, names=names, width=width)
 
 
-def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRecord]) -> list[str]:
+def _row(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> list[str]:
     facts = CATALOGUE[kind]
     hit = (
         "the cluster"
         if facts.subject is Subject.CLUSTER
-        else of(hits(summary, kind), facts.subject.value)
+        else of(summary.hits(kind), facts.subject.value)
     )
     return [
         facts.severity.word.upper(),
@@ -75,11 +74,9 @@ def _row(summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRecor
     ]
 
 
-def _new_and_muted_words(
-    summary: Mapping[str, Any], kind: Kind, findings: Sequence[FindingRecord]
-) -> str:
+def _new_and_muted_words(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> str:
     """Return how many of the findings are new, and how many are muted."""
-    new = int(((summary.get("changes") or {}).get("new_by_kind") or {}).get(kind.value, 0))
+    new = summary.changes.new_of(kind) if summary.changes else 0
     muted = sum(finding.is_muted for finding in findings)
     return ", ".join(
         f"{number:,} {word}" for number, word in ((new, "new"), (muted, "muted")) if number
@@ -119,12 +116,11 @@ def _table(
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def causes_section(summary: Mapping[str, Any], width: int) -> Section:
+def causes_section(summary: Summary, width: int) -> Section:
     """Return the causes, the one that explains most first."""
-    rows = list(summary.get("causes") or ())
     items = [
-        list(wrap(printable(row["says"], SAYS_CHARS_MAX), width, "", ITEM_LINES_MAX))
-        for row in rows
+        list(wrap(printable(row.says, SAYS_CHARS_MAX), width, "", ITEM_LINES_MAX))
+        for row in summary.causes
     ]
     return Section("causes", items, "cause", "causes")
 
@@ -146,7 +142,7 @@ def bookies_section(findings: Sequence[FindingRecord], width: int) -> Section:
     )
 
 
-def mutes_section(summary: Mapping[str, Any], width: int) -> Section:
+def mutes_section(summary: Summary, width: int) -> Section:
     """Return what is muted, and which mutes do not apply any more."""
     items = [
         list(wrap(sentence, width, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)
@@ -154,15 +150,15 @@ def mutes_section(summary: Mapping[str, Any], width: int) -> Section:
     return Section("muted", items, "line on mutes", "lines on mutes", weight=2)
 
 
-def topics_section(summary: Mapping[str, Any], width: int) -> Section:
+def topics_section(summary: Summary, width: int) -> Section:
     """Return how many topics are hit."""
-    items = [list(wrap(hit_words(summary), width))] if summary.get("topics_hit") else []
+    items = [list(wrap(hit_words(summary), width))] if summary.topics_hit else []
     return Section("topics", items, "line on topics", "lines on topics")
 
 
-def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
+def unjudged_section(summary: Summary, width: int) -> Section:
     """Return each reason why ledgers could not be judged, then what else could not be decided."""
-    unheard = summary.get("bookies_unheard") or {}
+    unheard = summary.bookies_unheard
     items = [
         list(
             wrap(
@@ -177,25 +173,25 @@ def unjudged_section(summary: Mapping[str, Any], width: int) -> Section:
     ]
     if sum_words := reasons_sum_words(summary):
         items.append(list(wrap(sum_words, width, "", ITEM_LINES_MAX)))
-    for sentence in summary.get("withheld") or ():
+    for sentence in summary.withheld:
         items.append(list(wrap(printable(sentence, 1_000), width, "", ITEM_LINES_MAX)))
     return Section(
         "unknown", items, "line on what is unknown", "lines on what is unknown", weight=2
     )
 
 
-def upgrade_section(summary: Mapping[str, Any], width: int) -> Section:
+def upgrade_section(summary: Summary, width: int) -> Section:
     """Return the section on disabled auto-recovery, and the bookies therefore not reported as
     lost.
     """
     sentence = upgrade_sentence(summary) or (
-        REPLICATION_DISABLED if summary.get("replication_disabled") else ""
+        REPLICATION_DISABLED if summary.is_replication_disabled else ""
     )
     items = [list(wrap(sentence, width, "", NOTE_LINES_MAX))] if sentence else []
     return Section("recovery", items, "note on auto-recovery", "notes on auto-recovery")
 
 
-def notes_section(summary: Mapping[str, Any], width: int) -> Section:
+def notes_section(summary: Summary, width: int) -> Section:
     """Return what else limits the run: bookies that cannot list, maintenance, bookies that were
     renamed, open ledgers that could not be recovered.
     """
@@ -208,13 +204,13 @@ def notes_section(summary: Mapping[str, Any], width: int) -> Section:
     return Section("notes", items, "note", "notes")
 
 
-def audited_section(summary: Mapping[str, Any], width: int) -> Section:
+def audited_section(summary: Summary, width: int) -> Section:
     """Return which cluster was audited, and when."""
-    started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
+    started, finished = moment(summary.started_at), moment(summary.finished_at)
     when = ""
     if started and finished:
         took = duration((finished - started).total_seconds())
         when = f", {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
-    name = printable(summary["cluster"]["metadata_service_uri"], 300)
+    name = printable(summary.cluster.metadata_service_uri, 300)
     items = [list(wrap(f"{name}{when}", width, "", ITEM_LINES_MAX))]
     return Section("audited", items, "line on cluster and time", "lines on cluster and time")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.placement import Policy
+from auditor.model.summary import Summary
 from auditor.report.assurance_text import assurance_sentence, sampling_sentences
 from auditor.report.layout import count, of, printable, wrap
 from auditor.report.listers_text import lister_sentences
@@ -32,13 +32,13 @@ _FOUND: dict[str, str] = {
 """The words for how a bookie in maintenance was found. Other words are shown unchanged."""
 
 
-def note_lines(summary: Mapping[str, Any], width: int) -> Iterator[str]:
+def note_lines(summary: Summary, width: int) -> Iterator[str]:
     """Yield the lines of `note_sentences`."""
     for sentence in note_sentences(summary):
         yield from wrap(sentence, width, "", SENTENCE_LINES_MAX)
 
 
-def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+def note_sentences(summary: Summary) -> Iterator[str]:
     """Yield what a reader must know before the counts.
 
     That is which bookies cannot list, are in maintenance, are away for an upgrade, or were renamed,
@@ -58,9 +58,9 @@ def note_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def malformed_sentence(summary: Mapping[str, Any]) -> str:
+def malformed_sentence(summary: Summary) -> str:
     """Return which znodes among the marks mark no ledger, and what fails at them; "" if none."""
-    paths = [printable(path, 300) for path in summary.get("malformed_marks") or ()]
+    paths = [printable(path, 300) for path in summary.malformed_marks]
     if not paths:
         return ""
     rest = f" and {len(paths) - 1} more (malformed_marks in summary.json)" if paths[1:] else ""
@@ -72,39 +72,39 @@ def malformed_sentence(summary: Mapping[str, Any]) -> str:
     )
 
 
-def blocked_open_sentence(summary: Mapping[str, Any]) -> str:
+def blocked_open_sentence(summary: Summary) -> str:
     """Return how many open ledgers could not be recovered if their writers died, and why.
 
     Return "" where there are none, or where a stored run did not look for them.
     """
-    if "open_recovery_blocked" not in summary:
+    if not summary.has_looked_at_open:
         return ""
-    blocked = summary["open_recovery_blocked"]
+    blocked = summary.open_recovery_blocked
     if blocked is None:
         return (
             "Whether open ledgers could be recovered if their writers died is not known: there were"
             " not two looks at the bookies."
         )
-    if not blocked["ledgers"]:
+    number = blocked.ledgers
+    if not number:
         return ""
-    number = int(blocked["ledgers"])
-    some = ", ".join(map(str, blocked["some"])) + (" ..." if number > len(blocked["some"]) else "")
+    some = ", ".join(map(str, blocked.some)) + (" ..." if number > len(blocked.some) else "")
     writers = "its writer" if number == 1 else "their writers"
-    bookies = ", ".join(printable(bookie) for bookie in blocked["bookies"])
+    bookies = ", ".join(printable(bookie) for bookie in blocked.bookies)
     return (
         f"{of(number, 'open ledger')} ({some}) could not be recovered if {writers} died now: too"
         f" many bookies of the last ensemble are not registered or silent ({bookies})."
     )
 
 
-def odd_lists_sentence(summary: Mapping[str, Any]) -> str:
+def odd_lists_sentence(summary: Summary) -> str:
     """Return how many lists are believed though no bookie is known to send such; "" if none is."""
-    odd = summary.get("odd_lists") or {}
-    if not odd.get("lists"):
+    odd = summary.odd_lists
+    if not odd.lists:
         return ""
-    lists, are = of(odd["lists"], "list"), "is" if odd["lists"] == 1 else "are"
+    lists, are = of(odd.lists, "list"), "is" if odd.lists == 1 else "are"
     return (
-        f"{lists} of {name_some(odd['some_bookies'], odd['bookies'])} {are} believed, but no bookie"
+        f"{lists} of {name_some(odd.some_bookies, odd.bookies)} {are} believed, but no bookie"
         f" is known to send such: {NON_CANONICAL}."
     )
 
@@ -114,22 +114,22 @@ REPLICATION_DISABLED = (
 )
 
 
-def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+def maintenance_sentences(summary: Summary) -> Iterator[str]:
     """Yield which bookies are in planned maintenance, how each was found, and what that costs.
 
     Yields nothing if none is in maintenance.
     """
-    maintenance = summary.get("maintenance") or {}
+    maintenance = summary.maintenance
     found: dict[str, list[str]] = {}
-    for one in maintenance.get("bookies") or ():
-        found.setdefault(str(one["found"]), []).append(str(one["bookie_id"]))
+    for one in maintenance.bookies:
+        found.setdefault(one.says, []).append(one.bookie_id)
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
         parts = "; ".join(
             f"{name_some(bookies)} {_FOUND.get(word, word)}"
             for word, bookies in sorted(found.items())
         )
-        ledgers = int(maintenance.get("ledgers") or 0)
+        ledgers = maintenance.ledgers
         cost = (
             f" {of(ledgers, 'ledger')} could not be judged for no other reason." if ledgers else ""
         )
@@ -144,15 +144,14 @@ def maintenance_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def upgrade_sentence(summary: Mapping[str, Any]) -> str:
+def upgrade_sentence(summary: Summary) -> str:
     """Return which bookies are not reported as lost because auto-recovery is disabled.
 
     Returns "" if there are none.
     """
-    maintenance = summary.get("maintenance") or {}
-    planned = {str(one["bookie_id"]) for one in maintenance.get("bookies") or ()}
-    away = [str(bookie) for bookie in summary.get("bookies_away") or () if bookie not in planned]
-    if not away or not summary.get("replication_disabled"):
+    planned = summary.maintenance.bookie_ids
+    away = [bookie for bookie in summary.bookies_away if bookie not in planned]
+    if not away or not summary.is_replication_disabled:
         return ""
     are = "is not registered and has" if len(away) == 1 else "are not registered and have"
     return (
@@ -162,51 +161,51 @@ def upgrade_sentence(summary: Mapping[str, Any]) -> str:
     )
 
 
-def renamed_sentences(summary: Mapping[str, Any]) -> Iterator[str]:
+def renamed_sentences(summary: Summary) -> Iterator[str]:
     """Yield a sentence on each bookie that was probably renamed, at most RENAMED_SHOWN_MAX."""
-    for one in (summary.get("bookies_renamed") or ())[:RENAMED_SHOWN_MAX]:
-        noun = "ledger" if len(one["ledgers"]) == 1 else "ledgers"
-        ledgers = f"{noun} {', '.join(map(str, one['ledgers']))}"
-        old, new = printable(str(one["bookie_id"])), printable(str(one["renamed_to"]))
+    for one in summary.bookies_renamed[:RENAMED_SHOWN_MAX]:
+        noun = "ledger" if len(one.ledgers) == 1 else "ledgers"
+        ledgers = f"{noun} {', '.join(map(str, one.ledgers))}"
+        old, new = printable(one.bookie_id), printable(one.renamed_to)
         yield (
             f"{old} was probably renamed to {new}, which holds what {old} should hold of {ledgers}."
             " Clients cannot read there until the metadata of the ledgers names it."
         )
 
 
-def missing_words(summary: Mapping[str, Any]) -> str:
+def missing_words(summary: Summary) -> str:
     """Return which bookies are not registered: away (with a cookie) or gone (without a cookie).
 
     Returns "" if there are none.
     """
-    said = {
-        "away": "with a cookie and no registration",
-        "gone": "gone, with neither a cookie nor a registration",
-    }
-    numbers = {name: int(summary["bookies"].get(name, 0)) for name in said}
+    counts = summary.bookies
+    if counts is None:
+        return ""
+    said = (
+        (counts.away, "with a cookie and no registration", summary.bookies_away),
+        (counts.gone, "gone, with neither a cookie nor a registration", summary.bookies_gone),
+    )
     return "".join(
-        f"; {count(number)} {said[name]}"
-        f" ({name_some(summary.get(f'bookies_{name}') or (), number)})"
-        for name, number in numbers.items()
+        f"; {count(number)} {words} ({name_some(some, number)})"
+        for number, words, some in said
         if number
     )
 
 
-def placement_words(summary: Mapping[str, Any]) -> str:
+def placement_words(summary: Summary) -> str:
     """Return the policy that ensembles were judged by; "" if the summary does not say."""
-    placement = summary.get("placement")
-    if not placement:
+    placement = summary.placement
+    if placement is None:
         return ""
-    if placement["policy"] == Policy.NONE.value:
+    if placement.policy == Policy.NONE.value:
         return "placement: not judged (placement_policy is none)"
-    is_java = placement["compat"] == "java"
+    is_java = placement.compat == "java"
     how = "as BookKeeper's own classes judge" if is_java else "by assigned location"
-    without = int(placement.get("without_location") or 0)
+    without = placement.without_location
     lack = ""
     if without:
-        bookies = placement.get("bookies_without_location") or ()
-        lack = f"; no location of {name_some(bookies, without)}"
-    return f"placement {placement['policy']}-aware, {how}{lack}"
+        lack = f"; no location of {name_some(placement.bookies_without_location, without)}"
+    return f"placement {placement.policy}-aware, {how}{lack}"
 
 
 def name_some(bookies: Sequence[str], number: int | None = None) -> str:

@@ -6,11 +6,12 @@ The last line is for machines.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
 from auditor.report.causes_text import causes_section
 from auditor.report.changes_text import changes_words, mutes_sentences
@@ -51,7 +52,7 @@ WIDTH_MAX = 120
 
 
 def render(
-    summary: Mapping[str, Any],
+    summary: Summary,
     findings: Sequence[FindingRecord],
     *,
     run_dir: str = "",
@@ -76,7 +77,7 @@ def render(
         requests_section(summary, width, color),
         next_section(findings, width, color),
         _files(summary, run_dir, color),
-        [machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])],
+        [machine_line(summary.outcome, summary.run_id, summary.ledgers)],
     )
 
 
@@ -149,27 +150,26 @@ def assemble(*parts: Iterator[str] | list[str]) -> str:
     return "".join(f"{line}\n" for part in parts for line in part)
 
 
-def cluster_name(summary: Mapping[str, Any]) -> str:
+def cluster_name(summary: Summary) -> str:
     """Return the cluster's service URI, with its instance id if it has one."""
-    cluster = summary["cluster"]
-    instance_id = cluster.get("instance_id")
-    instance = f" (instance {printable(instance_id)})" if instance_id else ""
-    return f"{printable(cluster['metadata_service_uri'], 300)}{instance}"
+    cluster = summary.cluster
+    instance = f" (instance {printable(cluster.instance_id)})" if cluster.instance_id else ""
+    return f"{printable(cluster.metadata_service_uri, 300)}{instance}"
 
 
-def verdict_notes(summary: Mapping[str, Any]) -> Iterator[str]:
+def verdict_notes(summary: Summary) -> Iterator[str]:
     """Yield what a reader must know of the outcome beside its sentence."""
     yield from filter(None, [exit_code_words(summary)])
-    if changed := changes_words(summary.get("changes")):
+    if changed := changes_words(summary.changes):
         yield f"Changed: {changed}."
     for sentence in mutes_sentences(summary):
         yield f"Mutes: {sentence}."
-    if summary.get("replication_disabled"):
+    if summary.is_replication_disabled:
         yield REPLICATION_DISABLED
 
 
-def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    outcome = str(summary["outcome"])
+def _heading(summary: Summary, width: int, color: bool) -> Iterator[str]:
+    outcome = summary.outcome
     lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
     yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
     yield from lines[1:]
@@ -178,40 +178,40 @@ def _heading(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[st
     yield from note_lines(summary, width)
     yield ""
     yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
-    started, finished = moment(summary.get("started_at")), moment(summary.get("finished_at"))
+    started, finished = moment(summary.started_at), moment(summary.finished_at)
     if started and finished:
         took = duration((finished - started).total_seconds())
-        version = printable(summary["auditor_version"])
+        version = printable(summary.auditor_version)
         yield (
             f"audited   {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took}),"
             f" auditor {version}"
         )
-    if resumed := summary.get("resumed_at"):
+    if resumed := summary.resumed_at:
         last = moment(resumed[-1])
         times = f" {len(resumed)} times, last" if len(resumed) > 1 else ""
         yield f"{_HANG}interrupted and resumed{times} at {last:%Y-%m-%d %H:%M:%S} UTC"
     yield ""
 
 
-def _ledgers(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    ledgers = summary["ledgers"]
+def _ledgers(summary: Summary, width: int, color: bool) -> Iterator[str]:
+    ledgers = summary.ledgers
     yield paint("Ledgers", "bold", color)
     hues = {"violated": "red", "indeterminate": "yellow"}
-    for name in ("listed", "sound", "exempt", "indeterminate", "violated"):
-        line = f"  {name:<14}{count(ledgers[name]):>13}"
-        yield paint(line, hues[name], color) if name in hues and ledgers[name] else line
+    for name, number in asdict(ledgers).items():
+        line = f"  {name:<14}{count(number):>13}"
+        yield paint(line, hues[name], color) if name in hues and number else line
         if name == "exempt":
-            yield from _exempt(summary["exempt"])
+            yield from _exempt(summary)
     meaning = (
         "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
-        if ledgers["listed"]
+        if ledgers.listed
         else "there was nothing to judge"
     )
-    yield from _share_line("coverage", float(summary["coverage"]), meaning, width)
-    copies = summary.get("copies") or {}
-    if copies.get("expected"):
-        meaning = verified_share_meaning(summary)
-        yield from _share_line("verified", float(summary["verified_ratio"]), meaning, width)
+    yield from _share_line("coverage", summary.coverage, meaning, width)
+    copies = summary.copies
+    if copies is not None and copies.expected:
+        meaning = verified_share_meaning(summary, copies)
+        yield from _share_line("verified", summary.verified_ratio or 0.0, meaning, width)
     if words := doubt_words(summary):
         yield from wrap(f"in doubt: {words}", width, "  ")
     yield ""
@@ -224,31 +224,28 @@ def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[s
     yield from rest
 
 
-def _exempt(reasons: Mapping[str, int]) -> Iterator[str]:
-    rows = [(f"{count(reasons[r]):>13}", EXEMPT_WORDS[r]) for r in Exempt if reasons.get(r)]
+def _exempt(summary: Summary) -> Iterator[str]:
+    rows = [(f"{count(n):>13}", EXEMPT_WORDS[r]) for r in Exempt if (n := summary.exempt(r))]
     yield from table(rows, " " * 16)
 
 
-def _files(summary: Mapping[str, Any], run_dir: str, color: bool) -> Iterator[str]:
+def _files(summary: Summary, run_dir: str, color: bool) -> Iterator[str]:
     if not run_dir:
         return
     where = printable(run_dir, 1_000).rstrip("/")
     yield paint("Files", "bold", color)
     yield f"  {where}/"
-    found = sum(int(kind.get("findings", 0)) for kind in summary["findings"].values())
-    yield f"  findings.jsonl ({of(found, 'finding')}), summary.json, metrics.prom"
-    if summary.get("causes"):
+    yield f"  findings.jsonl ({of(summary.findings_total, 'finding')}), summary.json, metrics.prom"
+    if summary.causes:
         yield "  causes/ (the ledgers of each cause, for --ledgers-from)"
-    marks = summary.get("marks") or {}
-    without_ledger = summary["findings"].get(Kind.MARK_WITHOUT_LEDGER.value) or {}
-    if marks.get("stale") or without_ledger.get("findings"):
+    has_stale_marks = summary.marks is not None and summary.marks.stale
+    if has_stale_marks or summary.found(Kind.MARK_WITHOUT_LEDGER).findings:
         yield "  marks/ (the ledgers of stale marks, and those of MARK_WITHOUT_LEDGER)"
-    if (summary.get("open_recovery_blocked") or {}).get("ledgers"):
+    if summary.open_recovery_blocked and summary.open_recovery_blocked.ledgers:
         yield "  open/ (the open ledgers that could not be recovered now)"
-    references = summary.get("references") or {}
-    if references.get("orphaned"):
+    if summary.references and summary.references.orphaned:
         yield "  references/ (the ledgers of LEDGER_ORPHANED)"
-    if summary.get("topics_hit"):
-        yield f"  topics.jsonl ({of(int(summary['topics_hit']), 'topic')} hit, worst first)"
+    if summary.topics_hit:
+        yield f"  topics.jsonl ({of(summary.topics_hit, 'topic')} hit, worst first)"
     yield "  evidence/ (what ZooKeeper and the bookies said, and when), verdicts/"
     yield ""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from auditor.model.finding_record import FindingRecord
 from auditor.model.readability import Answer, Condition
+from auditor.model.summary import Summary
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import command_lines, next_section, one_line
@@ -73,7 +75,7 @@ _BAD: Final = (
 
 
 def render_topics(
-    summary: Mapping[str, Any],
+    summary: Summary,
     topics: Sequence[Mapping[str, Any]],
     findings: Sequence[FindingRecord],
     *,
@@ -100,13 +102,11 @@ def render_topics(
     )
 
 
-def _machine_line(summary: Mapping[str, Any]) -> str:
+def _machine_line(summary: Summary) -> str:
     """Return the last line. Ledgers that are missing or truncated are in no other number of it."""
-    line = machine_line(str(summary["outcome"]), str(summary["run_id"]), summary["ledgers"])
-    counts = summary.get("references") or {}
-    return " ".join(
-        [line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if name in counts)]
-    )
+    line = machine_line(summary.outcome, summary.run_id, summary.ledgers)
+    counts = asdict(summary.references) if summary.references else {}
+    return " ".join([line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if counts)])
 
 
 def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:

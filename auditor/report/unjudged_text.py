@@ -7,6 +7,7 @@ from typing import Any
 
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.finding_record import RecordedLook
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
@@ -52,20 +53,20 @@ _MAINTENANCE_DO = (
 )
 
 
-def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+def unjudged_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
     """Yield each reason with its ledgers, bookies, meaning and remedy, then what was withheld.
 
     The number of lines is bounded.
     """
     most = most_frequent(summary)
-    withheld = [str(sentence) for sentence in summary.get("withheld") or ()]
+    withheld = summary.withheld
     if not most and not withheld:
         return
     yield paint("What could not be judged, or not in full", "bold", color)
     if sum_words := reasons_sum_words(summary):
         yield from wrap(sum_words, width, "  ")
-    unheard: Unheard = summary.get("bookies_unheard") or {}
-    away = in_maintenance(summary)
+    unheard = summary.bookies_unheard
+    away = summary.maintenance.bookie_ids
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
         yield from wrap(
             f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
@@ -75,13 +76,13 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
             hang="  ",
         )
         yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
-        for one in (summary.get(reason.value) or ()) if reason in _OUR_FAULTS else ():
-            line = printable(f"ledger {one['ledger_id']}: {one['detail']}", 1_000)
+        for one in summary.set_aside(reason) if reason in _OUR_FAULTS else ():
+            line = printable(f"ledger {one.ledger_id}: {one.detail}", 1_000)
             yield from wrap(line, width, "    ", DETAIL_LINES_MAX, hang="  ")
         yield from wrap(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
     yield from wrap(f"also {rest}", width, "  ") if rest else ()
-    if most and summary.get("unjudged"):
+    if most and summary.unjudged:
         yield "  all ids: unjudged/REASON.txt in the run's directory; `auditor explain LEDGER`"
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
         yield from wrap(
@@ -92,7 +93,7 @@ def unjudged_section(summary: Mapping[str, Any], width: int, color: bool) -> Ite
     yield ""
 
 
-def render_verdict(verdict: Mapping[str, Any], summary: Mapping[str, Any], width: int) -> str:
+def render_verdict(verdict: Mapping[str, Any], summary: Summary, width: int) -> str:
     """Return what a run says of a ledger without a finding: its standing, and each reason for it.
 
     `verdict` has the columns of VERDICTS.
@@ -101,12 +102,12 @@ def render_verdict(verdict: Mapping[str, Any], summary: Mapping[str, Any], width
     lines = list(wrap(f"Ledger {ledger} is {standing.name}. No finding is on it.", width))
     if verdict["exempt"]:
         lines += wrap(EXEMPT_WORDS[Exempt(verdict["exempt"])] + ".", width, "  ")
-    unheard: Unheard = summary.get("bookies_unheard") or {}
+    unheard = summary.bookies_unheard
     for reason in map(Unknown, verdict["unknowns"] or ()):
         lines += wrap(f"{reason.value}{name_bookies(reason, unheard)}", width, "  ", hang="  ")
         lines += wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
         lines += wrap(
-            f"to do: {what_to_do(reason, unheard, in_maintenance(summary))}", width, "    "
+            f"to do: {what_to_do(reason, unheard, summary.maintenance.bookie_ids)}", width, "    "
         )
     if verdict["detail"]:
         detail = printable(verdict["detail"], 1_000)
@@ -116,50 +117,43 @@ def render_verdict(verdict: Mapping[str, Any], summary: Mapping[str, Any], width
     return "".join(f"{line}\n" for line in lines)
 
 
-def name_examples(summary: Mapping[str, Any], reason: Unknown, number: int) -> str:
+def name_examples(summary: Summary, reason: Unknown, number: int) -> str:
     """Return the first ledgers of a reason after a colon, ": 200, 201, 202 ..."; "" if unknown."""
-    some = ((summary.get("unjudged") or {}).get("some") or {}).get(reason.value) or ()
+    unjudged = summary.unjudged
+    some = (unjudged.some or {}).get(reason.value, ()) if unjudged else ()
     more = " ..." if number > len(some) else ""
     return f": {', '.join(map(str, some))}{more}" if some else ""
 
 
-def reasons_sum_words(summary: Mapping[str, Any]) -> str:
+def reasons_sum_words(summary: Summary) -> str:
     """Return why the numbers of the reasons do not add up to the ledgers that were not judged.
 
     Return "" where they do.
     """
-    unjudged = summary.get("unjudged") or {}
+    unjudged = summary.unjudged
+    if unjudged is None:
+        return ""
     said = []
-    if unjudged.get("in_part"):
+    if unjudged.in_part:
         said.append(
-            f"{of(unjudged['in_part'], 'ledger')} with another standing"
-            f" {'was' if unjudged['in_part'] == 1 else 'were'} not judged in full"
+            f"{of(unjudged.in_part, 'ledger')} with another standing"
+            f" {'was' if unjudged.in_part == 1 else 'were'} not judged in full"
         )
-    if unjudged.get("several_reasons"):
-        one = unjudged["several_reasons"] == 1
-        said.append(
-            f"{of(unjudged['several_reasons'], 'ledger')} {'has' if one else 'have'} more than one"
-            " reason"
-        )
+    if unjudged.several_reasons:
+        have = "has" if unjudged.several_reasons == 1 else "have"
+        said.append(f"{of(unjudged.several_reasons, 'ledger')} {have} more than one reason")
     if not said:
         return ""
-    judged = unjudged["ledgers"] - unjudged.get("in_part", 0)
+    judged = unjudged.ledgers - unjudged.in_part
     return f"{of(judged, 'ledger')} not judged; {'; '.join(said)}"
 
 
-def most_frequent(summary: Mapping[str, Any]) -> list[tuple[Unknown, int]]:
+def most_frequent(summary: Summary) -> list[tuple[Unknown, int]]:
     """Return the reasons why ledgers could not be judged, with their ledgers, the most frequent
     first.
     """
-    reasons = {reason: int(summary["indeterminate"].get(reason, 0)) for reason in Unknown}
+    reasons = {reason: summary.unknown(reason) for reason in Unknown}
     return [(reason, n) for reason, n in sorted(reasons.items(), key=lambda item: -item[1]) if n]
-
-
-def in_maintenance(summary: Mapping[str, Any]) -> frozenset[str]:
-    """Return the bookies that the operator put into planned maintenance."""
-    return frozenset(
-        str(one["bookie_id"]) for one in (summary.get("maintenance") or {}).get("bookies") or ()
-    )
 
 
 def what_to_do(reason: Unknown, unheard: Unheard, away: frozenset[str] = frozenset()) -> str:

@@ -35,6 +35,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
@@ -75,7 +76,7 @@ from auditor.witness.finding_lines import bookie_testimony
 class Conclusion:
     """`summary` as in summary.json; `findings` are all of them, the worst first."""
 
-    summary: dict[str, Any]
+    summary: Summary
     findings: Sequence[FindingRecord]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
     """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a

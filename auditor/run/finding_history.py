@@ -7,15 +7,15 @@ No verdict depends on it: it is done after the conclusion of a run.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingHistory, FindingRecord
+from auditor.model.summary import Summary
 from auditor.run.conclusion import Conclusion
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
@@ -60,8 +60,7 @@ def add_history(
         replace(one, history=FindingHistory(*chain, applied.of(one)))
         for one, chain in zip(conclusion.findings, history.chains, strict=True)
     ]
-    summary = {
-        **conclusion.summary,
+    summary = conclusion.summary | {
         "changes": history.changes,
         "mutes": mutes_json(applied, findings, problem),
         "exit_code": _exit_code(conclusion.summary, findings, about.fail_on),
@@ -74,24 +73,23 @@ def restore_history(
     conclusion: Conclusion,
     about: About,
     stored: Iterable[FindingRecord],
-    summary: Mapping[str, Any],
+    summary: Summary | None,
 ) -> Conclusion:
     """Return the conclusion of a replay with the history and the mutes that the run stored.
 
     The history of a finding that the run did not store is unknown. A run of an earlier version
     stored no history, and none is added.
     """
-    if summary and "changes" not in summary:
+    if summary is not None and not summary.is_compared:
         return conclusion
     known = {(one.id, one.kind): one for one in stored}
     findings = [
         replace(one, history=_stored_history(known.get((one.id, one.kind)), one))
         for one in conclusion.findings
     ]
-    again = {
-        **conclusion.summary,
-        "changes": summary.get("changes"),
-        "mutes": summary.get("mutes"),
+    again = conclusion.summary | {
+        "changes": summary.get("changes") if summary else None,
+        "mutes": summary.get("mutes") if summary else None,
         "exit_code": _exit_code(conclusion.summary, findings, about.fail_on),
     }
     return replace(conclusion, summary=again, findings=findings)
@@ -140,8 +138,8 @@ def _history(
     return trace(found, earlier, now, about.started_at)
 
 
-def _exit_code(summary: Mapping[str, Any], findings: Sequence[FindingRecord], fail_on: str) -> int:
+def _exit_code(summary: Summary, findings: Sequence[FindingRecord], fail_on: str) -> int:
     """Return the exit code of a run in which findings that are muted do not count."""
-    code = int(summary["exit_code"])
+    code = summary.exit_code
     loud = [one for one in findings if not one.is_muted]
-    return code if code != 1 or reaches(loud, fail_on) else int(summary["exit_code_if_clean"])
+    return code if code != 1 or reaches(loud, fail_on) else summary.exit_code_if_clean

@@ -16,6 +16,7 @@ from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.summary.absences import UNREGISTERED, since_from
 from auditor.summary.costs import Costs
 from auditor.summary.sweeps import SAMPLING, Series, series_from
@@ -85,19 +86,24 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
     if run is None:
         return NO_PREVIOUS
     try:
-        summary = read_summary(run) or {}
-        cluster = summary["cluster"]
-        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
+        summary = read_summary(run)
+        if summary is None or not is_of_cluster(summary, facts):
             return NO_PREVIOUS
         ids = frozenset((found.id, found.kind) for found in read_findings(run))
-        known = Previous(summary.get("totals", {}), summary.get("request_totals", {}), ids)
+        known = Previous(summary.totals, summary.request_totals or {}, ids)
         known = replace(known, unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
         return replace(_with_population(known, summary), series=series_from(summary.get(SAMPLING)))
     except (OutputError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return NO_PREVIOUS
 
 
-def read_summary(run: Place) -> Json | None:
+def is_of_cluster(summary: Summary, facts: ClusterFacts) -> bool:
+    """Return whether a summary is that of a run of the cluster that `facts` describes."""
+    cluster = summary.cluster
+    return facts.is_of(cluster.instance_id, cluster.root, cluster.hosts)
+
+
+def read_summary(run: Place) -> Summary | None:
     """Return summary.json of a run, or None if the run did not finish.
 
     Raises OutputError if the file is damaged.
@@ -110,7 +116,7 @@ def read_summary(run: Place) -> Json | None:
         raise OutputError(
             f"{run.uri}/summary.json is not a JSON object: the run's directory is damaged"
         )
-    return summary
+    return Summary(summary)
 
 
 def read_findings(run: Place) -> list[FindingRecord]:
@@ -118,23 +124,19 @@ def read_findings(run: Place) -> list[FindingRecord]:
     return list(jsonl.parse((run.read_text("findings.jsonl") or "").splitlines()))
 
 
-def are_as_counted(findings: Iterable[FindingRecord], counts: Mapping[str, Any]) -> bool:
-    """Return whether there are as many findings of each kind as `counts` says, the field `findings`
-    of a summary.
-    """
+def are_as_counted(findings: Iterable[FindingRecord], summary: Summary) -> bool:
+    """Return whether there are as many findings of each kind as the summary counts."""
     stored = Counter(found.kind.value for found in findings)
-    return dict(stored) == {
-        kind: one["findings"] for kind, one in counts.items() if one["findings"]
-    }
+    return dict(stored) == summary.findings_by_kind
 
 
-def _with_population(previous: Previous, summary: Mapping[str, Any]) -> Previous:
+def _with_population(previous: Previous, summary: Summary) -> Previous:
     """Return `previous` with the baseline that the summary names, by default its own run."""
     population = summary.get("population") or {}
     run_id = population.get("baseline_run", summary.get("run_id"))
-    finished_at = population.get("baseline_finished_at", summary.get("finished_at"))
-    listed = population.get("baseline_listed", summary.get("ledgers", {}).get("listed"))
-    if summary.get("partial") or not (
+    finished_at = population.get("baseline_finished_at", summary.finished_at)
+    listed = population.get("baseline_listed", (summary.get("ledgers") or {}).get("listed"))
+    if summary.is_partial or not (
         isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)
     ):
         return previous

@@ -17,6 +17,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing
 from auditor.summary import circumstances
 from auditor.summary.absences import absences_json
@@ -113,7 +114,7 @@ def summarise(
     findings: Sequence[FindingRecord],
     previous: Previous,
     copies: float,
-) -> Json:
+) -> Summary:
     """Return summary.json of VERDICTS rows and all findings. `copies` is as in `Series`."""
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
@@ -124,24 +125,28 @@ def summarise(
     around = circumstances.circumstances_json(
         bookies, costs.bookies_named, run.terms, verdicts, findings
     )
-    return {
-        **_identity(run),
-        **counts_of(standings, _count_exempt(verdicts), unknowns),
-        "findings": findings_by_kind(findings),
-        **around,
-        SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
-        **run.absences,
-        **run.topics,
-        **_requests(costs, verdicts),
-        "totals": previous.totals_after(findings),
-        "request_totals": previous.request_totals_after(costs),
-        **_of_verdicts(run, verdicts, listed),
-        **_limits(run, verdicts),
-        "complete": complete,
-        "outcome": outcome_of(findings, complete=all_judged, fault=fault),
-        "exit_code": exit_code(findings, run.fail_on, incomplete=not all_judged, fault=fault),
-        "exit_code_if_clean": exit_code((), run.fail_on, incomplete=not all_judged, fault=fault),
-    }
+    return Summary(
+        {
+            **_identity(run),
+            **counts_of(standings, _count_exempt(verdicts), unknowns),
+            "findings": findings_by_kind(findings),
+            **around,
+            SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
+            **run.absences,
+            **run.topics,
+            **_requests(costs, verdicts),
+            "totals": previous.totals_after(findings),
+            "request_totals": previous.request_totals_after(costs),
+            **_of_verdicts(run, verdicts, listed),
+            **_limits(run, verdicts),
+            "complete": complete,
+            "outcome": outcome_of(findings, complete=all_judged, fault=fault),
+            "exit_code": exit_code(findings, run.fail_on, incomplete=not all_judged, fault=fault),
+            "exit_code_if_clean": exit_code(
+                (), run.fail_on, incomplete=not all_judged, fault=fault
+            ),
+        }
+    )
 
 
 def _is_whole(run: RunFacts, listed: int) -> bool:

@@ -19,6 +19,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.summary import Summary
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 from auditor.summary.spoiled_lists import contradicting_bookies
 
@@ -28,7 +29,7 @@ LEDGERS_NAMED_MAX = 10
 Json = dict[str, Any]
 
 
-def add_unindexed(summary: Json, run: Place) -> Json:
+def add_unindexed(summary: Summary, run: Place) -> Summary:
     """Return the summary with the field `unindexed` of its `listers`."""
     return summary | {"listers": summary["listers"] | {"unindexed": unindexed_json(run)}}
 

@@ -11,7 +11,8 @@ import base64
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from http.client import HTTPException
 from math import nan
 from pathlib import Path
@@ -33,12 +34,13 @@ from prometheus_client.registry import Collector
 from auditor.config import without_credentials
 from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
-from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.model.summary import MarkCounts, Sampling, Summary
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import moment
-from auditor.report.outcome_words import OUTCOMES, hits
+from auditor.report.outcome_words import OUTCOMES
 from auditor.summary.mark_counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
-from auditor.summary.sweeps import LENGTHS, SAMPLING
+from auditor.summary.sweeps import LENGTHS
 from auditor.witness.finding_lines import LISTED, PROBED
 
 COPY_EVIDENCE = ("expected", "listed", "read", "assumed")
@@ -54,7 +56,7 @@ _SUCCESS = PREFIX + "last_success_timestamp_seconds"
 
 
 def exposition(
-    summary: Mapping[str, Any], *, cluster: str, spark_version: str = "", previous_text: str = ""
+    summary: Summary, *, cluster: str, spark_version: str = "", previous_text: str = ""
 ) -> str:
     """Return the metrics of a finished run in Prometheus' text format. Pure.
 
@@ -63,9 +65,9 @@ def exposition(
     `request_totals` they are this run's own numbers. `previous_text` has the metrics before this
     run: they give the time of last success if this run is not a success.
     """
-    finished = moment(summary["finished_at"])
+    finished = moment(summary.finished_at)
     assert finished is not None, "a finished run has an end"
-    outcome = str(summary["outcome"])
+    outcome = summary.outcome
     success = finished.timestamp() if outcome in SUCCESSES else _last_success(previous_text)
     return _text([
         *_counts(summary, cluster),
@@ -73,7 +75,7 @@ def exposition(
         *_certainty(summary, cluster),
         *_requests(summary, cluster),
         *_run(cluster, outcome, finished.timestamp(), success),
-        _build(cluster, str(summary["auditor_version"]), spark_version),
+        _build(cluster, summary.auditor_version, spark_version),
     ])  # fmt: skip
 
 
@@ -125,118 +127,120 @@ def _family(
     return family
 
 
-def _counts(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+def _counts(summary: Summary, cluster: str) -> Iterator[Metric]:
     """Yield the counts of ledgers and findings, of every kind, standing and reason, zeros too."""
     yield _gauge(
         PREFIX + "last_run_violations",
         "Ledgers (or bookies; 1 for the cluster) in violation, by kind of finding.", cluster,
-        [({"kind": k.value, "severity": f.severity.word}, hits(summary, k))
+        [({"kind": k.value, "severity": f.severity.word}, summary.hits(k))
         for k, f in CATALOGUE.items()],
     )  # fmt: skip
     yield _counter(
         PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
-        [({"kind": k.value}, float(summary["totals"].get(k.value, 0))) for k in CATALOGUE],
+        [({"kind": k.value}, float(summary.new_in_all_runs(k))) for k in CATALOGUE],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_ledgers", "Ledgers by standing; they add up to the ledgers listed.",
         cluster,
-        [({"standing": s.word}, float(summary["ledgers"][s.word])) for s in Standing],
+        [({"standing": s.word}, float(summary.ledgers.of(s))) for s in Standing],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_indeterminate_ledgers",
         "Ledgers that could not be judged, or not in full, by reason (or reasons).", cluster,
-        [({"reason": r.value}, float(summary["indeterminate"].get(r.value, 0))) for r in Unknown],
+        [({"reason": r.value}, float(summary.unknown(r))) for r in Unknown],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_exempt_ledgers", "Ledgers that are not judged, by reason.", cluster,
-        [({"reason": r.value}, float(summary["exempt"].get(r.value, 0))) for r in Exempt],
+        [({"reason": r.value}, float(summary.exempt(r))) for r in Exempt],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_coverage_ratio",
         "Share of ledgers that carry no reason to be unknown and are not merely excused by a mark.",
-        cluster, [({}, float(summary["coverage"]))],
+        cluster, [({}, summary.coverage)],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_oldest_underreplicated_seconds",
         "Age of the oldest under-replication mark.", cluster,
-        [({}, float(summary.get("oldest_underreplicated_s") or 0))],
+        [({}, summary.oldest_underreplicated_s)],
     )  # fmt: skip
     yield _gauge(
         PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
-        [({"stage": stage}, float(summary["duration_s"].get(stage, 0))) for stage in STAGES],
+        [({"stage": stage}, summary.duration_s.get(stage, 0.0)) for stage in STAGES],
     )  # fmt: skip
 
 
-def _muted_findings(summary: Mapping[str, Any], cluster: str) -> Metric:
-    muted = (summary.get("mutes") or {}).get("by_kind") or {}
+def _muted_findings(summary: Summary, cluster: str) -> Metric:
+    mutes = summary.mutes
     says = (
         "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings"
         " of the kind are muted."
     )
     samples = [
-        ({"kind": k.value, "severity": f.severity.word}, float(muted.get(k.value, 0)))
+        ({"kind": k.value, "severity": f.severity.word}, float(mutes.of(k)))
         for k, f in CATALOGUE.items()
     ]
     return _gauge(PREFIX + "last_run_muted_findings", says, cluster, samples)
 
 
-def _certainty(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
+def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
     """Yield what verdicts are based on: assurance, verified copies, marks and maintenance."""
-    maintenance, assurance = summary.get("maintenance") or {}, summary.get("assurance") or {}
+    assurance = summary.assurance
     yield _gauge(
         PREFIX + "last_run_maintenance_ledgers",
         "Ledgers that could not be judged for no other reason than bookies in planned maintenance.",
         cluster,
-        [({}, float(maintenance.get("ledgers", 0)))],
+        [({}, float(summary.maintenance.ledgers))],
     )
     yield _gauge(
         PREFIX + "last_run_assurance_ledgers",
         "Ledgers judged by lists of entries, and by entries read instead.", cluster,
-        [({"assurance": word}, float(assurance.get(word, 0))) for word in (LISTED, PROBED)],
+        [({"assurance": LISTED}, float(assurance.listed)),
+        ({"assurance": PROBED}, float(assurance.probed))],
     )  # fmt: skip
-    blocked = summary.get("open_recovery_blocked")
+    blocked = summary.open_recovery_blocked
     yield _gauge(
         PREFIX + "last_run_open_recovery_blocked_ledgers",
         "Open ledgers that could not be recovered if their writers died; NaN where the run made no"
         " two looks at the bookies.",
         cluster,
-        [({}, nan if blocked is None else float(blocked["ledgers"]))],
+        [({}, nan if blocked is None else float(blocked.ledgers))],
     )
-    marks = summary.get("marks") or {}
+    marks = asdict(summary.marks or MarkCounts())
     yield _gauge(
         PREFIX + "last_run_marks",
         "Under-replication marks; within_grace and beyond_grace add up to total, the others are"
         " counted beside.",
         cluster,
-        [({"state": state}, float(marks.get(state, 0))) for state in MARK_STATES],
+        [({"state": state}, float(marks[state])) for state in MARK_STATES],
     )
-    verified = summary.get("verified_ratio")
+    verified = summary.verified_ratio
     yield _gauge(
         PREFIX + "last_run_verified_copies_ratio",
         "Share of the copies in judged closed ledgers that were read, or listed by a bookie that is"
         " not in doubt; NaN where there is none.",
         cluster,
-        [({}, nan if verified is None else float(verified))],
+        [({}, nan if verified is None else verified)],
     )
-    copies = summary.get("copies") or {}
+    copies = asdict(summary.copies or CopyCounts(0, 0, 0, 0))
     yield _gauge(
         PREFIX + "last_run_copies",
         "Copies in judged closed ledgers by what they rest on: expected is all of them, listed"
         " those that only the list of a bookie that is not in doubt names, read those that were"
         " read, assumed those that rest on a sample of other entries.",
         cluster,
-        [({"evidence": name}, float(copies.get(name, 0))) for name in COPY_EVIDENCE],
+        [({"evidence": name}, float(copies[name])) for name in COPY_EVIDENCE],
     )
-    yield _loss_found(summary.get(SAMPLING) or {}, cluster)
+    yield _loss_found(summary.sampling, cluster)
 
 
-def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
+def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:
     """Return how likely the sample was to hit a range of lost entries on bookies that cannot
     list.
     """
-    bounds = {
-        "this": sampling.get("bounds"),
-        "all": (sampling.get("accumulated") or {}).get("bounds"),
+    together = sampling.together if sampling else None
+    chances = {
+        "this": sampling.alone if sampling else None,
+        "all": together.chances if together else None,
     }
     return _gauge(
         PREFIX + "last_run_loss_found_ratio",
@@ -245,24 +249,23 @@ def _loss_found(sampling: Mapping[str, Any], cluster: str) -> Metric:
         " was judged so.",
         cluster,
         [
-            ({"entries": str(length), "runs": runs}, float((shares or {}).get(str(length), nan)))
-            for runs, shares in bounds.items()
+            ({"entries": str(length), "runs": runs}, found.of(length) if found else nan)
+            for runs, found in chances.items()
             for length in LENGTHS
         ],
     )
 
 
-def _requests(summary: Mapping[str, Any], cluster: str) -> Iterator[Metric]:
-    requests = summary["requests"]
-    unread = requests.get("zookeeper_reads_failed", 0)
+def _requests(summary: Summary, cluster: str) -> Iterator[Metric]:
+    requests = summary.requests
     alone = {
         "bookie_requests": {
-            "answered": requests["bookie_requests"] - requests["retries"],
-            "failed": requests["retries"],
+            "answered": requests.bookie_requests - requests.retries,
+            "failed": requests.retries,
         },
-        "zookeeper_reads": {"answered": requests["zookeeper_reads"] - unread, "failed": unread},
+        "zookeeper_reads": {"answered": requests.zookeeper_reads, "failed": 0},
     }
-    totals = summary.get("request_totals") or alone
+    totals = summary.request_totals or alone
     for name, says in (
         ("bookie_requests", "Requests sent to bookies, added up over runs."),
         ("zookeeper_reads", "Znodes read, added up over runs."),

@@ -65,7 +65,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
         outcome="VIOLATED", exit_code=1, findings=report_stories.counted([finding])
     )
     (directory / "run.json").write_text("{}")
-    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "summary.json").write_text(json.dumps(summary.as_json()))
     (directory / "findings.jsonl").write_text(json.dumps(finding, ensure_ascii=False) + "\n")
     return directory
 

@@ -28,6 +28,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.finding import Kind
+from auditor.model.summary import Summary
 from auditor.report.changes_text import muted_words, mutes_sentences
 from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import add_history
@@ -45,7 +46,7 @@ def stored() -> Conclusion:
     """Return the conclusion of a stored run: one finding, without mutes."""
     summary = json.loads((template() / "summary.json").read_text())
     lines = (template() / "findings.jsonl").read_text().splitlines()
-    return Conclusion(summary, list(findings_file.parse(lines)))
+    return Conclusion(Summary(summary), list(findings_file.parse(lines)))
 
 
 def read_file_of_mutes(data: bytes) -> None:
@@ -79,7 +80,7 @@ def _conclude(context: Context, home: str) -> None:
     assert (done.summary["exit_code"] == 1) == (len(muted) < len(done.findings))
     for text in (*mutes_sentences(done.summary), *map(muted_words, done.findings)):
         _check_printable(text)
-    json.dumps(done.summary).encode()
+    json.dumps(done.summary.as_json()).encode()
 
 
 def _check_printable(text: str) -> None:

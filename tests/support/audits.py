@@ -48,6 +48,7 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.reference_facts import LOOKS_APART_MIN_MS
+from auditor.model.summary import Summary
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
@@ -295,7 +296,7 @@ def accounted(outcome: Outcome) -> Outcome:
     )
     records = [FindingRecord.from_json(one) for one in outcome.findings]
     screen = render_first_screen(
-        outcome.summary, records, Whereabouts(str(outcome.run_dir)), width=80
+        Summary(outcome.summary), records, Whereabouts(str(outcome.run_dir)), width=80
     )
     assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
     assert screen.splitlines()[-1] == outcome.last_line

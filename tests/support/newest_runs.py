@@ -34,11 +34,14 @@ def output_with_a_run(
         "run_id": RUN_ID,
         "finished_at": FINISHED_AT,
         "cluster": {
+            "metadata_service_uri": facts.metadata_service_uri,
             "instance_id": facts.instance_id,
             "root": facts.root,
             "hosts": list(facts.hosts),
         },
-        "bookies": {"unsupported": len(unable) if unsupported is None else unsupported},
+        "bookies": dict.fromkeys(("registered", "readonly", "named_by_ledgers", "answered"), 9)
+        | {"silent": 0, "refused": 0}
+        | {"unsupported": len(unable) if unsupported is None else unsupported},
         "assurance": {"bookies_unable": list(unable)},
     }
     (root / name / "summary.json").write_text(json.dumps(summary))

@@ -129,7 +129,7 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
         outcome="VIOLATED",
         exit_code=1,
     )
-    summary["cluster"] = {"metadata_service_uri": f"zk://{name}/ledgers", "instance_id": name}
+    summary |= {"cluster": {"metadata_service_uri": f"zk://{name}/ledgers", "instance_id": name}}
     summary |= topic_fields(name)
     made = PageContents(
         summary,

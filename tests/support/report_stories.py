@@ -14,6 +14,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Unknown
 from auditor.summary.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.witness.next_commands import CHANGES
@@ -21,7 +22,7 @@ from auditor.witness.next_commands import CHANGES
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
 
 
-def summary(**changes: Any) -> dict[str, Any]:
+def summary(**changes: Any) -> Summary:
     """Return summary.json of a sound cluster of 1,000 ledgers; `changes` replace top-level
     fields.
     """
@@ -88,7 +89,7 @@ def summary(**changes: Any) -> dict[str, Any]:
         "changes",
         "mutes",
     }, changes
-    return document | changes
+    return Summary(document | changes)
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> FindingRecord:
@@ -239,7 +240,7 @@ def caused(
     return rows_and_files(choose(hits, around), hits, facts).as_json()
 
 
-def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[FindingRecord]]:
+def wiped_bookie(ledgers: int = 40_000) -> tuple[Summary, list[FindingRecord]]:
     """Return a report in which bookie-3's disk was wiped: every ledger on it lacks a copy; bookie-9
     is gone for good.
     """
@@ -269,7 +270,7 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[dict[str, Any], list[FindingRec
     )
 
 
-def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[FindingRecord]]:
+def everything_wrong(each: int = 5_000) -> tuple[Summary, list[FindingRecord]]:
     """Return a report with every kind of the catalogue, each many times, and every unknown
     reason.
     """
@@ -304,7 +305,7 @@ def everything_wrong(each: int = 5_000) -> tuple[dict[str, Any], list[FindingRec
     )
 
 
-def nobody_answered() -> dict[str, Any]:
+def nobody_answered() -> Summary:
     """Return a report in which every bookie is registered and none answers this host."""
     return summary(
         nobody_answered=True,
@@ -326,7 +327,7 @@ def nobody_answered() -> dict[str, Any]:
     )
 
 
-def empty_cluster() -> dict[str, Any]:
+def empty_cluster() -> Summary:
     """Return a report without a listed ledger."""
     nothing = {"listed": 0, "sound": 0, "exempt": 0, "indeterminate": 0, "violated": 0}
     return summary(ledgers=nothing, exempt={}, indeterminate={}, outcome="INCOMPLETE", exit_code=3)

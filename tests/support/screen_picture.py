@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from auditor.evidence import findings_file
+from auditor.model.summary import Summary
 from auditor.report.first_screen import Whereabouts, render_first_screen
 
 WIDTH = 100
@@ -39,7 +40,7 @@ def screen_of(run_dir: Path, *, color: bool = False) -> str:
     """Return the first screen of a stored run; its directory has the name that it has in
     `audits`.
     """
-    summary = json.loads((run_dir / "summary.json").read_text(encoding="utf-8"))
+    summary = Summary(json.loads((run_dir / "summary.json").read_text(encoding="utf-8")))
     lines = (run_dir / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     where = Whereabouts(f"audits/{run_dir.name}")
     return render_first_screen(

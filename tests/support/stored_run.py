@@ -73,7 +73,7 @@ def store_run(home: Path) -> Path:
     )
     run.write_table("verdicts", verdicts.select(VERDICTS.names), "all")
     run.write_text("findings.jsonl", findings_file.text(conclusion.findings))
-    run.write_text("summary.json", json.dumps(conclusion.summary))
+    run.write_text("summary.json", json.dumps(conclusion.summary.as_json()))
     return home / RUN_NAME
 
 

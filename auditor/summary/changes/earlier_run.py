@@ -19,11 +19,12 @@ from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Family, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
+from auditor.model.summary import Summary
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.judged_runs import terms_json
 from auditor.summary.changes.rechecks import Judged, Row, setting_of
-from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
+from auditor.summary.previous_run import are_as_counted, is_of_cluster, read_findings, read_summary
 
 Json = dict[str, Any]
 
@@ -130,16 +131,15 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
         summary = read_summary(run)
         if summary is None:
             return Unreadable(f"{run.address} is not there, or has no summary.json")
-        started_at = _time(summary["started_at"])
+        started_at = _time(summary.started_at)
         if started_at is None:
             return Unreadable(f"{run.address} does not say when it began")
-        cluster = summary["cluster"]
-        if not facts.is_of(cluster["instance_id"], cluster.get("root"), cluster.get("hosts") or ()):
+        if not is_of_cluster(summary, facts):
             return None
         about = About.from_json(json.loads(run.read_text("run.json") or "null"))
         terms = terms_json(about)
         found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
-        return EarlierRun(str(summary["run_id"]), started_at, terms, found, _read_carried(run))
+        return EarlierRun(summary.run_id, started_at, terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return Unreadable(f"{run.address} is damaged or of another version ({error})")
 
@@ -162,12 +162,12 @@ def _time(text: Any) -> str | None:
     return str(text)
 
 
-def _all_findings(run: Place, summary: Mapping[str, Any]) -> Sequence[FindingRecord]:
+def _all_findings(run: Place, summary: Summary) -> Sequence[FindingRecord]:
     """Return the findings of a run. Raises OutputError unless they are those that its summary
     counts.
     """
     findings = read_findings(run)
-    if not are_as_counted(findings, summary["findings"]):
+    if not are_as_counted(findings, summary):
         raise OutputError("findings.jsonl does not have the findings that summary.json counts")
     return findings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from auditor.evidence.run_directory import Place
@@ -11,6 +11,7 @@ from auditor.model.availability import LISTED_BY_LISTER, Greeting
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
+from auditor.model.summary import Summary
 from auditor.summary.about import About
 from auditor.summary.changes.asked_again import ledgers_reread, why_content_unknown
 from auditor.summary.changes.compared_finding import ComparedFinding
@@ -23,7 +24,7 @@ HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
 def judged_run(
     run: Place | None,
     about: About,
-    summary: Mapping[str, Any],
+    summary: Summary,
     verdicts: TableScan,
     records: Iterable[BookieRecord],
     others: Sequence[ComparedFinding],
@@ -34,7 +35,7 @@ def judged_run(
     `run` None: what this run asked again is not looked for, as in the earlier of two runs.
     Raises OutputError if the verdicts or the evidence cannot be read.
     """
-    references = summary.get("references") or {}
+    references = summary.references
     ledgers = {one.ledger_id for one in others if one.ledger_id is not None}
     corrupt = [one for one in others if one.kind is Kind.ENTRY_CORRUPT]
     emptied = {
@@ -46,10 +47,10 @@ def judged_run(
     baseline = about.previous_population
     return Judged(
         is_partial=about.partial,
-        withholds=bool(summary["withheld"]),
-        are_references_known=bool(references)
-        and not references["unreadable"]
-        and not references["unknown"],
+        withholds=bool(summary.withheld),
+        are_references_known=references is not None
+        and not references.unreadable
+        and not references.unknown,
         rows=_rows(verdicts, sorted(ledgers)),
         bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
         listers=frozenset(
@@ -60,7 +61,7 @@ def judged_run(
         maintenance=about.terms.around.maintenance,
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
-        nobody_answered=bool(summary.get("nobody_answered")),
+        nobody_answered=summary.has_no_answer,
         reread=ledgers_reread(run, corrupt) if run else frozenset(),
         content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},
     )

@@ -7,7 +7,7 @@ two looks. What it lists besides may be as wrong. Copies that a read brought cou
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +18,10 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
 from auditor.first_checker.unreadable import TELLING
-from auditor.judging.copies import JUDGED
+from auditor.judging.copies import JUDGED, counts_json
 from auditor.model.availability import ABSENT_READS, AnswerStatus
 from auditor.model.identity import BookieId
+from auditor.model.summary import Summary
 from auditor.summary.cluster.content import lacks_of
 from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
@@ -60,18 +61,18 @@ class Doubt:
         }
 
 
-def add_doubt(summary: Json, doubt: Doubt) -> Json:
+def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
     """Return the summary with the field `doubt`, and without the copies in doubt among those
     listed.
     """
-    copies = summary["copies"]
-    listed = max(0, copies["listed"] - doubt.copies)
-    ratio = summary["verified_ratio"]
-    if copies["expected"]:
-        ratio = (listed + copies["read"]) * _RATIO_STEPS // copies["expected"] / _RATIO_STEPS
+    copies, ratio = summary.copies, summary.verified_ratio
+    assert copies is not None, "a run counts its copies"
+    listed = max(0, copies.listed - doubt.copies)
+    if copies.expected:
+        ratio = (listed + copies.read) * _RATIO_STEPS // copies.expected / _RATIO_STEPS
     return summary | {
         "doubt": doubt.as_json(),
-        "copies": copies | {"listed": listed},
+        "copies": counts_json(replace(copies, listed=listed)),
         "verified_ratio": ratio,
     }
 

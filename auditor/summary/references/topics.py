@@ -15,6 +15,7 @@ from auditor.model.readability import (
     Reading,
     TopicReadability,
 )
+from auditor.model.summary import Summary
 from auditor.model.topic import DataLedger, Position, Reference, Role, TopicRecord, TopicStatus
 from auditor.summary.outcome import (
     OUTCOME_FAULT,
@@ -58,27 +59,26 @@ def _shadow_source(topic: TopicReadability) -> str | None:
     return None if managed is None or managed.shadow_source is None else str(managed.shadow_source)
 
 
-def with_topics(summary: Json, topics: Sequence[TopicReadability], fail_on: str) -> Json:
+def with_topics(summary: Summary, topics: Sequence[TopicReadability], fail_on: str) -> Summary:
     """Return the summary of the ledgers with what the topics add: counts, outcome and exit code.
 
     A ledger that is missing or truncated is a critical violation, and so is a topic that is not
     readable. What could not be read of a topic makes the result incomplete.
     """
     counts = reference_counts(topics)
-    complete = bool(summary["complete"]) and all(map(is_complete, topics))
+    complete = summary.is_complete and all(map(is_complete, topics))
     is_blocked = any(one.start is not None and one.start.answer is Answer.BLOCKED for one in topics)
     lost = ("missing", "newest_missing", "truncated")
     is_hit = any(counts[word] for word in lost) or is_blocked
-    is_violated = summary["outcome"] == OUTCOME_VIOLATED or is_hit
-    exit_code, outcome = int(summary["exit_code"]), str(summary["outcome"])
+    is_violated = summary.outcome == OUTCOME_VIOLATED or is_hit
+    exit_code, outcome = summary.exit_code, summary.outcome
     if outcome != OUTCOME_FAULT:
         outcome = (
             OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
         )
         reaches = exit_code == 1 or (fail_on != "never" and is_hit)
         exit_code = 1 if reaches else 0 if complete else 3
-    return {
-        **summary,
+    return summary | {
         "references": counts,
         "complete": complete,
         "outcome": outcome,

@@ -66,7 +66,7 @@ def test_a_name_is_an_id_a_subject_or_the_beginning_of_one_id(name: str, expecte
 def write(run: Path, findings: list[FindingRecord]) -> None:
     """Write the summary and the findings of a run."""
     (run / "summary.json").write_text(
-        json.dumps(report_stories.summary(findings=findings_by_kind(findings)))
+        json.dumps(report_stories.summary(findings=findings_by_kind(findings)).as_json())
     )
     (run / "findings.jsonl").write_text(findings_file.text(findings))
     rows = [

@@ -38,7 +38,7 @@ def output(tmp_path: Path) -> Path:
     run = tmp_path / RUN
     run.mkdir()
     (run / "summary.json").write_text(
-        json.dumps(report_stories.summary(findings=findings_by_kind(FINDINGS)))
+        json.dumps(report_stories.summary(findings=findings_by_kind(FINDINGS)).as_json())
     )
     (run / "findings.jsonl").write_text(findings_file.text(FINDINGS))
     (tmp_path / "latest.json").write_text(json.dumps({"run": RUN}))

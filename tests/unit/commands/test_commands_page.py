@@ -39,6 +39,7 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
+from auditor.model.summary import Summary
 from auditor.page.contents import Lacking
 from auditor.page.margin_view import LEDGERS_MAX
 from auditor.page.page_view import TOPICS_SHOWN_MAX
@@ -66,16 +67,16 @@ def run_of(home: Path, number: int, **changes: object) -> Place:
         report_stories.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z")
         | changes
     )
-    directory.write_text("summary.json", json.dumps(summary))
+    directory.write_text("summary.json", json.dumps(summary.as_json()))
     directory.write_text("findings.jsonl", "")
     directory.write_text("run.json", "{}")
     return directory
 
 
-def read(directory: Place) -> dict[str, object]:
+def read(directory: Place) -> Summary:
     found = json.loads(directory.read_text("summary.json") or "")
     assert isinstance(found, dict)
-    return found
+    return Summary(found)
 
 
 def test_every_run_leaves_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -285,7 +286,8 @@ def test_the_margin_is_read_from_the_evidence(tmp_path: Path):
 
 def test_no_margin_of_a_vast_run(tmp_path: Path):
     """It would take memory in proportion to the ledgers."""
-    vast = {"ledgers": {"listed": LEDGERS_MAX + 1}}
+    counts = report_stories.summary()["ledgers"] | {"listed": LEDGERS_MAX + 1}
+    vast = Summary({"ledgers": counts})
     assert read_margin(run_of(tmp_path, 1), vast) is None
 
 
@@ -294,7 +296,7 @@ def test_no_changes_of_vast_runs(tmp_path: Path):
     before = place(str(tmp_path / "run-20260101T030000Z-000001"))
     before.create()
     counts = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2}}}
-    before.write_text("summary.json", json.dumps(report_stories.summary() | counts))
+    before.write_text("summary.json", json.dumps((report_stories.summary() | counts).as_json()))
     since = {"run_id": "20260101T030000Z-000001", "started_at": "2026-01-01T03:00:00Z"}
     more = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2 + 1}}}
     summary = report_stories.summary() | more | {"changes": {"since": since}}

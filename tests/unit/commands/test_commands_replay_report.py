@@ -38,7 +38,7 @@ def run_dir(tmp_path: Path) -> Path:
         ledgers={"listed": 9, "sound": 8, "exempt": 0, "indeterminate": 0, "violated": 1},
     )  # fmt: skip
     (directory / "run.json").write_text("{}")
-    (directory / "summary.json").write_text(json.dumps(summary))
+    (directory / "summary.json").write_text(json.dumps(summary.as_json()))
     (directory / "findings.jsonl").write_text(findings_file.text([finding]))
     return directory
 

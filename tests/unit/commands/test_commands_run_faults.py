@@ -16,6 +16,7 @@ from auditor.commands.run_state import Run
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
+from auditor.model.summary import Summary
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_no_step_after_publishing_changes_the_code(
 ) -> None:
     """The step is logged, and all others are done. The run is published before each of them."""
     run, done = place(str(tmp_path)), []
-    results = Results(run, {"exit_code": 1, "partial": False}, [], "", "")
+    results = Results(run, Summary({"exit_code": 1, "partial": False}), [], "", "")
     monkeypatch.setattr(run_command, "write_results", lambda *_: results)
     for name in ("publish", "send_metrics", "publish_page", "clear_up", "show_report"):
         monkeypatch.setattr(run_command, name, lambda *_, name=name, **__: done.append(name))
@@ -61,7 +62,7 @@ def test_a_run_that_latest_json_names_is_published_whatever_failed_behind_it(
     """The directory could not be synchronised after the new latest.json was there."""
     output = Output(place(str(tmp_path)))
     run = output.start("20260101T030000Z-000001")
-    results = Results(run, {"partial": False}, [], "", "")
+    results = Results(run, Summary({"partial": False}), [], "", "")
     monkeypatch.setattr(Place, "_synchronise", refuse_directories)
     publish(quiet_context(), output, results)
     assert output.latest() == run

@@ -7,6 +7,7 @@ from dataclasses import replace
 from support import report_stories
 from support.page_stories import changes_of, contents, every_kind, margin_of, sound
 
+from auditor.model.summary import Summary
 from auditor.page import changes_view as changes_module
 from auditor.page import margin_view as margin_module
 from auditor.page.changes_view import changes_view
@@ -107,7 +108,7 @@ def test_every_change_is_counted_and_all_but_those_that_stand_are_listed():
     have a link.
     """
     found = every_kind("b")
-    view = changes_view(changes_of("b", found), {})
+    view = changes_view(changes_of("b", found), Summary({}))
     assert ["1"] * len(Change) == [one["count"] for one in view["counts"]]
     names = ["new", "worse", "better", "resolved", "not_checked_again"]
     assert names == [group["name"] for group in view["groups"]]
@@ -121,16 +122,17 @@ def test_changes_beyond_the_list_are_counted(monkeypatch):
     monkeypatch.setattr(changes_module, "SHOWN_MAX", 2)
     one = changes_of("b", every_kind("b")).differences[0]
     seen = ChangesSeen("r", "2026-01-01T00:00:00Z", (), [one] * 5)
-    (group,) = changes_view(seen, {})["groups"]
+    (group,) = changes_view(seen, Summary({}))["groups"]
     assert (2, 3, "5") == (len(group["rows"]), group["left"], group["count"])
 
 
 def test_other_numbers_than_those_of_the_first_screen_are_explained():
     """The first screen also counts findings that earlier runs passed on."""
     seen = changes_of("b", every_kind("b"))
-    same = {change.value.replace(" ", "_"): 1 for change in Change}
-    assert ["b differs"] == changes_view(seen, {"changes": same})["notes"]
-    (_, note) = changes_view(seen, {"changes": same | {"new": 2}})["notes"]
+    since = {"run_id": "r0", "started_at": "2025-12-31T03:00:00Z"}
+    same = {"since": since} | {change.value.replace(" ", "_"): 1 for change in Change}
+    assert ["b differs"] == changes_view(seen, Summary({"changes": same}))["notes"]
+    (_, note) = changes_view(seen, Summary({"changes": same | {"new": 2}}))["notes"]
     assert "passed on" in note
 
 
@@ -140,7 +142,7 @@ def test_a_run_without_an_earlier_one_says_so():
     problem = {"since": None, "problem": "gone"}
     assert any("not known: gone" in line for line in _left_out(problem))
     summary = report_stories.summary()
-    summary.pop("changes", None)
+    summary = Summary({k: v for k, v in summary.items() if k != "changes"})
     sentences = page_view(replace(sound(), summary=summary))["left_out"]
     assert any("did not compare" in line for line in sentences)
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support import report_stories as stories
 
+from auditor.model.summary import Assurance
 from auditor.model.verdict import Unknown
 from auditor.report.assurance_text import probed_words
 from auditor.report.text import render
@@ -149,7 +150,7 @@ def test_reads_that_judged_nothing_are_not_called_a_judgement(
     """Nothing was read, another bookie of each ledger was silent, or a mark excuses each."""
     probed, read, drawn = counts
     assurance = {"probed": probed, "probes": read, "random_probes": drawn, "missing_bound": 1.0}
-    assert expected == probed_words(assurance)
+    assert expected == probed_words(Assurance(**assurance))
 
 
 @pytest.mark.parametrize(
@@ -174,4 +175,4 @@ def test_entries_read_are_not_said_to_be_those_of_the_judged_ledgers(
 ):
     """Entries of unjudged and exempt ledgers are read too, and are counted."""
     assurance = {"probed": 1, "probes": 3_000, "random_probes": 2_998, "missing_bound": bound}
-    assert expected == probed_words(assurance)
+    assert expected == probed_words(Assurance(**assurance))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
+from auditor.model.summary import Summary
 from auditor.report.causes_text import causes_section
 from auditor.report.text import render
 from auditor.summary.causes import CAUSES_MAX
@@ -18,7 +17,7 @@ def section(found: list[dict[str, object]], width: int = 100) -> list[str]:
     return list(causes_section(stories.summary(**stories.caused(found)), width, color=False))
 
 
-def words_of(summary: dict[str, Any]) -> str:
+def words_of(summary: Summary) -> str:
     """Return the section without line breaks."""
     return " ".join(" ".join(causes_section(summary, 100, color=False)).split())
 
@@ -125,7 +124,7 @@ def test_the_share_of_a_cause_is_always_printed():
 def test_where_nothing_is_hit_nothing_is_said():
     """There is no heading without findings, nor for a summary of an older version."""
     assert [] == section([])
-    assert [] == list(causes_section({}, 100, color=False))
+    assert [] == list(causes_section(Summary({}), 100, color=False))
 
 
 def test_a_foreign_name_forges_nothing():

@@ -9,6 +9,7 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
+from auditor.model.summary import Summary
 from auditor.report.changes_text import (
     OUTGROWN_SHOWN_MAX,
     changes_words,
@@ -64,7 +65,7 @@ def test_what_changed_is_one_sentence(said: str, field: dict[str, Any] | None):
     """A finding that was not checked again is not called resolved. Ledgers that are not listed any
     more are counted.
     """
-    assert said == changes_words(field)
+    assert said == changes_words(Summary({"changes": field}).changes)
 
 
 def test_what_changed_is_on_the_first_screen_and_in_the_report():
@@ -139,17 +140,14 @@ def test_a_mute_that_does_not_apply_is_said_with_its_reason():
         for n in range(9)
     ]
     over = [{"id": "id9", "on": "ledger 9", "until": "2026-01-01"}]
-    said = mutes_sentences(
-        {
-            "mutes": {
-                "problem": "m mutes nothing: line 1",
-                "findings": 0,
-                "outgrown": outgrown,
-                "expired": over,
-            }
-        }
-    )
+    mutes = {
+        "problem": "m mutes nothing: line 1",
+        "findings": 0,
+        "outgrown": outgrown,
+        "expired": over,
+    }
+    said = mutes_sentences(Summary({"mutes": mutes}))
     assert "m mutes nothing: line 1" == said[0]
     assert "the mute of id0 (ledger 7) does not apply: it has 2 entries now and had 1" == said[1]
     assert f"{9 - OUTGROWN_SHOWN_MAX} more mutes do not apply: see summary.json" == said[-2]
-    assert "1 mute of a finding is over (id9)" == said[-1] and [] == mutes_sentences({})
+    assert "1 mute of a finding is over (id9)" == said[-1] and [] == mutes_sentences(Summary({}))

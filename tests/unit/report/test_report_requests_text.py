@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from auditor.model.summary import Summary
 from auditor.report.requests_text import _paces_words
 
 
@@ -22,7 +23,7 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     paces: dict[str, Any],
 ) -> None:
     """Nor is anything said of a stored run that did not note it."""
-    assert _paces_words(paces) == ""
+    assert _paces_words(Summary({"paces": paces}).paces) == ""
 
 
 @pytest.mark.parametrize(
@@ -51,4 +52,4 @@ def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], wo
     """Each has its lowest pace and what it settled at. Without a limit on the rate, only the
     outstanding requests are given. The other bookies are counted.
     """
-    assert words == _paces_words(paces)
+    assert words == _paces_words(Summary({"paces": paces}).paces)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from auditor.model.readability import Answer, Condition
+from auditor.model.summary import Summary
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.topics_text import LEDGERS_SHOWN_MAX, SUBSCRIPTIONS_SHOWN_MAX, render_topics
 
@@ -47,7 +48,7 @@ def topic(**facts: Any) -> Json:
 
 
 def text(*topics: Json, **summary: Any) -> str:
-    return render_topics({**SUMMARY, **summary}, topics, [], second_look_delay_s=1.0)
+    return render_topics(Summary({**SUMMARY, **summary}), topics, [], second_look_delay_s=1.0)
 
 
 def test_a_topic_in_order_takes_a_few_lines():

@@ -10,6 +10,7 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
+from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
 from auditor.report.copies_words import (
     sampled_words,
@@ -33,16 +34,10 @@ def flat(text: str) -> str:
 
 def report(copies: dict[str, int] | None, **changes: Any) -> str:
     counted = stories.summary(copies=copies, verified_ratio=copies and verified(copies), **changes)
-    return flat(
-        render(
-            (
-                counted
-                if copies
-                else {k: v for k, v in counted.items() if k not in ("copies", "verified_ratio")}
-            ),
-            [],
-        )
-    )
+    if copies is None:
+        uncounted = ("copies", "verified_ratio")
+        counted = Summary({k: v for k, v in counted.items() if k not in uncounted})
+    return flat(render(counted, []))
 
 
 def verified(copies: dict[str, int]) -> float | None:
@@ -161,7 +156,7 @@ def test_where_some_ledgers_do_not_count_it_says_which_do(
     assert f"1.50 % of 40,000 copies{where} read, 39,400 assumed" in verified_share_words(counted)
     assert f"Only 600 of 40,000 copies{where} were read; " in sampled_words(counted)
     assert f"of the copies{where} were listed or read (600 of 40,000)" == (
-        verified_share_meaning(counted)
+        verified_share_meaning(counted, counted.copies)
     )
 
 
@@ -177,7 +172,7 @@ def test_copies_that_a_bookie_in_doubt_lists_are_not_called_unlisted() -> None:
     )
     assert (
         "of the copies in judged closed ledgers were verified (605 of 40,000), 5 only listed"
-        == (verified_share_meaning(counted))
+        == (verified_share_meaning(counted, counted.copies))
     )
     assert "1.51 % of 40,000 copies in judged closed ledgers, 5 only listed, 19,395 assumed" in (
         verified_share_words(counted)

@@ -20,6 +20,7 @@ from auditor.evidence.run_directory import Place, place, write_json
 from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import CATALOGUE, Kind
+from auditor.model.summary import Summary
 from auditor.summary.absences import unregistered_json
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import (
@@ -245,7 +246,7 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", findings_file.text(found))
     write_json(run, "summary.json", {"a": 1})
-    assert ({"a": 1}, found) == (read_summary(run), read_findings(run))
+    assert (Summary({"a": 1}), found) == (read_summary(run), read_findings(run))
 
 
 def test_totals_grow_by_the_findings_that_are_new():
@@ -324,4 +325,4 @@ def test_findings_are_whole_if_the_summary_counts_as_many_of_each_kind(
     kinds = (Kind.LEDGER_STUCK, Kind.ENTRY_CORRUPT, Kind.LEDGER_STUCK)
     findings = [report_stories.finding(kind, 7) for kind in kinds]
     field = {kind: {"findings": number, "ledgers": 9} for kind, number in counts.items()}
-    assert is_whole is are_as_counted(findings, field)
+    assert is_whole is are_as_counted(findings, Summary({"findings": field}))

@@ -62,7 +62,10 @@ def run(tmp_path: Path) -> Place:
     write_json(
         directory,
         "summary.json",
-        report_stories.summary(findings=report_stories.counted([STUCK])) | {"cluster": cluster},
+        {
+            **report_stories.summary(findings=report_stories.counted([STUCK])),
+            "cluster": cluster,
+        },
     )
     output.publish(directory)
     return directory

@@ -64,7 +64,7 @@ def gather_judged(
 ) -> Judged:
     scan = scan_rows(VERDICTS) if verdicts is None else verdicts
     others = [ComparedFinding.of(finding(Kind.LEDGER_STUCK, ledger)) for ledger in ledgers]
-    return judged_run(None, about, {**SUMMARY, **changes}, scan, records, others)
+    return judged_run(None, about, SUMMARY | changes, scan, records, others)
 
 
 def record(bookie: str, look: int, greeting: Greeting | None, **changes: Any) -> BookieRecord:

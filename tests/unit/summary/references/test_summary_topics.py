@@ -10,6 +10,7 @@ import pytest
 
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
+from auditor.model.summary import Summary
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -29,11 +30,11 @@ from auditor.summary.references.topics import is_complete, reference_counts, top
 NAME = TopicName("t", "", "n", "x")
 START = Reading(None, None, True, Answer.READABLE)
 BLOCKED = Reading(None, None, True, Answer.BLOCKED)
-SOUND = {"complete": True, "outcome": "SOUND", "exit_code": 0}
-INCOMPLETE = {"complete": False, "outcome": "INCOMPLETE", "exit_code": 3}
-VIOLATED = {"complete": True, "outcome": "VIOLATED", "exit_code": 1}
-WARNED = {"complete": True, "outcome": "VIOLATED", "exit_code": 0}
-FAULT = {"complete": False, "outcome": "AUDITOR_FAULT", "exit_code": 4}
+SOUND = Summary({"complete": True, "outcome": "SOUND", "exit_code": 0})
+INCOMPLETE = Summary({"complete": False, "outcome": "INCOMPLETE", "exit_code": 3})
+VIOLATED = Summary({"complete": True, "outcome": "VIOLATED", "exit_code": 1})
+WARNED = Summary({"complete": True, "outcome": "VIOLATED", "exit_code": 0})
+FAULT = Summary({"complete": False, "outcome": "AUDITOR_FAULT", "exit_code": 4})
 
 
 def topic(
@@ -183,7 +184,7 @@ def test_a_topic_in_json_has_every_field():
 
 def test_a_summary_keeps_what_it_says_of_ledgers():
     """The counts of references are added to it."""
-    found = with_topics({**SOUND, "ledgers": 7}, [topic()], "warning")
+    found = with_topics(SOUND | {"ledgers": 7}, [topic()], "warning")
     counts = {
         "topics": 1,
         "cursors": 0,
@@ -195,7 +196,7 @@ def test_a_summary_keeps_what_it_says_of_ledgers():
         "unreadable": 0,
         "unread": {},
     }
-    assert {**SOUND, "ledgers": 7, "references": counts} == found
+    assert SOUND | {"ledgers": 7, "references": counts} == found
 
 
 @pytest.mark.parametrize(
