@@ -10,21 +10,21 @@ from __future__ import annotations
 import pyarrow as pa
 
 LISTING = pa.schema([("ledger_id", pa.int64())])
-"""A ledger id as the listing named it. Key: ledger_id."""
+"""A ledger id of the listing. Key: ledger_id."""
 
 LISTINGS = pa.schema(
     [("listing", pa.int32()), ("began_at_ms", pa.int64()), ("gone", pa.list_(pa.int64()))]
 )
-"""A listing of all ledgers: when it began, and some ids (`gone`) that the last run listed and it
-lacks. Key: listing (1: the listing that is audited, 2: the second listing at the end)."""
+"""A listing of all ledgers: when it began, and some ids (`gone`) that the last run's listing had
+and this one lacks. Key: listing (1: the listing that is audited, 2: the second listing at the end).
+"""
 
 READ_COUNTS = pa.schema([("zookeeper_reads", pa.int64()), ("zookeeper_reads_failed", pa.int64())])
-"""How many znodes were asked for, and how many of them were not answered.
+"""How many znodes were requested, and how many requests were not answered.
 
 In evidence/zookeeper_reads each driver process of the run records its own reads. LISTING, LEDGERS
-and READS have these as extra columns, which are null except in one row of each task that reads
-ZooKeeper: it has the counts of the task.
-"""
+and READS have these as extra columns. They are null except in one row of each task that reads
+ZooKeeper, which has the task's counts."""
 
 
 def with_read_counts(schema: pa.Schema) -> pa.Schema:
@@ -45,8 +45,10 @@ PACE = pa.field(
         ]
     ),
 )
-"""A `LanePace` and its `lowest`: an extra column of ANSWERS and READS. It is null except in
-greetings, and in the last of the reads that were asked of a bookie together."""
+"""A `LanePace` and its `lowest`: an extra column of ANSWERS and READS.
+
+It is null except in greetings, and in the last of the reads that were requested of a bookie
+together."""
 
 
 def with_pace(schema: pa.Schema) -> pa.Schema:
@@ -73,7 +75,7 @@ MARK = pa.struct(
         ("lock", LOCK),
     ]
 )
-"""An under-replication mark. `lock` is null where no worker replicates the ledger."""
+"""An under-replication mark. `lock` is null if no worker replicates the ledger."""
 DATA_COLUMNS = (
     ("ledger_id", pa.int64()),
     ("entries", pa.int64()),
@@ -82,7 +84,7 @@ DATA_COLUMNS = (
     ("offloaded", pa.bool_()),
     ("bookkeeper_deleted", pa.bool_()),
 )
-"""What a topic records of a data ledger."""
+"""A topic's own record of a data ledger."""
 TOPICS = pa.schema(
     [
         ("topic", pa.string()),
@@ -95,11 +97,9 @@ TOPICS = pa.schema(
 )
 """A ledger that a Pulsar topic references, or something of the topic that could not be read.
 
-`role` is "data", "cursor", "schema", "compacted" or "delayed", and null with a problem; then only
-`topic` and `read_at_ms` are set beside it. `name` is the subscription of a cursor, of compaction
-and of delayed delivery. Only data ledgers have the
-columns from `entries` to `bookkeeper_deleted`.
-"""
+`role` is "data", "cursor", "schema", "compacted" or "delayed". With a problem it is null, and only
+`topic` and `read_at_ms` are set besides. `name` is the subscription, for a cursor, compaction and
+delayed delivery. Only data ledgers have the columns from `entries` to `bookkeeper_deleted`."""
 POSITION = pa.struct([("ledger_id", pa.int64()), ("entry_id", pa.int64())])
 ACKNOWLEDGED = pa.struct([("lower", POSITION), ("upper", POSITION)])
 """A range of acknowledged entries; the lower end is exclusive."""
@@ -118,16 +118,21 @@ REFERENCES = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""What Pulsar's metadata had of a topic at one look, row by row. Key: none; look 1 or 2.
+"""What Pulsar's metadata said of a topic at one look, row by row. Key: none; look 1 or 2.
 
-`row` says what a row is: "topic" (one for each topic and look: `status`, the terminated position,
-and of a shadow topic as `name` the znode of its source, with the problem "source_missing" if there
-is none), "data" (of a shadow topic: of its source), "cursor" (`position` is the mark-delete
-position; `ledger_id` is null if that is the newest one), "compacted", "delayed" (a ledger with the
-times of delayed messages), "schema" (`entries` is the version), "unread" (`entries` is how much is
-not read of what `name` says), "namespace" (one that exists), "partition" (one that has no znode;
-without a topic, why some in the namespace may be missed), or "problem" (what could not be read). A
-problem without a topic means that topics were missed."""
+`row` is the kind of the row:
+
+- "topic": one for each topic and look, with `status` and the terminated position. For a shadow
+  topic, `name` is the znode of its source, with the problem "source_missing" if there is none.
+- "data": a data ledger; for a shadow topic, one of its source.
+- "cursor": `position` is the mark-delete position; `ledger_id` is null if that is the newest one.
+- "compacted": a ledger of compacted messages.
+- "delayed": a ledger with the times of delayed messages.
+- "schema": `entries` is the version.
+- "unread": `entries` items of the kind `name` are not read.
+- "namespace": one that exists.
+- "partition": one that has no znode; without a topic, why some in the namespace may be missed.
+- "problem": what could not be read. Without a topic, topics were missed."""
 MARKS = pa.schema(
     [
         ("ledger_id", pa.int64()),
@@ -140,10 +145,10 @@ MARKS = pa.schema(
         ("malformed_path", pa.string()),
     ]
 )
-"""A mark of a ledger that the listing did not name, and whether the ledger has metadata.
+"""A mark of a ledger that the listing did not have, and whether the ledger has metadata.
 
-Key: (ledger_id, look). At look 0 the mark was only listed. `created_ms` is null where the mark was
-gone, `has_metadata` where that is unknown. In a row without ledger_id, `problem` says why not all
+Key: (ledger_id, look). At look 0 the mark was only listed. `created_ms` is null if the mark was
+gone, `has_metadata` if that is unknown. In a row without ledger_id, `problem` says why not all
 marks could be listed, or `malformed_path` is a znode among the marks that marks no ledger."""
 CUSTOM = pa.struct([("key", pa.string()), ("value", pa.binary())])
 
@@ -178,8 +183,8 @@ LEDGERS = pa.schema(
 MISSING_LOG = pa.struct(
     [("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))]
 )
-"""An entry log that a lister's list leaves out: `entries` of the ledger are indexed in it, `ranges`
-are the first of them."""
+"""An entry log that a lister's list leaves out. `entries` of the ledger are indexed in it, and
+`ranges` has the first of them."""
 ANSWERS = pa.schema(
     [
         ("bookie_id", pa.string()),
@@ -197,10 +202,10 @@ ANSWERS = pa.schema(
         ("read_unlisted", pa.list_(pa.int64())),
     ]
 )
-"""What a bookie answered about a ledger; `groups` is canonical. Key: (bookie_id, ledger_id, look).
+"""A bookie's answer about a ledger. `groups` is canonical. Key: (bookie_id, ledger_id, look).
 
-`missing_logs` and `read_unlisted` are null but in some answers of listers (`Answer` says which). A
-row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""
+`missing_logs` and `read_unlisted` are null except in some answers of listers (`Answer` says which).
+A row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""
 
 READS = pa.schema(
     [
@@ -263,7 +268,7 @@ RENAMES = pa.schema(
 )
 """What a registered bookie said of a ledger that names gone bookies (`gone`) but not this bookie.
 
-A row with entry_id null is a list, with canonical `groups`; any other is an entry read. Key:
+A row with a null entry_id is a list, with canonical `groups`; any other is an entry read. Key:
 (bookie_id, ledger_id, entry_id). A row without ledger_id is the bookie's greeting."""
 
 LACK = pa.struct([("bookie_id", pa.string()), ("expected", pa.int64()), ("absent", pa.int64())])
@@ -293,11 +298,11 @@ VERDICTS = pa.schema(
 )
 """A ledger's standing, reasons and findings. Each finding is one JSON object. Key: ledger_id.
 
-`todo` other than "nothing" marks a verdict that is not final. `detail` says why judging failed, if
-it did. `assurance` is "listed" where the verdict rests on lists, "probed" where it rests on entry
-reads: `probes` in all, `random_probes` of them drawn at random. `lacks` has one item for each
-bookie that surely lacks entries; `expected` and `absent` count entries. `copies_*` count promised
-copies by what they rest on (contract 8.4), and are null where no bookie had to be asked."""
+If `todo` is not "nothing", the verdict is not final. `detail` says why judging failed, if it did.
+`assurance` is "listed" if the verdict rests on lists, "probed" if it rests on entry reads: `probes`
+in all, `random_probes` of them drawn at random. `lacks` has one item for each bookie that surely
+lacks entries; `expected` and `absent` count entries. `copies_*` count promised copies by what they
+rest on, and are null if no bookie had to be asked."""
 
 SEEN = pa.schema(
     [

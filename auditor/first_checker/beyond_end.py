@@ -66,7 +66,11 @@ class BeyondEnd:
         last = metadata.last_entry_id
         if not _has_end(metadata) or last is None:
             return None
-        held = {bookie: above for bookie, one in seen.held.items() if (above := _above(one, last))}
+        held = {
+            bookie: above
+            for bookie, entries in seen.held.items()
+            if (above := _above(entries, last))
+        }
         header: EndHeader | None = None
         for (bookie, _), read in sorted(reads.items()):
             entry = read.sent_entry_id
@@ -170,7 +174,7 @@ def order_reads(metadata: LedgerMetadata, seen: Coverage, reads: Reads) -> Wante
     if last is None or not seen.extents or not is_longer_than_its_end(metadata, reads):
         return ()
     lower = range(last - 1, max(-1, last - 1 - ORDER_READS_MAX), -1)
-    shares = [share for one in seen.extents for share in one.shares]
+    shares = [share for coverage in seen.extents for share in coverage.shares]
     return tuple(
         (share.bookie_id, entry)
         for entry in lower

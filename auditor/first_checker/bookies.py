@@ -298,11 +298,11 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
     A bookie that lacks most of these ledgers need not lack most of its content.
     """
     return [
-        f"bookie {bookie} lacks most of {one.lacking_most} of the {one.asked} ledgers it was asked"
-        " about; as these were named by an operator, that says nothing about the rest of what it"
-        " should hold: run over all ledgers to find out"
-        for bookie, one in sorted(contents.items())
-        if is_lost(one)
+        f"bookie {bookie} lacks most of {counts.lacking_most} of the {counts.asked} ledgers it was"
+        " asked about; as these were named by an operator, that says nothing about the rest of what"
+        " it should hold: run over all ledgers to find out"
+        for bookie, counts in sorted(contents.items())
+        if is_lost(counts)
     ]
 
 
@@ -373,10 +373,11 @@ def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
     These ledgers say nothing about the bookie's other ledgers.
     """
     return [
-        f"bookie {bookie} refused each request about {one.ledgers} ledgers; as these were named by"
-        " an operator, that says nothing about its other ledgers: run over all ledgers to find out"
-        for bookie, one in sorted(refusals.items())
-        if is_failing(one)
+        f"bookie {bookie} refused each request about {refusal.ledgers} ledgers; as these were named"
+        " by an operator, that says nothing about its other ledgers: run over all ledgers to find"
+        " out"
+        for bookie, refusal in sorted(refusals.items())
+        if is_failing(refusal)
     ]
 
 

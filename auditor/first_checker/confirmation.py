@@ -72,10 +72,10 @@ def wanted_reads(found: Coverage, write_quorum: int, reads: Reads, reads_max: in
     for entry, bookies in _others_of_refuted(found):
         for bookie in bookies:
             choice.add((bookie, entry), at_first)
-    for one in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
-        allowed = reads_max if reads and one.is_worst else at_first
-        for bookie in one.bookies:
-            choice.add((bookie, one.entry_id), allowed)
+    for candidate in _candidates(found, write_quorum, doubted, tails, first_round=not reads):
+        allowed = reads_max if reads and candidate.is_worst else at_first
+        for bookie in candidate.bookies:
+            choice.add((bookie, candidate.entry_id), allowed)
     return tuple(choice.wanted)
 
 
@@ -103,13 +103,13 @@ def _is_spot(found: Coverage, read: EntryRead) -> bool:
 def _others_of_refuted(found: Coverage) -> Iterator[tuple[EntryId, list[BookieId]]]:
     """Yield each entry with a denied copy, and the bookies that should hold it and gave a list."""
     entries = sorted({entry for _, entry in found.refuted})
-    for one in found.extents if entries else ():
-        for entry in _within(one.extent, entries):
+    for coverage in found.extents if entries else ():
+        for entry in _within(coverage.extent, entries):
             yield (
                 entry,
                 [
                     share.bookie_id
-                    for share in one.shares
+                    for share in coverage.shares
                     if entry in share.expected and share.bookie_id in found.held
                 ],
             )
@@ -166,15 +166,17 @@ def _candidates(
     """
     if first_round:
         yield from (_Candidate(tail, [bookie]) for bookie, tail in tails.items())
-    ranked = sorted(_rank_extents(found, write_quorum, doubted), key=lambda one: one.worst)
+    ranked = sorted(_rank_extents(found, write_quorum, doubted), key=lambda extent: extent.worst)
     worst = [
-        _Candidate(one.worst.entry_id, one.askable(one.worst.entry_id), is_worst=True)
-        for one in ranked
+        _Candidate(
+            coverage.worst.entry_id, coverage.askable(coverage.worst.entry_id), is_worst=True
+        )
+        for coverage in ranked
     ]
     yield from (*worst[:1], *_of_corrupt(found), *worst[1:])
-    for one in ranked if first_round else ():
-        ends = (end for level in reversed(one.levels) for end in (level.first(), level.last()))
-        yield from (_Candidate(entry, one.askable(entry)) for entry in ends)
+    for coverage in ranked if first_round else ():
+        ends = (end for level in reversed(coverage.levels) for end in (level.first(), level.last()))
+        yield from (_Candidate(entry, coverage.askable(entry)) for entry in ends)
     for extent in found.extents if first_round else ():
         for share in extent.shares:
             for entry in _ends_and_sample(share.lacking):
@@ -265,22 +267,24 @@ def _rank_extents(found: Coverage, write_quorum: int, doubted: set[BookieId]) ->
     Also yield those with a doubled bookie and a bookie that cannot list: there, the metadata alone
     decides which entry is the worst. What a doubted bookie lacks is no longer suspected.
     """
-    for one in found.extents:
-        suspects = {b.bookie_id: _suspect_entries(b, b.bookie_id in doubted) for b in one.shares}
+    for coverage in found.extents:
+        suspects = {
+            b.bookie_id: _suspect_entries(b, b.bookie_id in doubted) for b in coverage.shares
+        }
         if not any(suspects.values()) and not (
-            one.surplus and any(b.is_probed for b in one.shares)
+            coverage.surplus and any(b.is_probed for b in coverage.shares)
         ):
             continue
-        ranked = levels([*one.surplus, *suspects.values()])
-        unknown = (share.unknown - suspects[share.bookie_id] for share in one.shares)
+        ranked = levels([*coverage.surplus, *suspects.values()])
+        unknown = (share.unknown - suspects[share.bookie_id] for share in coverage.shares)
         worst = worst_entry(ranked, unknown, write_quorum)
         assert worst is not None, "some entry has fewer copies than promised"
         listing = {
             b.bookie_id: suspects[b.bookie_id]
-            for b in one.shares
+            for b in coverage.shares
             if b.bookie_id not in doubted and b.bookie_id in found.held
         }
-        yield _Ranked(worst, ranked, listing, one.shares)
+        yield _Ranked(worst, ranked, listing, coverage.shares)
 
 
 def _suspect_entries(share: BookieShare, is_doubted: bool) -> EntrySet:

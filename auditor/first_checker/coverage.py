@@ -66,8 +66,8 @@ def levels(sets: Iterable[EntrySet]) -> list[EntrySet]:
     There is no empty level.
     """
     found: list[EntrySet] = []
-    for one in sets:
-        carried = one
+    for entries in sets:
+        carried = entries
         for index, level in enumerate(found):
             if not carried:
                 break
@@ -202,12 +202,12 @@ class Coverage:
         neither listed nor read. Costs pieces.
         """
         sent: dict[BookieId, list[EntryId]] = {}
-        for (bookie, entry), one in self.reads.items():
-            if one.status is ReadStatus.PRESENT:
+        for (bookie, entry), entry_read in self.reads.items():
+            if entry_read.status is ReadStatus.PRESENT:
                 sent.setdefault(bookie, []).append(entry)
         brought = {bookie: EntrySet.of_entries(entries) for bookie, entries in sent.items()}
         listed = read = assumed = 0
-        for share in (share for one in self.extents for share in one.shares):
+        for share in (share for part in self.extents for share in part.shares):
             if share.is_probed:
                 held = share.expected - share.absent - share.unknown
                 seen = (held & self.probed[share.bookie_id].present).count()
@@ -229,8 +229,8 @@ class Coverage:
         Costs pieces.
         """
         counts: dict[BookieId, tuple[int, int]] = {}
-        for one in self.extents:
-            for share in one.shares:
+        for part in self.extents:
+            for share in part.shares:
                 wants, absent = counts.get(share.bookie_id, (0, 0))
                 counts[share.bookie_id] = (
                     wants + share.expected.count(),
@@ -272,7 +272,7 @@ def coverage(
         )
         for b in wants
     }
-    sources = {b: choose_source(one, b in gone, probing) for b, one in seen.items()}
+    sources = {b: choose_source(entries, b in gone, probing) for b, entries in seen.items()}
     judged = []
     for extent, shares in shares_of:
         split = tuple(sources[bookie].share(want) for bookie, want in shares.items())
@@ -283,7 +283,11 @@ def coverage(
         reasons={bookie: sources[bookie].reasons for bookie in _unknown_on(judged)},
         false_negatives=sum(len(s.present) for s in sources.values() if isinstance(s, Sifter)),
         held=held,
-        probed={bookie: one.probed for bookie, one in sources.items() if isinstance(one, Probed)},
+        probed={
+            bookie: source.probed
+            for bookie, source in sources.items()
+            if isinstance(source, Probed)
+        },
         corrupt=tuple(_copies_with_status({ReadStatus.CORRUPT}, of_copies)),
         refuted=tuple(_refuted(of_copies, held, denials)),
         read_absent=tuple(sorted({e for _, e in _copies_with_status(ABSENT_READS, of_copies)})),
@@ -301,7 +305,7 @@ def coverage(
 
 def _unknown_on(judged: Iterable[ExtentCoverage]) -> dict[BookieId, None]:
     """Return the bookies on which some entries are unknown, in the order of the ensembles."""
-    shares = (share for one in judged for share in one.shares)
+    shares = (share for part in judged for share in part.shares)
     return dict.fromkeys(share.bookie_id for share in shares if share.unknown)
 
 
@@ -325,7 +329,7 @@ def _reads_of_copies(
 
 def _refuted(reads: Reads, held: Mapping[BookieId, EntrySet], denials: Denials) -> Iterable[Copy]:
     """Return the listed copies whose read failed or was denied, sorted."""
-    denied = {(b, e) for b, one in denials.items() for e in one}
+    denied = {(b, e) for b, entries in denials.items() for e in entries}
     return sorted(
         (bookie, entry)
         for (bookie, entry), read in reads.items()

@@ -101,15 +101,17 @@ class Unavailable:
         """Return the entries, None if there are none. Costs pieces."""
         if not unserved.bookies and not unserved.copies:
             return None
-        entries = [_unavailable_entries(one, unserved, write_quorum) for one in seen.extents]
+        entries = [
+            _unavailable_entries(coverage, unserved, write_quorum) for coverage in seen.extents
+        ]
         ranked = [
-            (*_worst_unavailable(hit, one, write_quorum), one.extent)
-            for hit, one in zip(entries, seen.extents, strict=True)
+            (*_worst_unavailable(hit, coverage, write_quorum), coverage.extent)
+            for hit, coverage in zip(entries, seen.extents, strict=True)
             if hit
         ]
         if not ranked:
             return None
-        possible, worst, extent = min(ranked, key=lambda one: one[:2])
+        possible, worst, extent = min(ranked, key=lambda ranked: ranked[:2])
         return cls(entries, worst, possible, extent)
 
 
@@ -151,7 +153,7 @@ class Losses(NamedTuple):
 
     @classmethod
     def of(cls, metadata: LedgerMetadata, seen: Coverage) -> Losses:
-        return cls(metadata, seen, [_lost_entries(one) for one in seen.extents])
+        return cls(metadata, seen, [_lost_entries(coverage) for coverage in seen.extents])
 
     def beyond(self, copies_lost: int) -> list[EntrySet]:
         """Return, by extent, the entries that lost at least `copies_lost` copies."""
@@ -219,7 +221,7 @@ def _unavailable_finding(
         EntrySet.join(unavailable.entries),
     )
     write_set = _write_set(metadata, extent, worst)
-    mine = next(one for one in seen.extents if one.extent == extent)
+    mine = next(coverage for coverage in seen.extents if coverage.extent == extent)
     absent = {share.bookie_id for share in mine.shares if worst in share.absent}
     may_hold = [bookie for bookie in write_set if bookie not in absent]
     facts = UnavailableFacts(
@@ -278,9 +280,9 @@ def _worst(losses: Losses) -> tuple[Worst, Extent]:
     """Return the worst entry of the ledger and its extent. Some entry must have lost a copy."""
     quorum = losses.metadata.write_quorum
     ranked = [
-        (worst, one.extent)
-        for level, one in zip(losses.levels, losses.seen.extents, strict=True)
-        if (worst := worst_entry(level, (share.unknown for share in one.shares), quorum))
+        (worst, coverage.extent)
+        for level, coverage in zip(losses.levels, losses.seen.extents, strict=True)
+        if (worst := worst_entry(level, (share.unknown for share in coverage.shares), quorum))
         is not None
     ]
     return min(ranked, key=lambda pair: pair[0])
@@ -288,8 +290,8 @@ def _worst(losses: Losses) -> tuple[Worst, Extent]:
 
 def _missing_on(seen: Coverage) -> tuple[tuple[BookieId, Ranges], ...]:
     absent: dict[BookieId, list[EntrySet]] = {}
-    for one in seen.extents:
-        for share in one.shares:
+    for coverage in seen.extents:
+        for share in coverage.shares:
             absent.setdefault(share.bookie_id, []).append(share.absent)
     return tuple(
         (bookie, EntrySet.join(sets).ranges(RANGES_MAX))
@@ -303,7 +305,10 @@ def _entry_facts(losses: Losses, search: Search | None = None) -> EntryFacts:
     write_set = _write_set(losses.metadata, extent, worst.entry_id)
     held = losses.seen.held
     lacking = {
-        share.bookie_id for one in losses.seen.extents for share in one.shares if share.absent
+        share.bookie_id
+        for coverage in losses.seen.extents
+        for share in coverage.shares
+        if share.absent
     }
     return EntryFacts(
         worst_entry=worst.entry_id,
@@ -334,17 +339,17 @@ def _is_at_tail(losses: Losses) -> bool:
     """
     seen, extents = losses.seen, losses.seen.extents
     if extents[-1].extent.last_entry_id != losses.metadata.last_entry_id or any(
-        one.surplus for one in extents
+        coverage.surplus for coverage in extents
     ):
         return False
-    if any(share.absent for one in extents[:-1] for share in one.shares):
+    if any(share.absent for coverage in extents[:-1] for share in coverage.shares):
         return False
     lacking = [share for share in extents[-1].shares if share.absent]
     names = {share.bookie_id for share in lacking}
     if any(
         _has_doubt(seen, share)
-        for one in extents
-        for share in one.shares
+        for coverage in extents
+        for share in coverage.shares
         if share.bookie_id in names
     ):
         return False
@@ -371,9 +376,9 @@ def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))
     entry = bad.first()
     one = next(
-        one
-        for one in seen.extents
-        if one.extent.first_entry_id <= entry <= one.extent.last_entry_id
+        coverage
+        for coverage in seen.extents
+        if coverage.extent.first_entry_id <= entry <= coverage.extent.last_entry_id
     )
     mine = [share for share in one.shares if entry in share.expected]
     unknown = sum(entry in share.unknown for share in mine)

@@ -349,7 +349,7 @@ class EntrySet:
         Each set begins behind the end of those before it. Costs the number of pieces. Adding the
         sets one by one would cost its square.
         """
-        return cls(tuple(piece for one in sets for piece in one.pieces))
+        return cls(tuple(piece for part in sets for piece in part.pieces))
 
     def __bool__(self) -> bool:
         return bool(self.pieces)

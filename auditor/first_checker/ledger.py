@@ -199,8 +199,8 @@ def _all_listed(metadata: LedgerMetadata, reads: Reads) -> CopyCounts:
     """Return the copy counts of a healthy ledger: those that were read; all others are listed."""
     promised = promised_copies(metadata)
     read = sum(
-        one.status is ReadStatus.PRESENT and is_promised(metadata, bookie, entry)
-        for (bookie, entry), one in reads.items()
+        read.status is ReadStatus.PRESENT and is_promised(metadata, bookie, entry)
+        for (bookie, entry), read in reads.items()
     )
     return CopyCounts(promised, promised - read, read, 0)
 
@@ -277,7 +277,10 @@ def _only_maintenance(parts: _Parts, around: Surroundings) -> bool:
     if parts.seen is None or not set(parts.unknowns) <= AWAY:
         return False
     unheard = {
-        share.bookie_id for one in parts.seen.extents for share in one.shares if share.unknown
+        share.bookie_id
+        for coverage in parts.seen.extents
+        for share in coverage.shares
+        if share.unknown
     }
     unheard |= parts.away
     return bool(unheard) and unheard <= around.maintenance
@@ -325,9 +328,9 @@ def _placement_family(
     duplicates = _duplicate_findings(record, metadata)
     duplicate_starts = {finding.segment.first_entry_id for finding in duplicates if finding.segment}
     rest = (
-        one
-        for one in placed.findings
-        if one.segment is None or one.segment.first_entry_id not in duplicate_starts
+        finding
+        for finding in placed.findings
+        if finding.segment is None or finding.segment.first_entry_id not in duplicate_starts
     )
     return [*duplicates, *rest]
 

@@ -74,7 +74,7 @@ class _Log:
         newest = {ledger: self.newest[ledger] for ledger in ledgers}
         some = tuple((ledger, *newest[ledger].ranges[0]) for ledger in ledgers[:LEDGERS_NAMED_MAX])
         return LostLog(
-            path, len(ledgers), sum(one.entries for one in newest.values()), some, self.failed
+            path, len(ledgers), sum(answer.entries for answer in newest.values()), some, self.failed
         )
 
 
@@ -100,11 +100,15 @@ def logs_of(answers: Iterable[Answer], reads: Iterable[EntryRead]) -> dict[Booki
     `answers` are those with missing logs. `reads` are the reads of their ledgers, without searches.
     """
     read: dict[tuple[BookieId, LedgerId, int], dict[EntryId, EntryRead]] = {}
-    for one in reads:
-        read.setdefault((one.bookie_id, one.ledger_id, one.look), {})[one.entry_id] = one
+    for entry_read in reads:
+        read.setdefault((entry_read.bookie_id, entry_read.ledger_id, entry_read.look), {})[
+            entry_read.entry_id
+        ] = entry_read
     logs: dict[BookieId, dict[str, _Log]] = {}
     listers: dict[BookieId, str] = {}
-    for answer in sorted(answers, key=lambda one: (one.look, one.asked_at_ms, one.ledger_id)):
+    for answer in sorted(
+        answers, key=lambda answer: (answer.look, answer.asked_at_ms, answer.ledger_id)
+    ):
         listers[answer.bookie_id] = answer.detail.removeprefix(LISTED_BY_LISTER)
         mine = read.get((answer.bookie_id, answer.ledger_id, answer.look), {})
         for log in answer.missing_logs:
@@ -145,7 +149,7 @@ def withheld_lost_logs(
     sentence if no entry of a log was read, or if each was gone: the index keeps keys of deleted
     ledgers for a while after their log.
     """
-    kinds = {(one.bookie_id, one.kind) for one in findings}
+    kinds = {(finding.bookie_id, finding.kind) for finding in findings}
     sentences = []
     for bookie in sorted(logs.keys() - away):
         was_read = any(log.failed or log.is_sent for log in logs[bookie].by_path.values())

@@ -103,7 +103,7 @@ def unknown_bookies(looks: Sequence[Look], maintenance: frozenset[BookieId]) -> 
 def _is_unknown(look: Look, bookie: BookieId) -> bool:
     answer = look.answers[bookie]
     if answer.status is AnswerStatus.SILENT:
-        others = (one for other, one in look.answers.items() if other != bookie)
+        others = (answer for other, answer in look.answers.items() if other != bookie)
         return not answer.detail.startswith(NOT_DIALLED) and any(map(_is_answered, others))
     return answer.status in (AnswerStatus.UNREGISTERED, AnswerStatus.FAILED)
 
@@ -135,7 +135,11 @@ def blocked_write_sets(
         [segment.ensemble[(at + copy) % size] for copy in range(metadata.write_quorum)]
         for at in range(size)
     ]
-    blocked = [one for one in write_sets if sum(bookie in unknown for bookie in one) >= ack]
+    blocked = [
+        write_set
+        for write_set in write_sets
+        if sum(bookie in unknown for bookie in write_set) >= ack
+    ]
     if not blocked:
         return None
     return RecoveryFacts(
@@ -145,7 +149,7 @@ def blocked_write_sets(
         write_sets=size,
         blocked_write_sets=len(blocked),
         write_set=tuple(dict.fromkeys(blocked[0])),
-        unknown=tuple(sorted(unknown.intersection(b for one in blocked for b in one))),
+        unknown=tuple(sorted(unknown.intersection(b for write_set in blocked for b in write_set))),
     )
 
 

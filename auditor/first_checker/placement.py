@@ -397,7 +397,7 @@ def _groups(value: object) -> list[str]:
         named = [*value.split(",")]
     elif isinstance(value, list):
         named = value
-    return [group for one in named if (group := str(one).strip())]
+    return [group for name in named if (group := str(name).strip())]
 
 
 def _printable(text: str) -> str:
@@ -514,7 +514,8 @@ def _facts(
         write_sets=windows_count(len(ensemble), metadata.write_quorum),
         deciding=judged.deciding,
         shown=tuple(
-            WriteSetFacts(one.index, one.members, one.locations, one.why) for one in judged.windows
+            WriteSetFacts(window.index, window.members, window.locations, window.why)
+            for window in judged.windows
         ),
         without_location=tuple(
             bookie for bookie in dict.fromkeys(ensemble) if not around.location_of(bookie)

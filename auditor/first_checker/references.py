@@ -478,17 +478,17 @@ def judge_orphans(
     of further ledgers that cannot be decided. `known` says which namespaces exist.
     """
     orphans: list[SeenOrphan] = []
-    for one in seen:
-        verdict = _is_orphan(one)
+    for orphan in seen:
+        verdict = _is_orphan(orphan)
         undecided += verdict is None
-        orphans += [one] if verdict else []
+        orphans += [orphan] if verdict else []
     if not orphans:
         return Orphans(None, (), undecided)
-    ids = tuple(sorted(one.first.ledger_id for one in orphans))
+    ids = tuple(sorted(orphan.first.ledger_id for orphan in orphans))
     closed = [
-        one.first.metadata.length
-        for one in orphans
-        if one.first.metadata and _is_closed(one.first.metadata)
+        orphan.first.metadata.length
+        for orphan in orphans
+        if orphan.first.metadata and _is_closed(orphan.first.metadata)
     ]
     by_namespace = _by_namespace(orphans, known)
     facts = OrphanedFacts(
@@ -497,12 +497,14 @@ def judge_orphans(
         length_bytes=sum(closed),
         stored_bytes=sum(map(_stored_bytes, orphans)),
         without_length=len(ids) - len(closed),
-        oldest_age_ms=max(now_ms - created_ms(one.first) for one in orphans),
+        oldest_age_ms=max(now_ms - created_ms(orphan.first) for orphan in orphans),
         orphan_age_ms=orphan_age_ms,
         undecided=undecided,
         namespaces=len(by_namespace),
         some_namespaces=by_namespace[:NAMESPACES_NAMED_MAX],
-        apart_ms=min(one.again.read_at_ms - one.first.read_at_ms for one in orphans if one.again),
+        apart_ms=min(
+            orphan.again.read_at_ms - orphan.first.read_at_ms for orphan in orphans if orphan.again
+        ),
     )
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
 
@@ -512,10 +514,10 @@ def _by_namespace(
 ) -> tuple[OrphansInNamespace, ...]:
     """Return the orphans of each namespace, the namespaces with the most bytes first."""
     found: dict[TopicName, list[SeenOrphan]] = {}
-    for one in orphans:
-        topic = topic_named_by(one.first.metadata) if one.first.metadata else None
+    for orphan in orphans:
+        topic = topic_named_by(orphan.first.metadata) if orphan.first.metadata else None
         assert topic is not None, "can_decide is true of it"
-        found.setdefault(topic._replace(local_name=""), []).append(one)
+        found.setdefault(topic._replace(local_name=""), []).append(orphan)
     counted = [
         OrphansInNamespace(
             namespace="/".join(filter(None, topic)),
@@ -525,7 +527,7 @@ def _by_namespace(
         )
         for topic, mine in found.items()
     ]
-    return tuple(sorted(counted, key=lambda one: (-one.stored_bytes, one.namespace)))
+    return tuple(sorted(counted, key=lambda counted: (-counted.stored_bytes, counted.namespace)))
 
 
 def _stored_bytes(one: SeenOrphan) -> int:
@@ -558,14 +560,20 @@ def _is_orphan(one: SeenOrphan) -> bool | None:
 def _references(topic: TopicRecord, ledger_id: LedgerId) -> bool:
     """Return whether a topic names the ledger anywhere, even as deleted from BookKeeper."""
     data = (
-        {one.ledger_id for one in topic.managed_ledger.ledgers} if topic.managed_ledger else set()
+        {ledger.ledger_id for ledger in topic.managed_ledger.ledgers}
+        if topic.managed_ledger
+        else set()
     )
-    cursors = [one.cursor for one in topic.subscriptions if one.cursor is not None]
+    cursors = [
+        subscription.cursor
+        for subscription in topic.subscriptions
+        if subscription.cursor is not None
+    ]
     others = {
-        found
-        for one in cursors
-        for found in (one.ledger_id, one.compacted_ledger_id, *one.delayed_ledger_ids)
+        ledger
+        for cursor in cursors
+        for ledger in (cursor.ledger_id, cursor.compacted_ledger_id, *cursor.delayed_ledger_ids)
     }
     return ledger_id in data | others or any(
-        ledger_id == one.position.ledger_id for one in topic.schemas
+        ledger_id == schema.position.ledger_id for schema in topic.schemas
     )

@@ -57,9 +57,9 @@ class RenameCase:
         return RenameCase(
             self.gone,
             {
-                ledger_id: one
-                for ledger_id, one in self.ledgers.items()
-                if not any(bookie in segment.ensemble for segment in one.segments)
+                ledger_id: metadata
+                for ledger_id, metadata in self.ledgers.items()
+                if not any(bookie in segment.ensemble for segment in metadata.segments)
             },
         )
 

@@ -75,7 +75,7 @@ def promised_copies(metadata: LedgerMetadata) -> int:
     ):
         return 0
     last = metadata.last_entry_id
-    clear = sum(one.last_entry_id - one.first_entry_id + 1 for one in extents(metadata))
+    clear = sum(extent.last_entry_id - extent.first_entry_id + 1 for extent in extents(metadata))
     return (clear if last is None else max(0, last + 1)) * metadata.write_quorum
 
 

@@ -36,8 +36,9 @@ from auditor.model.ledger import LedgerMetadata
 
 
 class Density(NamedTuple):
-    """How much of what a bookie lists is read: one entry of `step`, and one end of a segment of
-    `ends_step`. 0 reads none.
+    """How densely a bookie's lists are tested.
+
+    One of `step` entries is read, and one of `ends_step` ends of segments. 0 reads none.
     """
 
     step: int
@@ -45,10 +46,10 @@ class Density(NamedTuple):
 
     @classmethod
     def within(cls, budget: int, copies: float, ends: float) -> Density:
-        """Return the density that reads at most `budget` entries of a bookie that should hold
-        `copies`, of which `ends` are ends of segments.
+        """Return the density that reads at most `budget` entries of a bookie.
 
-        Half of the budget is for the ends; what they leave of it is for the others.
+        It should hold `copies` entries, of which `ends` are ends of segments. Half of the budget is
+        for the ends; what they leave over is for the others.
         """
         ends_step = step_within(budget // 2, ends)
         left = budget - (int(ends) if ends_step == 1 else budget // 2)
@@ -68,7 +69,7 @@ class ListTests:
 
     @property
     def steps(self) -> dict[BookieId, int]:
-        """By bookie, of how many entries that it should hold one is read."""
+        """Each bookie's step: one of so many entries that it should hold is read."""
         return {bookie: density.step for bookie, density in self.bookies.items()}
 
     def copies(self, evidence: LedgerEvidence) -> Iterator[Copy]:
@@ -82,14 +83,14 @@ class ListTests:
             yield from chosen
             return
         ends = (copy for copy in end_copies(metadata) if self._has_end(ledger_id, copy))
-        for copy in sorted({*ends, *chosen}, key=lambda one: (one[0], -one[1])):
+        for copy in sorted({*ends, *chosen}, key=lambda pair: (pair[0], -pair[1])):
             answer = look.answers.get(copy[0])
             is_listed = answer is not None and answer.status is AnswerStatus.HELD
             if is_listed and copy not in look.reads:
                 yield copy
 
     def _has_end(self, ledger_id: LedgerId, copy: Copy) -> bool:
-        """Return whether an end of a segment is among those read: one of `ends_step`, by a hash."""
+        """Return whether a hash chooses this end of a segment: one of `ends_step`."""
         bookie, entry = copy
         density = self.bookies.get(bookie)
         if density is None or density.ends_step == 0:
@@ -102,9 +103,9 @@ class ListTests:
 def spot_copies(
     metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, steps: Mapping[BookieId, int]
 ) -> Iterator[Copy]:
-    """Yield the copies of a closed ledger that a run reads, the highest entry of each bookie first:
-    one of `steps[bookie]` of its share. A step of 0, or none, reads nothing.
+    """Yield the copies of a closed ledger that a run reads, each bookie's highest entry first.
 
+    It is one of `steps[bookie]` entries of a bookie's share. A step of 0, or none, reads nothing.
     Costs the segments and the copies yielded: few ledgers have any.
     """
     parts = extents(metadata)
@@ -120,8 +121,10 @@ def spot_copies(
 
 
 def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:
-    """Yield the first and the last copy that each bookie should hold of each segment, the highest
-    entry of each bookie first: at most SEGMENT_ENDS_MAX a bookie, those of the newest segments.
+    """Yield the first and the last copy that each bookie should hold of each segment.
+
+    Each bookie's highest entry comes first. At most SEGMENT_ENDS_MAX a bookie, those of the newest
+    segments.
     """
     parts = extents(metadata)
     for bookie in dict.fromkeys(b for part in parts for b in part.segment.ensemble):
@@ -147,10 +150,22 @@ def single_spots(
     At most `reads_max` a bookie, without those in `was_read`; the ends go first.
     """
     lists, chosen = set(listed), list[LedgerCopy]()
-    sought = [(i, one) for i, one in metadata.items() if one is not None]
+    sought = [
+        (i, metadata_of_ledger)
+        for i, metadata_of_ledger in metadata.items()
+        if metadata_of_ledger is not None
+    ]
     steps = _steps_within(sought, reads_max)
-    ends = ((b, i, entry) for i, one in sought for b, entry in end_copies(one))
-    swept = ((b, i, entry) for i, one in sought for b, entry in spot_copies(one, i, seed, steps))
+    ends = (
+        (b, i, entry)
+        for i, metadata_of_ledger in sought
+        for b, entry in end_copies(metadata_of_ledger)
+    )
+    swept = (
+        (b, i, entry)
+        for i, metadata_of_ledger in sought
+        for b, entry in spot_copies(metadata_of_ledger, i, seed, steps)
+    )
     made: Counter[BookieId] = Counter()
     for copy in dict.fromkeys(chain(ends, swept)):
         bookie, ledger_id, _ = copy
@@ -165,17 +180,17 @@ def _steps_within(
 ) -> dict[BookieId, int]:
     """Return for each bookie one of how many of its entries in these ledgers are read."""
     copies: Counter[BookieId] = Counter()
-    for _, one in ledgers:
-        parts = extents(one)
+    for _, metadata_of_ledger in ledgers:
+        parts = extents(metadata_of_ledger)
         for bookie in {b for part in parts for b in part.segment.ensemble}:
-            copies[bookie] += _share_max(parts, one, bookie)
+            copies[bookie] += _share_max(parts, metadata_of_ledger, bookie)
     return {bookie: step_within(budget, count) for bookie, count in copies.items()}
 
 
 def _wants(
     parts: tuple[Extent, ...], metadata: LedgerMetadata, bookie: BookieId
 ) -> Iterator[EntrySet]:
-    """Yield what the bookie should hold of each segment that names it."""
+    """Return each bookie's step: of its entries in these ledgers, every `step`-th is read."""
     for part in parts:
         at = positions(part.segment.ensemble).get(bookie)
         if at is not None:

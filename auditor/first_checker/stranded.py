@@ -60,8 +60,8 @@ class Outside:
         if not lost:
             return cls(lost, {}, {})
         expected: dict[BookieId, list[EntrySet]] = {}
-        for one in seen.extents:
-            for share in one.shares:
+        for coverage in seen.extents:
+            for share in coverage.shares:
                 expected.setdefault(share.bookie_id, []).append(share.expected)
         scopes = {}
         registered = around.writable | around.readonly | seen.held.keys()
@@ -110,15 +110,21 @@ class Outside:
             bookie: _BookieWords.of(self, bookie, said)
             for bookie, said in self._reads(reads).items()
         }
-        if all(one.speaks_for_all for one in words.values()):
+        if all(bookie_words.speaks_for_all for bookie_words in words.values()):
             held = EMPTY
-            for one in words.values():
-                held = held | (one.listed & one.scope)
+            for bookie_words in words.values():
+                held = held | (bookie_words.listed & bookie_words.scope)
             return _search(words, (self.lost.count(), held.count(), 0, 0), named)
         entries = sorted(
-            {self.lost.first(), *(entry for one in words.values() for entry in one.reads)}
+            {
+                self.lost.first(),
+                *(entry for bookie_words in words.values() for entry in bookie_words.reads),
+            }
         )
-        holders = [{b for b, one in words.items() if one.holds(entry)} for entry in entries]
+        holders = [
+            {b for b, bookie_words in words.items() if bookie_words.holds(entry)}
+            for entry in entries
+        ]
         unnamed = sum(bool(held_by - named) for held_by in holders)
         counts = (len(entries), sum(map(bool, holders)), unnamed, self.lost.count() - len(entries))
         return _search(words, counts, named, entries)
@@ -211,15 +217,19 @@ def _search(
     corrupt_on: list[BookieId] = []
     unheard: list[BookieId] = []
     not_asked: list[BookieId] = []
-    for bookie, one in words.items():
-        said = set(_words_on(one, looked_for))
+    for bookie, bookie_words in words.items():
+        said = set(_words_on(bookie_words, looked_for))
         if not said:
             continue  # every entry searched for belongs on this bookie
         (
-            searched if _Word.NOTHING not in said else not_asked if one.was_not_asked else unheard
+            searched
+            if _Word.NOTHING not in said
+            else not_asked
+            if bookie_words.was_not_asked
+            else unheard
         ).append(bookie)
         if _Word.HELD in said:
-            found_first[bookie] = _lowest_held(one, looked_for)
+            found_first[bookie] = _lowest_held(bookie_words, looked_for)
         if _Word.CORRUPT in said:
             corrupt_on.append(bookie)
     unnamed = [bookie for bookie in found_first if bookie not in named]

@@ -111,12 +111,12 @@ def _why(
 
 def _has_no_copy_in_reach(metadata: LedgerMetadata, seen: Coverage) -> bool:
     """Return whether some entry has only bookies that are silent, not registered or without it."""
-    for one in seen.extents:
+    for coverage in seen.extents:
         out_of_reach = (
             share.absent | share.unknown if _is_away(seen, share) else share.absent
-            for share in one.shares
+            for share in coverage.shares
         )
-        if len(levels([*one.surplus, *out_of_reach])) >= metadata.write_quorum:
+        if len(levels([*coverage.surplus, *out_of_reach])) >= metadata.write_quorum:
             return True
     return False
 
@@ -133,9 +133,9 @@ def _is_away(seen: Coverage, share: BookieShare) -> bool:
 def _has_spare(seen: Coverage, around: Surroundings) -> bool:
     """Return whether each ensemble that needs a copy has a writable bookie outside to take it."""
     ensembles = (
-        one.extent.segment.ensemble
-        for one in seen.extents
-        if one.surplus or any(share.absent or share.unknown for share in one.shares)
+        coverage.extent.segment.ensemble
+        for coverage in seen.extents
+        if coverage.surplus or any(share.absent or share.unknown for share in coverage.shares)
     )
     return all(around.writable - set(ensemble) for ensemble in ensembles)
 
@@ -204,12 +204,12 @@ def judge_marks(
     oldest_id, oldest_age_ms = found[0].ledger_id, found[0].age_ms
     facts = MarkWithoutLedgerFacts(
         marks=len(found),
-        some_ledgers=tuple(one.ledger_id for one in found[:LEDGERS_NAMED_MAX]),
+        some_ledgers=tuple(mark.ledger_id for mark in found[:LEDGERS_NAMED_MAX]),
         oldest_age_ms=oldest_age_ms,
         oldest_path=path_of(oldest_id),
         grace_ms=grace_ms,
         unchecked=unchecked,
-        apart_ms=min(one.again_at_ms for one in found) - max(one.first_at_ms for one in found),
+        apart_ms=min(mark.again_at_ms for mark in found) - max(mark.first_at_ms for mark in found),
         replication_disabled=replication_disabled,
     )
     return Finding(Kind.MARK_WITHOUT_LEDGER, facts)
@@ -228,14 +228,16 @@ class ConfirmedMark:
 def confirmed_marks(marks: Iterable[SeenMark], now_ms: int, grace_ms: int) -> list[ConfirmedMark]:
     """Return the marks that the finding is about, oldest first."""
     found = []
-    for one in marks:
-        again = one.again
+    for mark in marks:
+        again = mark.again
         if again is None or again.mark is None:
             continue
-        if is_suspect(one.first, now_ms, grace_ms) and is_suspect(again, now_ms, grace_ms):
+        if is_suspect(mark.first, now_ms, grace_ms) and is_suspect(again, now_ms, grace_ms):
             age = age_ms(again.mark, now_ms)
-            found.append(ConfirmedMark(one.ledger_id, age, one.first.read_at_ms, again.read_at_ms))
-    return sorted(found, key=lambda one: (-one.age_ms, one.ledger_id))
+            found.append(
+                ConfirmedMark(mark.ledger_id, age, mark.first.read_at_ms, again.read_at_ms)
+            )
+    return sorted(found, key=lambda mark: (-mark.age_ms, mark.ledger_id))
 
 
 def withheld_marks(
@@ -248,7 +250,7 @@ def withheld_marks(
     sentences = []
     if problem:
         sentences.append(f"{problem}; marks below it are not looked at for MARK_WITHOUT_LEDGER")
-    unread = sum(_is_unread(one, now_ms, grace_ms) for one in marks)
+    unread = sum(_is_unread(mark, now_ms, grace_ms) for mark in marks)
     if unread:
         which = "mark of a ledger that was" if unread == 1 else "marks of ledgers that were"
         sentences.append(
@@ -265,10 +267,10 @@ def withheld_marks(
 
 def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook]]:
     """Yield each mark that existed at its newest look, with that look."""
-    for one in marks:
-        look = one.again or one.first
+    for mark in marks:
+        look = mark.again or mark.first
         if look.mark is not None:
-            yield one.ledger_id, look
+            yield mark.ledger_id, look
 
 
 def _is_unread(one: SeenMark, now_ms: int, grace_ms: int) -> bool:

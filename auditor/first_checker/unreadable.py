@@ -1,10 +1,10 @@
-"""A bookie that cannot send entries which it should hold: more than BP-34 asks for.
+"""A bookie that cannot send entries which it should hold. BP-34 does not ask for this.
 
 Verified: at two looks a read of an entry that the bookie lists, or should hold if it cannot list,
 ended in an error of the bookie's own or brought the entry with a wrong digest.
 
 Not verified: why the bookie fails (a disk, a lost entry log); entries that were not read; whether
-the copies on other bookies are there (the kinds of the entry family are about that).
+the copies on other bookies exist (the kinds of the entry family are about that).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
 LOOKS_MIN = 2
-"""Looks at which the read of one copy must fail before anything is reported."""
+"""A copy is reported only if its reads failed at this many looks."""
 ENTRIES_NAMED_MAX = 10
-"""Entries named in a finding; the rest is counted."""
+"""At most this many entries are named in a finding. The others are counted."""
 WRONG_DIGEST = "digest"
-"""Stands among statuses for an entry whose digest does not match."""
+"""Listed among the statuses for an entry whose digest does not match."""
 CONFIDENCE = 0.95
 _SHARE_STEPS = 10**6
 TELLING = ANSWERED_READS | UNREADABLE_READS
-"""Results of a read in which the bookie spoke of the entry."""
+"""Results of a read that say whether the bookie has the entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Reading:
 
     @property
     def failures(self) -> int:
-        """How many of the telling reads failed since the last one that did not."""
+        """How many of the conclusive reads failed since the last one that did not."""
         failed = 0
         for status, _ in self.words:
             if status in TELLING:
@@ -80,8 +80,8 @@ class Reading:
 class Unreadable:
     """What reads on one bookie say: `failed` of the `read` entries cannot be sent.
 
-    `sample_failed` and `sample_read` count those of them that were drawn from all that the bookie
-    should hold.
+    `sample_failed` and `sample_read` are the same numbers for the entries that were drawn from all
+    that the bookie should hold.
     """
 
     read: int
@@ -94,28 +94,30 @@ class Unreadable:
 
 
 def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
-    """Return what the reads on one bookie say; None unless one copy failed at LOOKS_MIN looks.
+    """Return what the reads on one bookie say; None unless a copy failed at LOOKS_MIN looks.
 
-    Ledgers without such a copy do not count as failed: they may have been deleted meanwhile. The
-    spot reads are counted if one of them failed, else all reads.
+    Ledgers without such a copy do not count as failed: they may have been deleted meanwhile. Only
+    the spot reads are counted if one of them failed, else all reads.
     """
-    answered = [one for one in readings if one.is_answered]
-    sure = {one.ledger_id for one in answered if one.failures >= LOOKS_MIN}
+    answered = [reading for reading in readings if reading.is_answered]
+    sure = {reading.ledger_id for reading in answered if reading.failures >= LOOKS_MIN}
     if not sure:
         return None
-    has_spots = any(one.is_spot and one.failures and one.ledger_id in sure for one in answered)
-    counted = [one for one in answered if one.is_spot] if has_spots else answered
-    failed = [one for one in counted if one.failures and one.ledger_id in sure]
-    named = sorted((one.ledger_id, one.entry_id) for one in failed)
-    statuses = Counter(one.last_failure for one in failed)
+    has_spots = any(
+        reading.is_spot and reading.failures and reading.ledger_id in sure for reading in answered
+    )
+    counted = [reading for reading in answered if reading.is_spot] if has_spots else answered
+    failed = [reading for reading in counted if reading.failures and reading.ledger_id in sure]
+    named = sorted((reading.ledger_id, reading.entry_id) for reading in failed)
+    statuses = Counter(reading.last_failure for reading in failed)
     return Unreadable(
         len(counted),
         len(failed),
-        len({one.ledger_id for one in failed}),
+        len({reading.ledger_id for reading in failed}),
         tuple(named[:ENTRIES_NAMED_MAX]),
-        tuple(sorted(statuses.items(), key=lambda one: (-one[1], one[0]))),
-        sum(one.is_drawn for one in counted),
-        sum(one.is_drawn for one in failed),
+        tuple(sorted(statuses.items(), key=lambda pair: (-pair[1], pair[0]))),
+        sum(reading.is_drawn for reading in counted),
+        sum(reading.is_drawn for reading in failed),
     )
 
 

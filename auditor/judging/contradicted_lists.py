@@ -22,7 +22,7 @@ _ORDER = {unknown: number for number, unknown in enumerate(Unknown)}
 
 
 def spoil_verdict(verdict: Verdict) -> Verdict:
-    """Return the verdict of a ledger some of whose lists no longer count."""
+    """Return the verdict of a ledger if some of its lists no longer count."""
     if verdict.exempt is Exempt.DELETED:
         return verdict
     unknowns = sorted({*verdict.unknowns, Unknown.ANSWER_INVALID}, key=_ORDER.__getitem__)
@@ -32,7 +32,8 @@ def spoil_verdict(verdict: Verdict) -> Verdict:
 
 
 FLUSHED_AFTER_MS = 600_000
-"""Time after which a bookie must have flushed: ten times the flushInterval of Pulsar's file."""
+"""After this time a bookie must have flushed: ten times the flushInterval of Pulsar's
+configuration."""
 
 
 def denying_bookies(ledgers: Iterable[LedgerEvidence]) -> frozenset[BookieId]:
@@ -47,8 +48,7 @@ def denying_bookies(ledgers: Iterable[LedgerEvidence]) -> frozenset[BookieId]:
 
 
 def unindexed_on(evidence: LedgerEvidence, denying: Set[BookieId]) -> dict[BookieId, EntryId]:
-    """Return the bookies whose index lost entries of this ledger, each with the lowest that was
-    sent.
+    """Return the bookies whose index lost entries of this ledger, each with the lowest one sent.
 
     `denying` are bookies that contradicted their listers about any ledger. They are left out: such
     a lister may read the index of another directory.

@@ -1,4 +1,4 @@
-"""Count how many of the promised copies were verified (contract 8.4).
+"""Count how many of the promised copies were verified.
 
 This module does not load Arrow, because `auditor ledger` uses it.
 """
@@ -15,9 +15,9 @@ Json = dict[str, Any]
 JUDGED = (Standing.SOUND, Standing.VIOLATED)
 """The standings of ledgers whose copies are counted."""
 COPIES_MAX = 2**53
-"""Maximum of each count for one ledger: its metadata may claim 2^63 entries."""
+"""Each count of one ledger is at most this: its metadata may claim 2^63 entries."""
 _RATIO_STEPS = 10**6
-"""Ratios are rounded down to a multiple of 1 / _RATIO_STEPS: less than all never becomes 1."""
+"""Ratios are rounded down to a multiple of 1 / _RATIO_STEPS: a ratio below 1 never becomes 1."""
 
 
 def cap(counts: CopyCounts) -> CopyCounts:
@@ -29,7 +29,7 @@ def cap(counts: CopyCounts) -> CopyCounts:
 def copies_json(counts: CopyCounts) -> Json:
     """Return the fields `copies` and `verified_ratio` of a summary.
 
-    The ratio is None where no copy is expected.
+    The ratio is None if no copy is expected.
     """
     verified = counts.listed + counts.read
     ratio = verified * _RATIO_STEPS // counts.expected / _RATIO_STEPS if counts.expected else None
@@ -47,7 +47,7 @@ def counts_json(counts: CopyCounts) -> Json:
 
 
 def copies_of_ledgers(verdicts: Iterable[Verdict]) -> Json:
-    """Return `copies` and `verified_ratio` of a few ledgers, counted as a run counts them."""
+    """Return `copies` and `verified_ratio` of a few ledgers, counted like those of a run."""
     counted = [
         cap(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED
     ]

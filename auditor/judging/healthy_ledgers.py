@@ -44,7 +44,7 @@ from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.verdict import CopyCounts, Standing, Verdict
 
 _NO_LIST = b"?"
-"""Stands for a list that does not count. Lists have multiples of 24 bytes, so it equals none."""
+"""Stands for a list that does not count. It equals no list: those have multiples of 24 bytes."""
 
 
 class Healthy(NamedTuple):
@@ -61,7 +61,7 @@ def healthy_verdict(ledger_id: LedgerId, found: Healthy) -> Verdict:
 
 
 def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
-    """Return the numbers of the healthy ledgers' rows in a SEEN batch, each with its copies.
+    """Return the row numbers of the healthy ledgers in a batch of SEEN rows, each with its copies.
 
     Costs some operations on whole columns, and one comparison for each bookie of a clear ledger.
     """
@@ -94,8 +94,9 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
 
 
 def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
-    """Return which records are of a closed ledger with entries, one segment, sensible quorums and
-    no mark.
+    """Return which records are clear.
+
+    A clear ledger is closed and unmarked, and has entries, one segment and sensible quorums.
     """
     cells = {name: pc.struct_field(records, name) for name in records.type.names}
     return _all_true(
@@ -119,8 +120,10 @@ def _is_as_expected(
     ensemble: Sequence[BookieId],
     lists: Mapping[BookieId, bytes],
 ) -> bool:
-    """Return whether each bookie of the ensemble listed what it should hold of the entries from 0
-    to `last`, and no other bookie gave a list.
+    """Return whether each bookie of the ensemble listed what it should hold of the entries 0 to
+    `last`.
+
+    No other bookie may have given a list.
     """
     if not len(set(ensemble)) == len(ensemble) == ensemble_size:
         return False
@@ -137,7 +140,7 @@ Spots = Sequence[tuple[BookieId, EntryId]]
 
 
 def _spots_made(reads: pa.ListArray) -> Iterator[Spots]:
-    """Yield the reads made of each ledger: bookies, and entries or _NOT_SENT."""
+    """Yield the reads of each ledger: their bookies, and their entries or _NOT_SENT."""
     rows = reads.flatten()
     was_sent = pc.equal(pc.struct_field(rows, "status"), ReadStatus.PRESENT.value)
     entries = pc.if_else(was_sent, pc.struct_field(rows, "entry_id"), _NOT_SENT).to_pylist()
@@ -149,9 +152,9 @@ def _spots_made(reads: pa.ListArray) -> Iterator[Spots]:
 def _count_spots(
     last: EntryId, ensemble_size: int, write_quorum: int, ensemble: Sequence[BookieId], made: Spots
 ) -> int | None:
-    """Return how many copies were read, None unless each read brought a copy that is promised.
+    """Return how many copies were read; None unless each read brought a promised copy.
 
-    None too if the last entry was read: its header may contradict the ledger's length.
+    Also None if the last entry was read: its header may contradict the ledger's length.
     """
     for bookie, entry in made:
         if not 0 <= entry < last or bookie not in ensemble:
@@ -162,11 +165,11 @@ def _count_spots(
 
 
 def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
-    """Yield the lists given of each ledger, by bookie: b"" for a bookie without an entry, whether
-    it knows the ledger or not.
+    """Yield the lists of each ledger, by bookie.
 
-    _NO_LIST stands for an answer without a list, or with more to it than a list. No list counts of
-    a ledger on which a bookie answered twice.
+    b"" stands for a bookie without an entry, whether it knows the ledger or not. _NO_LIST stands
+    for an answer without a list, or with more than a list. If a bookie answered twice on a ledger,
+    no list of that ledger counts.
     """
     rows = answers.flatten()
     status = pc.struct_field(rows, "status")
@@ -194,12 +197,12 @@ def _cells(column: pa.ListArray) -> Iterator[list[Any]]:
 
 
 def _cell_bounds(column: pa.ListArray) -> list[int]:
-    """Return 0, and where each cell ends among the flattened values."""
+    """Return 0, and the end of each cell among the flattened values."""
     return [0, *accumulate(pc.fill_null(pc.list_value_length(column), 0).to_pylist())]
 
 
 def _all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
-    """Return where all conditions are true. Null is not true."""
+    """Return a mask: true where all conditions are true. Null is not true."""
     whole = conditions[0]
     for one in conditions[1:]:
         whole = pc.and_(whole, one)
@@ -213,11 +216,11 @@ LAST_UNKNOWN = 2**63 - 1
 def may_have_spots(
     batch: pa.RecordBatch, seed: int, steps: Mapping[BookieId, int]
 ) -> pa.BooleanArray:
-    """Return which rows of a SEEN batch have entries that
-    `auditor.first_checker.spot_reads.spot_copies` may draw with these steps.
+    """Return which rows of a batch of SEEN rows may have spot reads with these steps.
 
-    It draws nothing of any other row: a bookie should hold at most the entries up to lastEntryId,
-    and the lowest rank that is read is above it. Costs a hash for each ledger and bookie.
+    `auditor.first_checker.spot_reads.spot_copies` draws nothing of any other row: a bookie should
+    hold at most the entries up to lastEntryId, and the lowest rank that is read is above it. Costs
+    a hash for each ledger and bookie.
     """
     sweeps = {bookie: Sweep(seed, step=step) for bookie, step in steps.items() if step}
     found = np.zeros(batch.num_rows, np.bool_)
@@ -228,8 +231,9 @@ def may_have_spots(
 
 
 def _promises(batch: pa.RecordBatch) -> set[tuple[int, LedgerId, EntryId, BookieId]]:
-    """Return for each closed ledger and bookie of an ensemble: the ledger's row and id, its last
-    entry and the bookie.
+    """Return a row for each closed ledger and bookie of its ensembles.
+
+    It has the ledger's row number and id, its last entry and the bookie.
     """
     rows = _owners(batch["records"])
     records = batch["records"].flatten()

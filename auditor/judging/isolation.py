@@ -37,25 +37,22 @@ T = TypeVar("T")
 
 TICKS = 4
 """Parts in which the time limit is counted. A process that was paused (SIGSTOP, a suspended host)
-misses all parts but one, which keeps a pause from looking like a loop.
-"""
+counts only one part for the whole pause: a pause must not look like a loop."""
 HARD_FACTOR = 1.25
-"""CPU seconds for each second of the limit. The kernel then ends a process whose code ignores the
-signal.
-"""
+"""CPU seconds for each second of the limit. After them the kernel ends a process whose code ignores
+the signal."""
 
 
 WATCH_FACTOR = 2
-"""Multiple of the limit after which a thread ends a process that was not interrupted: it waits for
-something in C code.
-"""
+"""After this multiple of the limit, a thread ends a process that could not be interrupted: it waits
+for something in C code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Judging a ledger was stopped. `why` says what happened, as half a sentence.
 
-    `was_killed`: by a signal from outside, such as that of a kernel that runs out of memory.
+    `was_killed`: by a signal from outside, for example of a kernel that runs out of memory.
     """
 
     why: str
@@ -70,11 +67,13 @@ class Raised:
 
 
 class _TimeUp(BaseException):
-    """Raised by the signal. Not an `Exception`: code that catches those must not swallow it."""
+    """Raised by the signal. It is not an `Exception`: code that catches those must not swallow
+    it.
+    """
 
 
 class Watch:
-    """A thread that ends this process when one ledger takes too long, as the kernel does for CPU
+    """A thread that ends this process if one ledger takes too long, like the kernel's limit on CPU
     time.
 
     It counts how often it woke meanwhile: a pause of the process counts as one tick here too.
@@ -91,7 +90,7 @@ class Watch:
         self._ticks = 0
 
     def start(self) -> None:
-        with suppress(RuntimeError):  # no thread can be started: there is no watch
+        with suppress(RuntimeError):  # no thread can be started: there is no watchdog
             self._thread.start()
 
     def end(self) -> None:
@@ -108,7 +107,7 @@ class Watch:
                 os.kill(os.getpid(), signal.SIGVTALRM)
 
     def tick(self) -> bool:
-        """Count a tick. Return whether one ledger has had too many."""
+        """Count a tick. Return whether the current ledger has had too many."""
         is_same = self.is_at_work and self.begun == self._begun_before
         self._ticks = self._ticks + 1 if is_same else 0
         self._begun_before = self.begun
@@ -116,10 +115,10 @@ class Watch:
 
 
 class Guard:
-    """Limits that hold while the guard is entered. Call `run` within, once a ledger. It costs some
-    two microseconds.
+    """Limits that hold while the guard is entered. Call `run` within, once a ledger.
 
-    Python handles signals in the main thread only: in any other, only the memory is limited.
+    Costs some two microseconds. Python handles signals in the main thread only: in any other, only
+    the memory is limited.
     """
 
     def __init__(self, limits: JudgingLimits) -> None:
@@ -152,8 +151,8 @@ class Guard:
     def run(self, work: Callable[[A], T], ledger: A) -> T | Stopped | Raised:
         """Return the result of `work` on the ledger, or why there is none.
 
-        Only here an exception of judging becomes a value. Raises AssertionError, which is our own
-        fault and says nothing about the ledger, and LocalFault, which is that of this host.
+        An exception of judging becomes a value only here. Raises AssertionError, which is our own
+        fault and says nothing about the ledger, and LocalFault, which is the fault of this host.
         """
         try:
             self._arm()
@@ -165,9 +164,7 @@ class Guard:
             self._disarm()
             return Stopped(too_long(self._limits))
         except MemoryError as error:
-            if (
-                self._memory is None
-            ):  # this host's limit is the tighter one, or there is none of ours
+            if self._memory is None:  # this host's limit is tighter, or we set none
                 raise local_fault(error) or error from None
             return Stopped(
                 f"it took more memory than {self._limits.ledger_memory_max // 2**20} MiB"
@@ -202,13 +199,14 @@ class Guard:
 
 
 def too_long(limits: JudgingLimits) -> str:
-    """Return the words for a time limit that was reached."""
+    """Return the text for a time limit that was reached."""
     return f"it took longer than {limits.ledger_time_max_ms / 1000:g} s"
 
 
 def _limit_memory(bytes_max: int) -> tuple[int, int] | None:
-    """Limit the address space of this process to what it has and as much more. Return the limits
-    before, None if none can be set.
+    """Limit the address space of this process to its current size plus this many bytes.
+
+    Return the limits before, None if none can be set.
     """
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -226,8 +224,7 @@ def _limit_memory(bytes_max: int) -> tuple[int, int] | None:
 
 GRACE_MS = 5_000
 """How much longer than the time limit a child may stay silent before it is killed. The child checks
-the limit itself.
-"""
+the limit itself."""
 WAITS = 5
 """Parts in which that wait is counted: a pause of the whole machine must not look like silence."""
 FILES_MAX = 65_536
@@ -237,8 +234,9 @@ _LENGTH = struct.Struct(">Q")
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """What a child raised, which is not a property of a ledger: our own fault, or, if `is_local`,
-    that of this host.
+    """An exception in a child that is not caused by a ledger.
+
+    It is our own fault or, if `is_local`, the fault of this host.
     """
 
     words: str
@@ -248,11 +246,11 @@ class _Failed:
 def judge_in_child(
     ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
 ) -> Iterator[T | Stopped | Raised]:
-    """Yield `judge` of each ledger, in order: results are plain, picklable values.
+    """Yield `judge` of each ledger, in order. Results are plain, picklable values.
 
-    A ledger whose child was killed is judged once more: its memory is limited, and it may be other
-    processes of this host that took too much. Raises AssertionError for a failed assertion of
-    `judge`, and LocalFault where this host gives no process or no memory.
+    A ledger whose child was killed is judged once more: its memory is limited, and other processes
+    of this host may have taken too much. Raises AssertionError for a failed assertion of `judge`,
+    and LocalFault if this host gives no process or no memory.
     """
     done, tried_again = 0, -1
     while done < len(ledgers):
@@ -306,9 +304,7 @@ def _child_on(
 def _serve(
     writing: int, ledgers: Sequence[A], judge: Callable[[A], T], limits: JudgingLimits
 ) -> NoReturn:
-    """Judge the ledgers and send the results, then end without running the parent's exit
-    handlers.
-    """
+    """Judge the ledgers and send the results, then end without the parent's exit handlers."""
     try:
         _stand_apart(writing)
         with Guard(limits) as guard:
@@ -324,10 +320,11 @@ def _serve(
 
 
 def _stand_apart(writing: int) -> None:
-    """Detach the child: drop the parent's files, be the first victim of a lack of memory, write no
-    core.
+    """Detach the child from its parent.
+
+    It drops the parent's files, becomes the first victim of a lack of memory, and writes no core.
     """
-    gc.freeze()  # finalizers of the parent's objects may wait for threads a child lacks
+    gc.freeze()  # finalizers of the parent's objects may wait for threads that a child lacks
     os.closerange(3, writing)
     os.closerange(writing + 1, FILES_MAX)
     with contextlib.suppress(OSError, ValueError):
@@ -366,7 +363,7 @@ def _read(reading: int, length: int, limits: JudgingLimits) -> bytes | None:
 
 
 def _end(child: int) -> int | None:
-    """Return the child's wait status; None where it had to be killed.
+    """Return the child's wait status; None if it had to be killed.
 
     A child that closed its pipe ends by itself at once.
     """
@@ -394,12 +391,12 @@ _END_POLL_S = 0.002
 def _wait(child: int, options: int) -> tuple[int, int]:
     try:
         return os.waitpid(child, options)
-    except ChildProcessError:  # whoever runs this process waits for children itself
+    except ChildProcessError:  # the caller of this process waits for its children itself
         return child, 0
 
 
 def _how(status: int | None, limits: JudgingLimits) -> str:
-    """Say how the child ended, from its wait status; None: it was killed."""
+    """Return how the child ended, from its wait status; None: it was killed."""
     if status is None:
         return f"{too_long(limits)} and could not be interrupted"
     if not os.WIFSIGNALED(status):

@@ -22,7 +22,7 @@ _STOPPED = "judging was stopped: "
 
 
 def poison_step(ledger_id: LedgerId) -> Step:
-    """Return the end of a ledger that could not be judged."""
+    """Return the final step of a ledger that could not be judged."""
     return end_unjudged(ledger_id, Unknown.POISON)
 
 
@@ -39,9 +39,8 @@ def is_stopped(detail: str) -> bool:
 T = TypeVar("T")
 
 POISON_MAX = 20
-"""Maximum number of ledgers on which one task may be stopped. Each costs up to the time limit. If
-there are more, the fault is not in the ledgers.
-"""
+"""One task may be stopped on at most this many ledgers. Each costs up to the time limit. If there
+are more, the fault is not in the ledgers."""
 
 
 class TooManyPoisoned(AuditorError):
@@ -49,10 +48,10 @@ class TooManyPoisoned(AuditorError):
 
 
 class Judge(Generic[T]):
-    """Judge ledgers, and set aside each on which judging raises or must be stopped.
+    """Judges ledgers, and sets aside each on which judging raises or must be stopped.
 
     `work` judges one ledger. `aside` makes a result from a ledger and a text that says why. Each
-    task needs an instance of its own, because an instance counts the ledgers it stopped.
+    task needs an instance: it counts the ledgers on which it was stopped.
 
     `careful` judges in a child process, which may die. Otherwise a ledger that kills its process
     also ends this one.

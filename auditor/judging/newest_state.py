@@ -1,6 +1,6 @@
 """Merge what was seen of the newest state of one ledger: the looks that saw the same metadata.
 
-Pure. A bookie may say something else at each look. This module decides which word counts.
+Pure. A bookie may say something else at each look. This module decides which statement counts.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ READABLE_ANSWERS = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED}
 """Answers after which a read on that bookie may add something."""
 
 CORRUPT_READS_MIN = 2
-"""Looks that must read a wrong digest before the copy is reported. Until then the copy is unknown.
-"""
+"""A copy is reported only if this many looks read a wrong digest. Until then it is unknown."""
 
 
 Lists = dict[tuple[int, BookieId], EntrySet]
@@ -41,13 +40,13 @@ Lists = dict[tuple[int, BookieId], EntrySet]
 
 @dataclass(frozen=True, slots=True)
 class NewestState:
-    """All that was seen of one ledger, derived from its looks once.
+    """Everything that was seen of one ledger, derived from its looks once.
 
-    `looks` are oldest first. `answers` and `reads` have the newest conclusive word of each bookie
-    among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies that too
-    few of these looks read with a wrong digest. `unserved` has what bookies could not serve at any
-    of them. `denials`: what bookies list and denied. `unknown`: the bookies from which the recovery
-    of a ledger has no answer.
+    `looks` are oldest first. `answers` and `reads` have the newest conclusive statement of each
+    bookie among the looks that saw the newest metadata (`_merge_looks`). `doubted` are the copies
+    that too few of these looks read with a wrong digest. `unserved` has what bookies could not
+    serve at any of them. `denials`: entries that bookies list and denied. `unknown`: the bookies
+    from which the recovery of a ledger has no answer.
     """
 
     looks: Sequence[Look]
@@ -87,12 +86,12 @@ class NewestState:
 
 
 def _merge_looks(chain: Sequence[Look], terms: Terms) -> tuple[Answers, Reads]:
-    """Return the newest conclusive word of each bookie in looks that saw one state of the metadata.
+    """Return the newest conclusive statement of each bookie in looks that saw the same metadata.
 
     "Cannot list" is conclusive if the bookie is probed instead. "Gone" cancels what the bookie
     listed before, and holds until the bookie is back. A wrong digest is conclusive too: neither a
-    later failure to read nor a list makes the copy good. A failure that the bookie owns up to
-    counts more than no answer.
+    later failure to read nor a list makes the copy good. A failure that the bookie reports counts
+    more than no answer.
     """
     if len(chain) == 1:
         return chain[0].answers, chain[0].reads
@@ -121,8 +120,9 @@ def _doubted_copies(chain: Sequence[Look], reads: Reads) -> frozenset[Copy]:
 
 
 def _times_wrong(chain: Sequence[Look], key: Copy) -> int:
-    """Return how many looks read a wrong digest since the last look that read a good copy or found
-    none.
+    """Return how many looks read a wrong digest since the last other conclusive read.
+
+    Such a read brought a good copy or found none.
     """
     times = 0
     for look in chain:
@@ -138,7 +138,9 @@ def _is_corrupt(look: Look, key: Copy) -> bool:
 
 
 def _denials(chain: Sequence[Look], reads: Reads) -> Denials:
-    """Return by bookie what it lists, and denied when it was last read conclusively."""
+    """Return, by bookie, the entries that it lists, and denied when they were last read
+    conclusively.
+    """
     times: dict[BookieId, dict[EntryId, int]] = {}
     lists: Lists = {}
     for copy in (key for key, read in reads.items() if read.status in ABSENT_READS):
@@ -149,8 +151,9 @@ def _denials(chain: Sequence[Look], reads: Reads) -> Denials:
 
 
 def _times_denied(chain: Sequence[Look], key: Copy, lists: Lists) -> int:
-    """Return how many looks listed the copy and read that there is none, since the last look that
-    did not. `lists` keeps decoded lists.
+    """Return how many looks listed the copy and read that it does not exist.
+
+    Only looks since the last one that did not are counted. `lists` caches decoded lists.
     """
     times = 0
     for look in chain:
@@ -173,8 +176,9 @@ def _is_listed(look: Look, key: Copy, lists: Lists) -> bool:
 
 
 def _weight(read: EntryRead) -> int:
-    """Return how much a read says of its copy: more if it is conclusive than if the bookie failed,
-    and least if it was not answered.
+    """Return how much a read says of its copy: a conclusive one most, an unanswered one least.
+
+    A failure of the bookie is in between.
     """
     return 2 if _conclusive(read) else int(read.status is ReadStatus.FAILED)
 

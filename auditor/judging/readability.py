@@ -1,6 +1,4 @@
-"""Judges whether a topic can be read from end to end, from its references and its ledgers'
-verdicts. Pure.
-"""
+"""Judge whether a topic can be read from end to end, from its references and ledgers. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ LOST_KINDS = frozenset(
         Kind.UNDERREPLICATED_UNRECOVERABLE,
     }
 )
-"""Findings whose entries no client can read."""
+"""Findings on entries that no client can read."""
 UNSURE_KINDS = frozenset({Kind.ENTRY_CORRUPT, Kind.METADATA_MALFORMED})
 """Findings that leave open whether a client can read the ledger."""
 _BEGINNING = Position(-1, -1)
@@ -60,8 +58,9 @@ def judge_topic(
     """Return what can be read of a topic.
 
     `seen` has every ledger that the topic references. `withdrawn` are ledgers that it no longer
-    references at the second look: trimmed meanwhile, so nobody needs them. `answering` are the
-    bookies from which a ledger that is not closed can be recovered; None if that is not asked.
+    references at the second look: they were trimmed meanwhile, and nobody needs them. `answering`
+    are the bookies from which a ledger that is not closed can be recovered; None if that is not
+    asked.
     """
     if record.managed_ledger is None:
         return TopicReadability(record)
@@ -132,11 +131,11 @@ def is_gone(seen: Seen) -> bool:
 
 
 def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
-    """Return the verdict, with a reason if entries may have copies on unregistered bookies only.
+    """Return the verdict, with a reason if only unregistered bookies may have copies of entries.
 
-    The mark of a ledger excuses such bookies, but no client reads from them. A bookie that lacks
-    any entry counts like one that lacks all. Of a ledger closed without entries, an ack quorum of
-    such bookies may have an entry that its end cut off.
+    A ledger's mark excuses such bookies, but no client reads from them. A bookie that lacks any
+    entry counts like one that lacks all. For a ledger closed without entries, an ack quorum of such
+    bookies may have an entry that its end cut off.
     """
     metadata = evidence.looks[-1].record.metadata
     asked = [look.answers for look in evidence.looks if look.answers]
@@ -245,7 +244,7 @@ def _why_unrecoverable(record: LedgerRecord, answering: frozenset[BookieId] | No
     """Return why it is not known whether a ledger that is not closed can be recovered, or "".
 
     Recovery needs, in each write set of the last ensemble, fewer bookies that do not answer than
-    the ack quorum. A broker that has the ledger open needs no recovery.
+    the ack quorum. If a broker has the ledger open, no recovery is needed.
     """
     metadata = record.metadata
     if (
@@ -277,7 +276,7 @@ def _other_condition(
 ) -> LedgerCondition:
     """Return the condition of a ledger of a cursor, a schema or compaction.
 
-    While a cursor has a ledger, its newest compacted ledger is named there, and the one in its
+    If a cursor has a ledger, that ledger names its newest compacted ledger. The one in the cursor's
     znode is deleted after the next compaction.
     """
     ledger_id = reference.ledger_id
@@ -306,7 +305,7 @@ def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
 
 
 def _merge_ranges(ranges: Iterable[tuple[EntryId, EntryId]]) -> Ranges:
-    """Return the same entries as ascending ranges that are disjoint."""
+    """Return the same entries as ascending, disjoint ranges."""
     merged: list[tuple[EntryId, EntryId]] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1]:
@@ -333,7 +332,7 @@ def _doubts(verdict: Verdict) -> tuple[Unknown, ...]:
 def judge_reader(
     subscription: Subscription | None, data: Sequence[tuple[DataLedger, LedgerCondition]]
 ) -> Reading:
-    """Judge one reader. A loss that is proven counts before what is unknown."""
+    """Judge one reader. A proven loss has precedence over what is unknown."""
     cursor = subscription.cursor if subscription else None
     if subscription is not None and cursor is None:
         return Reading(subscription, None, False, Answer.UNKNOWN)
@@ -372,7 +371,7 @@ def _first_loss(
     position: Position,
     acknowledged: Sequence[tuple[Position, Position]],
 ) -> Position | None:
-    """Return the first lost entry behind `position` that is not acknowledged."""
+    """Return the first lost entry after `position` that is not acknowledged."""
     for found in conditions:
         if found.condition not in LOSSES:
             continue
@@ -389,8 +388,9 @@ def _first_loss(
 def _skip_acknowledged(
     at: Position, last: EntryId, acknowledged: Sequence[tuple[Position, Position]]
 ) -> Position | None:
-    """Return the first position from `at` to `last` outside the ranges (lower, upper], which
-    ascend.
+    """Return the first position from `at` to `last` outside the ranges (lower, upper].
+
+    The ranges ascend.
     """
     for lower, upper in sorted(acknowledged):
         if lower < at <= upper:

@@ -1,5 +1,4 @@
-"""Judge evidence: return a verdict, or what must still be asked. `run`, `ledger` and `replay` call
-it.
+"""Judge evidence: return a verdict, or what must still be asked, for `run`, `ledger` and `replay`.
 
 Pure: the first checker judges, the rules of `recheck` say when the verdict is final, and the second
 checker says whether it may stand. Nothing here contacts the cluster.
@@ -41,8 +40,7 @@ class Todo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Where a ledger stands. The verdict is final when nothing is left to do, provisional until
-    then.
+    """Where a ledger stands. The verdict is final if nothing is left to do, else provisional.
 
     `questions` belong to LISTS. `reads` belong to READS; `are_searches` means that they look for
     entries outside their write sets. `wait` belongs to LOOK: the next look comes after the
@@ -89,18 +87,18 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
 
 
 def lists_demanded(evidence: LedgerEvidence) -> tuple[Question, ...]:
-    """Return which bookies to ask for lists. At the first look every ledger gets questions,
-    whatever its verdict will be; later only those for which `settle` demanded lists.
+    """Return which bookies to ask for lists.
 
-    Does not judge, which saves four fifths of the cost of `settle`. Raises whatever a ledger may
-    cause.
+    At the first look every ledger gets questions, whatever its verdict will be; later only those
+    for which `settle` requested lists. Does not judge, which saves four fifths of the cost of
+    `settle`. Raises whatever a ledger may cause.
     """
     newest = evidence.looks[-1]
     return () if newest.answers else questions_of(newest.record)
 
 
 def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]:
-    """Settle a ledger, and compare a final verdict with the second checker's where `is_due`.
+    """Settle a ledger, and compare a final verdict with the second checker's if `is_due`.
 
     A verdict on which the two differ is withheld (checkers_disagree). The text says how they
     differ, "" if they agree. Raises whatever a ledger may cause: `auditor.judging.judge` sets it
@@ -116,17 +114,15 @@ def settle_and_check(evidence: LedgerEvidence, terms: Terms) -> tuple[Step, str]
 
 
 def end_unjudged(ledger_id: LedgerId, why: Unknown) -> Step:
-    """Return the final step of a ledger that is indeterminate for the reason `why` and was not
-    judged.
-    """
+    """Return the final step of a ledger that was not judged: indeterminate for the reason `why`."""
     return Step(Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(why,)), Todo.NOTHING)
 
 
 def reading_rounds_max(terms: Terms, bookies: int) -> int:
-    """Return how many rounds of reading one look needs at most before every ledger is done.
+    """Return an upper bound on the rounds of reading that one look needs.
 
     Each round makes at least one more read of a ledger, and the reads of a ledger on one bookie are
-    bounded. The reads of a sweep are all in the first round.
+    limited. The reads of a sweep are all in the first round.
     """
     of_a_bookie = (
         terms.confirming_reads_max
@@ -141,9 +137,10 @@ def reading_rounds_max(terms: Terms, bookies: int) -> int:
 
 
 def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
-    """Return the bookies to ask about the ledger as it was read. A marked ledger is asked about
-    too: its mark may hide a loss. One in recovery is asked about on the bookies that its recovery
-    asks.
+    """Return the bookies to ask about the ledger in the state that was read.
+
+    A marked ledger is asked about too: its mark may hide a loss. For one in recovery, they are the
+    bookies that its recovery asks.
     """
     metadata = record.metadata
     if metadata is None:
@@ -154,10 +151,10 @@ def questions_of(record: LedgerRecord) -> tuple[Question, ...]:
 def _wanted_reads(state: NewestState) -> tuple[Wanted, bool]:
     """Return the reads that the newest look still needs, and whether they are searches.
 
-    First come entries that lists lack, each copy that was read with a wrong digest (a list that
-    names it by now does not make it good), and what lies above the end. Then come searches on other
-    bookies, for entries without a copy. All evidence decides which reads are chosen. They are sent
-    only to bookies that answered at this look.
+    First come entries that lists lack, each copy that was read with a wrong digest (listing it now
+    does not make it good), and what lies above the end. Then come searches on other bookies, for
+    entries without a copy. All evidence decides which reads are chosen. They are sent only to
+    bookies that answered at this look.
     """
     newest, terms = state.newest, state.terms
     metadata = newest.record.metadata
@@ -189,7 +186,7 @@ def _has_unlisted_end(state: NewestState) -> bool:
 
 
 def _is_readable(look: Look, bookie: BookieId) -> bool:
-    """Return whether the bookie answered at this look: otherwise a read would teach nothing."""
+    """Return whether the bookie answered at this look: otherwise a read would show nothing."""
     answer = look.answers.get(bookie)
     return answer is not None and (
         answer.status in READABLE_ANSWERS or answer.status is AnswerStatus.FAILED
@@ -197,7 +194,7 @@ def _is_readable(look: Look, bookie: BookieId) -> bool:
 
 
 def _commit(state: NewestState, verdict: Verdict) -> Verdict:
-    """Return the verdict as it stands. A finding of severity info needs two equal reads of the
+    """Return the current verdict. A finding of severity info needs two equal reads of the
     metadata.
     """
     if verdict.standing is Standing.VIOLATED or state.is_stable:
@@ -206,8 +203,9 @@ def _commit(state: NewestState, verdict: Verdict) -> Verdict:
 
 
 def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
-    """Return the verdict on a ledger that kept changing: a mark beyond grace if both of the newest
-    looks saw it, else nothing.
+    """Return the verdict on a ledger that kept changing.
+
+    It reports a mark beyond grace if both of the newest looks saw it, else nothing.
     """
     if verdict.standing < Standing.INDETERMINATE:
         return replace(verdict, findings=())
@@ -254,8 +252,8 @@ def _suspicion(verdict: Verdict) -> Suspicion:
             else Suspicion.CURABLE
         )
     if verdict.standing is Standing.INDETERMINATE:
-        # What is down for maintenance is down at the next look too: waiting for it would double a
-        # run for nothing.
+        # Bookies down for maintenance will still be down at the next look: waiting for them would
+        # double the time of a run for nothing.
         if unknowns <= _FIXED_UNKNOWNS or verdict.only_maintenance:
             return Suspicion.REMARK if verdict.findings else Suspicion.INCURABLE
         return Suspicion.CURABLE
@@ -263,10 +261,10 @@ def _suspicion(verdict: Verdict) -> Suspicion:
 
 
 def _may_hide_a_loss(state: NewestState, verdict: Verdict) -> bool:
-    """Return whether a registered bookie of a marked ledger gave no valid word yet.
+    """Return whether a registered bookie of a marked ledger has given no valid answer yet.
 
-    At another look it may lack what others lack. A bookie that is not registered is what the mark
-    is for, and gives no reason. A bookie in maintenance will not be back for the next look.
+    At another look it may turn out to lack what others lack. A bookie that is not registered gives
+    no reason: the mark is for it. A bookie in maintenance will not be back for the next look.
     """
     passing = set(verdict.unknowns) - _FIXED_UNKNOWNS
     if state.newest.record.mark is None or not passing:
@@ -279,7 +277,7 @@ def _may_hide_a_loss(state: NewestState, verdict: Verdict) -> bool:
 
 
 _PASSING = frozenset(AnswerStatus) - READABLE_ANSWERS - {AnswerStatus.UNREGISTERED}
-"""Answers that may differ at the next look."""
+"""Answers that may be different at the next look."""
 
 _FIXED_UNKNOWNS = frozenset({Unknown.BOOKIE_UNSUPPORTED, Unknown.TOPOLOGY_UNKNOWN})
 """Reasons that do not change during a run."""

@@ -20,7 +20,7 @@ from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
 from auditor.witness.finding_lines import assurance, ledger_testimony
 
 ENTRIES_MAX = 2**63 - 1
-"""Maximum of each count of entries: what a column holds. Metadata may claim one entry more."""
+"""Largest count of entries that a column holds. Metadata may claim one entry more."""
 
 
 def verdict_row(
@@ -28,7 +28,7 @@ def verdict_row(
 ) -> Row:
     """Return one row of VERDICTS.
 
-    The row has findings only when nothing is left to do: until then the verdict is provisional.
+    The row has findings only if nothing is left to do: until then the verdict is provisional.
     """
     verdict = step.verdict
     mark = evidence.looks[-1].record.mark
@@ -61,7 +61,7 @@ def verdict_row(
 
 
 def _copies(counts: CopyCounts | None) -> Row:
-    """Return the four counts, each at most COPIES_MAX, or nulls where no bookie had to be asked."""
+    """Return the four counts, each at most COPIES_MAX, or nulls if no bookie had to be asked."""
     if counts is None:
         return (None, None, None, None)
     counts = cap(counts)
@@ -77,10 +77,9 @@ def judge_to_row(evidence: LedgerEvidence, terms: Terms, facts: ClusterFacts) ->
 def judge_claimed(
     evidence: LedgerEvidence, claimed: Verdict, terms: Terms, facts: ClusterFacts
 ) -> tuple[Step, Row]:
-    """Judge a ledger whose verdict was `claimed` from the columns of its evidence, as
-    `judge_to_row` does.
+    """Judge a ledger whose verdict was `claimed` from the columns of its evidence.
 
-    The ledger is withheld if the verdict is another one or is not final.
+    Like `judge_to_row`, but the ledger is withheld if its verdict is another one or not final.
     """
     step, row = judge_to_row(evidence, terms, facts)
     found = step.verdict
@@ -106,9 +105,9 @@ def _words(verdict: Verdict) -> str:
 def withheld(
     evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
 ) -> tuple[Step, Row]:
-    """Return the step and the row of a ledger on which the checkers were found to differ.
+    """Return the step and the row of a ledger on which the checkers differ.
 
-    The ledger is not judged again. `detail` goes into the row as it is.
+    The ledger is not judged again. `detail` goes into the row unchanged.
     """
     step = end_unjudged(evidence.ledger_id, Unknown.CHECKERS_DISAGREE)
     return step, verdict_row(evidence, step, terms, facts, detail)
@@ -117,7 +116,7 @@ def withheld(
 def set_aside(
     evidence: LedgerEvidence, detail: str, terms: Terms, facts: ClusterFacts
 ) -> tuple[Step, Row]:
-    """Return the step and the row of a ledger that could not be judged, as `detail` says why."""
+    """Return the step and the row of a ledger that could not be judged. `detail` says why."""
     step = poison_step(evidence.ledger_id)
     return step, verdict_row(evidence, step, terms, facts, detail)
 
@@ -126,9 +125,9 @@ _ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
 
 
 def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
-    """Return the rows with those of these ledgers corrected as by `spoil_verdict`.
+    """Return the rows, with those of these ledgers corrected like by `spoil_verdict`.
 
-    The mark of such a ledger is not stale: nobody knows whether every copy is there.
+    The mark of such a ledger is not stale: nobody knows whether every copy exists.
     """
     hit = pc.and_(
         pc.is_in(rows["ledger_id"], ledger_ids),
