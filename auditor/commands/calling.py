@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
 WIDTH_WITHOUT_TERMINAL = 100
-"""Columns of the report if the width of the screen is unknown."""
+"""Columns of the report if the width of the screen is not known."""
 
 Command = Callable[..., Any]
 
@@ -55,7 +55,7 @@ def _option(setting: Setting, command: str) -> Callable[[Command], Command]:
 def check_needed_credentials(command: str, settings: Settings) -> None:
     """Raise ConfigError if a certificate, key or secret that this command needs cannot be read.
 
-    `doctor` calls itself `config`: both show what there is, good or bad.
+    `doctor` calls itself `config`: both show every setting, good or bad.
     """
     from auditor.credentials.checking import check_credentials
 
@@ -96,8 +96,8 @@ def call(
 ) -> None:
     """Parse the settings, run the command and exit with its code. Every command ends here.
 
-    `is_answer_printed`: whether what the command prints is its only result. If it is and cannot be
-    printed, the process exits with another code (`auditor.console.code_after_printing`).
+    `is_answer_printed`: what the command prints is its only result. If it cannot be printed, the
+    process exits with another code (`auditor.console.code_after_printing`).
     """
     from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
     from auditor.stop import Interrupted, StopRequest

@@ -1,6 +1,6 @@
 """Complete values in a shell: options with fixed words, files and directories.
 
-click itself completes commands and options. Nothing here is called except when a shell asks.
+click itself completes commands and options. Nothing here is called unless a shell asks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 VARIABLE: Final = "_AUDITOR_COMPLETE"
-"""The variable by which a shell requests completions of the `auditor` command, as click names
-it.
-"""
+"""The variable with which a shell requests completions of the `auditor` command, as click
+names it."""
 _WORDS: Final = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")
 _PATHS: Final = {"FILE": "file", "DIR": "dir", "RUN_DIR": "dir", "RUN_A": "dir", "RUN_B": "dir"}
 
@@ -23,7 +22,7 @@ _PATHS: Final = {"FILE": "file", "DIR": "dir", "RUN_DIR": "dir", "RUN_A": "dir",
 class CompletedText(click.types.StringParamType):
     """Text that a shell completes by its notation in help texts: `text|json`, `FILE`, `RUN_DIR`.
 
-    It is only completed here. Wrong words are refused where settings are parsed.
+    It is only completed here. Wrong words are refused when settings are parsed.
     """
 
     def __init__(self, metavar: str) -> None:

@@ -1,6 +1,6 @@
 """What every command receives: settings, output, log, progress and the request to stop.
 
-Also the exit codes, and the run id and terms of judgement of an audit that starts now.
+It also has the exit codes, and the run id and terms of judgement of an audit that starts now.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIGNAL_EXIT_BASE = 128
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One call of one command."""
+    """One call of a command."""
 
     settings: Settings
     out: TextIO
@@ -40,7 +40,7 @@ class Context:
     width: int = 100
     color: bool = False
     on_screen: bool = False
-    """Whether stdout is a terminal, where a person reads the report."""
+    """Whether stdout is a terminal: then a person reads the report."""
 
     def say(self, words: str) -> None:
         """Write `words` to stdout and flush.
@@ -69,8 +69,9 @@ def probe_seed(run_id: str) -> int:
 
 
 def terms_of(context: Context, run_id: str, around: Surroundings, clock_lag_ms: int = 0) -> Terms:
-    """Return the terms of judgement, dated now, or at the newest time that is proven if this host's
-    clock lies `clock_lag_ms` behind it.
+    """Return the terms of judgement, dated now.
+
+    If this host's clock lies `clock_lag_ms` behind, they are dated at the newest proven time.
     """
     settings = context.settings
     return Terms(

@@ -1,4 +1,4 @@
-"""`auditor demo`: audits an embedded cluster with each kind of finding and a sound twin."""
+"""`auditor demo`: audit an embedded cluster with each kind of finding and a sound twin."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def demo(context: Context) -> int:
         ) as workdir:
             return _audit_cluster(context, Path(workdir))
     except Exception:
-        # A signal to the process group also ends ZooKeeper: what fails then is a consequence.
+        # A signal to the process group also ends ZooKeeper: later failures are a consequence.
         context.stop.check()
         raise
 
@@ -69,7 +69,7 @@ def newest_page(output: str) -> str | None:
 
 
 def without_credentials(settings: Settings) -> Settings:
-    """Return the settings without TLS and logins, which are for another cluster than the demo's."""
+    """Return the settings without TLS and logins: those are for another cluster than the demo's."""
     return replace(
         settings,
         bookie_tls=False,

@@ -52,13 +52,13 @@ PACKAGES = (
 )
 BOOKIES_SHOWN_MAX = 50
 SENTENCE_CHARS_MAX = 2_000
-"""Longest sentence of a check that is printed, in characters."""
+"""At most this many characters of a check's sentence are printed."""
 PROBLEMS_SHOWN_MAX = 5
-"""Problems with the topology that have a line each."""
+"""At most this many problems with the topology have a line each."""
 
 
 class State(StrEnum):
-    """How a check ended. A NOTE is neither good nor bad."""
+    """The result of a check. A NOTE is neither good nor bad."""
 
     OK = "ok"
     MISSING = "missing"
@@ -69,7 +69,7 @@ _WORDS = {State.OK: "ok", State.MISSING: "MISSING", State.NOTE: ""}
 
 
 class Check(NamedTuple):
-    """One check: of what, how it ended, and a sentence, with control characters escaped."""
+    """One check: its subject, its result, and a sentence, with control characters escaped."""
 
     name: str
     state: State
@@ -82,8 +82,8 @@ class Check(NamedTuple):
 def doctor(context: Context) -> int:
     """Check everything a run needs, print a line for each check, and return the exit code.
 
-    Returns 5 if something that a run needs is missing or does not answer, else 0. Nothing stays
-    that was written to try whether it can be.
+    Returns 5 if something that a run needs is missing or does not answer, else 0. Everything that
+    was written as a test is removed.
     """
     checks = []
     for one in _all_checks(context):
@@ -160,13 +160,13 @@ def _host(context: Context) -> Iterator[Check]:
         root = place(context.settings.output)
         output = Path(root.path) if isinstance(root.files, fs.LocalFileSystem) else None
     except OutputError:
-        output = None  # OUTPUT has a line of its own
+        output = None  # OUTPUT has a separate line
     for limit in host_limits(output):
         yield Check(limit.name, State.OK if limit.is_enough else State.MISSING, limit.sentence)
 
 
 def _certificates(context: Context) -> Iterator[Check]:
-    """Yield a note for each certificate of ours that is not valid now. It may not be asked for."""
+    """Yield a note for each certificate of ours that is not valid now. Peers may not ask for it."""
     settings = context.settings
     bookie, zookeeper = settings.bookie_limits().access, settings.zookeeper_limits(1).access
     for fault in certificates_out_of_date(bookie, zookeeper, utc_now()):
@@ -187,7 +187,7 @@ def _output(context: Context) -> Check:
 
 
 def _metrics(context: Context) -> Iterator[Check]:
-    """Yield a check of each place that metrics are sent to. Nothing is sent."""
+    """Yield a check of each destination of metrics. Nothing is sent."""
     settings = context.settings
     if settings.metrics_textfile:
         problem = try_textfile(Path(settings.metrics_textfile))
@@ -200,13 +200,11 @@ def _metrics(context: Context) -> Iterator[Check]:
 
 
 def _mutes(context: Context) -> Iterator[Check]:
-    """Yield a check of the file of mutes, if there is one: a run that cannot read it mutes
-    nothing.
-    """
+    """Yield a check of the file of mutes, if it exists: a run that cannot read it mutes nothing."""
     try:
         mutes = read_mutes(context, Output(place(context.settings.output)))
     except OutputError:
-        return  # OUTPUT has a line of its own
+        return  # OUTPUT has a separate line
     if mutes.problem:
         yield _missing("mutes", mutes.problem)
     elif mutes.mutes or context.settings.mutes:
@@ -252,7 +250,7 @@ def _cluster(context: Context) -> Iterator[Check]:
 
 
 def _clock(store: MetadataStore, known: list[BookieRecord]) -> Check:
-    """Compare this host's clock with what ZooKeeper wrote last. A clock ahead shows in nothing."""
+    """Compare this host's clock with ZooKeeper's last write. A fast clock cannot be noticed."""
     try:
         lag_ms = clock_lag_ms(store.newest_write(one.bookie_id for one in known), now_ms())
     except LocalFault as error:
@@ -278,7 +276,7 @@ def _topology_alone(sources: list[Source]) -> Iterator[Check]:
 def _topology(
     sources: list[Source], known: list[BookieRecord], store: MetadataStore
 ) -> Iterator[Check]:
-    """Yield a line for each problem with the locations of the bookies, or one that all have one."""
+    """Yield a line for each problem with the locations of bookies, or one line if all have one."""
     if not sources:
         return
     found = locate(sources, known, store.root, store.raw)
@@ -296,7 +294,7 @@ def _topology(
 
 
 def _pulsar(context: Context, store: MetadataStore) -> Iterator[Check]:
-    """Yield a check of the topics that a run reads; nothing where there are none."""
+    """Yield a check of the topics that a run reads; nothing if there are none."""
     try:
         pulsar = pulsar_of_run(context, store)
     except AuditorError as error:

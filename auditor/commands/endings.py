@@ -9,7 +9,7 @@ from auditor.errors import BookieRefused, KdcUnreachable, LocalFault, StoreUnava
 from auditor.report import text
 
 UNREACHABLE = (StoreUnavailable, BookieRefused, KdcUnreachable, LocalFault)
-"""What ends a command without a verdict because ZooKeeper, every bookie, the KDC or our own host
+"""Errors that end a command without a verdict: ZooKeeper, every bookie, the KDC or our own host
 does not let us ask."""
 
 SENTENCE_LINES_MAX = 15

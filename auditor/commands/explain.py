@@ -22,11 +22,10 @@ from auditor.report.layout import of
 from auditor.report.unjudged_text import render_verdict
 
 SHOWN_MAX = 20
-"""Findings shown by one call. One ledger or bookie has a handful."""
+"""At most this many findings are shown by one call. A ledger or bookie has a handful."""
 PREFIX_CHARS_MIN = 4
-"""Least number of characters of a finding's id that are accepted, if only one id begins with
-them.
-"""
+"""The beginning of a finding's id is accepted if it has at least this many characters and only one
+id begins with it."""
 
 
 def explain(context: Context, name: str, run_dir: str | None) -> int:
@@ -34,7 +33,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
 
     A ledger without a finding gets its verdict, with each reason why it could not be judged.
     `run_dir` is as `choose_run` takes it. Raises ConfigError if the run cannot be read, has lost
-    findings, or has neither.
+    findings, or has neither a finding nor a verdict.
     """
     chosen_dir = choose_run(context, run_dir)
     with refuse_damaged_run(context, chosen_dir):
@@ -68,8 +67,8 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
 def choose_findings(findings: Sequence[FindingRecord], name: str) -> list[FindingRecord]:
     """Return the findings that a name means, in their order.
 
-    An id of a finding comes first, then a ledger or bookie id, then the beginning of one finding's
-    id. A beginning that several ids share means none of them, and digits alone are a ledger id: a
+    An id of a finding is tried first, then a ledger or bookie id, then the beginning of a finding's
+    id. A beginning that several ids share means none of them. Digits alone are a ledger id: a
     mistyped one must not show another ledger.
     """
     same = [finding for finding in findings if finding.id == name]
@@ -96,7 +95,9 @@ def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:
 
 
 def _ledger_of(name: str) -> int | None:
-    """Return the ledger id that a name is, also with zeros before it; None if it is not one."""
+    """Return the ledger id that a name spells, with or without leading zeros; None if it spells
+    none.
+    """
     if not name.isdecimal() or not name.isascii():
         return None
     digits = name.lstrip("0") or "0"
@@ -106,4 +107,4 @@ def _ledger_of(name: str) -> int | None:
 
 
 _LEDGER_DIGITS_MAX = len(str(LEDGER_ID_MAX))
-"""No longer number is a ledger id. Python converts no more than 4,300 digits."""
+"""No longer number is a ledger id. Python converts at most 4,300 digits."""

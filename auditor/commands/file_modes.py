@@ -1,4 +1,4 @@
-"""Restrict who may read what a run writes."""
+"""Restrict who may read the files of a run."""
 
 from __future__ import annotations
 

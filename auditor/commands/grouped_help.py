@@ -92,8 +92,10 @@ class GroupedCommand(click.Command):
                 parameter.type = CompletedText(parameter.metavar)
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of the command line. What begins with one dash and is not an option of
-        this command is a value: ids of bookies and names of marks may begin so.
+        """Parse the words of the command line.
+
+        A word that begins with one dash and is not an option of this command is a value: ids of
+        bookies and names of marks may begin with a dash.
         """
         has_values = any(isinstance(one, click.Argument) for one in self.params)
         if not has_values or context.resilient_parsing:

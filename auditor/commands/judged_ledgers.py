@@ -1,4 +1,4 @@
-"""Report on a few judged ledgers: summary, ledgers and findings, as a run would have them."""
+"""Report on a few judged ledgers: summary, ledgers and findings, like those of a run."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _listed_by(evidence: LedgerEvidence) -> dict[BookieId, str]:
 
 
 def _odd_lists(evidence: LedgerEvidence) -> dict[BookieId, str]:
-    """Return the bookies whose newest list cannot be used or is not canonical, with why."""
+    """Return the bookies whose newest list cannot be used or is not canonical, with the reason."""
     said = {
         bookie: f"cannot be used: {answer.detail}"
         if answer.status is AnswerStatus.INVALID

@@ -1,4 +1,4 @@
-"""`auditor ledger ID…`: audits single ledgers without Spark. Verdicts are those of a run."""
+"""`auditor ledger ID…`: audit single ledgers without Spark. Verdicts are the same as a run's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ledger(context: Context, ids: Sequence[int]) -> int:
 
 
 def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersReport:
-    """Audit these ledgers and return what is to be reported on them.
+    """Audit these ledgers and return the report on them.
 
     Raises ConfigError, StoreUnavailable, BookieRefused, KdcUnreachable or TooManyPoisoned.
     """
@@ -95,7 +95,7 @@ def _say(context: Context, report: LedgersReport) -> None:
 def asker_for(
     context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts
 ) -> Asker:
-    """Return how a command without Spark asks for ledgers."""
+    """Return the function with which a command without Spark asks for ledgers."""
     settings = context.settings
     bookies, judging = settings.bookie_limits(), settings.judging_limits()
     known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()

@@ -12,7 +12,7 @@ LEDGER_FILE_BYTES_MAX = 256 * 2**20
 """Largest --ledgers-from file that is read."""
 LEDGER_ID_DIGITS_MAX = len(str(LEDGER_ID_MAX))
 WORD_SHOWN_MAX = 40
-"""Characters that an error quotes of a word that is not an id."""
+"""An error quotes at most this many characters of a word that is not an id."""
 
 
 STDIN = Path("-")
@@ -45,7 +45,9 @@ def read_ledger_ids(path: Path) -> list[int]:
 
 
 def _read(path: Path) -> bytes:
-    """Return the file's bytes: one more than allowed shows that the file is too large."""
+    """Return the file's bytes. One byte more than allowed is read, to notice a file that is too
+    large.
+    """
     if path == STDIN:
         return sys.stdin.buffer.read(LEDGER_FILE_BYTES_MAX + 1)
     with path.open("rb") as stream:

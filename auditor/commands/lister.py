@@ -1,4 +1,4 @@
-"""`auditor lister`: serves a bookie's lists of entries from its index, until SIGTERM."""
+"""`auditor lister`: serve a bookie's lists of entries from its index, until SIGTERM."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 ROCKSDICT = "0.3.29"
-"""The only version of rocksdict that was shown to read a running bookie's index without a false
-hole.
-"""
+"""The only version of rocksdict that was shown to read a running bookie's index without missing
+keys."""
 
 
 def lister(context: Context) -> int:
@@ -94,7 +93,7 @@ def _metrics_served(
 
 
 def configuration(settings: Settings) -> BookieConfiguration:
-    """Return the bookie's configuration file, overridden by what flags give. Raises ConfigError."""
+    """Return the bookie's configuration file, overridden by flags. Raises ConfigError."""
     if settings.bookkeeper_conf is None and (
         settings.ledger_dirs is None or settings.bookie_id is None
     ):
@@ -123,14 +122,14 @@ def configuration(settings: Settings) -> BookieConfiguration:
 
 
 def _overridden(settings: Settings) -> list[str]:
-    """Return the keys of the bookie's file whose directories flags give instead."""
+    """Return the keys of the bookie's file whose directories flags override."""
     if settings.ledger_dirs is not None:
         return [LEDGER_DIRECTORIES, INDEX_DIRECTORIES]
     return [INDEX_DIRECTORIES] if settings.index_dirs is not None else []
 
 
 def _tls(context: Context) -> RenewedContext | None:
-    """Return the lister's TLS, None without. Raises ConfigError if its files cannot be used."""
+    """Return the lister's TLS, None without TLS. Raises ConfigError if its files cannot be used."""
     conf = context.settings.bookkeeper_conf
     properties = read_properties(Path(conf)) if conf else {}
     files = tls_configuration(context.settings, properties, conf or "the bookie's configuration")
@@ -145,7 +144,7 @@ def _tls(context: Context) -> RenewedContext | None:
 def bookie_address(
     settings: Settings, configured: BookieConfiguration, cookie: Cookie
 ) -> tuple[str, int]:
-    """Return the bookie's own address. Raises ConfigError if it is given nowhere."""
+    """Return the bookie's own address. Raises ConfigError if neither file nor flags have it."""
     if settings.bookie_address is not None:
         return _host_port("bookie_address", settings.bookie_address)
     if configured.host is not None:

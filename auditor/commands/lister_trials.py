@@ -1,4 +1,4 @@
-"""Ask each lister for lists of ledgers that its bookie should hold, and look at what it lists.
+"""Ask each lister for lists of ledgers that its bookie should hold, and check the lists.
 
 A lister that answers a greeting may still be unable to list: it may be in doubt about its index,
 read another bookie's directories, or run beside a bookie that does not serve.
@@ -23,13 +23,13 @@ from auditor.model.ledger import LedgerState
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LEDGERS_READ_MAX = 1_000
-"""Ledgers whose metadata is read to find some of each bookie: the first that are listed."""
+"""Metadata of this many ledgers is read to find some of each bookie: the first that are listed."""
 LEDGERS_TRIED_MAX = 3
-"""Ledgers that one lister is asked about. One that it lists is enough."""
+"""At most this many ledgers are asked of one lister. A single list is enough."""
 
 
 class ListerTrial(NamedTuple):
-    """What one lister listed. `is_good` is None where no ledger was found to ask about."""
+    """What a lister listed. `is_good` is None if no ledger was found to ask about."""
 
     bookie_id: BookieId
     where: str
@@ -40,8 +40,7 @@ class ListerTrial(NamedTuple):
 def try_listers(
     store: MetadataStore, bookies: Sequence[BookieRecord], listers: Listers, limits: BookieLimits
 ) -> list[ListerTrial]:
-    """Return what the lister of each bookie lists, for bookies that should have one and a known
-    address.
+    """Return what each bookie's lister lists, if it should have one and its address is known.
 
     Costs at most LEDGERS_READ_MAX reads of znodes, and a few requests a bookie. Raises
     StoreUnavailable.
@@ -62,7 +61,9 @@ def try_listers(
 def _questions(
     store: MetadataStore, placed: Mapping[BookieId, object]
 ) -> dict[BookieId, list[ListQuestion]]:
-    """Return some closed ledgers that each bookie should hold entries of, with these entries."""
+    """Return, for each bookie, some closed ledgers of which it should hold entries, with these
+    entries.
+    """
     found: dict[BookieId, list[ListQuestion]] = {one: [] for one in placed}
     ids = islice(_listed_ids(store), LEDGERS_READ_MAX)
     for record in store.read_ledgers(ids, 1, now_ms, with_marks=False):

@@ -58,7 +58,7 @@ class StoredRun:
     started: datetime
     about: About
     bookies: dict[BookieId, BookieRecord]
-    """As of the last look."""
+    """The bookies as of the last look."""
     copies: StoredCopies
 
     def locations(self) -> dict[BookieId, str]:

@@ -28,7 +28,7 @@ def naming(context: Context, bookie_id: BookieId) -> int:
     """Print the ledgers that name the bookie, and return the exit code.
 
     0: every ledger was read. 3: some ledgers or marks could not be read, no ledger was listed, or
-    nothing knows the bookie. 5: ZooKeeper is unreachable. Raises ConfigError if `bookie_id` cannot
+    nothing names the bookie. 5: ZooKeeper is unreachable. Raises ConfigError if `bookie_id` cannot
     be a bookie id, and Interrupted.
     """
     if not is_bookie_id(bookie_id):
@@ -65,7 +65,7 @@ def _go_on(context: Context) -> None:
 def _unreachable(context: Context, bookie_id: BookieId, sentence: str) -> int:
     """Print why ZooKeeper gave no result, and return the exit code.
 
-    In the text form stdout stays empty, because it may be piped into --ledgers-from.
+    In the text form stdout stays empty: it may be piped into --ledgers-from.
     """
     if context.settings.format == "json":
         said = {

@@ -48,13 +48,13 @@ def publish_page(
     findings: Sequence[FindingRecord],
     report: str,
 ) -> bool:
-    """Write report.html into the directory of a published run, and return whether it is there.
+    """Write report.html into the directory of a published run, and return whether it was written.
 
     A failure does not change the run's outcome: it is logged, with what to do.
     """
     try:
         directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
-    except Exception as error:  # a page must not cost the verdicts of a run
+    except Exception as error:  # a page must not cost a run its verdicts
         advice = (
             f"the results are complete; auditor report {directory.address} --html FILE tries again"
         )
@@ -67,7 +67,7 @@ def publish_page(
 
 
 def has_page(directory: Place) -> bool:
-    """Return whether the run's page was written. Raises OutputError."""
+    """Write the page of a run, and return whether it was written. Raises OutputError."""
     return directory.has_file(PAGE)
 
 
@@ -87,8 +87,9 @@ def save_page(context: Context, contents: PageContents, file: str) -> None:
 def read_contents(
     directory: Place, summary: Summary, findings: Sequence[FindingRecord], report: str
 ) -> PageContents:
-    """Read what the page shows of a finished run. What cannot be read becomes a sentence on the
-    page.
+    """Read what the page shows of a finished run.
+
+    What cannot be read becomes a sentence on the page.
     """
     problems: list[str] = []
 
@@ -114,7 +115,7 @@ def read_contents(
 
 
 def read_bookies(directory: Place) -> list[BookieSeen]:
-    """Return each bookie as of the newest look that has it, with its location and what it lacks."""
+    """Return each bookie at the newest look that has it, with its location and what it lacks."""
     around = About.from_json(json.loads(directory.read_text("run.json") or "null")).terms.around
     newest = {
         bookie: record
@@ -148,7 +149,7 @@ def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
 
 
 def read_topics(directory: Place) -> list[Json] | None:
-    """Return the worst topics that are hit; None if no topics were looked for."""
+    """Return the worst topics that are hit; None if the run did not look for topics."""
     text = directory.read_text("topics.jsonl")
     return (
         None
@@ -160,7 +161,7 @@ def read_topics(directory: Place) -> list[Json] | None:
 def read_history(directory: Place, summary: Summary) -> list[PastRun]:
     """Return the finished whole runs of this cluster next to this one, up to it, oldest first.
 
-    These are the newest HISTORY_RUNS_MAX at most. Empty for a run of named ledgers. A run that
+    They are the newest HISTORY_RUNS_MAX at most. Empty for a run of named ledgers. A run that
     cannot be read is left out.
     """
     if summary.is_partial:
@@ -178,7 +179,7 @@ def read_history(directory: Place, summary: Summary) -> list[PastRun]:
 
 
 def _earlier_run(directory: Place, cluster: ClusterFacts) -> PastRun | None:
-    """Return a neighbouring run; None if it is damaged or is not a finished whole run of the
+    """Return a neighbouring run; None if it is damaged or not a finished whole run of the
     cluster.
     """
     try:

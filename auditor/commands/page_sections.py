@@ -17,13 +17,11 @@ from auditor.page.contents import ChangesSeen, MarginSeen
 from auditor.page.margin_view import LEDGERS_MAX
 
 NO_AGE_LIMIT_S = float("inf")
-"""The age that a page accepts of its evidence: no limit, because a page says when the evidence is
-from.
-"""
+"""The age that a page accepts of its evidence: no limit, because a page says how old the evidence
+is."""
 COMPARED_MAX = 20_000
-"""Maximum findings, of both runs together, that a page compares. Each takes some 10 kB of memory.
-`auditor diff` compares any number.
-"""
+"""A page compares at most this many findings, of both runs together. Each takes some 10 kB of
+memory. `auditor diff` compares any number."""
 
 Json = Mapping[str, Any]
 

@@ -23,13 +23,14 @@ from auditor.summary.changes.earlier_run import UNCHECKED
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20
-"""How much is read of a metrics file. Ours has a few hundred lines."""
+"""At most this many bytes of a metrics file are read. Ours has a few hundred lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a run, as stored in its directory. `report` and `metrics` are the texts of
-    report.txt and metrics.prom.
+    """The results of a run, as stored in its directory.
+
+    `report` and `metrics` are the texts of report.txt and metrics.prom.
     """
 
     directory: Place
@@ -84,7 +85,7 @@ def publish(
     """Make latest.json name the run.
 
     A partial run is not published: its numbers would resolve alerts on ledgers that it did not look
-    at. Raises OutputError, unless latest.json names the run by then.
+    at. Raises OutputError, unless latest.json names the run anyway.
     """
     if results.summary.is_partial:
         return
@@ -106,8 +107,9 @@ def _is_latest(output: Output, directory: Place) -> bool:
 
 @contextmanager
 def keep_outcome(context: Context, step: str) -> Iterator[None]:
-    """Log what `step` raises, and go on. For the steps after a run is published: none of them
-    changes its outcome.
+    """Log what `step` raises, and continue.
+
+    It is for the steps after a run is published: none of them changes its outcome.
     """
     try:
         yield
@@ -123,8 +125,8 @@ def keep_outcome(context: Context, step: str) -> Iterator[None]:
 def send_metrics(context: Context, results: Results, cluster: str) -> None:
     """Send the metrics of a published run. Metrics that cannot be sent are logged.
 
-    If the metrics of a run that latest.json never names were sent, the counters would decrease with
-    the next run. Those of a partial run are not sent.
+    If metrics were sent of a run that latest.json never names, the counters would decrease with the
+    next run. Those of a partial run are not sent.
     """
     if not results.summary.is_partial:
         _send(context, results.metrics, cluster)

@@ -29,7 +29,7 @@ def open_pulsar(context: Context, store: MetadataStore) -> TopicStore:
 
 
 def pulsar_of_run(context: Context, store: MetadataStore) -> PulsarTopics | None:
-    """Return where a run reads topics, None if there is no Pulsar or --pulsar is off.
+    """Return where a run reads topics, or None if there is no Pulsar or --pulsar is off.
 
     A failure to read does not end the run, unless --pulsar-metadata-uri names the place: then
     StoreUnavailable is raised.

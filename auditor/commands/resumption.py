@@ -1,4 +1,4 @@
-"""`auditor run --resume RUN_ID`: checks whether an interrupted run can be resumed."""
+"""`auditor run --resume RUN_ID`: check whether an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from auditor.summary.about import About
 
 
 def resume_about(context: Context, output: Output, run_id: str, now: datetime) -> About:
-    """Return the `About` of the run to resume, with `now` added to its times of resumption. `now`
-    may be to come: when the window of the run opens.
+    """Return the `About` of the run to resume, with `now` added to its times of resumption.
 
-    Only reads OUTPUT: no cluster is contacted and nothing is written. Raises ConfigError if the run
-    cannot be resumed: it does not exist, wrote nothing, is damaged, finished or too old; a newer
-    run is finished; or it was started by another version or under other settings.
+    `now` may be in the future: when the window of the run opens. Only reads OUTPUT: no cluster is
+    contacted and nothing is written. Raises ConfigError if the run cannot be resumed: it does not
+    exist, wrote nothing, is damaged, finished or too old; a newer run is finished; or it was
+    started by another version or under other settings.
     """
     settings = context.settings
     if settings.ledgers_from or settings.dry_run:
@@ -53,7 +53,7 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
 def _id_of(output: Output, text: str) -> str:
     """Return the id of the run that a person names: by its id, its directory's name or its path.
 
-    Raises ConfigError if it is none, or a path of a run that is not in OUTPUT.
+    Raises ConfigError if there is no such run, or it is not in OUTPUT.
     """
     name = run_name(text.rstrip("/").rpartition("/")[2])
     if name is None:
@@ -68,9 +68,7 @@ def _id_of(output: Output, text: str) -> str:
 
 
 def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> None:
-    """Raise ConfigError if the run is too old, or was started by another version or with other
-    settings.
-    """
+    """Raise ConfigError if the run is too old, or has another version or other settings."""
     settings = context.settings
     age_ms = (now - datetime.fromisoformat(about.started_at)).total_seconds() * 1000
     if age_ms > settings.resume_age_max_ms:
@@ -165,7 +163,7 @@ def _changed_settings(context: Context, about: About) -> list[str]:
 
 
 def same_cluster(about: About, facts: ClusterFacts) -> None:
-    """Raise ConfigError if `facts` describe another cluster than the one the run was started on."""
+    """Raise ConfigError if `facts` describe another cluster than the run's."""
     if not facts.is_of(about.facts.instance_id, about.facts.root, about.facts.hosts):
         raise ConfigError(
             f"--resume: {facts.metadata_service_uri} is another cluster than that of run"

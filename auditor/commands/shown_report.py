@@ -24,7 +24,7 @@ def show_report(
 ) -> None:
     """Print the first screen of a run; with --full the whole report, with --format json both files.
 
-    `is_replay`: the files in the run's directory are not those of this report. `lines_max` bounds
+    `is_replay`: the files in the run's directory are not those of this report. `lines_max` limits
     the first screen.
     """
     width, color = context.width, context.color

@@ -14,21 +14,19 @@ from auditor.errors import ConfigError, OutputError
 from auditor.report.layout import printable
 
 DETAIL_CHARS_MAX = 200
-"""Characters shown of what an exception says."""
+"""At most this many characters of an exception's text are shown."""
 UNREADABLE = (
     ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration,
     TypeError, ValueError,
     pa.ArrowException,
 )  # fmt: skip
-"""What code raises for a value of an unexpected shape. Errors of the machine, such as MemoryError,
-are not among them.
-"""
+"""Exceptions that code raises for a value of an unexpected shape. Errors of the machine, such as
+MemoryError, are not among them."""
 
 
 @contextmanager
 def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
-    """Raise ConfigError if the files of a stored run cannot be read, or have values that no run
-    writes.
+    """Raise ConfigError if files of a stored run cannot be read, or have values that no run writes.
 
     The sentence says where the error occurred, and that a fault of the auditor looks the same. The
     log has the traceback with --verbose.
@@ -47,7 +45,7 @@ def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
 
 
 def describe_fault(error: Exception) -> str:
-    """Return what an exception says, and where it was raised, in one printable line."""
+    """Return the text of an exception, and where it was raised, in one printable line."""
     at = extract_tb(error.__traceback__)[-1]
     said = printable(f"{type(error).__name__}: {error}".partition("\n")[0], DETAIL_CHARS_MAX)
     return f"{said}, at {PurePath(at.filename).name}:{at.lineno}"

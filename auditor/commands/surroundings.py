@@ -57,8 +57,8 @@ def cluster_and_terms(
     """Return the facts of the cluster and the terms of judgement for an audit that starts now.
 
     Problems with the locations of bookies, with the map of listers, and with this host's clock are
-    logged. Raises StoreUnavailable, ConfigError for a map that cannot be read, and LocalFault for a
-    clock that is years behind.
+    logged. Raises StoreUnavailable, ConfigError for an unreadable map, and LocalFault for a clock
+    that is years late.
     """
     facts = store.cluster_facts()
     listers = read_listers(

@@ -1,4 +1,4 @@
-"""`auditor topic TOPIC…` checks whether topics are readable from end to end, without Spark."""
+"""`auditor topic TOPIC…`: check whether topics are readable from end to end, without Spark."""
 
 from __future__ import annotations
 

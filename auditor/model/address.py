@@ -10,19 +10,19 @@ from auditor.model.identity import BookieId
 
 PORT_MAX = 65_535
 PORT_DIGITS_MAX = 9
-"""Most digits of a port, zeros in front included. Longer numbers are not converted at all."""
+"""A port has at most this many digits, with leading zeros. Longer numbers are not converted."""
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 Areas: TypeAlias = Mapping[str, str]
-"""What one source says of whole hosts and networks: the location by host (`bk-1.example`,
-`10.0.0.1`) and by network (`10.0.0.0/24`), each in its shortest form."""
+"""One source's locations of whole hosts and networks: by host (`bk-1.example`, `10.0.0.1`) and by
+network (`10.0.0.0/24`), each in its shortest form."""
 
 
 def address_of(text: str) -> Address | None:
-    """Return the IP address that a text is, IPv4 in IPv6 as IPv4.
+    """Return the IP address in a text; an IPv4 address in IPv6 form as IPv4.
 
-    None for other text, and for an address of a single machine (`fe80::1%eth0`).
+    None for other text, and for an address that is valid on one machine only (`fe80::1%eth0`).
     """
     try:
         address = ip_address(text)
@@ -36,8 +36,8 @@ def address_of(text: str) -> Address | None:
 def split_host_port(text: str) -> tuple[str, int | None] | None:
     """Return host and port of `host`, `host:port`, `[v6]`, `[v6]:port` or a bare IPv6 address.
 
-    The host is in lower case, an address in its shortest form; the port is None where none is
-    given. None for other text.
+    The host is in lower case, an address in its shortest form. The port is None if there is none.
+    None for other text.
     """
     address = address_of(text)
     if address is not None:
@@ -74,9 +74,8 @@ _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 def location_in(areas: Sequence[Areas], bookie_id: BookieId) -> str | None:
     """Return the location that the first source with a match has for the host in a bookie's id.
 
-    Within a source the host goes before a network, and a longer prefix before a shorter one. None
-    for an id that is not of the form host:port, and where nothing matches. Host names are not
-    resolved.
+    Within a source a host has precedence over a network, and a longer prefix over a shorter one.
+    None if nothing matches, or the id is not of the form host:port. Host names are not resolved.
     """
     at = split_host_port(bookie_id)
     if at is None or at[1] is None:
@@ -86,7 +85,7 @@ def location_in(areas: Sequence[Areas], bookie_id: BookieId) -> str | None:
 
 
 def _networks_around(address: Address | None) -> Iterator[str]:
-    """Yield every network that an address is in, the smallest first."""
+    """Yield every network that contains an address, the smallest first."""
     if address is None:
         return
     for length in range(address.max_prefixlen, -1, -1):

@@ -33,7 +33,7 @@ class AnswerStatus(StrEnum):
     """The bookie does not serve us: not authorised (EUA), too busy (ETOOMANYREQUESTS), or it does
     not know the request."""
     FAILED = "failed"
-    """The bookie tried and could not, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
+    """The bookie tried and failed, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
     INVALID = "invalid"
     TOO_LARGE = "too_large"
     UNSUPPORTED = "unsupported"
@@ -44,7 +44,7 @@ class AnswerStatus(StrEnum):
 
 
 VALID_ANSWERS = frozenset({AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER})
-"""The two answers that say which entries are there. All others mean unknown, never absent."""
+"""The two answers that say which entries a bookie has. All others mean unknown, never absent."""
 
 
 NO_COOKIE = "neither registered nor known by a cookie"
@@ -53,35 +53,35 @@ a bookie does not come back."""
 
 
 NOT_ADMITTED = "not admitted: "
-"""How the detail of a REFUSED answer, read or greeting begins when we and the bookie did not accept
-each other's TLS or login. Nothing was requested, so it says nothing of how the bookie serves."""
+"""The beginning of the detail of a REFUSED answer, read or greeting if we and the bookie did not
+accept each other's TLS or login. Nothing was requested: this does not tell how the bookie serves.
+"""
 
 NOT_DIALLED = "not dialled: "
-"""How the detail of a SILENT answer, read or greeting begins when we had no Kerberos ticket because
-no KDC answered. Nothing was sent to the bookie, so it says nothing of the bookie."""
+"""The beginning of the detail of a SILENT answer, read or greeting if we had no Kerberos ticket
+because no KDC answered. Nothing was sent: this says nothing about the bookie."""
 
 NON_CANONICAL = (
     "reserved bytes are set, or a group of one run has a period; the entries are well defined"
 )
-"""What is odd about a HELD answer that is `non_canonical`."""
+"""What is unusual about a HELD answer that is `non_canonical`."""
 
 LISTED_BY_LISTER = "listed by its lister at "
-"""How the detail of a HELD answer, and of a greeting, begins when a lister listed for the
-bookie.
-"""
+"""The beginning of the detail of a HELD answer, and of a greeting, if a lister listed for the
+bookie."""
 
 LISTER_SILENT = "its lister does not list: "
-"""How the detail of a greeting begins when a bookie's lister gave no list."""
+"""The beginning of a greeting's detail if the bookie's lister gave no list."""
 LISTER_CONTRADICTED = "its lister is not believed: "
-"""How the detail of a greeting begins when a bookie denies what its lister listed."""
+"""The beginning of a greeting's detail if the bookie denies what its lister listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MissingLog:
-    """An entry log that a bookie's index names and that is not on the bookie's disk.
+    """An entry log that a bookie's index names, but that is not on the bookie's disk.
 
     `path` is the file that the lister looked for. The index places `entries` entries of the ledger
-    in it, and `ranges` are the first of them: inclusive, ascending, disjoint.
+    in it, and `ranges` has the first of them: inclusive, ascending, disjoint.
     """
 
     path: str
@@ -93,15 +93,13 @@ class MissingLog:
 class Answer:
     """One bookie's answer about one ledger at one look.
 
-    `groups` is the canonical form (contract section 5): 24 bytes a group, big-endian, without the
+    `groups` is the canonical form of BP-34's list: 24 bytes a group, big-endian, without the
     64-byte header. It is empty unless HELD. `requests` counts every frame sent for this answer,
-    `retries` those beyond the first.
+    `retries` those beyond the first. `non_canonical`: see NON_CANONICAL.
 
-    `non_canonical`: what NON_CANONICAL says of it.
-
-    Only a lister's answer has the last two. `missing_logs`: entry logs whose entries its list
-    leaves out. `read_unlisted`: entries that the list lacks, and that the bookie sent all the same
-    when they were read behind it.
+    Only a lister's answer has the last two fields. `missing_logs`: entry logs whose entries its
+    list leaves out. `read_unlisted`: entries that the list lacks, but that the bookie sent when
+    they were read afterwards.
     """
 
     bookie_id: BookieId
@@ -120,7 +118,7 @@ class Answer:
 
     @property
     def is_from_lister(self) -> bool:
-        """Whether the list came from the bookie's lister, and not from the bookie."""
+        """Whether the list came from the bookie's lister, not from the bookie."""
         return self.detail.startswith(LISTED_BY_LISTER)
 
     @property
@@ -141,7 +139,7 @@ class ReadStatus(StrEnum):
     """The bookie does not serve us: not authorised (EUA), too busy (ETOOMANYREQUESTS), or it does
     not know the request."""
     FAILED = "failed"
-    """The bookie tried and could not, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
+    """The bookie tried and failed, and says so (EIO, EUNKNOWNLEDGERSTATE)."""
     INVALID = "invalid"
     CORRUPT = "corrupt"
     """The right entry, but its digest does not match its bytes."""
@@ -156,11 +154,11 @@ class ReadStatus(StrEnum):
 ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 """The two results of a read that prove absence."""
 UNREADABLE_READS = frozenset({ReadStatus.FAILED, ReadStatus.CORRUPT})
-"""The results of a read in which the bookie does not deny the entry and cannot send it as it was
+"""Results of a read in which the bookie does not deny the entry but fails to send it as it was
 written: an error of its own, or a wrong digest."""
 
 HIGHEST_STORED: EntryId = -1
-"""The entry id with which READ_ENTRY returns the highest entry that a bookie stores of a ledger."""
+"""The entry id with which READ_ENTRY returns the highest entry of a ledger that a bookie stores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,16 +195,16 @@ class EntryRead:
 
     @property
     def sent_entry_id(self) -> EntryId:
-        """The entry that this read is about: the one that came, if the highest was asked for."""
+        """The entry that this read is about: if the highest was requested, the one that came."""
         return self.entry_id if self.stored_entry_id is None else self.stored_entry_id
 
 
 @dataclass(frozen=True, slots=True)
 class LanePace:
-    """How fast a bookie was asked when it had answered: requests outstanding at most, and a second
-    (0: no limit). `is_low`: less than the limits allow, because the bookie showed strain.
+    """How fast a bookie was asked at the end: the most requests outstanding, and sent per second.
 
-    `earlier_low` is the lowest pace of the same conversation, if it was lower before.
+    A rate of 0 means no limit. `is_low`: less than the limits allow, because the bookie showed
+    strain. `earlier_low` is the lowest pace of the same conversation, if it was lower before.
     """
 
     inflight: int

@@ -24,10 +24,11 @@ class SilentFacts:
 
 @dataclass(frozen=True, slots=True)
 class FailingFacts:
-    """BOOKIE_FAILING_REQUESTS. `ledgers`: ledgers refused at each of two looks or more.
+    """BOOKIE_FAILING_REQUESTS. `ledgers`: ledgers refused at each of at least two looks.
 
     `lists_refused` and `reads_refused` count over all looks. `statuses` has each error status with
-    its number of occurrences, the most frequent first."""
+    its number of occurrences, the most frequent first.
+    """
 
     registration: str
     address: str
@@ -46,8 +47,9 @@ class LostFacts:
     `unmarked_ledgers`: closed, non-empty ledgers that name it and are unmarked at each look;
     `some_ledgers` are the first of these. Of the other ledgers that still name it,
     `marked_ledgers_last` had a mark when their mark was last read, and `marked_ledgers_first` of
-    these already at the first look. They are equal: otherwise the cluster is still marking, and
-    there is no finding."""
+    these had one at the first look. The two numbers are equal: otherwise the cluster is still
+    marking, and there is no finding.
+    """
 
     has_cookie: bool
     unmarked_ledgers: int
@@ -57,11 +59,12 @@ class LostFacts:
     apart_ms: int
     """Time between the first and the last look at which it was not registered."""
     unregistered_ms: int
-    """Time from when this run or an earlier run first saw it unregistered to the last look."""
+    """Time from the first look, of this run or an earlier one, that saw it unregistered to the last
+    look."""
     lost_bookie_recovery_delay_s: int | None
     replication_disabled: bool
     renamed_to: BookieId | None = None
-    """The registered bookie that holds what this bookie should hold.
+    """The registered bookie that holds this bookie's entries.
 
     No segment of the compared ledgers names it."""
 
@@ -71,7 +74,7 @@ class LostContentFacts:
     """BOOKIE_LOST_CONTENT.
 
     `asked`: ledgers for which the bookie's last result is valid. In `lacking_most` of these it
-    surely lacks more than half of its entries. Added up, it lacks `absent` of `expected` entries.
+    surely lacks more than half of its entries: `absent` of `expected` entries in all of them.
     """
 
     registration: str

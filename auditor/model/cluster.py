@@ -23,8 +23,8 @@ class Registration(StrEnum):
 class BookieRecord:
     """What the metadata service says of one bookie at one look, and the bookie's greeting.
 
-    `host` and `port` are None if the registration is missing or could not be read; `problem` then
-    says why it could not be read.
+    `host` and `port` are None if the registration is missing or could not be read. In the latter
+    case `problem` says why.
     """
 
     bookie_id: BookieId
@@ -59,10 +59,10 @@ class Surroundings:
     areas: tuple[Areas, ...] = ()
 
     def location_of(self, bookie: BookieId) -> str | None:
-        """Return the assigned location of a bookie, None where no source has one.
+        """Return the assigned location of a bookie, None if no source has one.
 
-        A bookie that is not registered may be named by ledgers alone, so nobody asked the sources
-        for it: it is found by the host in its id. Of a registered one they have said all they know.
+        Ledgers may name a bookie that is not registered: no source was asked for it, and it is
+        found by the host in its id. For a registered bookie the sources have said all they know.
         """
         assigned = self.locations.get(bookie)
         if assigned is not None or bookie in self.writable or bookie in self.readonly:
@@ -72,7 +72,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """The facts about the whole cluster in one run. `instance_id` may be missing in old clusters.
+    """The facts about the whole cluster in one run. Old clusters may lack an `instance_id`.
 
     `lost_bookie_recovery_delay_s` is the value of the znode of that name in seconds, None without
     such a znode. `session_timeout_ms` is the zkTimeout of BookKeeper that we assume.

@@ -27,7 +27,8 @@ class PopulationFacts:
     some_gone: tuple[LedgerId, ...]
     instance_id: str | None
     runs_in_a_row: int = 1
-    """Consecutive whole runs, this one included, that listed so few compared with the same run."""
+    """Consecutive whole runs, including this one, that listed so few ledgers compared with the same
+    run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,6 @@ class MarkWithoutLedgerFacts:
     """The znode of the oldest mark."""
     grace_ms: int
     unchecked: int
-    """Further marks of ledgers that were not listed. There were too many to check them."""
+    """Further marks of ledgers that were not listed: too many to check."""
     apart_ms: int
     replication_disabled: bool

@@ -1,4 +1,4 @@
-"""What was seen of one ledger, look by look, and the terms it is judged by."""
+"""What was seen of one ledger, look by look, and the terms by which it is judged."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from auditor.model.placement import PlacementRule
 class Look:
     """One look at one ledger: what ZooKeeper said, then what the bookies said.
 
-    `reads` is keyed by (bookie, entry). A look has no answers if nothing had to be asked, or if it
-    is the closing look. The closing look reads the metadata and the mark again before anything is
-    reported.
+    `reads` is keyed by (bookie, entry). A look has no answers if no bookie had to be asked, or if
+    it is the closing look, which reads the metadata and the mark again before anything is reported.
     """
 
     record: LedgerRecord
@@ -36,45 +35,46 @@ class LedgerEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Which entries of a bookie are read by rank: of one that cannot list, besides those of
-    `probe_entries`, or of one that lists, to test its lists.
+    """Which entries are read by rank on a bookie.
 
-    The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ... in ascending
-    order. Of every `step` consecutive ones, one is read. Runs with one `seed` and other turns read
-    other ranks, and all runs with `step` consecutive turns read every rank
+    On one that cannot list, they are read besides those of `probe_entries`. On one that lists, they
+    test its lists. The entries of one ledger that the bookie should hold have the ranks 0, 1, 2 ...
+    in ascending order. One of every `step` consecutive ranks is read. Runs with the same `seed` and
+    other turns read other ranks, and all runs with `step` consecutive turns read every rank
     (docs/soundness.md#a-sweep).
     """
 
     seed: int = 0
-    """The seed of the series of runs that this run belongs to: it says where counting starts."""
+    """The seed of the series of runs that this run belongs to. It decides at which rank reading
+    starts."""
     turn: int = 0
     """The number of the run in its series, from 0."""
     budget: int = 0
-    """Maximum of entries read by rank on one bookie in one run; 0: none."""
+    """At most this many entries are read by rank on one bookie in one run; 0: none."""
     step: int = 0
     """A power of two that keeps the run within its budget; 0: no entry is read by rank."""
     copies_before: float = 0.0
-    """How many entries the fullest bookie should hold, as the last run of the series counted."""
+    """How many entries the fullest bookie should hold, by the count of the series' last run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a verdict depends on beside the evidence. A run stores it, so that a replay is exact."""
+    """What a verdict depends on beside the evidence. A run stores it, to make replays exact."""
 
     judged_at_ms: int
     underreplication_grace_ms: int
     confirming_reads_max: int
-    """Maximum of confirming reads for one (ledger, bookie) at one look."""
+    """Most confirming reads for one (ledger, bookie) at one look."""
     looks_max: int
-    """Maximum of looks that ask a ledger's bookies. A ledger that still changes is `unsettled`."""
+    """Most looks that ask a ledger's bookies. A ledger that still changes is `unsettled`."""
     stranded_entries_max: int = 0
-    """Maximum of entries without a copy that are searched on all other bookies, for each ledger."""
+    """Most entries without a copy, for each ledger, that are searched on all other bookies."""
     probe_entries: int = 0
     """Entries drawn at random for each (ledger, bookie) if the bookie cannot list.
 
     The ends of each segment are read too. 0: no entry is read."""
     probe_seed: int = 0
-    """Seed of that sample, drawn anew for each run."""
+    """Seed of that sample, drawn for each run."""
     stuck_after_ms: int = 0
     """How long a ledger may be open or in recovery; 0: without limit."""
     placement: PlacementRule = field(default_factory=PlacementRule)
@@ -84,17 +84,18 @@ class Terms:
 
     It judges every ledger that is not sound."""
     sweep: Sweep = field(default_factory=Sweep)
-    """What is read by rank besides on a bookie that cannot list, if `probe_entries` is not 0."""
+    """What is also read by rank on a bookie that cannot list, if `probe_entries` is not 0."""
     spot_reads: int = 0
-    """Maximum of entries read on one bookie in a run to test its lists; 0: none. No verdict depends
-    on it: a read says itself that it is one of these."""
+    """Most entries read on one bookie in a run to test its lists; 0: none.
+
+    No verdict depends on it: a read itself says whether it is one of these."""
     doubt_reads: int = 0
     """Maximum of further entries read on one bookie in doubt in a run; 0: none. No verdict depends
     on it."""
     orphan_age_ms: int = 0
-    """Age above which a ledger of Pulsar without a reference is an orphan."""
+    """A Pulsar ledger of this age without a reference is an orphan."""
     clock_lag_ms: int = 0
-    """By how much this host's clock lies behind ZooKeeper's, at least; 0: as far as is known, not.
+    """By how much, at least, this host's clock lies behind ZooKeeper's; 0: no lag is known.
 
-    `judged_at_ms` is then the newest time that ZooKeeper proves, and ages are the least that they
-    can be. An age that is not above a limit may be above it all the same."""
+    `judged_at_ms` is then the newest time that ZooKeeper proves, and ages are lower bounds. An age
+    below a limit may really be above it."""

@@ -3,6 +3,7 @@
 A witness is rendered from these values and the looks alone. This makes each sentence testable: the
 second checker derives every fact of a ledger again, and the model-based tests compare them with
 what they know.
+
 Names that end in `_ms` are times (ms since 1970 UTC) or durations (ms). Sets of bookies are sorted
 tuples.
 """
@@ -35,7 +36,7 @@ Parameters: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class WhyMarked(StrEnum):
-    """Why a mark may still be there, as far as the evidence shows."""
+    """Why a mark may still exist, as far as the evidence shows."""
 
     NO_COPY = "no_copy"
     """An entry has no copy to replicate from."""
@@ -47,7 +48,7 @@ class WhyMarked(StrEnum):
     NO_SPARE_BOOKIE = "no_spare_bookie"
     LOCKED = "locked"
     EMPTY_LEDGER = "empty_ledger"
-    """Closed without entries, and no bookie that answered holds one."""
+    """Closed without entries, and no bookie that answered holds an entry."""
     STALE = "stale"
     """Every copy was listed or read where the metadata says."""
 
@@ -67,7 +68,8 @@ class Search:
     entries_found: int
     """Of these, entries that some bookie holds."""
     entries_unnamed: int
-    """Of these, entries on a bookie that no segment of the ledger names: it will collect them."""
+    """Of these, entries on a bookie that no segment of the ledger names, and that will garbage
+    collect them."""
     entries_left: int
     """Entries without a copy that were not searched."""
     searched: tuple[BookieId, ...] = ()
@@ -215,7 +217,7 @@ class UndecodableFacts:
 class Contradicts(StrEnum):
     """How metadata contradicts itself or BookKeeper's rules.
 
-    The string below a member names the numbers that go with it.
+    The string below a member describes the numbers that go with it.
     """
 
     QUORUM_BELOW_ONE = "quorum_below_one"
@@ -243,7 +245,8 @@ class Contradicts(StrEnum):
 
 
 CONTRADICTIONS_MAX = 20
-"""Contradictions in one finding; the rest is counted. A znode can hold thousands of segments."""
+"""At most this many contradictions are in one finding; the rest is counted. A znode can hold
+thousands of segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +272,10 @@ class HeldBeyondEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndHeader:
-    """What the header of an entry says, as its digest proves: `last_confirmed` is the last entry
-    that the writer knew to be acknowledged, `length_bytes` the ledger's length up to this entry.
+    """The header of an entry, proven by its digest.
+
+    `last_confirmed` is the last entry that the writer knew to be acknowledged, `length_bytes` the
+    ledger's length up to this entry.
     """
 
     bookie_id: BookieId
@@ -281,12 +286,11 @@ class EndHeader:
 
 @dataclass(frozen=True, slots=True)
 class BeyondEndFacts:
-    """LEDGER_CLOSED_SHORT and ENTRIES_BEYOND_END: what lies above `last_entry_id`, the end by the
-    metadata.
+    """LEDGER_CLOSED_SHORT and ENTRIES_BEYOND_END: what lies above `last_entry_id`, the metadata's
+    end.
 
-    `header` is the one with the highest `last_confirmed` of those that were read above the end,
-    None if no digest proved one. Where it is above `last_entry_id`, acknowledged entries were cut
-    off.
+    `header` has the highest `last_confirmed` of those that were read above the end; None if no
+    digest proved one. If it is above `last_entry_id`, acknowledged entries were cut off.
     """
 
     last_entry_id: EntryId
@@ -300,8 +304,8 @@ class BeyondEndFacts:
 class ContradictionFacts:
     """METADATA_MALFORMED: metadata that contradicts itself.
 
-    `contradictions` are the first CONTRADICTIONS_MAX of `total`. `beyond_end` is set where entries
-    lie above the end and no header proves that any of them was acknowledged.
+    `contradictions` are the first CONTRADICTIONS_MAX of `total`. `beyond_end` is set if entries lie
+    above the end and no header proves that any of them was acknowledged.
     """
 
     contradictions: tuple[Contradiction, ...]
@@ -327,9 +331,9 @@ class StuckFacts:
 class RecoveryFacts:
     """RECOVERY_BLOCKED. `ensemble` is that of the last segment, which begins at `first_entry_id`.
 
-    In `blocked_write_sets` of its `write_sets` write sets, as many bookies as the ack quorum or
-    more are unknown. `write_set` is the first of these. `unknown` are the unknown bookies of all of
-    them: recovery can succeed when enough of them answer.
+    In `blocked_write_sets` of its `write_sets` write sets, at least an ack quorum of bookies is
+    unknown. `write_set` is the first of these. `unknown` are the unknown bookies of all of them:
+    recovery can succeed when enough of them answer.
     """
 
     first_entry_id: EntryId

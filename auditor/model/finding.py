@@ -1,4 +1,4 @@
-"""The catalogue of finding kinds (contract section 4), and a finding as a value."""
+"""The catalogue of finding kinds (docs/names.md, "Kinds"), and a finding as a value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.ledger import Segment
 
 
 class Severity(IntEnum):
-    """How bad a finding is. The worse, the larger."""
+    """How bad a finding is. Worse severities are greater."""
 
     INFO = 1
     WARNING = 2
@@ -25,8 +25,8 @@ class Severity(IntEnum):
 class Family(StrEnum):
     """Groups of kinds. Each (ledger, family) has at most one finding, of the strongest kind.
 
-    A family has one for each segment in PLACEMENT. LEDGER_CLOSED_SHORT is about entries that the
-    metadata does not promise, and stands beside any finding on entries that it does.
+    PLACEMENT has at most one for each segment. LEDGER_CLOSED_SHORT is about entries that the
+    metadata does not promise. It may stand beside a finding on entries that the metadata promises.
     """
 
     ENTRY = "entry"
@@ -90,7 +90,7 @@ listed one by one.
 
 @dataclass(frozen=True, slots=True)
 class KindFacts:
-    """What is the same for all findings of a kind. `says` is one line for a person."""
+    """What all findings of a kind have in common. `says` is one line for a person."""
 
     severity: Severity
     family: Family
@@ -287,7 +287,7 @@ CATALOGUE: dict[Kind, KindFacts] = {
 }
 
 RANGES_MAX = 20
-"""Entry ranges shown for a finding, and for each bookie in it (contract section 4); the rest is
+"""At most this many entry ranges are shown for a finding, and for each bookie in it; the rest is
 counted."""
 
 

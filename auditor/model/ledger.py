@@ -41,7 +41,7 @@ class LedgerMetadata:
     """Decoded ledger metadata, exactly as written, without the password. It may contradict itself.
 
     `last_entry_id` is inclusive; None if the bytes have none; -1 for a closed ledger without
-    entries. `ack_quorum` is the write quorum if the bytes have none (metadata.md 6.1).
+    entries. `ack_quorum` is the write quorum if the bytes have none (format 1).
     """
 
     format_version: int
@@ -72,9 +72,9 @@ class ReplicationLock:
 class Mark:
     """An under-replication mark at the path computed from its ledger's id.
 
-    `created_ms` is the znode's creation time. `changed_ms` is the mark's own ctime field, which is
-    set anew whenever a replica is added (metadata.md section 8). `problem` says why the bytes could
-    not be read; the ledger is marked all the same.
+    `created_ms` is the znode's creation time. `changed_ms` is the mark's own ctime field, which
+    BookKeeper sets again whenever a replica is added. `problem` says why the bytes could not be
+    read; the ledger is marked all the same.
     """
 
     created_ms: int
@@ -86,7 +86,8 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ZnodeStamp:
-    """Identifies the incarnation of a znode and the write that was read: equal stamps, equal bytes.
+    """Identifies the incarnation of a znode and the write that was read: equal stamps mean equal
+    bytes.
 
     `ctime_ms` is when the znode was created, `mtime_ms` when it was last written.
     """

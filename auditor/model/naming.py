@@ -62,8 +62,7 @@ class Naming:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every fact that was asked for is known: some ledger was listed, and all could
-        be read."""
+        """Whether everything is known: at least one ledger was listed, and all could be read."""
         return self.listed > 0 and self.unread == 0 and not self.marks_problem
 
     @property

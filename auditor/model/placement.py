@@ -16,7 +16,9 @@ class Policy(StrEnum):
 
 
 class Adherence(IntEnum):
-    """BookKeeper's PlacementPolicyAdherence with its numbers, plus UNKNOWN. The least is worst."""
+    """BookKeeper's PlacementPolicyAdherence with its numbers, plus UNKNOWN. The lowest is the
+    worst.
+    """
 
     FAIL = 1
     UNKNOWN = 2
@@ -28,7 +30,7 @@ class Adherence(IntEnum):
 class PlacementRule:
     """A policy with BookKeeper's own parameters and defaults.
 
-    `java_compatible`: judge as BookKeeper's Java classes do, with their defects.
+    `java_compatible`: judge like BookKeeper's Java classes, with their defects.
     """
 
     policy: Policy = Policy.NONE

@@ -1,4 +1,4 @@
-"""Whether a topic can be read: of each of its ledgers, and for each of its subscriptions."""
+"""Whether a topic can be read: each of its ledgers, and for each of its subscriptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.model.topic import DataLedger, Position, Reference, Subscription, T
 
 
 class Condition(StrEnum):
-    """What is known of a ledger that a topic references. In order: the later wins."""
+    """What is known of a ledger that a topic references. If several apply, the last one counts."""
 
     NOTHING_LOST = "nothing_lost"
     OPEN = "open"
@@ -37,16 +37,16 @@ LOSSES = frozenset(
         Condition.MISSING,
     }
 )
-"""Conditions in which a reader stops: entries cannot be read now, or never again."""
+"""Conditions that stop a reader: entries cannot be read now, or never again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerCondition:
-    """A ledger as a topic needs it.
+    """The condition of a ledger that a topic needs.
 
     `lost` are entries that cannot be read in BookKeeper, ascending; `lost_more`: there are more, of
-    which the ranges are not known. `is_unknown`: beside these, entries may be lost. `detail` says
-    why something is unknown, and what is wrong with the BookKeeper copy of an offloaded ledger.
+    unknown ranges. `is_unknown`: yet others may be lost. `detail` says why something is unknown,
+    and what is wrong with the BookKeeper copy of an offloaded ledger.
     """
 
     ledger_id: LedgerId
@@ -68,11 +68,12 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one reader finds. `subscription` is None for a reader from the first message on.
+    """What one reader finds. `subscription` is None for a reader that starts with the first
+    message.
 
-    `position` is the last acknowledged one that ZooKeeper has; None for the beginning. With
-    `is_newest` False a newer one is in the ledger of the cursor. `first_loss` is the first entry
-    beyond it that is lost.
+    `position` is the last acknowledged one that ZooKeeper has; None for the beginning. If
+    `is_newest` is False, the cursor's ledger has a newer one. `first_loss` is the first lost entry
+    after it.
     """
 
     subscription: Subscription | None
@@ -84,12 +85,12 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class TopicReadability:
-    """All answers about one topic.
+    """The results for one topic.
 
     `data` pairs what the topic recorded of a ledger with its condition; `others` are the ledgers of
-    cursors, schemas, compaction and delayed delivery. `start` is a reader from the first message
-    on; None where the topic could not be read. `blocker` says why no broker can load the topic, as
-    far as that is known.
+    cursors, schemas, compaction and delayed delivery. `start` is a reader that starts with the
+    first message; None if the topic could not be read. `blocker` says why no broker can load the
+    topic, if that is known.
     """
 
     record: TopicRecord

@@ -8,24 +8,24 @@ from auditor.model.identity import EntryId, LedgerId
 from auditor.model.topic import Position, Role
 
 USES_SHOWN_MAX = 20
-"""Uses of a ledger that a finding names; the rest is counted."""
+"""A finding names at most this many uses of a ledger; the rest is counted."""
 
 LOOKS_APART_MIN_MS = 1_000
-"""Least time between the looks at a ledger, and at its references, that a finding rests on.
+"""Least time between the two looks at a ledger, and at its references, on which a finding rests.
 
-A broker that deletes a topic deletes the ledgers first and the references after them. Each takes it
-milliseconds, so a second lets a small topic vanish; the default delay of five minutes a large one.
-"""
+A broker that deletes a topic deletes the ledgers first and the references afterwards, in
+milliseconds each. A small topic vanishes within a second, a large one within the default delay of
+five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class UseFacts:
     """What a topic needs a ledger for.
 
-    `name` is the subscription of a cursor or of a compaction, "" for other roles. `position` is the
-    first entry that is lost for data, the newest schema in the ledger for a schema, and what
-    ZooKeeper has as the position of the subscription for a cursor. `shadow_source` is the topic in
-    whose znode the ledgers of a shadow topic are, None for other topics and roles.
+    `name` is the subscription of a cursor or of a compaction, "" for other roles. `position`
+    depends on the role: the first lost entry for data, the newest schema in the ledger for a
+    schema, ZooKeeper's position of the subscription for a cursor. `shadow_source` is the topic
+    whose znode has the ledgers of a shadow topic; None for other topics and roles.
     """
 
     topic: str
@@ -57,7 +57,7 @@ class NewestMissingFacts:
     """NEWEST_LEDGER_MISSING. The ledger had no metadata at two looks, `apart_ms` apart.
 
     It is the newest ledger of `topics` topics at both looks, and none recorded how many entries it
-    has. A shadow topic and its source have the same one.
+    has. A shadow topic and its source have the same newest ledger.
     """
 
     topics: int
@@ -71,8 +71,8 @@ class NewestMissingFacts:
 class TruncatedLedgerFacts:
     """LEDGER_TRUNCATED. The metadata was closed at `last_entry_id` at two looks, `apart_ms` apart.
 
-    `topics` record in `uses` ways that the ledger has more entries; `entries` is the most that one
-    records. `length_bytes` is the length that the metadata has, `size_bytes` the recorded one.
+    `topics` record in `uses` ways that the ledger has more entries; `entries` is the highest of the
+    recorded numbers. `length_bytes` is the length in the metadata, `size_bytes` the recorded one.
     """
 
     last_entry_id: EntryId
@@ -90,8 +90,8 @@ class TruncatedLedgerFacts:
 class OrphansInNamespace:
     """The orphans of one namespace.
 
-    `stored_bytes`: the lengths of those that are closed, times their write quorums. `is_deleted`:
-    the namespace had neither policies, nor managed ledgers, nor partitioned topics at two looks.
+    `stored_bytes`: the lengths of the closed ones, times their write quorums. `is_deleted`: the
+    namespace had no policies, managed ledgers or partitioned topics at two looks.
     """
 
     namespace: str
@@ -104,24 +104,26 @@ class OrphansInNamespace:
 class OrphanedFacts:
     """LEDGER_ORPHANED. Ledgers of Pulsar that nothing referenced at two looks.
 
-    Only ledgers of messages and of cursors, older than `orphan_age_ms`, whose topic could be read.
+    They are ledgers of messages and of cursors, older than `orphan_age_ms`, whose topic could be
+    read.
     """
 
     ledgers: int
     some_ledgers: tuple[LedgerId, ...]
     """The first 20, ascending."""
     length_bytes: int
-    """The lengths of those that are closed, in sum."""
+    """The sum of the lengths of the closed ledgers."""
     stored_bytes: int
-    """These lengths, each times the ledger's write quorum."""
+    """The sum of these lengths, each times the ledger's write quorum."""
     without_length: int
-    """Those that are not closed: their metadata has no length yet."""
+    """Ledgers that are not closed: their metadata has no length yet."""
     oldest_age_ms: int
     orphan_age_ms: int
     namespaces: int
     some_namespaces: tuple[OrphansInNamespace, ...]
     """At most 20, those with the most bytes first."""
     undecided: int
-    """Further ledgers of Pulsar, as old, without a reference that is decoded: something that is not
-    decoded may reference them."""
+    """Further Pulsar ledgers of this age without a decoded reference.
+
+    Something that is not decoded may reference them."""
     apart_ms: int

@@ -9,11 +9,11 @@ from typing import NamedTuple, TypeAlias
 from auditor.model.identity import EntryId, LedgerId
 
 COMPACTION_CURSOR = "__compaction"
-"""The subscription of the compactor. Only on it does a broker look for a compacted ledger."""
+"""The subscription of the compactor: the only one whose compacted ledger brokers use."""
 
 
 class Position(NamedTuple):
-    """An entry of a topic. Positions of one topic are ordered as its messages are."""
+    """An entry of a topic. Positions of one topic have the order of its messages."""
 
     ledger_id: LedgerId
     entry_id: EntryId
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 class TopicName(NamedTuple):
-    """A persistent topic. `cluster` is empty but for topics named as before Pulsar 2.0."""
+    """A persistent topic. `cluster` is empty except for topics named as before Pulsar 2.0."""
 
     tenant: str
     cluster: str
@@ -54,8 +54,8 @@ class DataLedger:
 class ManagedLedger:
     """The data ledgers of a topic, in the order of their ids.
 
-    A shadow topic has those of its `shadow_source`, whose list a broker reads instead of its own:
-    none if that source does not exist.
+    A shadow topic has those of its `shadow_source`, whose list a broker reads instead of its own.
+    It has none if that source does not exist.
     """
 
     ledgers: tuple[DataLedger, ...] = ()
@@ -65,10 +65,10 @@ class ManagedLedger:
 
     @property
     def ledgers_with_ends(self) -> tuple[DataLedger, ...]:
-        """The ledgers, with the entries that the terminated position implies where none are
-        recorded.
+        """The ledgers, with the entries that the terminated position implies if none are recorded.
 
-        A broker that terminates a topic closes the newest ledger, and records its end only there.
+        A broker that terminates a topic closes the newest ledger, and records its end only in this
+        position.
         """
         end = self.terminated
         if end is None:
@@ -87,11 +87,11 @@ class ManagedLedger:
 class Cursor:
     """The position of a subscription as its znode has it.
 
-    `mark_delete`: everything up to it is acknowledged. `acknowledged` are ranges beyond it, the
-    lower end exclusive. With a `ledger_id` the newest position is in that ledger, and this one is
+    Everything up to `mark_delete` is acknowledged. `acknowledged` are ranges beyond it, the lower
+    end exclusive. If there is a `ledger_id`, the newest position is in that ledger, and this one is
     what the broker falls back to without it. `compacted_ledger_id` holds the compacted topic: only
-    COMPACTION_CURSOR has it. `delayed_ledger_ids` hold which messages are delivered later, and
-    when; ascending.
+    COMPACTION_CURSOR has it. `delayed_ledger_ids`, ascending, record which messages are delivered
+    later, and when.
     """
 
     ledger_id: LedgerId | None
@@ -111,8 +111,8 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription of a topic. `cursor` is None if its znode could not be read: `problem` says
-    why.
+    """A subscription of a topic. If its znode could not be read, `cursor` is None and `problem`
+    says why.
     """
 
     name: str
@@ -121,14 +121,14 @@ class Subscription:
 
 
 class Unread(StrEnum):
-    """What Pulsar stores of a topic and an audit does not read, although it can hold a ledger or a
+    """Parts of a topic's metadata that an audit does not read although they can hold a ledger or
     position.
     """
 
     NEWEST_POSITION = "newest_position"
     """The newest position of a subscription, in the ledger of its cursor."""
     BATCH_ACKNOWLEDGEMENT = "batch_acknowledgement"
-    """An entry of which a subscription acknowledged a part of the messages."""
+    """An entry of which a subscription has acknowledged only some of the messages."""
     SCHEMA_INDEX = "schema_index"
     """The positions of older versions, in the ledger of a schema."""
     OFFLOADED_COPY = "offloaded_copy"
@@ -140,7 +140,7 @@ class Unread(StrEnum):
 
 
 UnreadCounts: TypeAlias = tuple[tuple[Unread, int], ...]
-"""How many there are of each, in the order of Unread; none that is 0."""
+"""How many parts of each kind there are, in the order of Unread, without zeros."""
 
 
 class TopicStatus(StrEnum):
@@ -153,9 +153,9 @@ class TopicStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """All references of one topic, as read at one time.
+    """All references of one topic, read at one time.
 
-    `problems` says what could not be read. `managed_ledger` is there if the status is FOUND.
+    `problems` says what could not be read. `managed_ledger` is set if the status is FOUND.
     """
 
     topic: TopicName
@@ -179,8 +179,9 @@ class Role(StrEnum):
 
 
 class Reference(NamedTuple):
-    """A ledger that a topic needs. `name` is the subscription of a cursor, of compaction and of
-    delayed delivery; empty for others.
+    """A ledger that a topic needs.
+
+    `name` is the subscription of a cursor, of compaction and of delayed delivery; empty for others.
     """
 
     ledger_id: LedgerId
@@ -189,10 +190,9 @@ class Reference(NamedTuple):
 
 
 def references(record: TopicRecord) -> tuple[Reference, ...]:
-    """Return the ledgers that a topic references, each use once: data, those of subscriptions,
-    schemas.
+    """Return the ledgers that a topic references: data, those of subscriptions, schemas.
 
-    Ledgers whose BookKeeper copy was deleted on purpose are not among them.
+    Each use occurs once. Ledgers whose BookKeeper copy was deleted on purpose are left out.
     """
     found: dict[Reference, None] = {}
     for ledger in record.managed_ledger.ledgers if record.managed_ledger else ():
@@ -212,9 +212,7 @@ def references(record: TopicRecord) -> tuple[Reference, ...]:
 
 
 def schema_ledgers(record: TopicRecord) -> dict[LedgerId, DataLedger]:
-    """Return the ledgers of a topic's schemas by id. Each holds the newest schema recorded in it,
-    at least.
-    """
+    """Return the ledgers of a topic's schemas by id, each with the newest schema recorded in it."""
     found: dict[LedgerId, DataLedger] = {}
     for ledger_id, entry_id in sorted(schema.position for schema in record.schemas):
         found[ledger_id] = DataLedger(ledger_id, entry_id + 1)

@@ -1,4 +1,4 @@
-"""Standings and their reasons (contract section 3), and the verdict on one ledger."""
+"""Standings and their reasons (docs/names.md, "Standings"), and the verdict on one ledger."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Unknown(StrEnum):
 
 
 AWAY = frozenset({Unknown.BOOKIE_SILENT, Unknown.ANSWER_TIMEOUT, Unknown.ADDRESS_UNKNOWN})
-"""The reasons that a bookie which is down gives. A wrong digest or a refusal comes from a bookie
+"""The reasons that a bookie gives while it is down. A wrong digest or a refusal comes from a bookie
 that is up, even in maintenance."""
 
 
@@ -68,7 +68,7 @@ class Probes:
 
 @dataclass(frozen=True, slots=True)
 class CopyCounts:
-    """The copies that a closed ledger should have, and the evidence for them (contract 8.4).
+    """The copies that a closed ledger should have, and the evidence for them.
 
     `listed`: a list names them. `read`: no list names them, but they were read. `assumed`: the only
     evidence is a sample of other entries. The rest is absent, unknown, a second copy on the same
@@ -94,12 +94,12 @@ class BookieLack:
 class Verdict:
     """The standing of one ledger, with all its reasons and findings.
 
-    `listing_false_negatives` counts entries that a list left out and a read found
-    (entry-availability.md section 6). `probes` is None if the verdict rests on lists alone
-    (assurance `listed`, else `probed`). `lacks` has the bookies that surely lack entries. `copies`
-    is None if no bookie had to be asked. `is_mark_stale`: the ledger is marked, though every copy
-    was listed or read where the metadata says. `only_maintenance`: only bookies that are AWAY in
-    planned maintenance prevented judging it.
+    `listing_false_negatives` counts entries that a list left out and a read found. `probes` is None
+    if the verdict rests on lists alone (assurance `listed`, else `probed`). `lacks` has the bookies
+    that surely lack entries. `copies` is None if no bookie had to be asked. `is_mark_stale`: the
+    ledger is marked, though every copy was listed or read where the metadata says.
+    `only_maintenance`: the ledger could not be judged only because of bookies that are AWAY in
+    planned maintenance.
     """
 
     ledger_id: LedgerId

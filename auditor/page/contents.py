@@ -1,4 +1,4 @@
-"""What report.html is made from: plain values, read from a finished run by `commands.page`."""
+"""The contents of report.html: plain values, read from a finished run by `commands.page`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class PastRun:
 
 @dataclass(frozen=True, slots=True)
 class MarginSeen:
-    """What more may fail, from what the run stored, and what that rests on."""
+    """What more may fail, from what the run stored, and the evidence for it."""
 
     basis: MarginBasis
     cluster: Cluster

@@ -1,6 +1,6 @@
 """The page's pictures as SVG, made by small pure functions.
 
-Colours come from the style sheet, by class, so that they follow dark mode. A picture has a text
+Colours come from the style sheet, by class, and therefore follow dark mode. A picture has a text
 beside it or in it that says the same.
 """
 
@@ -41,9 +41,7 @@ def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
 
 
 def _widths(sizes: Sequence[int], width: float, least: float) -> list[float]:
-    """Share `width` by size. Each size above 0 gets at least `least`, at the cost of the
-    largest.
-    """
+    """Share `width` by size. Each size above 0 gets at least `least`, taken from the largest."""
     total = sum(sizes)
     if not total:
         return [0.0 for _ in sizes]

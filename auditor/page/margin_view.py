@@ -1,4 +1,4 @@
-"""How much more may fail: ledgers by the copies they have left, and the worst bookies to lose."""
+"""What more may fail: ledgers by the copies they have left, and the worst bookies to lose."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from auditor.report.layout import count, moment, of, printable
 from auditor.report.margin_text import Row, limits_of, no_ledger_words, rank_exposure, rank_racks
 
 LEDGERS_MAX = 250_000
-"""Largest run whose page has the margin, in ledgers. 500,000 ledgers took 400 MB and 16 s of one
-core, which is too much for the end of every run. `auditor margin` takes any number.
-"""
+"""The page of a run with more ledgers has no margin. 500,000 ledgers took 400 MB and 16 s of one
+core, too much for the end of every run. `auditor margin` takes any number."""
 SHOWN_MAX = 20
-"""Bookies, and locations, in the tables: those whose loss would harm most ledgers."""
+"""At most this many bookies, and locations, are in the tables: those whose loss would harm most
+ledgers."""
 _FEWEST_IN_ORDER = 2
 """If an entry has fewer confirmed copies than this, the loss of one bookie may lose it."""
 
@@ -23,8 +23,9 @@ Json = dict[str, Any]
 
 
 def margin_view(seen: MarginSeen) -> Json | None:
-    """Return the section's sentences, bars and tables; None if no ledger that was read is closed
-    and has entries.
+    """Return the section's sentences, bars and tables.
+
+    None if no ledger that was read is closed and has entries.
     """
     by_copies = seen.cluster.by_copies
     if not by_copies:

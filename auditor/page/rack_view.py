@@ -12,9 +12,8 @@ from auditor.page.drawing import meter
 from auditor.report.layout import count, of, printable
 
 BOOKIES_SHOWN_MAX = 500
-"""Bookies drawn: those that lack entries, have findings or did not answer first. The rest is
-counted.
-"""
+"""At most this many bookies are drawn: those that lack entries, have findings or did not answer
+first. The rest is counted."""
 
 _STATES: dict[Greeting, str] = {
     Greeting.ANSWERED: "answered",
@@ -35,7 +34,7 @@ Json = dict[str, Any]
 def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> Json:
     """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last.
 
-    `found` has the kinds of the findings on each bookie that has any.
+    `found` has, by bookie, the kinds of its findings.
     """
     worst_first = sorted(bookies, key=lambda one: _badness(one, found))
     shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
@@ -57,7 +56,9 @@ def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]
 
 
 def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> str:
-    """Return how many bookies are not drawn, and whether all of them are healthy; "" for none."""
+    """Return a text on how many bookies are not drawn, and whether they are healthy; "" for
+    none.
+    """
     if not left:
         return ""
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")
@@ -85,7 +86,7 @@ def _badness(one: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, 
 
 
 def _natural(name: str) -> tuple[int, str]:
-    """Return a key that sorts b2 before b10, as far as names of one length pattern go."""
+    """Return a key that sorts b2 before b10, if names have the same pattern."""
     return len(name), name
 
 
@@ -116,7 +117,7 @@ def _tile(one: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Jso
 
 
 def state_words(one: BookieSeen) -> str:
-    """Return how the bookie was found at its newest look."""
+    """Return the state of the bookie at its newest look."""
     record = one.record
     if record.registration is Registration.NONE:
         return _AWAY if record.has_cookie else _GONE

@@ -28,7 +28,7 @@ def _environment() -> Environment:
 
 
 def render_page(contents: PageContents) -> str:
-    """Return the page. Pure; time and size are linear in the findings, up to
+    """Return the page. Pure; costs time and size linear in the findings, up to
     `selection.LISTED_MAX`.
     """
     style, script = _source("page.css"), _source("page.js")
@@ -47,7 +47,7 @@ def render_page(contents: PageContents) -> str:
 
 
 def _source(name: str) -> Markup:
-    """Return our own style sheet or script, which is put into the page unchanged."""
+    """Return our own style sheet or script, which goes into the page unchanged."""
     loader = _environment().loader
     assert loader is not None
     return Markup(loader.get_source(_environment(), name)[0])  # noqa: S704

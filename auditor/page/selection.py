@@ -8,11 +8,11 @@ from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import by_kind, worst
 
 LISTED_MAX = 100_000
-"""Findings in the page's table. A row takes some 100 bytes, and a browser filters so many at
-once.
-"""
+"""At most this many findings are in the page's table. A row takes some 100 bytes, and a browser
+filters this many at once."""
 IN_FULL_MAX = 1_000
-"""Findings with their witness, answers and commands. Each takes some 3 kB; nobody reads more."""
+"""At most this many findings have their witness, answers and commands. Each takes some 3 kB; nobody
+reads more."""
 
 
 def share_fairly(wanted: Sequence[int], limit: int) -> list[int]:
@@ -33,7 +33,7 @@ def choose_listed(
 ) -> list[FindingRecord]:
     """Return the findings of the table, the worst kind first, every kind with some.
 
-    All of them in their order if they are at most `limit`, else the worst of each kind.
+    If they are at most `limit`, all of them in their order; else the worst of each kind.
     """
     groups = by_kind(findings)
     shares = share_fairly([len(group) for group in groups.values()], limit)
@@ -47,7 +47,7 @@ def choose_listed(
 def choose_in_full(listed: Sequence[FindingRecord], limit: int = IN_FULL_MAX) -> list[int]:
     """Return the positions in `listed` of the findings to hold in full: the worst of each kind.
 
-    They are ordered so that the first ones matter most.
+    The most important ones come first.
     """
     at = {id(finding): place for place, finding in enumerate(listed)}
     groups = by_kind(listed)

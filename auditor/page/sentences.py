@@ -15,7 +15,7 @@ UNBROKEN = 1_000_000
 
 
 class Line(NamedTuple):
-    """A line of a section, and its indentation: 0 is a sentence of its own."""
+    """A line of a section, and its indentation. Lines without indentation are sentences."""
 
     depth: int
     text: str

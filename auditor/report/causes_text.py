@@ -14,14 +14,14 @@ from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.witness.phrases import percent
 
 KINDS_SHOWN_MAX = 4
-"""Kinds and reasons named for one cause; further ones are only counted."""
+"""At most this many kinds and reasons are named for one cause; further ones are only counted."""
 SAYS_CHARS_MAX = 400
 """Characters shown of a cause's sentence."""
 SAYS_LINES_MAX = 4
 GROUPED = "whose cause is looked for"
-"""Says which findings causes are looked for."""
+"""Names the findings for which causes are looked for."""
 BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable address"
-"""Says which unjudged ledgers causes are looked for: those with a reason of `SILENCES`."""
+"""Names the unjudged ledgers for which causes are looked for: those with a reason of `SILENCES`."""
 
 
 def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:

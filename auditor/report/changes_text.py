@@ -1,4 +1,4 @@
-"""Says what changed since the last run, since when a finding is seen, and what is muted."""
+"""Sentences on what changed since the last run, since when a finding is seen, and what is muted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from auditor.model.summary import ChangeCounts, Summary
 from auditor.report.layout import moment, of, printable
 
 OUTGROWN_SHOWN_MAX = 3
-"""Mutes that do not apply any more and are explained; further ones are counted."""
+"""At most this many outdated mutes are explained; further ones are counted."""
 PROBLEM_CHARS_MAX = 400
 
 

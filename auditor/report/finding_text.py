@@ -1,4 +1,4 @@
-"""Renders one finding in full."""
+"""Render one finding in full."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from auditor.report.findings_text import commands_of, matrix, one_line
 from auditor.report.layout import of, paint, printable, ranges, table, wrap
 
 WITNESS_CHARS_MAX = 20_000
-"""Characters shown of a witness. It is a few sentences."""
+"""At most this many characters of a witness are shown. It is a few sentences."""
 LOOKS_INDENT = "    "
 
 

@@ -36,12 +36,12 @@ from auditor.report.screen_sections import (
 from auditor.report.unjudged_text import most_frequent, what_to_do
 
 SCREEN_LINES_MAX = 25
-"""Lines of the first screen at widths of 80 columns and more: those of a terminal window."""
+"""Lines of the first screen at 80 columns and more: those of a terminal window."""
 WIDTH_MIN, WIDTH_MAX = 80, 200
 PART_LINES_MAX = 2
 """Lines of one sentence below the verdict."""
 RUN_DIR_CHARS_MAX = 100
-"""Characters up to which the run's directory is named in the command that comes next."""
+"""The next command names the run's directory if it has at most this many characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Whereabouts:
         return shlex.quote(self.run_dir)
 
     def directory(self) -> str:
-        """Return the directory for a command line; a word that stands for it if it is too long."""
+        """Return the directory for a command line, or a placeholder if it is too long."""
         return self._shell_word if self.is_short else "RUN_DIR"
 
 
@@ -85,7 +85,7 @@ def render_first_screen(
     """Return at most `lines_max` lines of at most `width` columns, the machine line last. Pure.
 
     Only the machine line and a command may be longer. The terminal wraps them, and the rows that
-    they then take count. The text is printable ASCII except for colours.
+    they then take are counted. The text is printable ASCII except for colours.
     """
     width = max(WIDTH_MIN, min(width, WIDTH_MAX))
     head = _head(summary, width, color)
@@ -172,7 +172,7 @@ def _rest_words(summary: Summary, where: Whereabouts) -> str:
 
 
 def label_lines(label: str, lines: Iterable[str]) -> list[str]:
-    """Return the lines with the label before the first one."""
+    """Return the lines, with the label before the first one."""
     return [
         f"{label if not place else '':<{LABEL_CHARS}}{line}" for place, line in enumerate(lines)
     ]

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from auditor.witness.phrases import span
 
 FOREIGN_CHARS_MAX = 120
-"""Characters shown of a name that somebody else chose, such as an owner or a bookie id."""
+"""At most this many characters are shown of a name that others chose, such as an owner or a bookie
+id."""
 
 _COLORS = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
 
@@ -54,7 +55,7 @@ def size(number: int) -> str:
 
 
 def share(ratio: float) -> str:
-    """Return a ratio as per cent, rounded down: less than all is never shown as 100 %."""
+    """Return a ratio in per cent, rounded down: less than all is never shown as 100 %."""
     assert 0 <= ratio <= 1, ratio
     return "100 %" if ratio == 1 else f"{int(ratio * 10_000) / 100:.2f} %"
 

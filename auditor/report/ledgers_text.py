@@ -21,7 +21,7 @@ from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
 from auditor.witness.finding_lines import PROBED
 
 SEGMENTS_SHOWN_MAX = 20
-"""Segments shown of one ledger; of more, the first and last ten."""
+"""At most this many segments of a ledger are shown; if there are more, the first and last ten."""
 WITNESS_LINES_MAX = 20
 
 _WITHHELD = (

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LABEL_CHARS = 10
-"""Characters before the text of a line; the first line of a section has its label there."""
+"""Characters before the text of a line. On the first line of a section its label takes their
+place."""
 
 ALSO_CHARS_MAX = 70
 """Characters of the line that names what did not fit: one line at the least width."""
@@ -40,7 +41,7 @@ class Section:
         return f"{left:,} {'more ' if shown else ''}{self.one if left == 1 else self.many}"
 
     def lines(self, shown: int) -> list[str]:
-        """Return these lines. The last one counts the items that are left out, if any is."""
+        """Return these lines. If items are left out, the last line counts them."""
         lines = [line for block in self.blocks[:shown] for line in block]
         if shown < len(self.blocks):
             lines.append(self._left_out(shown))
@@ -68,7 +69,7 @@ def _as_fits(names: Sequence[str], width: int) -> str:
 def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
     """Return at most `lines_max` lines of the sections, in their order.
 
-    Sections without items have no line. Those of which nothing fits share the last line.
+    Sections without items have no line. Sections of which nothing fits share the last line.
     """
     assert lines_max >= 1, lines_max
     wanted = [section for section in sections if section.blocks]

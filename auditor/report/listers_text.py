@@ -8,9 +8,9 @@ from auditor.model.summary import Summary
 from auditor.report.layout import of, printable
 
 LISTER_DETAIL_MAX = 400
-"""Characters shown of what a lister said, which may be anything."""
+"""At most this many characters are shown of what a lister said, which may be anything."""
 UNINDEXED_SHOWN_MAX = 3
-"""Bookies with an index that lost entries that get a sentence each; summary.json has more."""
+"""At most this many bookies whose index lost entries get a sentence; summary.json has more."""
 REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
 
 
@@ -42,9 +42,7 @@ def lister_sentences(summary: Summary) -> Iterator[str]:
 
 
 def unindexed_sentence(bookie: str, entries: str) -> str:
-    """Return what is known of entries that a bookie's index lost, and how they are indexed
-    again.
-    """
+    """Return what is known of entries that a bookie's index lost, and how to index them again."""
     return (
         f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long"
         " after it was written: the index lost it, the bytes exist. While the bookie is STOPPED,"

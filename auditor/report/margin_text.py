@@ -1,4 +1,4 @@
-"""Renders how much more may fail before ledgers lose copies, as text and as JSON."""
+"""Render what more may fail before ledgers lose copies, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from auditor.report.layout import duration, of, printable, table, wrap
 from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 SHOWN_MAX = 20
-"""Bookies and racks shown, those that hold up most ledgers first; the JSON form has all of them."""
+"""At most this many bookies and racks are shown, those with the most ledgers at risk first; the
+JSON form has all."""
 NO_COPY = "no copy of some entry"
 BELOW_ACK = "fewer copies than the ack quorum"
 _SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_quorum")
-"""The sorts of loss as fields, in the order of `Losses`."""
+"""The kinds of loss as fields, in the order of `Losses`."""
 
 
 @dataclass(frozen=True, slots=True)
 class MarginBasis:
-    """What the answer rests on. `age_s`: seconds since the run started; negative: its clock is
+    """What the answer rests on. `age_s`: seconds since the run started; if negative, its clock is
     wrong.
 
     `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: closed ledgers
@@ -63,8 +64,8 @@ class Without:
 class Cluster:
     """The answer for the whole cluster.
 
-    `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: what losing a
-    whole location would do. `unlocated`: as in `Without`, if the run knows any location.
+    `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: the effect of
+    losing a whole location. `unlocated`: as in `Without`, if the run knows any location.
     """
 
     by_copies: Mapping[int, int]
@@ -226,7 +227,7 @@ def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
 
 
 def no_ledger_words(basis: MarginBasis) -> str:
-    """Return the subject of a sentence on a failure that would harm none of the ledgers."""
+    """Return the subject of a sentence on failures that would harm none of the ledgers."""
     return f"none of the {basis.closed_words()}" if basis.unread else "no closed ledger"
 
 
@@ -256,7 +257,7 @@ def _location_note(answer: Without | Cluster) -> str:
 
 
 def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
-    """Return what the answer leaves out or assumes, a sentence each."""
+    """Return what the answer leaves out or assumes, each as a sentence."""
     sentences = []
     if basis.unread:
         sentences.append(

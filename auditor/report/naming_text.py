@@ -81,7 +81,7 @@ def _counts(naming: Naming, bookie: str) -> str:
 
 
 def _nobody_names(naming: Naming, bookie: str) -> str:
-    """Return that no ledger names the bookie, of those of which this is known."""
+    """Return that no ledger names the bookie, as far as ledgers could be read."""
     if not naming.unread:
         return f"None of {of(naming.listed, 'ledger')} names bookie {bookie}"
     read = of(naming.listed - naming.unread, "ledger")

@@ -10,7 +10,7 @@ ASSUMED_ROUND_TRIP_S = 0.005
 """Assumed time of one list: that of a busy bookie on another host."""
 BOOKIES_SHOWN_MAX = 20
 OPEN_FILES_OF_ANY_PROCESS = 1_024
-"""The lowest limit on open files that systems give a process. Fewer lists need no warning."""
+"""The lowest default limit on open files of common systems. Fewer lists need no warning."""
 
 
 OPEN_FILES = (
@@ -22,7 +22,7 @@ OPEN_FILES = (
 
 
 def seconds_needed(requests: int, requests_per_second: float, inflight: int) -> float:
-    """Return how many seconds one bookie's lane takes for `requests` lists at these limits."""
+    """Return how many seconds one bookie's lane needs for `requests` lists at these limits."""
     by_window = requests * ASSUMED_ROUND_TRIP_S / inflight
     return by_window if requests_per_second == 0 else max(by_window, requests / requests_per_second)
 
@@ -53,7 +53,7 @@ def plan_json(
 def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight: int) -> str:
     """Return the plan for a person.
 
-    Bookies are asked at the same time, so the slowest gives the duration.
+    Bookies are asked at the same time: the slowest decides the duration.
     """
     total = sum(cost.requests for cost in costs)
     size = sum(cost.expected_bytes for cost in costs)

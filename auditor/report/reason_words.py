@@ -1,4 +1,4 @@
-"""What each reason to be exempt or unknown means, and what a person can do about it."""
+"""The meaning of each reason to be exempt or unknown, and what a person can do about it."""
 
 from __future__ import annotations
 

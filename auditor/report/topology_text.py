@@ -9,7 +9,8 @@ from auditor.topology.locating import Topology
 from auditor.wire.locations import depth
 
 _SOURCE_CHARS_MAX = 60
-"""Characters shown of a source's name. A longer name loses its beginning, which says less."""
+"""At most this many characters of a source's name are shown. A longer name is cut at the beginning,
+which says less."""
 
 
 def render_topology(

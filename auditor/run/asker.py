@@ -24,12 +24,11 @@ class Asker:
     second_look_delay_ms: int
     judging: JudgingLimits = field(default_factory=JudgingLimits)
     known_unable: frozenset[BookieId] = frozenset()
-    """Bookies that an earlier run recorded as unable to list: entries are read there at once,
-    without waiting for their lists.
-    """
+    """Bookies that an earlier run recorded as unable to list. Entries are read there at once,
+    without waiting for their lists."""
     search_reads_max: int | None = None
-    """Maximum reads on one bookie of entries that it should not hold; None: no limit."""
+    """Per bookie: at most this many reads of entries that belong elsewhere. None: no limit."""
     listers: Listers | None = None
     """Where the bookies' listers are; None if no lister is asked."""
     set_aside: dict[LedgerId, str] = field(default_factory=dict)
-    """Gets the reason why a ledger could not be judged."""
+    """Filled by the audit: ledger id -> why the ledger could not be judged."""

@@ -1,5 +1,5 @@
-"""Keep track of the bookies over one run: where each was, how it greeted us, how long to wait for
-it.
+"""Keep track of the bookies over one run: their addresses and greetings, and how long to wait for
+them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from auditor.zookeeper.metadata_store import MetadataStore
 LAST = 0
 """The number that stands for a look after all looks."""
 GAP_MARGIN_MS = 1_000
-"""Added to the gap that two looks at a lost bookie need: rounding must not make it too short."""
+"""Added to the time that must pass between two looks at a lost bookie: rounding must not make it
+too short."""
 
 
 @dataclass(slots=True)
@@ -61,7 +62,7 @@ class BookieRegister:
     maintenance: frozenset[BookieId] = frozenset()
     """Bookies that are known to be down: the run does not wait for them."""
     search_reads_max: int = 0
-    """Maximum reads on one bookie in a run of entries that it should not hold."""
+    """Per run and bookie: at most this many reads of entries that belong elsewhere."""
     resumptions: int = 0
     """How often the run was resumed."""
     listers: Listers | None = None
@@ -75,11 +76,11 @@ class BookieRegister:
     _unable: set[BookieId] = field(default_factory=set)
     """Bookies that showed in this run that they cannot list."""
     _silent: set[BookieId] = field(default_factory=set)
-    """Bookies that were silent, or refused, in their newest conversation of this run."""
+    """Bookies that were silent or refused in their newest conversation of this run."""
     _denied: dict[BookieId, str] = field(default_factory=dict)
-    """By bookie, what it contradicted in its lister's lists in this run."""
+    """By bookie, what it denied of its lister's lists in this run."""
     _searches: Counter[BookieId] = field(default_factory=Counter)
-    """Reads on each bookie in this run of entries that it should not hold."""
+    """By bookie, the reads in this run of entries that belong elsewhere."""
     _new_answers: NewRows = field(init=False)
     _new_reads: NewRows = field(init=False)
 
@@ -88,8 +89,10 @@ class BookieRegister:
         self._new_reads = NewRows(self.run, "evidence/reads", READS)
 
     def directory(self, look: int) -> Directory:
-        """Return where the bookies are now, which ones the cluster knows, and which can list, as
-        far as this run has learnt.
+        """Return the addresses of the bookies now, which ones the cluster knows, and which can
+        list.
+
+        Whether a bookie can list is taken from this run so far.
         """
         if look != 1 or self._was_asked():
             self.store.sync()
@@ -104,8 +107,7 @@ class BookieRegister:
         return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
 
     def with_searches_left(self, directory: Directory) -> Directory:
-        """Return the directory with the number of reads left on each bookie of entries that it
-        should not hold.
+        """Return the directory with, by bookie, the reads left of entries that belong elsewhere.
 
         The reads are counted from what is written: a resumed run continues the count. Costs reading
         three columns of the reads that were written since the last call, batch by batch.
@@ -123,7 +125,7 @@ class BookieRegister:
         return replace(directory, searches_left=left)
 
     def directory_behind(self) -> Directory:
-        """Return where the bookies are after the last look."""
+        """Return the addresses of the bookies after the last look."""
         return self.directory(LAST)
 
     def record_greetings(self, look: int) -> None:
@@ -147,8 +149,8 @@ class BookieRegister:
     def refresh_registrations(self) -> None:
         """Record which bookies came back before a resumed run continues -> evidence/bookies.
 
-        Without this, a bookie that restarts twice, before the interruption and after, would look
-        like one that never came back.
+        Without this, a bookie that restarts twice, before the interruption and after, would look as
+        if it had never come back.
         """
 
         def work() -> None:
@@ -182,7 +184,7 @@ class BookieRegister:
         )
 
     def silent(self) -> frozenset[BookieId]:
-        """Return the bookies that did not answer, or refused, at the last look that is over."""
+        """Return the bookies that did not answer or refused at the last finished look."""
         return frozenset(
             one.bookie_id
             for one in self._newest()
@@ -190,15 +192,15 @@ class BookieRegister:
         )
 
     def silent_so_far(self) -> frozenset[BookieId]:
-        """Return the bookies that were silent, or refused, when they were asked last.
+        """Return the bookies that were silent or refused when they were last asked.
 
-        It is for the progress display: a look that is under way may still hear them.
+        It is for the progress display: they may still answer in the current look.
         """
         self._note_abilities()
         return frozenset(self._silent)
 
     def with_lists(self) -> frozenset[BookieId]:
-        """Return the bookies that gave a list themselves, and that were not silent since.
+        """Return the bookies that gave a list themselves, and were not silent since.
 
         A list from a lister does not count: its bookie has DbLedgerStorage, which reads ahead, and
         then serves entries that its index has lost.
@@ -212,8 +214,8 @@ class BookieRegister:
 
         That bookie may be restarting, and the cluster may know. If finding out would take longer
         than `longest_ms`, the run does not wait: a later run, which knows since when the bookie is
-        gone, reports it. Nor does the run wait while auto-recovery is disabled: then a bookie with
-        a cookie is never reported (`first_checker.reachability.withheld` says why).
+        gone, reports it. The run does not wait either while auto-recovery is disabled: then a
+        bookie with a cookie is never reported (`first_checker.reachability.withheld` says why).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
         if (
@@ -241,16 +243,14 @@ class BookieRegister:
         return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
-        """Return the bookies as of the last look that is over; none if there is no bookie at
-        all.
-        """
+        """Return the bookies as of the last finished look; none if there is no bookie at all."""
         return [record for look in by_look(self.seen)[-1:] for record in look.values()]
 
     def _was_asked(self) -> bool:
         return self.run.has_table("evidence/answers")
 
     def _note_abilities(self) -> None:
-        """Note which bookies the newly written answers show to be able, or unable, to list.
+        """Record which bookies the newly written answers show to be able, or unable, to list.
 
         Costs reading four columns of the answers that were written since the last call.
         """
@@ -274,7 +274,7 @@ class BookieRegister:
             self._unable.update(pc.unique(batch.filter(unable)["bookie_id"]).to_pylist())
 
     def _note_silence(self, greetings: pa.RecordBatch) -> None:
-        """Note how the bookies of these rows behaved as a whole."""
+        """Record how the bookies of these rows behaved as a whole."""
         for bookie, status in zip(
             greetings["bookie_id"].to_pylist(), greetings["status"].to_pylist(), strict=True
         ):

@@ -1,7 +1,7 @@
 """Compare this host's clock with the times that ZooKeeper wrote.
 
-No znode is younger than now. A clock that lies behind one leaves ages unknown: they are at least
-what that znode proves, and may be more. A clock ahead shows in nothing that is read.
+No znode was written in the future. If this host's clock is behind a znode's time, ages are unknown:
+they are at least what that znode proves, and may be more. A fast clock cannot be noticed.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from auditor.witness.phrases import span
 from auditor.zookeeper.cluster import NewestWrite
 
 CLOCK_SKEW_MAX_MS = 5 * 60_000
-"""How far two clocks may differ without a word, in ms: what Kerberos allows too."""
+"""A difference of clocks up to this is not reported, in ms: what Kerberos allows too."""
 CLOCK_LAG_MAX_MS = 366 * 86_400_000
-"""Lag above which nothing is audited, in ms: the name of a run, by which the newest is found, and
-each time in it would be wrong by more than a year."""
+"""If this host's clock is further behind, in ms, nothing is audited: each time would be wrong by
+more than a year, and so would the name of the run, by which the newest run is found."""
 
 
 def clock_lag_ms(newest: NewestWrite | None, now_ms: int) -> int:
-    """Return by how much this host's clock lies behind that write; 0 within CLOCK_SKEW_MAX_MS.
+    """Return by how much this host's clock is behind that write; 0 within CLOCK_SKEW_MAX_MS.
 
     Raises LocalFault above CLOCK_LAG_MAX_MS.
     """
@@ -37,7 +37,7 @@ def clock_lag_ms(newest: NewestWrite | None, now_ms: int) -> int:
 
 
 def clock_sentences(terms: Terms) -> list[str]:
-    """Return what a clock that lies behind leaves unknown in a run."""
+    """Return what a late clock leaves unknown in a run."""
     if not terms.clock_lag_ms:
         return []
     return [
@@ -49,8 +49,9 @@ def clock_sentences(terms: Terms) -> list[str]:
 
 
 def require_clock(newest_ms: int, now_ms: int, known_lag_ms: int) -> None:
-    """Raise LocalFault if a ledger's znode or mark, written at `newest_ms`, shows that this host's
-    clock lies further behind than was known when the audit began: it judged by that clock.
+    """Raise LocalFault if this host's clock is further behind than was known when the audit began.
+
+    The audit judged by that clock. `newest_ms` is when a ledger's znode or mark was last written.
     """
     if newest_ms - now_ms > known_lag_ms + CLOCK_SKEW_MAX_MS:
         raise LocalFault(_sentence("a ledger's znode or mark", newest_ms, now_ms))
@@ -59,7 +60,7 @@ def require_clock(newest_ms: int, now_ms: int, known_lag_ms: int) -> None:
 def require_clock_of_records(
     records: Iterable[LedgerRecord], now_ms: int, known_lag_ms: int
 ) -> None:
-    """Raise LocalFault as `require_clock` does, by what was read of a few ledgers."""
+    """Raise LocalFault like `require_clock`, by the newest write among a few ledgers."""
     newest = 0
     for one in records:
         if one.stamp is not None:

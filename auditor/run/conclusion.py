@@ -1,5 +1,6 @@
-"""End a run: account for the ledgers, gather the findings, count the summary. Reads only what was
-written.
+"""End a run: account for the ledgers, gather the findings, count the summary.
+
+Reads only what was written.
 """
 
 from __future__ import annotations
@@ -79,11 +80,12 @@ class Conclusion:
     summary: Summary
     findings: Sequence[FindingRecord]
     ledger_files: Mapping[str, Ids] = field(default_factory=dict)
-    """Ids of ledgers by the file's name: those of each cause, of stale marks, of marks without a
-    ledger, of reasons to be unknown, and open ones whose recovery would be blocked.
-    """
+    """Ids of ledgers by the file's name.
+
+    There is a file for each cause, for stale marks, for marks without a ledger, for each reason to
+    be unknown, and for open ledgers whose recovery would be blocked."""
     topics: Sequence[str] | None = None
-    """The lines of topics.jsonl, worst first; None if no topics were looked for."""
+    """The lines of topics.jsonl, worst first; None if the run did not look for topics."""
     unchecked: Sequence[str] = ()
     """The lines of not_checked_again.jsonl."""
 
@@ -152,13 +154,13 @@ def _facts_of(about: About) -> dict[str, Any]:
 
 
 STALE_MARKS = "marks/stale.txt"
-"""Ids of ledgers, one a line, that are marked while every copy was listed or read where the
-metadata says."""
+"""The file of ledgers, one id a line, that are marked although every copy was listed or read where
+the metadata says."""
 _NAMED_MAX = 10  # ledgers in one sentence
 
 
 def _stale_marks_file(verdicts: TableScan) -> Mapping[str, Ids]:
-    """Return the file of stale marks, nothing if there are none."""
+    """Return the file of stale marks; nothing if there are none."""
     stale = stale_ledgers(verdicts)
     return {STALE_MARKS: stale} if len(stale) else {}
 
@@ -194,12 +196,10 @@ def _bookies(
 def _missed_bookies(
     run: Place, since: Mapping[BookieId, int], renamed: Mapping[BookieId, Renamed]
 ) -> dict[BookieId, Missed]:
-    """Return what is known of the bookies that are not registered and that closed, non-empty
-    ledgers name.
-    """
+    """Return what is known of unregistered bookies that closed, non-empty ledgers name."""
     answers = run.read_table("evidence/answers", BRIEF_ANSWERS, UNHEARD_OR_GREETING)
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
-    # Bookies of a ledger in recovery are asked too, and no entry of it is due there yet.
+    # Bookies of a ledger in recovery are asked too, but it promises no entry yet.
     mine &= ~pc.field("state").isin([LedgerState.IN_RECOVERY.value])
     states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
     found = bookies_missed(
@@ -225,7 +225,7 @@ def _renamed_json(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
 def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     """Return the findings on bookies.
 
-    If an operator named the ledgers, losses of most of them say little of all that a bookie holds.
+    If an operator named the ledgers, losing most of them says little about all that a bookie holds.
     """
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
@@ -277,8 +277,9 @@ def _missing_ledgers(run: Place, verdicts: TableScan) -> list[int]:
 
 
 def _fullest_copies(run: Place, about: About) -> float:
-    """Return how many entries the fullest bookie should hold; 0 without a sweep, as counting costs
-    a scan.
+    """Return how many entries the fullest bookie should hold.
+
+    0 without a sweep, because counting costs a scan.
     """
     if about.terms.sweep.step == 0:
         return 0.0

@@ -1,4 +1,4 @@
-"""Run the judgings of a run: each belongs to a look, and leaves some ledgers to do."""
+"""Do the judgings of a run. Each belongs to a look, and leaves something to do for some ledgers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
 from auditor.summary.spoiled_lists import spoiled_ledgers
 
 DIFFERING_MAX = 100
-"""Maximum number of ledgers of one judging on which the checkers may differ. Up to it, the other
-ledgers are judged again without them.
-"""
+"""In one judging, the checkers may differ on at most this many ledgers. Up to it, the other ledgers
+are judged again without them."""
 
 
 class Judging(NamedTuple):
@@ -82,7 +81,7 @@ class Judgings:
     ) -> StageResult:
         """Judge a shard, and once more if the process that judged cannot be trusted.
 
-        That is so if the checkers differ or the process died. The first result is then removed, and
+        It cannot if the checkers differ or the process died. Then the first result is removed, and
         the shard is judged again from the same evidence, without the ledgers on which the checkers
         differ.
         """
@@ -122,15 +121,16 @@ class Judgings:
         return self._count(self.done[-1], pc.field("todo") == todo.value)
 
     def wants_second_opinion(self, look: int) -> bool:
-        """Return whether the bookies must be asked again about some ledger, not just its metadata
+        """Return whether bookies must be asked again about some ledger, or only its metadata
         read.
         """
         waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
         return any(self._count(one, waiting) for one in self.done if one.look == look)
 
     def commit(self) -> None:
-        """Write one verdict a ledger, from the judging that settled it. The judgings stay until the
-        run ends.
+        """Write one verdict a ledger, from the judging that settled it.
+
+        The judgings stay until the run ends.
         """
         self.journal.run_once(
             "verdicts",
@@ -140,7 +140,7 @@ class Judgings:
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all judgings with nothing left to do, batch by batch.
 
-        Some may rest on lists that a bookie contradicted in a later shard: these verdicts are
+        Some verdicts may rest on lists that a bookie contradicted in a later shard: these are
         corrected.
         """
         spoiled = spoiled_ledgers(self.run)

@@ -1,7 +1,7 @@
-"""Look at marks whose ledger the listing did not name: when the marks are listed, and at the end.
+"""Look at marks of unlisted ledgers: when the marks are listed, and at the end.
 
 A ledger may have been created after the listing, or deleted since. Each such mark and its ledger's
-znode are therefore read by themselves, after a sync. What was seen is written to evidence/marks.
+znode are therefore read separately, after a sync. What was seen is written to evidence/marks.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 MARKS_LOOKED_AT_MAX = 10_000
-"""Maximum number of unlisted ledgers whose marks one run looks at, the oldest first: three reads
-each, twice. The other marks are counted as they were listed.
-"""
+"""One run looks at the marks of at most this many unlisted ledgers, the oldest first: three reads
+each, twice. The other marks are counted as they were listed."""
 
 
 @dataclass(slots=True)
 class MarkLooks:
-    """The looks of one run at such marks. `is_partial`: only named ledgers are audited, and marks
-    of other ledgers say nothing.
+    """The looks of one run at such marks.
+
+    `is_partial`: only named ledgers are audited, and marks of other ledgers say nothing.
     """
 
     store: MetadataStore
@@ -64,8 +64,9 @@ class MarkLooks:
         self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")
 
     def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
-        """Look again at each suspect, at least `delay_ms` after the first look. Return a sentence
-        if that failed.
+        """Look again at each suspect, at least `delay_ms` after the first look.
+
+        Return a sentence if that failed.
         """
         if self.is_partial:
             return None
@@ -107,8 +108,8 @@ class MarkLooks:
 def _rows(
     records: Iterable[LedgerRecord], listed: Callable[[LedgerId], Mark | None]
 ) -> Iterator[Row]:
-    """Yield a row for each record. If a mark or a ledger could not be read, its mark stands as
-    listed.
+    """Yield a row for each record. If a mark or a ledger could not be read, the listed mark is
+    kept.
     """
     for record in records:
         has_metadata = _has_metadata(record)

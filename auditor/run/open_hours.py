@@ -1,4 +1,4 @@
-"""Let a run work only in the hours that the operator allows (`--window`)."""
+"""Let a run work only during the hours that the operator allows (`--window`)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from auditor.telemetry.progress import PAUSE, Progress
 
 NAP_S = 60.0
 """Longest single sleep. The clock is read again after it: it may have been set, or a laptop
-suspended.
-"""
+suspended."""
 
 
 @dataclass(slots=True)
@@ -38,8 +37,8 @@ class OpenHours:
     def await_open(self, then: str) -> None:
         """Return at once within the window, otherwise when it opens. Raises Interrupted.
 
-        Called between shards: a shard that has begun is finished, even outside the window. The wait
-        counts for no stage of the run. `then` is the stage that follows it.
+        Called between shards: a shard that has begun is finished, even outside the window. No stage
+        of the run counts the wait. `then` is the stage that follows it.
         """
         if self.window is None or not (seconds := self.window.seconds_until_open(self.now())):
             return

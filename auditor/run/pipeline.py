@@ -1,4 +1,4 @@
-"""The whole audit of a cluster. THE FILE TO READ.
+"""The whole audit of a cluster. Read this file first.
 
 Evidence first, judgement second: each stage writes one table, and the next stage reads it. Every
 ledger is looked at once, every suspect at least twice (BP-34). Nothing is reported before its
@@ -67,7 +67,7 @@ class AuditRun:
 
 
 def audit(run: AuditRun, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
-    """Look at every ledger once and at every suspect twice; return every bookie at every look.
+    """Look at every ledger once and at every suspect twice. Return every bookie at every look.
 
     Leaves the evidence and one verdict a ledger in the run's directory. `ledger_ids` limits the
     audit to the ledgers that an operator named. Stages that the journal has are not repeated.
@@ -128,7 +128,7 @@ def _write_listing(run: AuditRun, ledger_ids: Sequence[int] | None) -> StageResu
 def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
     """Write the marks, then the metadata of every ledger of a shard. Nothing is judged yet."""
     marks = run.store.marks()
-    # Where some marks cannot be listed, each ledger's own is read: unlisted is not unmarked.
+    # If some marks cannot be listed, each ledger's own mark is read: unlisted is not unmarked.
     run.stages.read_ledgers(1, shard, marks=None if marks.problem else marks.by_ledger)
     if shard.number > 0:
         return {}
@@ -143,8 +143,8 @@ def read_metadata(run: AuditRun, shard: Shard) -> StageResult:
 
 
 def take_first_look(run: AuditRun, shards: Sequence[Shard]) -> None:
-    """Ask every bookie about every closed ledger, test its lists by reads, and read there the
-    entries that its list lacks.
+    """Ask every bookie about every closed ledger, test its lists by reads, and read what they
+    lack.
     """
     listed = run.directory.count("evidence/listing", LISTING)
     densities: Mapping[BookieId, Density] = {}
@@ -201,15 +201,15 @@ def read_more_in_doubt(run: AuditRun, shards: Sequence[Shard]) -> None:
 
 
 def _fix_terms(run: AuditRun, first: Shard, shards: int) -> None:
-    """Judge everything from here on by terms that fit the number of entries."""
+    """Judge from here on by terms that fit the number of entries."""
     run.stages.terms = run.sweep_planner.terms_by(first, shards)
 
 
 def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
     """Look at suspects again until each verdict may stand.
 
-    The bookies are greeted again too where one was silent, or where they would block the recovery
-    of an open ledger. The mark and the metadata come first, then the bookies that must be asked.
+    The bookies are greeted again too if one was silent, or if they would block the recovery of an
+    open ledger. The mark and the metadata come first, then the bookies that must be asked.
     """
     look = 1
     blocked = run.journal.run_once("look 1: open ledgers", _count_blocked_open, run)["blocked"]
@@ -220,7 +220,7 @@ def take_further_looks(run: AuditRun, shards: Sequence[Shard]) -> None:
         waits = run.judgings.wants_second_opinion(look - 1)
         waits = waits or (look == 2 and greets)
         if not run.journal.has(f"look {look}: over"):
-            # A resumed run refreshes too: a bookie that was gone may be back, and restarting now.
+            # A resumed run refreshes too: a gone bookie may be back, and restarting now.
             run.bookies.refresh_registrations()
             if waits:
                 pause_s = run.bookies.pause_ms(look, *run.waits_ms) / 1000
@@ -239,9 +239,7 @@ def _count_blocked_open(run: AuditRun) -> StageResult:
 
 
 def _is_due(run: AuditRun, look: int, shard: Shard) -> bool:
-    """Return whether a shard takes part in a look: it has suspects left, or its bookies are
-    greeted.
-    """
+    """Return whether a shard takes part in a look: it has suspects, or its bookies are greeted."""
     return _greets(look, shard) or run.judgings.count_left(look - 1, Todo.LOOK, shard) > 0
 
 

@@ -1,4 +1,4 @@
-"""Keep what is known of each ledger that could not be judged in `poison/`, for a person to look
+"""Keep the evidence on each ledger that could not be judged in `poison/`, for a person to look
 into.
 
 `poison/ledger-<id>/` has the layout of a run's directory with one ledger in it: `auditor replay`
@@ -25,19 +25,17 @@ _OWN_FOLDER = "poison/ledger-<id>"
 STOPPED = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string())])
 """A ledger on which judging was stopped, and how. Key: ledger_id."""
 KEPT_MAX = 100
-"""Maximum number of ledgers of each sort that get a directory. The evidence on the others is in
-`evidence/` only.
-"""
+"""At most this many ledgers of each sort get a directory. The evidence on the others is in
+`evidence/` only."""
 
 _OF_LEDGERS = (("evidence/listing", LISTING), *SEEN_TABLES)
 
 
 def keep_poison(run: Place) -> None:
-    """Write `poison/` for the ledgers that the verdicts of a run set aside, or on which the
-    checkers differ. Writes nothing if there are none.
+    """Write `poison/` for the ledgers that were set aside, or on which the checkers differ.
 
-    Costs a scan of one column of the verdicts, and where there are any, of each table of evidence.
-    Raises OutputError.
+    Writes nothing if there are none. Costs a scan of one column of the verdicts and, if there are
+    any, of each table of evidence. Raises OutputError.
     """
     columns = ["ledger_id", "unknowns", "detail"]
     verdicts = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)
@@ -53,8 +51,9 @@ def keep_poison(run: Place) -> None:
 
 
 def stopped_ledgers(run: Place) -> dict[int, str]:
-    """Return why judging was stopped, by ledger; empty if it never was, or if the run ended
-    before.
+    """Return why judging was stopped, by ledger.
+
+    Returns an empty mapping if it never was, or if the run ended before it was noted.
     """
     if not run.has_table(_STOPPED_TABLE):
         return {}

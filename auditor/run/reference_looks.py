@@ -4,7 +4,7 @@ A broker creates a ledger before it references it, and removes the reference bef
 ledger, except when it deletes a topic: then the ledgers go first. Each look therefore reads the
 references first and the ledgers after them, each after a sync. The looks are at least
 LOOKS_APART_MIN_MS apart. What was seen is written to evidence/references and
-evidence/referenced_ledgers; `summary.references.reference_findings` concludes from it.
+evidence/referenced_ledgers; `summary.references.reference_findings` draws the conclusions.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ from auditor.zookeeper.session import ReadCounts
 from auditor.zookeeper.topics import TopicsAddress, TopicStore
 
 TOPICS_IN_PROCESS_MAX = 2_000
-"""Maximum number of topics that this process reads itself: it takes less time than a Spark job,
-which costs a second or two.
-"""
+"""This process reads up to this many topics itself, in less time than a Spark job, which costs a
+second or two."""
 TOPICS_AT = "topics_at"
 """The field of the journal that says where the first look read topics."""
 ROWS_AT_ONCE = 10_000
@@ -98,8 +97,9 @@ class ReferenceLooks:
     stop: StopRequest
 
     def record_first(self) -> StageResult | None:
-        """Read all topics -> evidence/references. Writes nothing without Pulsar. Never raises
-        StoreUnavailable.
+        """Read all topics -> evidence/references. Writes nothing without Pulsar.
+
+        Never raises StoreUnavailable.
         """
         if self.pulsar is None:
             return None
@@ -120,7 +120,8 @@ class ReferenceLooks:
         return {PROBLEMS: problems, TOPICS_AT: self.pulsar.place}
 
     def read_unlisted(self) -> None:
-        """Read the referenced ledgers that the listing did not name -> evidence/referenced_ledgers.
+        """Read the referenced ledgers that were not listed -> evidence/referenced_ledgers.
+
         Raises StoreUnavailable.
         """
         if were_references_read(self.run):
@@ -168,7 +169,9 @@ class ReferenceLooks:
         return None
 
     def _check_topics(self, topics_at: str | None) -> None:
-        """Check that the topics are those of the first look. Raises StoreUnavailable."""
+        """Check that the topics are at the same place as at the first look. Raises
+        StoreUnavailable.
+        """
         if self.pulsar is None or self.pulsar.store is None:
             raise StoreUnavailable(self.pulsar.problem if self.pulsar else NO_TOPICS)
         if topics_at not in (None, self.pulsar.place):
@@ -208,7 +211,7 @@ class ReferenceLooks:
             return list_topics(pulsar.store, self.stop)
 
     def _read_topics(self, look: int, names: Sequence[TopicName]) -> None:
-        """Read topics in this process, or in Spark tasks if they are many."""
+        """Read topics in this process or, if they are many, in Spark tasks."""
         assert self.pulsar is not None
         if self.pulsar.store is None or self.pulsar.address is None:
             return

@@ -1,6 +1,6 @@
 """List all ledgers again at the end of a run that listed far fewer than the last run.
 
-One listing alone is not reported as a drop.
+A single short listing is not reported as a drop.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from auditor.zookeeper.metadata_store import MetadataStore
 
 @dataclass(slots=True)
 class Relisting:
-    """The listings of a whole run, to compare with the last run. `last_run` is where the last run's
-    evidence is, None if it was removed.
+    """The listings of a whole run, to compare with the last run.
+
+    `last_run` is where the last run's evidence is, None if it was removed.
     """
 
     stages: Stages
@@ -34,7 +35,7 @@ class Relisting:
     began_at_ms: int = 0
 
     def start(self) -> None:
-        """Note when the listing that is audited begins."""
+        """Record when the listing that is audited begins."""
         self.began_at_ms = now_ms()
 
     def record_first(self) -> None:

@@ -1,5 +1,4 @@
-"""Ask registered bookies, after the last look, for what bookies should hold that are not
-registered.
+"""Ask registered bookies, after the last look, for the entries of unregistered bookies.
 
 A renamed bookie has these entries under another name. This is a small step in the driver: at most
 RENAMES_MAX missing bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
@@ -41,8 +40,10 @@ _LEDGER = RENAMES.get_field_index("ledger_id")
 
 @dataclass(frozen=True, slots=True)
 class RenameSearch:
-    """The search of one run. `directory` returns where the bookies are now. `silent` bookies are
-    not asked again. `can_read`: entries may be read.
+    """The search of one run.
+
+    `directory` returns the addresses of the bookies now. `silent` bookies are not asked again.
+    `can_read`: entries may be read.
     """
 
     store: MetadataStore
@@ -52,12 +53,11 @@ class RenameSearch:
     can_read: bool = True
 
     def ask(self, silent: Collection[BookieId]) -> None:
-        """Ask for what the missing bookies should hold -> evidence/renames. Writes nothing if no
-        bookie is missing.
+        """Ask for what the missing bookies should hold -> evidence/renames.
 
-        Answers about a ledger that has changed meanwhile are kept, but count for no gone bookie.
-        Costs at most RENAMES_MAX x RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises
-        StoreUnavailable.
+        Writes nothing if no bookie is missing. Answers about a ledger that has changed meanwhile
+        are kept, but prove nothing about a gone bookie. Costs at most RENAMES_MAX x
+        RENAME_LEDGERS_MAX lists a bookie, and a few reads each. Raises StoreUnavailable.
         """
         if not rename_cases(self.run, ()):
             return
@@ -72,8 +72,8 @@ class RenameSearch:
     def _changed_ledgers(self, cases: Sequence[RenameCase]) -> set[LedgerId]:
         """Return the ledgers whose metadata changed after they were asked about.
 
-        Auto-recovery copies what a gone bookie held to another bookie and then names that one. This
-        is not a rename.
+        Auto-recovery copies a gone bookie's entries to another bookie and then names that one in
+        the metadata. This is not a rename.
         """
         asked_for = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
         self.store.sync()

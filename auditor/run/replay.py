@@ -32,9 +32,9 @@ def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS
     """Return a verdict for every ledger in the evidence, as VERDICTS rows in order of ledger id.
 
     Incomplete evidence is judged as it is: what was not asked is unknown. A ledger on which the run
-    had to stop judging is set aside again in the same words. A further one is found in a child
-    process, which may die of it. Costs one scan of each table for every LEDGERS_AT_ONCE ledgers.
-    Raises TooManyPoisoned.
+    had to stop judging is set aside again in the same words. Further ones are judged in a child
+    process, which may die. Costs one scan of each table for every LEDGERS_AT_ONCE ledgers. Raises
+    TooManyPoisoned.
     """
     spoiled = spoiled_ledgers(run)
     batches = [spoil_rows(table(VERDICTS, rows), spoiled) for rows in _rows(run, about, limits)]

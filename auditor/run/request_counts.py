@@ -1,4 +1,4 @@
-"""Count what a run asked of ZooKeeper and the bookies, from what was written."""
+"""Count the requests of a run to ZooKeeper and the bookies, from what was written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from auditor.summary.paces import paces_json
 class _Requests:
     """Requests added up over one table of evidence: `sums` of the columns `_SUMS`.
 
-    `unanswered` were sent and got no status that counts.
+    `unanswered` requests were sent and got no valid response.
     """
 
     sums: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,9 @@ _ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
 
 
 def count_requests(run: Place) -> Costs:
-    """Return what a run cost ZooKeeper and the bookies. Costs a scan of the tables of answers."""
+    """Return the requests of a run to ZooKeeper and bookies. Costs a scan of the tables of
+    answers.
+    """
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
     spots = run.count("evidence/reads", READS, pc.field("is_spot"))
@@ -84,8 +86,9 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -
 
 
 def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
-    """Return how many requests were sent and not answered with one of these statuses. A request
-    that was never sent did not fail.
+    """Return how many requests were sent and not answered with one of these statuses.
+
+    A request that was never sent did not fail.
     """
     sent = batch.filter(pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))

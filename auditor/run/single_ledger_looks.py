@@ -1,6 +1,6 @@
 """Take one look at single ledgers: ask the bookies for lists and entries in one event loop.
 
-All ledgers fit in memory with everything that was said about them.
+All ledgers, and everything that bookies said about them, fit in memory.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class SingleLook:
         self._state.settle(ids)
 
     async def _test_lists(self, ids: Sequence[LedgerId]) -> None:
-        """Read entries that bookies list: the ends of segments, and others as the bound allows.
+        """Read entries that bookies list: the ends of segments, and others as the limit allows.
 
-        Not where a lister lists: a bookie with DbLedgerStorage reads ahead, and then serves entries
+        Bookies with a lister are left out: DbLedgerStorage reads ahead, and then serves entries
         that its index has lost.
         """
         listed = self._listed(ids)
@@ -163,8 +163,8 @@ class SingleLook:
         return answers
 
     def _remember_ability(self, bookie: BookieId, answers: Iterable[Answer]) -> None:
-        """Remember for later looks whether the bookie can list, and which lists of its lister it
-        denied.
+        """Remember for later looks whether the bookie can list, and what it denied of its lister's
+        lists.
         """
         lane = self._lane(bookie)
         if isinstance(lane, LaneWithLister) and lane.contradiction:
@@ -263,6 +263,6 @@ class SingleLook:
         return self._lanes[bookie]
 
     def _patience(self, bookie: BookieId) -> ListPatience | None:
-        if self._gate.must_hang_up:  # an overdue list would come over a closed connection
+        if self._gate.must_hang_up:  # an overdue list would come on a closed connection
             return None
         return KNOWN_UNABLE if bookie in self._asker.known_unable else UNTRIED

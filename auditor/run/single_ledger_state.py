@@ -1,5 +1,6 @@
-"""Hold what an audit of single ledgers knows: their looks, where each ledger stands, and what was
-learnt of the bookies.
+"""The state of an audit of single ledgers.
+
+It has their looks, where each ledger stands, and what is known about the bookies.
 """
 
 from __future__ import annotations

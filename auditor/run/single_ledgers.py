@@ -1,6 +1,4 @@
-"""Audit a handful of ledgers without Spark: the same requests and judgement as a run, in about a
-second.
-"""
+"""Audit a few ledgers without Spark in about a second: the same requests and judgement as a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Set which entries a run reads by rank, as soon as the number of entries is known."""
+"""Choose which entries a run reads by rank, as soon as the number of entries is known."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_booki
 
 @dataclass(slots=True)
 class SweepPlanner:
-    """Derives the steps of the sweeps from the first shard. That of bookies that cannot list is
-    kept in run.json.
+    """Derives the steps of the sweeps from the first shard.
 
-    A resumed run gets the same step: what it is derived from is written. `about` is the content of
-    run.json.
+    The step for bookies that cannot list is kept in run.json. A resumed run gets the same step: it
+    is derived from what is written. `about` is the content of run.json.
     """
 
     run: Place
@@ -34,7 +33,8 @@ class SweepPlanner:
         """Return the terms of judgement with the step, before anything is judged.
 
         The metadata of the first of `shards` shards must have been read. The shards hold equal
-        numbers of ledgers: the first stands for the others, beside what the last whole run counted.
+        numbers of ledgers: the first one stands for the others, together with the count of the last
+        whole run.
         """
         sweep = self.about.terms.sweep
         if sweep.budget > 0 and self.about.terms.probe_entries > 0:
@@ -59,7 +59,7 @@ class SweepPlanner:
         }
 
     def _copies(self, first: Shard, shards: int) -> float:
-        """Return how many entries the fullest bookie should hold, estimated if there are more
+        """Return how many entries the fullest bookie should hold; an estimate if there are more
         shards.
         """
         counted = fullest_bookie_copies(self._ledgers(first))
@@ -70,7 +70,9 @@ class SweepPlanner:
         )
 
     def _ledgers(self, first: Shard) -> list[pa.RecordBatch]:
-        """Return what says how many entries bookies should hold of the shard's ledgers."""
+        """Return the columns that say how many entries bookies should hold of the shard's
+        ledgers.
+        """
         mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
         keep = mine & (pc.field("look") == 1)
         ledgers = self.run.read_table("evidence/ledgers", LEDGERS, keep, DUE_COLUMNS)

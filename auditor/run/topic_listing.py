@@ -1,5 +1,7 @@
-"""Which topics a run reads: those with ledgers, those that only have schemas, and the partitions
-that Pulsar names and that have no znode.
+"""List the topics that a run reads.
+
+They are those with ledgers, those that only have schemas, and the partitions that Pulsar names and
+that have no znode.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def list_topics(store: TopicStore, stop: StopRequest) -> TopicListing:
 
 
 def list_namespaces(store: TopicStore) -> list[str]:
-    """Return the namespaces that exist, none if that is not known. Never raises
+    """Return the namespaces that exist; none if that is not known. Never raises
     StoreUnavailable.
     """
     try:
@@ -97,7 +99,7 @@ def _partitions_in(store: TopicStore, namespace: str) -> Partitions:
 
 
 def _add_topics_with_schemas(listing: TopicListing, store: TopicStore) -> None:
-    """Add the topics with schemas that no topic with ledgers shares."""
+    """Add the topics with schemas that have no ledgers."""
     for topic, problem in topics_with_schemas_only(store, tuple(listing.names)):
         if problem is None:
             listing.names.append(topic)

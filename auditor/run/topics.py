@@ -144,7 +144,7 @@ async def _silent_bookies(asker: Asker, bookies: Sequence[BookieId]) -> frozense
 
 
 _ALIVE = (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)
-"""Greetings of a bookie that is up: other clients may be served where ours is refused."""
+"""Greetings of a bookie that is up: it may serve other clients and refuse ours."""
 
 
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
@@ -158,7 +158,7 @@ def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[L
 
 
 def _is_seen_twice(evidence: LedgerEvidence) -> bool:
-    """Return whether the newest look saw the ledger as the first one did."""
+    """Return whether the newest look saw the ledger like the first one."""
     return len(evidence.looks) > 1 and _is_same(evidence.looks[0].record, evidence.looks[-1].record)
 
 
@@ -175,8 +175,8 @@ def _read_suspects_again(
 ) -> tuple[list[TopicRecord], dict[TopicName, frozenset[LedgerId]]]:
     """Read the topics with suspects, and then the suspects, again.
 
-    Changes `seen` for ledgers that are not as before. Returns the records, and by topic the
-    suspects that it does not reference any more.
+    Changes `seen` for ledgers that are not as before. Returns the records and, by topic, the
+    suspects that it no longer references.
     """
     topics.sync()
     again = {
@@ -205,7 +205,7 @@ def _unread_references(later: TopicRecord, dropped: frozenset[LedgerId]) -> froz
 
 
 def _settle_suspect(record: LedgerRecord, seen: dict[LedgerId, Seen]) -> None:
-    """Take the second look at a suspect into account: what changed between the looks is unknown."""
+    """Merge the second look at a suspect: what changed between the looks is unknown."""
     before, _ = seen[record.ledger_id]
     if not _is_same(before, record):
         seen[record.ledger_id] = _leave_unsettled(record)

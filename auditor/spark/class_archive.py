@@ -1,4 +1,5 @@
-"""Keep JVM classes that Spark loads at start in one file, the class-data archive. Made at set-up.
+"""Keep the JVM classes that Spark loads at its start in one file, the class-data archive. Made at
+set-up.
 
 With it a run starts some seconds sooner. An archive fits one Java and one Spark in one place, and
 its name says which. The JVM silently ignores an archive that does not fit. From Java 25 on it is an
@@ -21,17 +22,16 @@ from pyspark import __version__ as spark_version
 from auditor.java import JavaHome, cache_dir, find_java
 
 MAKING_TIMEOUT_S = 300
-"""How long making the archive may take. It needs about half a minute, with Java 25 a minute."""
+"""How long it may take to make the archive. It needs about half a minute, with Java 25 a minute."""
 PLACE_DIGITS = 8
 """Length of the hash of Spark's folder in an archive's name. Each environment keeps its own
-archive.
-"""
+archive."""
 AOT_CACHE_JAVA_MIN = 25
 """Oldest Java that makes an ahead-of-time cache in one step (`-XX:AOTCacheOutput`)."""
 
 
 def archive_path(java: JavaHome) -> Path:
-    """Return where the archive for this Java and this Spark is, or would be."""
+    """Return the path of the archive for this Java and this Spark, whether or not it exists."""
     kind = "aot" if _has_aot_cache(java) else "jsa"
     place = hashlib.sha256(os.fsencode(_spark_home())).hexdigest()[:PLACE_DIGITS]
     return cache_dir(os.environ) / f"spark-{spark_version}-java-{java.version}-{place}.{kind}"
@@ -64,7 +64,7 @@ def reading_options(java: JavaHome) -> list[str]:
 
 
 def _spark_home() -> str:
-    """Return the folder whose jars the JVM loads: `$SPARK_HOME`, or that of the package."""
+    """Return the folder whose jars the JVM loads: `$SPARK_HOME`, or the package's own."""
     return os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
 
 

@@ -1,7 +1,7 @@
-"""The small Spark job whose classes go into the class-data archive: a run's stages on made-up
+"""A small Spark job whose classes go into the class-data archive: a run's stages on invented
 evidence.
 
-No cluster is needed and nobody is asked: the only bookie has a registration that cannot be read.
+No cluster is needed and no bookie is asked: the only bookie has a registration that cannot be read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ URI = "zk+hierarchical://127.0.0.1:1/ledgers"
 BOOKIE = "bookie-1:3181"
 LEDGERS_AUDITED = 100
 STALL_MAX_S = 300.0
-"""Seconds without progress after which the training is given up: it takes half a minute."""
+"""After so many seconds without progress the training is given up: it takes half a minute."""
 
 
 def train(archive: Path) -> None:

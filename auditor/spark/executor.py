@@ -27,8 +27,9 @@ from auditor.zookeeper.metadata_store import StoreAddress
 
 @dataclass(frozen=True, slots=True)
 class SparkExecutor:
-    """Carries out the stages of a run on Spark. `uri` names the run's directory. `readers` is how
-    many tasks read ZooKeeper at once.
+    """Carries out the stages of a run on Spark.
+
+    `uri` names the run's directory. `readers` is how many tasks read ZooKeeper at once.
     """
 
     spark: SparkSession
@@ -93,14 +94,15 @@ class SparkExecutor:
         return first.unionByName(second)
 
     def derive(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
-        """Return what the work makes of the rows, where they are."""
+        """Apply the work to the rows, wherever they are."""
         return map_batches(rows, work, schema)
 
     def ask(
         self, rows: DataFrame, work: Work, schema: pa.Schema, directory: Directory | None = None
     ) -> DataFrame:
-        """Return what the work learns of the rows: in one task for each bookie, or in as many as
-        read ZooKeeper.
+        """Apply work that contacts ZooKeeper or bookies to the rows.
+
+        It runs in one task for each bookie, or in as many as read ZooKeeper.
         """
         spread = rows.repartition(self.readers) if directory is None else by_lane(rows, directory)
         return map_batches(spread, work, schema)
@@ -143,9 +145,9 @@ def gather_evidence(
     ledgers: DataFrame, answers: DataFrame | None, reads: DataFrame | None, *, first: bool
 ) -> DataFrame:
     """Return SEEN rows: each ledger of `ledgers` once, with all its records, answers and reads.
-    Greetings are left out.
 
-    At the first look a ledger has one record, and nothing has to be gathered for it.
+    Greetings are left out. At the first look a ledger has one record, and nothing has to be
+    gathered for it.
     """
     record = f.struct(*ledgers.columns)
     if first:

@@ -1,6 +1,6 @@
 """Run Spark jobs in a thread, watch them, and cancel them cleanly on a signal.
 
-What a job raised becomes an operating error, as text.
+An exception of a job becomes an operating error, as text.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def run_job(
     tick: Callable[[int], None],
     stall_max_s: float,
 ) -> T:
-    """Run one Spark action in a thread, and call `tick` regularly with the finished tasks of the
-    running stages.
+    """Run one Spark action in a thread, and call `tick` regularly with the number of finished
+    tasks.
 
     Raises what the action raised. Cancels the job and raises Interrupted after a signal, or
-    SparkStalled if no task finished for `stall_max_s`. Both come in time from a JVM that answers
-    nothing, too: only threads that may be left talk to it.
+    SparkStalled if no task finished for `stall_max_s`. This works in time even if the JVM answers
+    nothing: only threads that may be abandoned talk to it.
     """
     outcome: list[T] = []
     failure: list[BaseException] = []
@@ -82,8 +82,9 @@ def jvm_does(work: Callable[[], object], within_s: float) -> bool:
 
 
 def _start_thread(work: Callable[[], object]) -> Thread:
-    """Return a thread that talks to the JVM, and is left if that does not answer. An
-    InheritableThread would ask the JVM something before it starts.
+    """Return a thread that talks to the JVM, and is abandoned if that does not answer.
+
+    An InheritableThread would ask the JVM something before it starts.
     """
     thread = Thread(target=work, daemon=True)
     thread.start()
@@ -126,7 +127,7 @@ def renew_workers(spark: SparkSession) -> None:
 
 
 _WORKERS = "BOOKKEEPER_AUDITOR_WORKERS"
-"""Names the generation of workers that a process belongs to."""
+"""Names the generation of workers to which a process belongs."""
 
 
 JVM_GONE = (
@@ -136,7 +137,7 @@ JVM_GONE = (
 
 
 def has_jvm_ended(failure: BaseException) -> bool:
-    """Return whether an exception of Spark or py4j says that the JVM has ended.
+    """Return whether an exception of Spark or py4j shows that the JVM has ended.
 
     An exception that Spark captured asks the JVM for its text, and raises once that has ended.
     """
@@ -193,20 +194,20 @@ _NOT_WRITTEN = re.compile(
     r"Exception: ((?:No space left on device|Disk quota exceeded|File too large"
     r"|Read-only file system)\b[^\n]*)"
 )
-"""What the JVM says of a full file system: the run's directory, or Spark's own."""
+"""Messages of the JVM for a full file system: that of the run's directory, or Spark's own."""
 _WORKERS_UNFIT = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\][^\n]*"
     r"|EOFException occurred while reading the port number from [^\n]*"
 )
-"""What Spark says when a worker's Python differs from the driver's, or cannot load the auditor."""
+"""Messages of Spark for a worker whose Python differs from the driver's, or cannot load the
+auditor."""
 _UNFIT = (
     "the Python of Spark's workers cannot run the auditor ({}): set PYSPARK_PYTHON to a Python of"
     " the driver's version, with the auditor and its dependencies, on every machine"
 )
 _DIED = re.compile(r"Python worker exited unexpectedly[^\n]*|ExecutorLostFailure[^\n]*")
-"""What Spark says when a process that judged is gone: it was killed, or it ended itself. What it
-may have printed before is not our text.
-"""
+"""Messages of Spark for a process that is gone while it judged: it was killed, or ended itself.
+What it may have printed before is not our text."""
 _RAISED = re.compile(
     r"^(?:pyspark\.errors\.exceptions\.base\.)?"
     r"([A-Za-z_.]*(?:Error|Exception|Exit)\b.*|auditor\.[A-Za-z_.]+: .*)$",
@@ -214,11 +215,11 @@ _RAISED = re.compile(
 )
 """The last lines of Python tracebacks: the exception of the task."""
 _JAVA = re.compile(r"^(?:Caused by)?: ([\w.$]+(?:Error|Exception)\b.*)$", re.MULTILINE)
-"""What Java raised, and what caused that: the last one is what went wrong first."""
+"""Java exceptions and their causes: the last one is the root cause."""
 _CANCEL_S = 10.0
 """How long a job may take to be cancelled, and then to end its thread, in seconds."""
 _ANSWER_S = 1.0
-"""How long the last question about progress may take, in seconds. It takes a millisecond."""
+"""How long the last query for progress may take, in seconds. It takes a millisecond."""
 
 _STALLED = (
     "no task of a Spark job finished for {:,.0f} s (--spark-stall-max), so the job was given up:"

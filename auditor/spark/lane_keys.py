@@ -1,14 +1,13 @@
-"""The key of each lane: an integer that Spark's hash partitioning puts into the partition of that
-number.
+"""The key of each lane: an integer that Spark's hash partitioning puts into the lane's partition.
 
 Keys are found by hashing integers as Spark does. Asking Spark for their hashes takes a job, which
-costs half a second of a small audit. A test holds the two hashes equal.
+costs half a second of a small audit. A test keeps the two hashes equal.
 """
 
 from __future__ import annotations
 
 KEYS_TRIED_PER_LANE = 60
-"""Integers hashed for each lane. The chance that a given lane gets none is e^-60."""
+"""Integers hashed for each lane. A given lane gets none of them with a probability of e^-60."""
 
 SPARK_SEED = 42
 """The seed of Spark's Murmur3Hash expression, by which it partitions."""
@@ -26,7 +25,7 @@ def lane_keys(lanes: int) -> list[int]:
 
 
 def spark_hash(key: int) -> int:
-    """Return what Spark's `hash` makes of an int: 32 bits of Murmur3 (Murmur3_x86_32.hashInt),
+    """Return the result of Spark's `hash` of an int: 32 bits of Murmur3 (Murmur3_x86_32.hashInt),
     signed.
     """
     mixed = _times(_rotate(_times(key, 0xCC9E2D51), 15), 0x1B873593)

@@ -2,7 +2,7 @@
 it.
 
 A hash of the bookie's id would put two bookies into one partition and serialise them. Each lane
-therefore has a key of its own (`auditor.spark.lane_keys`).
+therefore has its own key (`auditor.spark.lane_keys`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from auditor.stages.asking import Directory
 
 
 def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
-    """Return the rows with one partition a registered bookie, and one for all bookies not
-    registered.
-    """
+    """Return the rows with one partition for each registered bookie, and one for all others."""
     bookies = directory.lanes()
     keys = lane_keys(len(bookies) + 1)
     key = f.lit(keys[0])

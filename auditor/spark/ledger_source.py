@@ -1,9 +1,9 @@
-"""The metadata of a BookKeeper cluster as Spark tables for anybody: bookkeeper_ledgers, _bookies,
+"""The metadata of a BookKeeper cluster as Spark tables: bookkeeper_ledgers, _bookies,
 _underreplicated, _topics.
 
-These sources use the run's own readers and are lazy, as Spark's sources are: *every action reads
-ZooKeeper again*, and two actions see two clusters. Write what you mean to judge and judge what you
-wrote, as the run does (`auditor.run.pipeline`). docs/data-sources.md has the columns.
+These public sources use the run's own readers and are lazy, like Spark's sources: *every action
+reads ZooKeeper again*, and two actions see two states of the cluster. To judge a state, write it
+first, like the run (`auditor.run.pipeline`). docs/data-sources.md has the columns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
 
 LOOK = 1
-"""The evidence numbers its looks; a source looks once, so the column is not offered."""
+"""Evidence numbers its looks. A source looks once and does not offer the column."""
 
 
 def _without(schema: pa.Schema, *names: str) -> pa.Schema:
@@ -41,8 +41,7 @@ def _without(schema: pa.Schema, *names: str) -> pa.Schema:
 
 LEDGER_COLUMNS = _without(LEDGERS, "look", "mark")
 """A ledger as ZooKeeper has it, without its mark, which would take a second read: join
-bookkeeper_underreplicated.
-"""
+bookkeeper_underreplicated."""
 BOOKIE_COLUMNS = _without(BOOKIES, "look", "greeting", "greeting_detail")
 """A bookie that is registered or has a cookie, without a greeting: no bookie is asked here."""
 UNDERREPLICATED_COLUMNS = pa.schema([("ledger_id", pa.int64()), *MARK])
@@ -81,8 +80,9 @@ class LedgersReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Batches:
-        """Yield LEDGER_COLUMNS. Raises StoreUnavailable if the listing fails: ledgers would be
-        missed.
+        """Yield LEDGER_COLUMNS.
+
+        Raises StoreUnavailable if the listing fails: ledgers would be missed.
         """
         assert isinstance(partition, LedgersPartition), partition
         with partition.address.open() as store:
@@ -120,10 +120,10 @@ def bookie_batches(store: MetadataStore) -> Batches:
 
 
 def underreplicated_batches(store: MetadataStore) -> Batches:
-    """Yield UNDERREPLICATED_COLUMNS. Raises StoreUnavailable, even if only some marks cannot be
-    read: these ledgers would look well replicated.
+    """Yield UNDERREPLICATED_COLUMNS.
 
-    Costs about one list and one read a mark, and holds all marks.
+    Raises StoreUnavailable, even if only some marks cannot be read: those ledgers would look well
+    replicated. Costs about one list and one read a mark, and holds all marks.
     """
     marks = store.marks()
     if marks.problem:
@@ -148,8 +148,9 @@ class _Source(DataSource):
         return cls.FORMAT
 
     def schema(self) -> StructType:
-        """Return the columns. Raises ConfigError here for a wrong option: `load()` fails, not the
-        first action.
+        """Return the columns.
+
+        Raises ConfigError here for a wrong option: `load()` fails, not the first action.
         """
         source_options(self.options)
         return spark_type(self.COLUMNS)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class SparkOnDemand:
     """The Spark session of a run, started when a stage needs it for the first time.
 
-    `bookies` is how many there are: as many are asked at once where Spark runs on one machine.
+    `bookies` is their number: as many are asked at once if Spark runs on one machine.
     """
 
     start: Callable[[int], SparkSession]
@@ -52,11 +52,11 @@ def spark_on_demand(
     verbose: bool = False,
     lock: int | None = None,
 ) -> Iterator[SparkOnDemand]:
-    """Yield a `spark_session` that is started when it is needed, and stopped at the end if it was.
+    """Yield a `spark_session` that is started when it is needed, and stopped at the end.
 
     Under spark-submit it is started at once: YARN counts an application that never has a Spark
-    context as failed. It is also started at once where `master` is a cluster: `output` is then
-    tried on its executors before anybody is asked. Raises SparkUnavailable then.
+    context as failed. It is also started at once if `master` is a cluster: `output` is then tried
+    on its executors before anything is asked. In these cases it raises SparkUnavailable.
     """
     with ExitStack() as stack:
 
@@ -81,9 +81,7 @@ def is_submitted() -> bool:
 
 
 def jvm_problem(error: Exception) -> str | None:
-    """Return a sentence if an exception says that Spark's JVM has ended; None if not, or if there
-    was none.
-    """
+    """Return a sentence if an exception shows that Spark's JVM has ended, else None."""
     if "pyspark" not in sys.modules:
         return None
     from auditor.spark.jobs import JVM_GONE, has_jvm_ended

@@ -19,15 +19,14 @@ from pyspark.sql import SparkSession
 
 JVM_END_S = 30
 """How long the JVM may take to end after its input was closed. One that writes an archive takes
-longer.
-"""
+longer."""
 
 
 def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[int]) -> Any:
-    """Start a JVM that keeps `descriptors` open and writes what it says to `spoken`.
+    """Start a JVM that keeps `descriptors` open and writes its output to `spoken`.
 
-    Return the gateway to it, for `SparkContext`. `SparkContext` starts one too, but keeps nothing
-    open: the lock of a run would lapse while the JVM still writes.
+    Return the gateway to it, for `SparkContext`. `SparkContext` would start a JVM too, but keep
+    nothing open: the lock of a run would lapse while the JVM still writes.
     """
     given: dict[str, object] = {"pass_fds": tuple(descriptors)}
     if spoken:
@@ -38,7 +37,7 @@ def start_jvm(conf: SparkConf, spoken: IO[bytes] | None, descriptors: Sequence[i
 def silence_accumulators(context: SparkContext) -> None:
     """Keep the server of accumulators from printing a traceback when the JVM ends first.
 
-    This program uses no accumulator. Where PySpark has no such server, nothing is done.
+    This program uses no accumulator. If PySpark has no such server, nothing is done.
     """
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
@@ -46,11 +45,10 @@ def silence_accumulators(context: SparkContext) -> None:
 
 
 def session_of_this_process() -> SparkSession | None:
-    """Return the session that this process has, also if it is active in another thread only, or
-    None.
+    """Return the session of this process, even if only another thread's is active, or None.
 
     A second context cannot be started beside it, and ending the JVM of the attempt would end the
-    session. `SparkSession.active` alone would return one whose context was stopped.
+    session. `SparkSession.active` alone would also return one whose context was stopped.
     """
     if SparkContext._active_spark_context is None:
         return None
@@ -61,8 +59,7 @@ def session_of_this_process() -> SparkSession | None:
 
 
 def end_jvm(timeout_s: float = JVM_END_S) -> None:
-    """End the JVM of a session that was stopped, and forget it. Kill it if it does not end in time:
-    it hangs, or was stopped.
+    """End the JVM of a stopped session, and forget it. Kill it if it does not end in time.
 
     PySpark keeps its gateway for the next session of this process: the JVM would outlive the run,
     and the next session would use a dead one.

@@ -39,7 +39,7 @@ T = TypeVar("T")
 STOP_S = 30.0
 """How long a session may take to stop its jobs and executors, in seconds. It takes one or two."""
 LAST_WORDS_BYTES = 2_000
-"""Last part of a JVM's output that is shown if it could not be started."""
+"""At most this much of the end of a JVM's output is shown if it could not be started."""
 
 
 @contextmanager
@@ -53,14 +53,14 @@ def spark_session(
     lock: int | None = None,
     lasting: bool = False,
 ) -> Iterator[SparkSession]:
-    """Yield a session for one run, and stop it at the end. A session that this process already has
-    (a notebook's) is used and left running.
+    """Yield a session for one run, and stop it at the end.
 
-    `archive_to`: write a class-data archive there when the JVM ends, instead of using an existing
-    one. `lock`: a descriptor that a JVM started here keeps open: if this process is killed, the
-    lock ends only when nothing writes any more. `lasting`: the session is for many runs, and its
-    code is worth compiling well. Raises SparkUnavailable with what to do, also for a version that
-    is not supported, and LocalFault for limits under which no JVM starts.
+    A session that this process already has (a notebook's) is used and left running. `archive_to`:
+    write a class-data archive there when the JVM ends, instead of using an existing one. `lock`: a
+    descriptor that a JVM started here keeps open: if this process is killed, the lock ends only
+    when nothing writes any more. `lasting`: the session is for many runs, and its code is worth
+    compiling well. Raises SparkUnavailable with what to do, also for a version that is not
+    supported, and LocalFault for limits under which no JVM starts.
     """
     check_spark_version(installed_version, "PySpark")
     session = session_of_this_process()
@@ -86,10 +86,12 @@ def spark_session(
 
 
 def _stop(session: SparkSession) -> bool:
-    """Stop a session. Return whether it did within STOP_S: its JVM may hang, or was stopped."""
+    """Stop a session. Return whether that took less than STOP_S: its JVM may hang, or be
+    stopped.
+    """
 
     def stop() -> None:
-        with suppress(Exception):  # a JVM that a signal ended takes no calls any more
+        with suppress(Exception):  # a JVM that a signal ended accepts no more calls
             session.sparkContext.cancelJobGroup(JOB_GROUP)
             session.stop()
 
@@ -122,7 +124,7 @@ def _start(
             session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
         return session
     except Exception as error:
-        # py4j and the JVM's launcher raise many things: to the operator they are one.
+        # py4j and the JVM's launcher raise many things: for the operator they are the same.
         end_jvm()
         said = _last_words(spoken)
         raise SparkUnavailable(
@@ -132,7 +134,7 @@ def _start(
 
 
 def _configuration(bookie_count: int, master: str | None, options: list[str]) -> SparkConf:
-    """Return the settings of the session. Also sets where Python is in this process's
+    """Return the settings of the session. Also sets the path of Python in this process's
     environment.
     """
     # Hadoop sets the modes of files itself.
@@ -153,18 +155,18 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
 
 
 def _authentication(master: str | None) -> dict[str, str]:
-    """Return the setting without which Spark's ports serve whoever connects to them: shuffled rows
-    to any user of the machine, and any bytes to Java's deserialization.
+    """Return the setting without which Spark's ports serve whoever connects to them.
 
-    In the local mode Spark makes the secret itself and keeps it in memory: no argument, variable,
-    file or setting has it. On a cluster the operator decides, whose masters and workers must know
-    the same secret.
+    They would send shuffled rows to any user of the machine, and pass any bytes to Java's
+    deserialization. In local mode Spark makes the secret itself and keeps it in memory: no
+    argument, variable, file or setting has it. On a cluster the operator decides, whose masters and
+    workers must know the same secret.
     """
     return {"spark.authenticate": "true"} if (master or "").startswith("local") else {}
 
 
 def _s3_settings() -> dict[str, str]:
-    """Return what leads Hadoop's S3A to the server that the variables of the AWS SDK name.
+    """Return the settings with which Hadoop's S3A uses the server of the AWS SDK's variables.
 
     S3A reads the credentials from these variables, but neither endpoint nor region. Settings that
     the operator gives to Spark have precedence.
@@ -179,8 +181,9 @@ def _s3_settings() -> dict[str, str]:
 
 
 def _with_our_signals(start: Callable[[], T]) -> T:
-    """Return what `start` returns, with our own handler of SIGINT: PySpark replaces it by one that
-    raises anywhere.
+    """Return what `start` returns, and keep our own handler of SIGINT.
+
+    PySpark replaces it by one that raises anywhere.
     """
     if threading.current_thread() is not threading.main_thread():
         return start()
@@ -212,7 +215,7 @@ _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # it would merge lanes and split what is counted
     "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
     "spark.sql.parquet.compression.codec": "zstd",
-    # A job that fails leaves nothing behind: what tasks wrote is moved in place when all are done.
+    # A failed job leaves nothing behind: tasks' files are moved in place at its end.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
     # One small file, one task: the evidence is few files.
     "spark.sql.files.openCostInBytes": "134217728",
@@ -240,6 +243,5 @@ _ARROW_OPTIONS = (
     "-Darrow.enable_unsafe_memory_access=true",
     "-Darrow.enable_null_check_for_get=false",
 )
-"""Options of Arrow's Java side: no bounds check at each value that Spark writes. The checks took a
-quarter of the JVM's time in a run.
-"""
+"""Options of Arrow's Java side: no bounds check for each value that Spark writes. The checks took a
+quarter of the JVM's time in a run."""

@@ -1,4 +1,4 @@
-"""Tries, before anybody is asked, whether Spark's executors and this process share an output."""
+"""Try, before anything is asked, whether Spark's executors and this process share an output."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from auditor.stop import StopRequest
 
 TRIED = pa.schema([("n", pa.int64())])
 TASKS_MAX = 64
-"""Tasks that try the output: each free slot of a small cluster, and a sample of a large one."""
+"""Tasks that try the output: one for each free slot of a small cluster, a sample of a large one."""
 STALL_MAX_S = 300.0
-"""How long the trial may go without a task that ends: executors may have to be granted first."""
+"""The trial is given up after so long without a task that ends: executors may have to be granted
+first."""
 
 _ONE_MACHINE = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
 
 
 def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:
-    """Raise ConfigError unless executors read what this process writes in `root`, and the other
-    way round.
+    """Raise ConfigError unless executors read what this process writes in `root`, and vice versa.
 
-    Nothing is tried for a local directory where Spark runs in this machine's one JVM. Costs one
-    Spark job of at most TASKS_MAX tasks. An executor that joins later is not tried.
+    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one Spark
+    job of at most TASKS_MAX tasks. An executor that joins later is not tried.
     """
     is_local = isinstance(root.files, fs.LocalFileSystem)
     if is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or ""):

@@ -1,5 +1,6 @@
-"""The options of the public data sources: the run's ZooKeeper settings in Spark's spelling, with
-the same bounds.
+"""The options of the public data sources: the run's ZooKeeper settings in Spark's spelling.
+
+They have the same bounds.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ READERS_MAX: Final = 1_000
 
 
 def _spelt(key: str) -> str:
-    """Return a setting's key as Spark's users write options: zookeeperBatchPaths for
-    zookeeper_batch_paths.
+    """Return a setting's key as Spark's users write options.
+
+    Example: zookeeperBatchPaths for zookeeper_batch_paths.
     """
     return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
 
@@ -37,17 +39,16 @@ ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {
 }
 """Each option with the setting of docs/configuration.md that gives its unit, range and default.
 
-No option is a command: whoever may write a query must not be able to run programs.
-"""
+No option is a command: whoever may write a query must not be able to run programs."""
 
 OPTIONS: Final = (URI_OPTION, PULSAR_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What the user of a data source asked for. `settings` carry the limits on ZooKeeper.
+    """What the user of a data source requested. `settings` has the limits on ZooKeeper.
 
-    `pulsar_uri` is None where topics are looked for beside the ledgers.
+    `pulsar_uri` is None if topics are looked for beside the ledgers.
     """
 
     uri: ServiceUri
@@ -57,8 +58,9 @@ class SourceOptions:
 
 
 def source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Return the options that Spark passed, whose names ignore case. Pure. Raises ConfigError with
-    the option, and what to write.
+    """Return the options that Spark passed. Their names ignore case. Pure.
+
+    Raises ConfigError with the option, and what to write.
     """
     known = {name.lower(): name for name in OPTIONS}
     given: dict[str, str] = {}
@@ -113,7 +115,7 @@ def _readers(text: str | None) -> int:
 
 
 def _check(name: str, setting: Setting, text: str) -> str:
-    """Return `text` once its setting has accepted it. Errors name the option, not the setting."""
+    """Return `text` if its setting accepts it. Errors name the option, not the setting."""
     try:
         setting.parse(text)
     except ValueError as error:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 
 PAUSE_MAX_S = 1.0
-"""Seconds between two calls that count as time in which the job made no progress."""
+"""At most so many seconds between two calls count as time in which the job made no progress."""
 
 
 class StallWatch:

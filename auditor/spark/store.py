@@ -1,4 +1,4 @@
-"""Tables between the stages: each is written once, and read back with its schema asserted.
+"""Tables between the stages: each is written once, and read back with its schema checked.
 
 A lazy table that asks the network would ask again at every use. Here every stage reads only what
 was written.

@@ -1,4 +1,4 @@
-"""Which versions of Spark the auditor runs on. Imports no Spark."""
+"""The versions of Spark on which the auditor runs. Imports no Spark."""
 
 from __future__ import annotations
 

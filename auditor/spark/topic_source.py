@@ -1,6 +1,6 @@
 """The references of Pulsar's topics as a Spark table: bookkeeper_topics.
 
-Lazy as the other sources are: every action reads ZooKeeper again. docs/data-sources.md has the
+Like the other sources it is lazy: every action reads ZooKeeper again. docs/data-sources.md has the
 columns.
 """
 
@@ -51,8 +51,9 @@ class TopicsReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """Return at most `readers` of them, and at most one a namespace. Raises
-        StoreUnavailable.
+        """Return the partitions: at most `readers`, and at most one a namespace.
+
+        Raises StoreUnavailable.
         """
         address = self._address()
         with address.open() as topics:
@@ -67,8 +68,10 @@ class TopicsReader(DataSourceReader):
         ]
 
     def read(self, partition: InputPartition) -> Batches:
-        """Yield TOPICS. Raises StoreUnavailable if a namespace or the schemas cannot be listed:
-        topics would be missed.
+        """Yield TOPICS.
+
+        Raises StoreUnavailable if a namespace or the schemas cannot be listed: topics would be
+        missed.
         """
         assert isinstance(partition, TopicsPartition), partition
         with partition.address.open() as topics:

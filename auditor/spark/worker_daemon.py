@@ -1,7 +1,7 @@
-"""Spark's Python daemon with every module that tasks need imported before it forks: a worker costs
-milliseconds, not a second.
+"""Spark's Python daemon with every module that tasks need imported before it forks.
 
-The daemon is Spark's own (`pyspark.daemon`). It is used where this program starts Spark itself.
+A worker then costs milliseconds, not a second. The daemon is Spark's own (`pyspark.daemon`). It is
+used if this program starts Spark itself.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ import auditor.stages.steps  # noqa: E402, F401
 GARBAGE_THRESHOLDS = (50_000, 20, 50)
 """How many objects a worker allocates before Python looks for reference cycles. Batches have tens
 of thousands of small values without cycles. Python's default of 700 took a third of the time of
-judging.
-"""
+judging."""
 
 if __name__ == "__main__":
-    gc.freeze()  # what is imported stays, and no worker needs to look through it
+    gc.freeze()  # imported modules stay, and no worker needs to search them
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     pyspark.daemon.manager()

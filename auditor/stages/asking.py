@@ -45,9 +45,9 @@ QUESTIONS = pa.schema(
         ("expected_groups", pa.binary()),
     ]
 )
-"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id). A row without ledger_id only greets
-the bookie. `expected_groups` is null if no lister is asked.
-"""
+"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id).
+
+A row without ledger_id only greets the bookie. `expected_groups` is null if no lister is asked."""
 
 WANTED = pa.schema(
     [
@@ -69,29 +69,31 @@ PACED_ANSWERS = with_pace(ANSWERS)
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the registered bookies are at one look. An address is None if the registration could
-    not be read.
+    """The addresses of the registered bookies at one look.
+
+    An address is None if the registration could not be read.
     """
 
     addresses: Mapping[BookieId, tuple[str, int] | None]
     unsupported: frozenset[BookieId]
-    """Bookies that cannot list, as earlier requests of the run showed. They are not asked for
-    lists, which saves the time-outs, but read like all others.
-    """
+    """Bookies that cannot list, as earlier requests of the run showed.
+
+    They are not asked for lists, which saves the time-outs, but read like all others."""
     cookies: frozenset[BookieId] | None = None
-    """Bookies with a cookie; None where the cookies are not known."""
+    """Bookies with a cookie; None if the cookies are not known."""
     listed: frozenset[BookieId] = frozenset()
-    """Bookies that gave a list earlier in the run: they can list."""
+    """Bookies that gave a list earlier in the run, and therefore can list."""
     searches_left: Mapping[BookieId, int] | None = None
-    """How often each bookie may still be read for entries that it should not hold; 0 for one that
-    is not named. None: no limit.
-    """
+    """By bookie, how many reads of entries that belong elsewhere are left; 0 for one that is not
+    named.
+
+    None: no limit."""
     listers: Listers | None = None
     """Where the bookies' listers are; None if no lister is asked."""
 
     def lanes(self) -> list[BookieId]:
-        """Return the bookies with a lane of their own. All others share one lane, in which nobody
-        is dialled.
+        """Return the bookies that have a lane. All others share one lane, in which none is
+        dialled.
         """
         return sorted(self.addresses)
 
@@ -115,10 +117,9 @@ def wanted_rows(
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Return work on QUESTIONS rows: an ANSWERS row for each ledger, and one for each bookie's
-    greeting.
+    """Return work on QUESTIONS rows: an ANSWERS row for each ledger and for each bookie's greeting.
 
-    In a lane there is one bookie. Several bookies are asked in parallel.
+    A lane has one bookie. Several bookies are asked in parallel.
     """
 
     def work(batches: Batches) -> Batches:
@@ -145,8 +146,9 @@ async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]
 def entry_reader(
     directory: Directory, limits: BookieLimits, look: int, address: StoreAddress
 ) -> Work:
-    """Return work on WANTED rows: a READS row for each, with read counts. Bookies are read in
-    parallel.
+    """Return work on WANTED rows: a READS row for each, with read counts.
+
+    Bookies are read in parallel.
     """
 
     def work(batches: Batches) -> Batches:
@@ -184,8 +186,9 @@ async def _read_entries(
 def _passwords(
     batch: pa.RecordBatch, address: StoreAddress, counts: ReadCounts
 ) -> dict[LedgerId, bytes | None]:
-    """Read the passwords that HMAC digests need from ZooKeeper, for this batch only. Adds to
-    `counts`.
+    """Read the passwords that HMAC digests need from ZooKeeper, for this batch only.
+
+    Adds to `counts`.
     """
     pairs = zip(
         batch.column("ledger_id").to_pylist(), batch.column("digest_type").to_pylist(), strict=True
@@ -228,9 +231,9 @@ def _hold_conversation(
 
 
 class _Switchboard:
-    """The conversations of one task or process, one a bookie, as many at a time as `LaneGate` lets.
+    """The conversations of one task or process, one for each bookie.
 
-    For a bookie that cannot be dialled, its answers say why.
+    As many at a time as `LaneGate` allows. If a bookie cannot be dialled, its answers say why.
     """
 
     def __init__(self, directory: Directory, limits: BookieLimits, look: int) -> None:
@@ -265,7 +268,7 @@ class _Switchboard:
         ]
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
-        """Read entries of a bookie, as many as the bound on searches allows."""
+        """Read entries of a bookie, as many as the limit on searches allows."""
         undialled = self._addresses.undialled_reads(bookie, questions, self._look, now_ms)
         if undialled is not None:
             return undialled
@@ -304,7 +307,7 @@ class _Switchboard:
             yield (*row, None if lane is None else pace_cells(lane.pace))
 
     def _lane(self, bookie: BookieId) -> AsyncLane:
-        """Return the only conversation with this bookie."""
+        """Return this bookie's only conversation."""
         if bookie not in self._open:
             self._open[bookie] = open_lane(
                 bookie,
@@ -319,7 +322,7 @@ class _Switchboard:
         return self._open[bookie]
 
     async def _greet_first(self, bookie: BookieId, lane: AsyncLane) -> None:
-        """Greet the bookie, once a conversation."""
+        """Greet the bookie, once in a conversation."""
         if bookie not in self._greeted:
             self._greeted.add(bookie)
             await lane.greet()

@@ -1,4 +1,4 @@
-"""What carries out a stage: Spark, or this process."""
+"""The interface of what carries out a stage: Spark, or this process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from auditor.stages.selection import Ledgers
 from auditor.zookeeper.metadata_store import StoreAddress
 
 Rows: TypeAlias = Any
-"""Rows that a stage will read or make, as the executor has them: nothing is done before they are
-written or collected.
-"""
+"""Rows that a stage will read or make, in the executor's own form.
+
+Nothing is done before they are written or collected."""
 
 
 class Executor(Protocol):
@@ -22,7 +22,7 @@ class Executor(Protocol):
 
     @property
     def address(self) -> StoreAddress:
-        """The metadata service, at the rate of one of those that read it at once."""
+        """The metadata service, with the rate of one of its simultaneous readers."""
 
     @property
     def is_careful(self) -> bool:
@@ -41,23 +41,24 @@ class Executor(Protocol):
         """Return SEEN rows of ledgers. `answered`: with what bookies said."""
 
     def wanted(self, which: Ledgers) -> Rows:
-        """Return the WANTED rows of the judging that left these ledgers."""
+        """Return the WANTED rows of the judging `which.left_by`."""
 
     def union(self, first: Rows, second: Rows) -> Rows:
         """Return both, which have the same columns."""
 
     def derive(self, rows: Rows, work: Work, schema: pa.Schema) -> Rows:
-        """Return what the work makes of the rows alone."""
+        """Apply work that contacts nothing to the rows."""
 
     def ask(
         self, rows: Rows, work: Work, schema: pa.Schema, directory: Directory | None = None
     ) -> Rows:
-        """Return what the work learns of the rows from others: of ZooKeeper, or with a `directory`
-        of the bookies that are in it, each in one conversation.
+        """Apply work that contacts others to the rows.
+
+        It asks ZooKeeper or, with a `directory`, the bookies in it, each in one conversation.
         """
 
     def write(self, rows: Rows, table: str, name: str) -> None:
-        """Append rows to a table of the run. `name` is that of its file, if this process writes
+        """Append rows to a table of the run. `name` is the file's name if this process writes
         it.
         """
 

@@ -1,12 +1,11 @@
-"""Carry out stages in this process: judging in children, asking in a thread that a signal
-abandons.
+"""Carry out stages in this process: judge in children, ask in a thread that a signal abandons.
 
 A Spark job takes most of a second, whatever it does, and the first one has to start a JVM. Ledgers
-are judged in a child process (`auditor.judging.isolation`), and a ledger that ends the child does
-not end the run.
+are judged in a child process (`auditor.judging.isolation`): a ledger that ends the child does not
+end the run.
 
 Children are forked only in the main thread. Python destroys the other threads' data in a child, and
-py4j ends the connection to the JVM that a thread owned, which the parent shares.
+py4j would then end the connection to the JVM that such a thread owned, which the parent shares.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ from auditor.zookeeper.session import ReadCounts
 T = TypeVar("T")
 
 LEDGERS_AT_ONCE = 1_000
-"""Ledgers gathered in memory at a time. The evidence on one is kilobytes, seldom megabytes."""
+"""Ledgers gathered in memory at a time. The evidence on each is kilobytes, seldom megabytes."""
 QUESTIONS_AT_ONCE = 20_000
 """Questions answered before any answer becomes a row: all bookies work on them in parallel."""
 BATCHES_AHEAD = 2
-"""Batches of rows that a stage may be ahead of the file it writes. This bounds its memory."""
+"""A stage may be this many batches of rows ahead of the file that it writes. This limits its
+memory."""
 POLL_S = 0.1
 """How often a running stage checks for a signal."""
 IDS = pa.schema([("ledger_id", pa.int64())])
@@ -50,7 +50,7 @@ IDS = pa.schema([("ledger_id", pa.int64())])
 
 @dataclass(frozen=True, slots=True)
 class LocalRows:
-    """Rows of `schema` that `batches` makes. `are_asked`: others are asked meanwhile."""
+    """Rows of `schema` that `batches` makes. `are_asked`: it asks ZooKeeper or bookies."""
 
     schema: pa.Schema
     batches: Callable[[], Batches]
@@ -61,8 +61,8 @@ class LocalRows:
 class LocalExecutor:
     """Carries out the stages of a run in this process: those of few ledgers.
 
-    `address` is read at the whole rate, as there is only one reader. `counts` gets the reads of the
-    listing; those of the other stages are in the rows that they write.
+    `address` is read at the whole rate, because there is only one reader. The reads of the listing
+    are added to `counts`; those of the other stages are in the rows that they write.
     """
 
     stop: StopRequest
@@ -92,7 +92,7 @@ class LocalExecutor:
         return ids
 
     def distrust_workers(self) -> None:
-        """Do nothing: each judging here has children of its own."""
+        """Do nothing: each judging here has its own children."""
 
     def rows(self, batch: pa.RecordBatch) -> LocalRows:
         """Return rows that this process holds."""
@@ -119,7 +119,7 @@ class LocalExecutor:
         return LocalRows(SEEN, batches)
 
     def wanted(self, which: Ledgers) -> LocalRows:
-        """Return the WANTED rows of the judging that left these ledgers."""
+        """Return the WANTED rows of the judging `which.left_by`."""
         assert which.left_by is not None
         rows = self.suspects.wanted_reads(which.look, which.left_by)
         return LocalRows(WANTED, lambda: iter([rows]))
@@ -129,15 +129,13 @@ class LocalExecutor:
         return LocalRows(first.schema, lambda: chain(first.batches(), second.batches()))
 
     def derive(self, rows: LocalRows, work: Work, schema: pa.Schema) -> LocalRows:
-        """Return what the work makes of the rows, in the main thread: it may fork children."""
+        """Apply the work to the rows in the main thread: it may fork children."""
         return LocalRows(schema, lambda: work(rows.batches()))
 
     def ask(
         self, rows: LocalRows, work: Work, schema: pa.Schema, directory: Directory | None = None
     ) -> LocalRows:
-        """Return what the work learns of the rows, in a thread. All bookies are asked in
-        parallel.
-        """
+        """Apply the work to the rows in a thread. All bookies are asked in parallel."""
         questions = self.collect(rows).combine_chunks().to_batches(QUESTIONS_AT_ONCE)
         return LocalRows(schema, lambda: work(iter(questions)), are_asked=True)
 

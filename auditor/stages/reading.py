@@ -1,5 +1,6 @@
-"""Read ledger ids, metadata and topics from ZooKeeper, batch by batch, for the run and for the
-public Spark sources.
+"""Read ledger ids, metadata and topics from ZooKeeper, batch by batch.
+
+The run and the public Spark sources use it.
 """
 
 from __future__ import annotations
@@ -105,10 +106,10 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
 
 
 def topic_reader(address: TopicsAddress, look: int) -> Work:
-    """Return work on TOPIC_NAMES rows: read each topic after a sync, as REFERENCES rows with read
-    counts.
+    """Return work on TOPIC_NAMES rows: read each topic after a sync, as REFERENCES rows.
 
-    A topic that cannot be read has a row that says why. Never raises for a topic.
+    They have read counts. A topic that cannot be read has a row that says why. Never raises for a
+    topic.
     """
 
     def work(batches: Batches) -> Batches:
@@ -136,8 +137,9 @@ def _unread(name: TopicName, why: str) -> TopicRecord:
 
 
 def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
-    """Yield rows for ledgers that ZooKeeper, lost during the run, did not return. This ends neither
-    the run nor says anything about a ledger.
+    """Yield rows for ledgers that ZooKeeper did not return because it was lost during the run.
+
+    This does not end the run, and says nothing about a ledger.
     """
     for ledger_id in batch.column("ledger_id").to_pylist():
         yield ledger_row(

@@ -1,4 +1,4 @@
-"""Which ledgers a stage takes, from the listing and the tables of the judgings (`steps/`)."""
+"""Choose the ledgers that a stage takes, from the listing and the tables of judgings (`steps/`)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Ledgers:
 
     @property
     def were_asked_about(self) -> bool:
-        """Whether bookies were asked in this look about all of them that demand lists."""
+        """Whether this look asked bookies about all of them that need lists."""
         return self.look == 1 or self.left_by is not None
 
 
@@ -85,8 +85,8 @@ class Suspects:
     def recorded_ledgers(self, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that the first look read, ascending.
 
-        They are not taken from the listing: a ledger lost or doubled between the two would not be
-        noticed. Raises AccountingError if one was read twice.
+        They are not taken from the listing: a ledger that was lost or doubled in between would not
+        be noticed. Raises AccountingError if one was read twice.
         """
         keep = _is_within(shard) & (pc.field("look") == 1)
         found = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id"])["ledger_id"]
@@ -97,7 +97,7 @@ class Suspects:
         return ids
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
-        """Return the ledgers of a shard for which a look demanded another look, ascending."""
+        """Return the ledgers of a shard for which a look requested another look, ascending."""
         keep = _is_within(shard) & (pc.field("todo") == Todo.LOOK.value)
         return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
 
@@ -123,7 +123,7 @@ class Suspects:
         return sorted(self._ids(steps_name(look, judging), pc.field("todo") == todo.value))
 
     def wanted_reads(self, look: int, judging: int) -> pa.RecordBatch:
-        """Return the WANTED rows of a judging: the reads it demanded."""
+        """Return the WANTED rows of a judging: the reads it requested."""
         keep = pc.field("todo") == Todo.READS.value
         wanted = self.run.read_table(steps_name(look, judging), STEPS, keep, ["wanted"])["wanted"]
         rows = [row for cell in wanted.to_pylist() for row in cell]

@@ -61,10 +61,10 @@ COSTS = pa.schema(
 class Stages:
     """The stages of one run, and which executor carries out each: Spark, or this process.
 
-    This process carries out all stages of a run that listed at most `ledgers_max` ledgers, and of a
-    larger one those stages that follow a judging and have at most `suspects_max` ledgers of the
-    shard. `ledgers_max` of 0 leaves the first look to Spark, and `suspects_max` of 0 everything. So
-    does a caller that is not the main thread.
+    This process carries out all stages of a run that listed at most `ledgers_max` ledgers. For a
+    larger run it carries out the stages that follow a judging and have at most `suspects_max`
+    ledgers of the shard. If `ledgers_max` is 0, the first look is left to Spark; if `suspects_max`
+    is 0 or the caller is not the main thread, everything is.
 
     Both executors read and write the same tables: a run may change between them at any stage.
     `on_spark` returns Spark's executor. Its first call may start Spark, and raise SparkUnavailable.
@@ -86,9 +86,9 @@ class Stages:
         """List every ledger id -> evidence/listing, or another table. Return whether Spark listed
         them.
 
-        A single portion is always listed here, which takes a moment where a Spark job takes two
-        seconds. Several portions are tried here if they may hold few ledgers: BookKeeper removes a
-        parent that has none.
+        A single portion is always listed here: that takes a moment, a Spark job two seconds.
+        Several portions are tried here if they may hold few ledgers: BookKeeper removes a parent
+        that has none.
         """
         ids_max = None if len(portions) <= 1 else self._ledgers_max()
         parents = sum(len(portion.parents) for portion in portions)
@@ -122,14 +122,14 @@ class Stages:
     def read_ledgers(
         self, look: int, shard: Shard = EVERYTHING, marks: Mapping[LedgerId, Mark] | None = None
     ) -> None:
-        """Read the listed ledgers, after the first look the open ones -> evidence/ledgers."""
+        """Read the listed ledgers or, after the first look, the open ones -> evidence/ledgers."""
         which = Ledgers(look, shard)
         by = self._executor(which)
         rows = by.ask(by.ids(which), reader(by.address, look, marks), COUNTED_LEDGERS)
         by.write(rows, "evidence/ledgers", _part(look, shard))
 
     def plan(self) -> list[BookieCost]:
-        """Return what the first look would ask each bookie. Nothing is asked."""
+        """Return what the first look would ask each bookie. Asks nothing."""
         which = Ledgers(1)
         by = self._executor(which)
         questions = self._questions(by, which, has_listers=False)
@@ -139,11 +139,11 @@ class Stages:
     def ask_lists(
         self, look: int, directory: Directory, shard: Shard = EVERYTHING, judging: int | None = None
     ) -> None:
-        """Ask each bookie once for every list that is due -> evidence/answers, with each bookie's
-        greeting. Greet every registered bookie.
+        """Ask each bookie once for every list that is due -> evidence/answers, with its greeting.
 
-        Without `judging` these are the lists of all ledgers with which the look begins. Otherwise
-        they are those that this judging of the look demanded.
+        Every registered bookie is greeted. Without `judging` the lists are those of all ledgers
+        with which the look begins. Otherwise they are those that this judging of the look
+        requested.
         """
         which = Ledgers(look, shard, judging, Todo.LISTS)
         by = self._executor(which)
@@ -167,7 +167,7 @@ class Stages:
         self._read(by, wanted, 1, directory, name)
 
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
-        """Make the reads that the given judging of this look demanded -> evidence/reads."""
+        """Make the reads that the given judging of this look requested -> evidence/reads."""
         which = Ledgers(look, EVERYTHING, judging, Todo.READS)
         by = self._executor(which)
         name = f"look-{look:02}-judging-{judging:04}"
@@ -230,7 +230,7 @@ class Stages:
         return self.local if are_few else self.on_spark()
 
     def _ledgers_max(self) -> int:
-        """Return how many listed ledgers this process may take a first look at."""
+        """Return the most listed ledgers of which this process may take a first look."""
         return self.ledgers_max if self._may_work_here() else 0
 
     def _may_work_here(self) -> bool:

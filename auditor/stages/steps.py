@@ -1,5 +1,6 @@
-"""Judge the evidence of ledgers, batch by batch: whom to ask, which entries to read, and where each
-ledger stands.
+"""Judge the evidence of ledgers, batch by batch.
+
+A judging says which bookies to ask, which entries to read, and where each ledger stands.
 """
 
 from __future__ import annotations
@@ -65,11 +66,13 @@ def steps_prefix(look: int) -> str:
 
 
 def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
-    """Return work on SEEN rows: the QUESTIONS that the ledgers demand. Nothing is judged: after the
-    first look the rows are those of ledgers for which judging demanded lists.
+    """Return work on SEEN rows: the QUESTIONS that the ledgers demand.
 
-    `careful`: in a child process, which a ledger may end. A ledger on which this raises, or has to
-    be stopped, is not asked about: judging sets it aside.
+    Nothing is judged. After the first look the rows are those of ledgers for which judging demanded
+    lists.
+
+    `careful`: in a child process, because a ledger may end the process. A ledger on which this
+    raises, or which has to be stopped, is not asked about: judging sets it aside.
     """
 
     def asked(evidence: LedgerEvidence) -> list[Row]:
@@ -139,12 +142,13 @@ def judge_of(
     differing: Mapping[LedgerId, str] = NONE_DIFFER,
     by_columns: bool = False,
 ) -> Work:
-    """Return work on SEEN rows: a STEPS row for each ledger. `careful`: in a child process, which a
-    ledger may end.
+    """Return work on SEEN rows: a STEPS row for each ledger.
+
+    `careful`: in a child process, because a ledger may end the process.
 
     `were_asked`: bookies were asked about all ledgers that demand lists. A ledger that still
     demands them was left out because finding its bookies failed (`asker_of`): it is set aside.
-    `differing`: ledgers on which the checkers differ, and how; these are withheld, not judged.
+    `differing`: ledgers on which the checkers differ, and how. They are withheld, not judged.
     `by_columns`: healthy ledgers are found in the columns, and only a sample of them is judged.
     """
 
@@ -171,7 +175,7 @@ def judge_of(
 
 @dataclass(slots=True)
 class _Steps:
-    """Makes the STEPS rows of ledgers. `claims`: verdicts from columns on the ledgers of the
+    """Makes the STEPS rows of ledgers. `claims`: what the columns say of the ledgers of the
     sample.
     """
 
@@ -226,7 +230,7 @@ def _settle_by_columns(
     """Return the healthy ledgers of a SEEN batch outside the sample, and the verdicts on those in
     it.
 
-    The former are row numbers, with the copies of each ledger.
+    The healthy ledgers are given as row numbers, with the copies of each ledger.
     """
     settled, claims = {}, {}
     ids = batch["ledger_id"].to_pylist()

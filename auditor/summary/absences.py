@@ -1,7 +1,4 @@
-"""Keep since when bookies are not registered. summary.json passes it from one run to the next.
-
-See contract 8.2.
-"""
+"""Keep since when bookies are not registered. summary.json passes it from one run to the next."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from auditor.witness.phrases import moment
 UNREGISTERED = "bookies_unregistered"
 """The field of summary.json."""
 UNREGISTERED_MAX = 10_000
-"""Maximum number of bookies in the field, those unregistered longest. No cluster has so many, but
-ledgers may name any number."""
+"""At most this many bookies are in the field, those unregistered longest. No cluster has so many,
+but ledgers may name any number."""
 
 
 def unregistered_since(
@@ -26,8 +23,8 @@ def unregistered_since(
 ) -> dict[BookieId, int]:
     """Return since when each unregistered bookie is not registered, in ms, as far as runs saw.
 
-    `before` is what the last whole run recorded. A bookie that was registered at some look of this
-    run counts from the first look after that. A bookie without a record at the last look keeps the
+    `before` is what the last whole run recorded. For a bookie that was registered at some look of
+    this run, it is the first look after that. A bookie without a record at the last look keeps the
     state of its newest record.
     """
     since: dict[BookieId, int] = {}

@@ -22,11 +22,11 @@ Json = dict[str, Any]
 JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
 """The standings of ledgers that were judged."""
 BOOKIES_NAMED_MAX = 10
-"""Maximum number of bookies named in each list of a summary; the rest is only counted."""
+"""At most this many bookies are named in each list of a summary; the rest is only counted."""
 
 NO_SUCH_BOOKIE, NOT_REGISTERED, NOT_ASKED = "no_such_bookie", "not_registered", "not_asked"
-"""How a bookie in maintenance was found, beside the values of Greeting. NO_SUCH_BOOKIE hints at a
-typing error in the setting."""
+"""Further states of a bookie in maintenance, beside the values of Greeting. NO_SUCH_BOOKIE suggests
+a typing error in the setting."""
 
 ANSWERED = Greeting.ANSWERED.value
 _FOUND_BY_ANSWER = {
@@ -45,7 +45,9 @@ def assurance_of_ledgers(
     terms: Terms,
     findings: Sequence[FindingRecord],
 ) -> Json:
-    """Return the field `assurance` for a few ledgers. Counts bookies asked for one of them."""
+    """Return the field `assurance` for a few ledgers. Counts the bookies that were asked about
+    them.
+    """
     answers = [
         answer
         for evidence, _ in judged
@@ -62,7 +64,9 @@ def assurance_of_ledgers(
 
 
 def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
-    """Return the field `maintenance` for a few ledgers. Lists bookies asked for one of them."""
+    """Return the field `maintenance` for a few ledgers. Lists the bookies that were asked about
+    them.
+    """
     newest: dict[BookieId, AnswerStatus] = {}
     for evidence, _ in judged:
         for look in evidence.looks:

@@ -68,8 +68,8 @@ def circumstances_json(
 def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
     """Return counts of bookies, each as of the last look at it.
 
-    A bookie that answered at any look counts as answered. `away_bookies` bookies are not registered
-    but have a cookie; `gone_bookies` bookies have neither.
+    A bookie that answered at any look counts as answered. `away_bookies` are not registered but
+    have a cookie; `gone_bookies` have neither.
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED)
 
@@ -122,9 +122,9 @@ def gone_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
 
 
 def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan) -> Json:
-    """Return the bookies in planned maintenance and how each was found.
+    """Return the bookies in planned maintenance and the state of each.
 
-    `ledgers` counts the ledgers that only these bookies kept from being judged.
+    `ledgers` counts the ledgers that could not be judged only because of these bookies.
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
     return {
@@ -162,7 +162,7 @@ def assurance(
     """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 
     `missing_bound` is the largest share of entries that may be missing, at 95 % confidence. It is
-    null unless the random probes found none missing on any bookie that cannot list.
+    null unless the random probes found nothing missing on any bookie that cannot list.
     """
     judged = pc.field("standing").isin(_JUDGED)
     probed = verdicts.table(["probes", "random_probes"], pc.field("assurance") == PROBED)

@@ -1,6 +1,6 @@
 """Read what each bookie last said of each ledger, from the stored answers, batch by batch.
 
-Most ledgers have answers of one look only. They are only counted. Memory holds the answers on all
+Most ledgers have answers of one look only, and are only counted. Memory holds the answers on all
 other ledgers.
 """
 
@@ -31,7 +31,7 @@ UNHEARD = (
     AnswerStatus.ADDRESS_UNKNOWN,
     AnswerStatus.AUDITOR_LIMITED,
 )
-"""Answers by which the bookie itself keeps a ledger from being judged."""
+"""Answers with which the bookie itself prevents judging a ledger."""
 SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)
 """Reasons that blame a bookie as a whole for what is unknown."""
 
@@ -46,7 +46,7 @@ class LastWords:
     """Counts and ledgers from each bookie's last answers.
 
     `asked` counts the ledgers for which the last answer is valid. `unheard` has the ledgers that
-    the bookie keeps from being judged.
+    could not be judged because of the bookie.
     """
 
     asked: Mapping[BookieId, int]
@@ -62,8 +62,8 @@ def last_words(
     """Return counts from each bookie's last answers. `answers` have the columns SPOKEN.
 
     `again`: ledgers with answers at a later look. `unjudged`: ledgers that some bookie's silence
-    left unjudged. `probed`: by bookie that cannot list, the ledgers it let us read. Costs one scan.
-    Holds the answers on the ledgers in `again`, some 20 bytes each.
+    left unjudged. `probed`: by bookie that cannot list, the ledgers in which it answered a read.
+    Costs one scan. Holds the answers on the ledgers in `again`, some 20 bytes each.
     """
     words = _Tally(unjudged, probed)
     kept: list[pa.RecordBatch] = []

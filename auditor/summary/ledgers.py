@@ -1,4 +1,4 @@
-"""Checks that every listed ledger has exactly one standing. Otherwise there is no report."""
+"""Check that every listed ledger has exactly one standing. Otherwise there is no report."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import pyarrow as pa
 from auditor.errors import AccountingError
 
 NAMED_MAX = 5
-"""Maximum number of ledgers named in an accounting error."""
+"""At most this many ledgers are named in an accounting error."""
 
 
 def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
     """Return the number of ledgers if exactly those of `listed` (ids) are judged, each once.
 
-    Raises AccountingError that names some of the ledgers. Costs a sort of both: 8 bytes a ledger.
+    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: 8
+    bytes a ledger.
     """
     ids, id_counts = np.unique(listed.to_numpy(), return_counts=True)
     rows, row_counts = np.unique(judged.to_numpy(), return_counts=True)

@@ -1,4 +1,4 @@
-"""Counts marks of under-replication by age, and how many of them are stale (contract 8.3)."""
+"""Count under-replication marks by age, and how many of them are stale."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OLDER = "older"
 
 
 class UnlistedMark(NamedTuple):
-    """A mark whose ledger the listing did not name.
+    """A mark whose ledger was not listed.
 
     `has_metadata` is as it was read last, or None if unknown.
     """

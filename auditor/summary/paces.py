@@ -13,17 +13,16 @@ from auditor.evidence.schemas import ANSWERS, PACE
 from auditor.model.identity import BookieId
 
 BOOKIES_NAMED_MAX = 10
-"""Bookies named, the slowest first. A screen has little room; the table of answers has all of
-them.
-"""
+"""At most this many bookies are named, the slowest first. A screen has little room; the table of
+answers has all of them."""
 NO_PACES: Mapping[str, Any] = {"bookies": 0, "slowest": []}
-"""The field if each bookie was asked as the limits allow."""
+"""The value of the field if each bookie was asked as much as the limits allow."""
 _PACES = pa.schema([*(ANSWERS.field(name) for name in ("bookie_id", "look", "asked_at_ms")), PACE])
 _TABLES = ("evidence/answers", "evidence/reads")
 
 
 class _Low(NamedTuple):
-    """One pace of a bookie that was asked less. They sort by the lowest, then the latest first."""
+    """A pace of a bookie that was asked less. They sort by the lowest pace, latest first."""
 
     lowest_inflight: int
     lowest_rate: float
@@ -46,10 +45,10 @@ class _Low(NamedTuple):
 
 
 def paces_json(run: Place) -> dict[str, Any]:
-    """Return how many bookies were asked less than the limits allow at some time, the lowest pace
-    of each, and the pace at the end of the conversation in which it was lowest.
+    """Return how many bookies were asked less than the limits allow, with their paces.
 
-    Costs a scan of four columns of the answers and reads.
+    Each bookie has its lowest pace, and the pace at the end of the conversation in which it was
+    lowest. Costs a scan of four columns of the answers and reads.
     """
     lows: dict[BookieId, _Low] = {}
     for name in _TABLES:

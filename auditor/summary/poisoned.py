@@ -1,4 +1,4 @@
-"""Reads from the verdicts which ledgers a fault of the auditor left unjudged."""
+"""Read from the verdicts which ledgers a fault of the auditor left unjudged."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from auditor.model.verdict import Unknown
 
 NAMED_MAX = 10
-"""Maximum number of ledgers named in the summary. The verdicts have all of them."""
+"""At most this many ledgers are named in the summary. The verdicts have all of them."""
 DETAIL_MAX = 1_000
-"""Maximum length of a ledger's detail in the summary, in characters."""
+"""At most this many characters of a ledger's detail are in the summary."""
 
 HAS_DETAIL = pc.field("detail") != ""
 """Selects the rows of VERDICTS with a detail: all ledgers that were set aside, and few others."""

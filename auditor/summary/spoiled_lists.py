@@ -1,4 +1,4 @@
-"""Which ledgers rest on lists of a lister that its bookie contradicted at any time of the run."""
+"""Find the ledgers that rest on lists of a lister that its bookie contradicted during the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def contradicting_bookies(run: Place) -> pa.Array:
 def spoiled_ledgers(run: Place) -> pa.Array:
     """Return the ids of these ledgers, from the written answers. Costs a scan of the greetings.
 
-    Lists of such a lister that were given after the contradiction are `answer_invalid` already.
+    Lists that such a lister gave after the contradiction are `answer_invalid` already.
     """
     bookies = contradicting_bookies(run)
     if not len(bookies):

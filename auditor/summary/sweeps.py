@@ -1,6 +1,6 @@
 """The summary field `sampling`: how likely lost entries are found on a bookie that cannot list.
 
-The field carries the series of sweeps from run to run. A run that is not counted passes it on
+The field carries the series of sweeps from run to run. A run that does not count passes it on
 unchanged: a run of named ledgers, one that judged no ledger by probes, or one without a sweep.
 """
 
@@ -20,20 +20,20 @@ Json = dict[str, Any]
 SAMPLING = "sampling"
 """The name of the field."""
 LENGTHS = (1, 10, 100, 1_000)
-"""Lengths of runs of lost entries that are reported: entries that one bookie should hold of one
-ledger, with no other such entry between them.
-"""
+"""Numbers of lost entries in a row for which the probability is reported. A row has entries that
+one bookie should hold of one ledger, with no other such entry between them."""
 SPANS_MAX = 50
-"""Spans kept of a series: the step changes when the cluster doubles or halves. Older spans are
-forgotten, which only lowers the reported probability.
-"""
+"""At most this many spans of a series are kept: the step changes when the cluster doubles or
+halves. Older spans are forgotten, which only lowers the reported probability."""
 TURNS_MAX = 10_000
-"""Newest turns of one span that are counted: 27 years of nights."""
+"""At most this many newest turns of a span are counted: 27 years of nights."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Runs in a row with one step. `since`: when the earliest of them began (RFC 3339, UTC)."""
+    """Consecutive runs with the same step. `since`: when the earliest of them began (RFC 3339,
+    UTC).
+    """
 
     step: int
     first_turn: int
@@ -60,8 +60,8 @@ class Span:
 class Series:
     """The sweeps of successive runs with one seed.
 
-    `next_turn` is that of the next run. `copies`: how many entries the fullest bookie should hold,
-    as the last counted run found. `spans` are oldest first.
+    `next_turn` is the turn of the next run. `copies`: how many entries the fullest bookie should
+    hold, by the last counted run. `spans` are oldest first.
     """
 
     seed: int
@@ -70,7 +70,7 @@ class Series:
     spans: tuple[Span, ...] = ()
 
     def after(self, sweep: Sweep, started_at: str, copies: float) -> Series:
-        """Return the series with one more run. Another seed begins it anew."""
+        """Return the series with one more run. A run with another seed begins a new series."""
         begun = begin_series(sweep, started_at, copies)
         if self.seed != sweep.seed:
             return begun
@@ -95,7 +95,7 @@ def begin_series(sweep: Sweep, started_at: str, copies: float) -> Series:
 
 @dataclass(frozen=True, slots=True)
 class SweptRun:
-    """What a run's sweep was. `probed`: ledgers judged by probes. `copies` as in `Series`."""
+    """The sweep of a run. `probed`: ledgers judged by probes. `copies` as in `Series`."""
 
     sweep: Sweep
     started_at: str
@@ -105,12 +105,12 @@ class SweptRun:
 
     @property
     def is_counted(self) -> bool:
-        """Whether later runs may build on this one."""
+        """Whether later runs may continue the series of this one."""
         return self.sweep.step > 0 and self.probed > 0 and not self.partial
 
 
 def continue_series(about: About, series: Series | None) -> About:
-    """Return the run as the next one of a series; without a series it begins one, with its own
+    """Return the run as the next one of a series. Without a series it begins one, with its own
     seed.
     """
     if series is None:
@@ -122,9 +122,9 @@ def continue_series(about: About, series: Series | None) -> About:
 
 
 def sampling_json(run: SweptRun, before: Series | None) -> Json:
-    """Return the field. `before` is the series as the previous run left it, if there was one.
+    """Return the field. `before` is the series that the previous run left, if there was one.
 
-    `bounds` are of this run alone and `accumulated` of all runs counted; null if no ledger was
+    `bounds` are for this run alone and `accumulated` for all counted runs; null if no ledger was
     judged by a sweep. Each probability is rounded down.
     """
     series = before
@@ -152,7 +152,10 @@ def _accumulated_json(spans: tuple[Span, ...]) -> Json:
 
 
 def bounds_json(draws: Iterable[Draw]) -> dict[str, float]:
-    """Return for each of LENGTHS the probability that the draws hit such a run, rounded down."""
+    """Return, for each of LENGTHS, the probability that the sweeps hit so many entries in a row.
+
+    It is rounded down.
+    """
     kept = list(draws)
     return {
         str(length): math.floor(hit_probability(kept, length) * 1e6) / 1e6 for length in LENGTHS

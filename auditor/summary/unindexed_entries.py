@@ -1,9 +1,9 @@
 """Find entries that a bookie sends although its index lacks them: the index lost them, the bytes
 exist.
 
-Only lists of a lister can show this. Lists of a lister that its bookie contradicted in the run do
+Only a lister's lists can show this. Lists of a lister that its bookie contradicted in the run do
 not count, because it may read the index of another directory. Such an entry is still a copy, and
-nothing is reported as a violation. A bookie indexes what it holds at each flush. Ledgers therefore
+nothing is reported as a violation. A bookie indexes its entries at each flush. Ledgers therefore
 count only if their metadata was last written long before the list.
 """
 
@@ -24,7 +24,7 @@ from auditor.summary.assurance import BOOKIES_NAMED_MAX
 from auditor.summary.spoiled_lists import contradicting_bookies
 
 LEDGERS_NAMED_MAX = 10
-"""Ledgers named for each bookie; the rest is counted."""
+"""At most this many ledgers are named for each bookie; the rest is counted."""
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Name the ledgers that could not be judged, or not in full, by reason."""
+"""Name the ledgers that could not be judged, wholly or in part, by reason."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from auditor.evidence.table_scan import TableScan
 from auditor.model.verdict import Standing, Unknown
 
 EXAMPLES_MAX = 3
-"""Ledgers that the summary names of each reason; the files have all."""
+"""At most this many ledgers are named in the summary for each reason; the files have all."""
 FILES = "unjudged/REASON.txt"
-"""The file of a reason, below the run's directory; its name is the reason's."""
+"""The file of a reason, below the run's directory. Its name is the reason's."""
 Json = dict[str, Any]
 
 
@@ -23,7 +23,7 @@ Json = dict[str, Any]
 class Unjudged:
     """The ledgers that have a reason to be unknown.
 
-    `by_reason` has their ids, sorted. `ledgers` counts each once, `in_part` those of them that have
+    `by_reason` has their ids, sorted. `ledgers` counts each ledger once, `in_part` those that have
     another standing than indeterminate, `several_reasons` those that have more than one reason.
     """
 

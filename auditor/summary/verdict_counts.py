@@ -1,4 +1,4 @@
-"""Counts from the verdicts the copies that were verified."""
+"""Count from the verdicts the copies that were verified."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 _JUDGED = pa.array([standing.word for standing in JUDGED])
 _WIDE = pa.decimal128(38, 0)
-"""The type for sums of copies: many ledgers together may have more than 2^63."""
+"""The type of sums of copies: many ledgers together may have more than 2^63."""
 
 
 def copies_of_verdicts(verdicts: TableScan) -> Json:

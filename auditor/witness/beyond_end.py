@@ -1,5 +1,6 @@
-"""Sentences on what lies above the end of a closed ledger: where it ends, what the bookies hold
-above it, what the headers of these entries prove.
+"""Sentences on what lies above the end of a closed ledger.
+
+They say where it ends, what the bookies hold above it, and what the headers of these entries prove.
 """
 
 from __future__ import annotations

@@ -18,17 +18,16 @@ from auditor.wire.znode_paths import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATIO
 from auditor.witness.command_words import quote_word
 
 GC_PAUSE_MS = 604_800_000
-"""The gcWaitTime proposed for a bookie that must not collect garbage: a week, in milliseconds."""
+"""The gcWaitTime suggested for a bookie that must not garbage collect: a week, in milliseconds."""
 
 LEDGERS_MAX = 3
-"""Ledgers of a bookie that get a command of their own."""
+"""At most this many ledgers of a bookie get a command of their own."""
 
 Commands = list[str]
 
 
 class Steps(NamedTuple):
-    """Commands that only look, commands that change something, what to save before these, and
-    sentences.
+    """Commands that only look, commands that change something, what to save before, and sentences.
 
     The commands of `save` only look too. `next_commands` puts `SAVES`, `CHANGES` and `NOTE` before
     them.
@@ -62,11 +61,11 @@ def zookeeper_get(path: str, *, base64: bool = False) -> str:
 
 
 RECOVERY_STATE = f"zkCli.sh -server ZOOKEEPER ls {DEFAULT_ROOT}{UNDERREPLICATION}"
-"""Shows whether auto-recovery is switched off (`disable`) and elects an auditor.
+"""Shows whether auto-recovery is switched off (`disable`), and elects an auditor.
 
 BookKeeper's own commands for it (`clusterinfo`, `queryautorecoverystatus`,
-`lostbookierecoverydelay`, `listunderreplicated`) first make the znodes of auto-recovery that are
-missing. `next_commands` puts the cluster's own root into it, and into RECOVERY_DELAY."""
+`lostbookierecoverydelay`, `listunderreplicated`) first create the znodes of auto-recovery that are
+missing. `next_commands` fills in the cluster's own root, also in RECOVERY_DELAY."""
 RECOVERY_DELAY = f"zkCli.sh -server ZOOKEEPER get {DEFAULT_ROOT}{LOST_BOOKIE_RECOVERY_DELAY}"
 
 
@@ -115,7 +114,7 @@ def lost_content_steps(finding: Finding) -> Steps:
 
 
 def failing_bookie_steps(finding: Finding) -> Steps:
-    """Return commands that show whether the bookie fails others too.
+    """Return commands that show whether the bookie fails other clients too.
 
     None changes anything: the bookie's own log says what to do.
     """
@@ -134,7 +133,7 @@ def entry_log_lost_steps(finding: Finding) -> Steps:
     """Return commands that show the missing file and whether the other copies can be read.
 
     The first change is to put the file back, which the bookie notices without a restart. Copying
-    from other bookies reads each of them: `auditor ledger` says before whether they have the
+    from other bookies needs their copies: `auditor ledger` tells beforehand whether they have the
     entries.
     """
     facts = finding.facts
@@ -158,10 +157,10 @@ def entry_log_lost_steps(finding: Finding) -> Steps:
 
 
 def unreadable_steps(finding: Finding) -> Steps:
-    """Return commands that show the failed reads again, and whether the other copies can be read.
+    """Return commands that repeat the failed reads, and show whether the other copies can be read.
 
-    None changes anything: which disk or file fails decides what to do, and the bookie's log names
-    it.
+    None changes anything. What to do depends on the disk or file that fails, which the bookie's log
+    names.
     """
     facts = finding.facts
     assert isinstance(facts, UnreadableFacts), finding

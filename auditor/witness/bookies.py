@@ -103,7 +103,7 @@ def _failing_bookie_sentences(finding: Finding, facts: FailingFacts) -> str:
 
 
 LOGS_SPELLED_MAX = 3
-"""Entry logs that a witness spells out; the facts name more."""
+"""A witness names at most this many entry logs. The facts name more."""
 
 
 def _entry_log_lost_sentences(finding: Finding, facts: EntryLogLostFacts) -> str:
@@ -143,7 +143,7 @@ def _unreadable_sentences(finding: Finding, facts: UnreadableFacts) -> str:
 
 
 SPELLED_MAX = 3
-"""Entries named in a sentence; the facts have more."""
+"""A sentence names at most this many entries. The facts have more."""
 _END_WORDS = {"digest": "wrong digest"}
 
 

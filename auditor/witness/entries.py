@@ -1,5 +1,7 @@
-"""Witnesses of the entry family: where the entry belongs, what each bookie said, the count, how far
-the search went.
+"""Witnesses of the entry family.
+
+They say where the entry belongs, what each bookie said, how many copies there are, and how far the
+search went.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from auditor.witness.phrases import NAMES_SHOWN, join_names, name_some, runs
 from auditor.witness.sentences import TellLedger
 
 CORRUPT_BOOKIES_SHOWN = 5
-"""Bookies with corrupt copies in a sentence; the facts have all."""
+"""A sentence names at most this many bookies with corrupt copies. The facts have all."""
 
 GARBAGE_COLLECTION = (
     "Garbage collection there may delete these copies at its next check for over-replicated"
@@ -80,7 +82,7 @@ def _place_sentence(finding: Finding, entry: EntryId, write_set: Sequence[Bookie
 def _count_sentence(
     finding: Finding, entry: EntryId, write_set: Sequence[BookieId], looks: Sequence[Look]
 ) -> str:
-    """Count copies of the worst entry. A bookie that cannot list may count by other entries."""
+    """Count copies of the worst entry. On a bookie that cannot list, other entries may decide."""
     copies = finding.copies
     assert copies is not None, finding
     chain = newest_state_looks(looks)
@@ -94,7 +96,7 @@ def _count_sentence(
 
 
 def _tail_sentence(finding: Finding) -> str:
-    """Say that only the end is missing, and that a writer need not wait for more copies."""
+    """Say that only the end is missing, and that a writer does not depend on more copies."""
     lacking = [bookie for bookie, _ in finding.missing_on]
     verb = "lacks" if len(lacking) == 1 else "lack"
     return (
@@ -134,8 +136,9 @@ def _search_sentences(search: Search, looks: Sequence[Look]) -> Iterator[str]:
 
 
 def _found_words(search: Search, looks: Sequence[Look]) -> str:
-    """Say which bookies hold the entries: one that sent an entry "has" it, one that names it
-    "lists" it.
+    """Say which bookies hold the entries.
+
+    A bookie that sent an entry "has" it, one that names it "lists" it.
     """
     if not search.found_on:
         if search.corrupt_on:

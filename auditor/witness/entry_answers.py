@@ -21,7 +21,7 @@ GONE = "is gone: it has neither a registration nor a cookie"
 
 
 def gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
-    """Return whether a list is what is known of the bookie's entries, and not single reads."""
+    """Return whether the bookie's entries are known from a list, not from single reads."""
     asked = [look for look in looks if bookie in look.answers]
     return (
         bool(asked) and _newest_answered(bookie, asked).answers[bookie].status is AnswerStatus.HELD
@@ -31,8 +31,9 @@ def gave_a_list(bookie: BookieId, looks: Sequence[Look]) -> bool:
 def answer_sentences(
     entry: EntryId, write_set: Sequence[BookieId], gone: Sequence[BookieId], looks: Sequence[Look]
 ) -> Iterator[str]:
-    """Say what each bookie of the write set said of the entry: its newest conclusive word, and
-    whether it was silent since.
+    """Say what each bookie of the write set said of the entry.
+
+    That is its newest conclusive answer or read, and whether it was silent since.
     """
     chain = newest_state_looks(looks)
     for bookie in write_set[:NAMES_SHOWN]:
@@ -46,8 +47,9 @@ def answer_sentences(
 
 
 def has_entry(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> bool | None:
-    """Return whether the bookie has the entry, by its newest conclusive read, else by its newest
-    list; None if it said neither.
+    """Return whether the bookie has the entry, or None if it did not say.
+
+    Its newest conclusive read decides, else its newest list.
     """
     for look in reversed(looks):
         read = look.reads.get((bookie, entry))
@@ -118,7 +120,7 @@ def _newest_answer_sentences(
 
 
 def _deciding_look(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> Look:
-    """Return the look whose word on the entry counts.
+    """Return the look whose answer or read of the entry counts.
 
     It is the newest list or, if that lacks the entry, the newest conclusive read. A read of a wrong
     digest counts whatever the list says.
@@ -177,7 +179,9 @@ def _word(look: Look, bookie: BookieId, entry: EntryId) -> str:
 
 
 def _of_other_entries(bookie: BookieId, entry: EntryId, looks: Sequence[Look]) -> str:
-    """Say what reads of other entries show, for a bookie that cannot list and was not read."""
+    """Say what reads of other entries show, if the bookie cannot list and this entry was not
+    read.
+    """
     answer = _newest_answered(bookie, looks).answers[bookie]
     if answer.status is not AnswerStatus.UNSUPPORTED or any(
         (bookie, entry) in look.reads for look in looks
@@ -233,7 +237,7 @@ assert _ANSWERED.keys() | {AnswerStatus.HELD} == set(AnswerStatus), "each answer
 
 
 _LISTED = "gave a list"
-"""What a bookie did that listed the ledger."""
+"""What a bookie that listed the ledger did."""
 
 _READ: dict[ReadStatus, str] = {
     ReadStatus.PRESENT: "sent it when it was read",
@@ -263,7 +267,7 @@ _CONCLUSIVE = frozenset(
 
 
 _SPEAK_FOR_OTHERS = frozenset({ReadStatus.PRESENT, ReadStatus.NO_ENTRY})
-"""Results that let entries which were not read be assumed present."""
+"""Results of a read after which entries that were not read may be assumed present."""
 
 
 def _lists(answer: Answer, entry: EntryId) -> bool:

@@ -22,9 +22,10 @@ from auditor.witness.ledger_commands import (
 )
 
 _BOOKIES_MAX = 3
-"""Bookies that lack something and get a command of their own."""
+"""At most this many bookies that lack something get a command of their own."""
 _HOLDERS_MAX = 2
-"""Bookies that hold entries outside their write set and get a command of their own."""
+"""At most this many bookies that hold entries outside their write set get a command of their
+own."""
 
 
 def _entry_facts(finding: Finding) -> EntryFacts:
@@ -79,16 +80,16 @@ def _lacking_in_order(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
 def _bookies_to_recover(finding: Finding, worst_entry: EntryId) -> list[BookieId]:
     """Return the first bookie that lacks the worst entry, and a gone one if the first is not gone.
 
-    Neither has to be readable.
+    They need not be readable.
     """
     lacking, gone = _lacking_in_order(finding, worst_entry)[:1], _entry_facts(finding).gone
     return [*lacking, *([] if set(lacking) & set(gone) else gone[:1])]
 
 
 def _renamed(finding: Finding) -> Commands:
-    """Say what brings copies back if a bookie that is gone was only renamed.
+    """Say what restores the copies if a bookie that is gone was only renamed.
 
-    Which bookie was renamed is known at the end of a run, after this finding was made.
+    A run finds out which bookie was renamed at its end, after this finding was made.
     """
     return [_IF_RENAMED] if _entry_facts(finding).gone else []
 
@@ -112,7 +113,7 @@ RESTORE_NOTE = (
 
 
 def without_replica_steps(finding: Finding) -> Steps:
-    """Return what to run for entries without a copy where the metadata says."""
+    """Return what to run for entries without a copy on the bookies that should hold them."""
     entry = _entry_facts(finding).worst_entry
     look = [
         metadata_command(finding),
@@ -140,7 +141,9 @@ def outside_ensemble_steps(finding: Finding) -> Steps:
 
 
 def unavailable_steps(finding: Finding) -> Steps:
-    """Return what to run for entries that no bookie can serve now: see which bookies are there."""
+    """Return what to run for entries that no bookie can serve now: check which bookies are
+    registered.
+    """
     facts = finding.facts
     assert isinstance(facts, UnavailableFacts), finding
     read = read_commands(finding, facts.failed[:_BOOKIES_MAX], facts.worst_entry)
@@ -174,7 +177,7 @@ def corrupt_steps(finding: Finding) -> Steps:
 
 
 def unrecoverable_steps(finding: Finding) -> Steps:
-    """Return what to run for entries of a marked ledger that no copy can be made from."""
+    """Return what to run for entries of a marked ledger that have no copy to replicate from."""
     entry = _entry_facts(finding).worst_entry
     look = [
         metadata_command(finding),

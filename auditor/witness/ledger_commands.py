@@ -21,7 +21,7 @@ def mark_commands(finding: Finding, root: str) -> Commands:
     """Return the commands that show a ledger's mark and the lock of the worker that repairs it.
 
     ROOT is the parent of all ledgers. BookKeeper's `listunderreplicated` reads all marks, and fails
-    at the first znode that is not one. Findings on something else have no such commands.
+    at the first znode that is not a mark. Findings on other subjects have no such commands.
     """
     facts = finding.facts.mark if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
     if not isinstance(facts, MarkFacts) or finding.ledger_id is None:
@@ -36,7 +36,7 @@ def read_commands(
 ) -> Commands:
     """Return commands to read one entry on each bookie.
 
-    With `-b` the shell leaves out the last entry it is given, so that entry is one higher.
+    With `-b` the shell leaves out the last entry of the range: therefore the end is one higher.
     """
     form, body = ("-entryformat hex ", " -m") if save else ("", "")
     ranged = f"-l {finding.ledger_id} -fe {entry} -le {entry + 1}"
@@ -46,7 +46,7 @@ def read_commands(
 def recover_command(finding: Finding, bookie: str, *, plan: bool = False) -> str:
     """Return the command to copy the ledger's share of one bookie to another.
 
-    `plan`: it only prints what it would copy. The shell asks for confirmation even then, hence
+    `plan`: it only prints what it would copy. Even then the shell asks for confirmation, hence
     `-f`.
     """
     return shell(f"recover {'-dr -f ' if plan else ''}-l {finding.ledger_id} {quote_word(bookie)}")

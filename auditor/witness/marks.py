@@ -1,4 +1,4 @@
-"""Witnesses of the mark family: when the mark was made, how old it is, and why it stands."""
+"""Witnesses of the mark family: when the mark was made, how old it is, and why it remains."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHY = {
     ),
     WhyMarked.STALE: "every copy was listed or read where the metadata says",
 }
-"""Why a mark stands, in words. The lock has a sentence of its own, which names its holder."""
+"""Why a mark remains, in words. The lock has its own sentence, which names its holder."""
 assert _WHY.keys() | {WhyMarked.LOCKED} == set(WhyMarked), "each reason has its words"
 
 
@@ -46,7 +46,7 @@ def _reason_words(facts: MarkFacts) -> Iterator[str]:
 
 
 def _why_sentences(facts: MarkFacts) -> str:
-    """Say every reason that the evidence gives for the mark to stand, or that it gives none."""
+    """Say every reason for which the mark remains, or that the evidence gives none."""
     if facts.state is None:
         unchecked = " The ledger's metadata could not be read: its entries are not checked."
     else:
@@ -68,7 +68,7 @@ def _why_sentences(facts: MarkFacts) -> str:
 def _unrecoverable_sentences(
     finding: Finding, facts: UnrecoverableFacts, looks: Sequence[Look]
 ) -> str:
-    """Return the witness of the lost entry, followed by the mark and why it stands."""
+    """Return the witness of the lost entry, followed by the mark and why it remains."""
     mark = facts.mark
     age = (
         f"The ledger has been marked under-replicated for {span(mark.age_ms)}; up to"

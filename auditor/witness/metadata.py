@@ -21,7 +21,7 @@ from auditor.witness.phrases import clock, join_names, name_some, span
 from auditor.witness.sentences import TellLedger, TellOther
 
 CONTRADICTIONS_SHOWN = 5
-"""Contradictions in a sentence; the facts have more."""
+"""A sentence names at most this many contradictions. The facts have more."""
 
 _CLAUSES = {
     Contradicts.QUORUM_BELOW_ONE: (

@@ -1,8 +1,8 @@
-"""Detect that copies lie where a neighbouring segment would have them.
+"""Detect copies that lie where a neighbouring segment would have them.
 
 A writer that kept the old bookies after an ensemble change leaves its entries at the same positions
-of the segment before. The hint needs one copy that lies so, and no bookie that lacks one which it
-should then have. A bookie that gave no word of the entry counts as nothing.
+of the segment before. The hint needs at least one copy that lies there, and no bookie that should
+then have a copy and lacks it. A bookie that said nothing of the entry does not count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from auditor.witness.phrases import join_names
 def neighbour_sentences(
     finding: Finding, facts: EntryFacts, looks: Sequence[Look]
 ) -> Iterator[str]:
-    """Yield a sentence where copies lie at the same positions of a neighbouring segment.
+    """Yield a sentence if copies lie at the same positions of a neighbouring segment.
 
     The segment before is tried first.
     """
@@ -54,7 +54,7 @@ def neighbour_sentences(
 
 
 def has_misplaced_copies(finding: Finding, looks: Sequence[Look]) -> bool:
-    """Return whether copies of the finding's entries lie as a neighbouring segment has them."""
+    """Return whether copies of the finding's entries lie where a neighbouring segment has them."""
     facts = (
         finding.facts.entries if isinstance(finding.facts, UnrecoverableFacts) else finding.facts
     )
@@ -68,8 +68,10 @@ def _misplaced(
     entries: Sequence[EntryId],
     looks: Sequence[Look],
 ) -> list[tuple[BookieId, BookieId]]:
-    """Return the bookies of the other segment that have entries, each with the bookie of this
-    segment at the same position. Empty if one that should then have an entry lacks it.
+    """Return the bookies of the other segment that have entries.
+
+    Each comes with the bookie of this segment at the same position. Empty if one that should then
+    have an entry lacks it.
     """
     ensemble, size = metadata.segments[number].ensemble, metadata.ensemble_size
     if len(other.ensemble) != size:

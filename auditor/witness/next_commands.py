@@ -3,8 +3,8 @@
 The syntax is that of BookKeeper 4.17.2's own shell (`bookkeeper shell help`), of ZooKeeper's
 `zkCli.sh` and of `pulsar-admin`. docs/findings/ says what each command shows. Bookie ids and topic
 names are quoted, because anybody may have written the metadata that they come from. The commands
-that save and look change nothing, neither in ZooKeeper nor on a bookie; a request that makes a
-broker load a topic is none of them.
+that save and look change nothing, neither in ZooKeeper nor on a bookie. A request that makes a
+broker load a topic counts as a change.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from auditor.witness.pulsar_commands import (
 SAVES = "SAVE FIRST: "
 """Prefix of every command whose output has to be kept before anything is changed."""
 CHANGES = "CHANGES THE CLUSTER: "
-"""Prefix of every command that changes something, also where it does so beside its purpose."""
+"""Prefix of every command that changes something, even if only as a side effect."""
 NOTE = "# "
-"""Prefix of every line that is a sentence, not a command. A shell takes it for a comment."""
+"""Prefix of every line that is a sentence. A shell takes it for a comment."""
 
 NO_LOADING = (
     "Until this is saved, let no broker load the topic: it rewrites cursors, deletes schemas"
@@ -69,7 +69,7 @@ class NextSteps(NamedTuple):
 
 
 def sort_steps(lines: Iterable[str]) -> NextSteps:
-    """Return the lines of a finding's field `next` by what they are."""
+    """Return the lines of a finding's field `next`, by group."""
     steps = NextSteps([], [], [], [])
     for line in lines:
         if line.startswith(SAVES):
@@ -97,8 +97,8 @@ def next_commands(
     `replication_disabled`, and then before any other change. `owner` is the ledger's
     owner; if Pulsar owns the ledger, `with_topic` adds the topic. `root` is the parent of
     all ledgers. A command with a name that must not be pasted is left out (`command_words`), and a
-    line says so; without one that looks nothing is changed. `is_misplaced`: copies lie where a
-    neighbouring segment would have them, so corrected metadata brings them back.
+    line says so; if no command that looks is left, no change is suggested. `is_misplaced`: copies
+    lie where a neighbouring segment would have them: corrected metadata brings them back.
     """
     look, change, save, notes = _NEXT[finding.kind](finding)
     if is_misplaced:
@@ -128,7 +128,7 @@ def _in_root(command: str, root: str) -> str:
 def with_topic(lines: Sequence[str], kind: Kind, topic: PulsarLedger | None) -> Commands:
     """Return the lines of `next` with what Pulsar's topic adds to them; unchanged without a topic.
 
-    A ledger that a topic owns is closed by a broker, not by recovery that would fence its writer.
+    A broker closes a ledger that a topic owns. Recovery would fence its writer.
     """
     if topic is None:
         return list(lines)
@@ -187,7 +187,7 @@ _HARMED_BY_LOADING = frozenset(
         Kind.LEDGER_STUCK,
     }
 )
-"""Kinds on ledgers that a broker may not be able to read: it then repairs the topic by its loss."""
+"""Kinds on ledgers that a broker may fail to read: it then repairs the topic by dropping them."""
 
 _HEALED_BY_AUTORECOVERY = frozenset(
     {
@@ -202,7 +202,7 @@ _HEALED_BY_AUTORECOVERY = frozenset(
 
 
 def _duplicate_steps(finding: Finding) -> Steps:
-    """Suggest no `recover`: in 4.17.2 it puts the same new bookie into both places."""
+    """Suggest no `recover`: in 4.17.2 it puts the same new bookie into both positions."""
     return Steps([metadata_command(finding), shell("listbookies -rw -h")], [])
 
 
@@ -216,7 +216,7 @@ _LACKS_NOTHING = frozenset({WhyMarked.STALE, WhyMarked.EMPTY_LEDGER})
 def _mark_steps(finding: Finding) -> Steps:
     """Suggest `recover` only for a closed ledger that may lack something.
 
-    On a ledger that is not closed, `recover` fences it under its writer.
+    `recover` would fence the writer of a ledger that is not closed.
     """
     facts = finding.facts
     assert isinstance(facts, MarkFacts), finding
@@ -233,7 +233,7 @@ def _mark_steps(finding: Finding) -> Steps:
 def _mark_without_ledger_steps(finding: Finding) -> Steps:
     """Suggest ZooKeeper's shell for removing the mark: BookKeeper's cannot.
 
-    The mark is saved first: where the metadata was lost, it names a ledger that once was.
+    The mark is saved first: if the metadata was lost, it is the record of a ledger that existed.
     """
     facts = finding.facts
     assert isinstance(facts, MarkWithoutLedgerFacts), finding

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from auditor.model.finding import Ranges
 
 RUNS_SHOWN = 5
-"""Entry ranges shown in a sentence; the finding itself has more."""
+"""A sentence shows at most this many entry ranges. The finding itself has more."""
 NAMES_SHOWN = 8
-"""Bookies or ledgers named in a sentence; the finding's facts have all."""
+"""A sentence names at most this many bookies or ledgers. The finding's facts have all."""
 
 
 def moment(at_ms: int) -> str:
@@ -48,7 +48,8 @@ def clocks(times_ms: Sequence[int]) -> str:
 def span(ms: int, *, tenths: bool = False) -> str:
     """Return a duration in at most two units: "23 s", "1 h 5 min", "10 days".
 
-    `tenths`: below ten seconds with tenths of a second, where there are any: "0.4 s".
+    With `tenths`, durations below ten seconds have tenths of a second unless they are whole: "0.4
+    s".
     """
     left = ms // 1000
     if tenths and left < 10:
@@ -77,7 +78,7 @@ def runs(ranges: Ranges, total: int) -> str:
 def name_some(names: Sequence[object], total: int | None = None) -> str:
     """Return the first few names as text, and count the rest.
 
-    The rest are names beyond NAMES_SHOWN, and those of `total` that `names` does not have.
+    The rest are names beyond NAMES_SHOWN, and those of `total` that are not in `names`.
     """
     some = [str(name) for name in names[:NAMES_SHOWN]]
     more = (len(names) if total is None else total) - len(some)

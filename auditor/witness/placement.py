@@ -1,5 +1,6 @@
-"""Witnesses of the placement family: which write sets, where their members are, and what the policy
-asks of them.
+"""Witnesses of the placement family.
+
+They say which write sets, where their members are, and what the policy requires of them.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from auditor.witness.phrases import join_names, name_some
 from auditor.witness.sentences import TellLedger
 
 WRITE_SETS_SHOWN_MAX = 2
-"""Write sets in a witness; the facts have more."""
+"""A witness shows at most this many write sets. The facts have more."""
 BOOKIES_SHOWN_MAX = 5
-"""Duplicate bookies named in a witness; the facts have all."""
+"""A witness names at most this many duplicate bookies. The facts have all."""
 _ADHERES = {Kind.PLACEMENT_FAILED: "does not adhere", Kind.PLACEMENT_SOFT: "adheres only softly"}
 _MORE_WRITE_SETS = {
     Kind.PLACEMENT_FAILED: ("does not adhere either", "do not adhere either"),

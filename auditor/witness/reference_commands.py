@@ -1,6 +1,7 @@
-"""What to run next for findings on what Pulsar's topics reference: save all, then look.
+"""What to run next for findings on what Pulsar's topics reference: save everything, then look.
 
-A broker that loads a topic repairs it: it rewrites cursors and deletes schemas that it cannot read.
+A broker that loads a topic "repairs" it: it rewrites cursors and deletes schemas that it cannot
+read.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from auditor.witness.bookie_commands import (
 from auditor.witness.pulsar_commands import look_commands, save_commands, znodes_of_use
 
 TOPICS_MAX = 2
-"""Topics of a ledger that get commands of their own."""
+"""At most this many topics of a ledger get commands of their own."""
 
 
 def missing_ledger_steps(finding: Finding) -> Steps:
-    """Suggest to put back the metadata from a backup: nothing else brings such a ledger back."""
+    """Suggest to restore the metadata from a backup: nothing else brings such a ledger back."""
     look, save = _topic_steps(finding)
     back = shell(f"ledgermetadata -l {finding.ledger_id} -restorefromfile BACKUP_OF_ITS_METADATA")
     return Steps([_metadata(finding), *look], [back], [SAVE_ZOOKEEPER, *save])
 
 
 def truncated_ledger_steps(finding: Finding) -> Steps:
-    """Suggest no change: metadata with the right end has to be made by hand."""
+    """Suggest no change: metadata with the right end must be made by hand."""
     look, save = _topic_steps(finding)
     save = [SAVE_ZOOKEEPER, dump_command(finding.ledger_id), *save]
     return Steps([_metadata(finding), shell("listbookies -a -h"), *look], [], save)
 
 
 def orphan_steps(finding: Finding) -> Steps:
-    """Suggest no deletion: it is not known who else uses the bookies."""
+    """Suggest no deletion: others may use the bookies too."""
     facts = finding.facts
     assert isinstance(facts, OrphanedFacts), finding
     return Steps(

@@ -17,7 +17,7 @@ from auditor.witness.sentences import TellOther
 
 _NAMESPACES_SHOWN = 3
 _USES_SHOWN = 3
-"""Uses in a sentence; the facts have more."""
+"""A sentence names at most this many uses. The facts have more."""
 _ROLES = {
     Role.DATA: "for its messages",
     Role.SCHEMA: (
@@ -60,19 +60,20 @@ _COMPACTION_EFFECT = (
 
 
 def loss_effect(role: Role, name: str) -> str:
-    """Return what the loss of a ledger in this role does when a broker next uses it, as was tried
-    with Pulsar 4.0. `name` is the subscription of a cursor. The newest ledger of messages has
-    NEWEST_EFFECT.
+    """Return what the loss of a ledger in this role does when a broker next uses it.
+
+    This was tried with Pulsar 4.0. `name` is the subscription of a cursor. For the newest ledger of
+    messages, NEWEST_EFFECT is used instead.
     """
     is_compaction = role is Role.CURSOR and name == COMPACTION_CURSOR
     return _COMPACTION_EFFECT if is_compaction else _EFFECTS[role]
 
 
 def damage_effect(role: Role, name: str, condition: Condition) -> str:
-    """Return what a broker does next with a damaged ledger in this role, "" where the words for the
-    condition say it. `name` is the subscription of a cursor.
+    """Return what a broker does next with a damaged ledger in this role.
 
-    What a broker does with a missing ledger was tried, the rest is read in Pulsar's source.
+    "" if the condition's own text says it. `name` is the subscription of a cursor. The effect of a
+    missing ledger was tried; the rest is read in Pulsar's source.
     """
     if role is Role.CURSOR and condition in _ONE_ENTRY_COUNTS:
         return f"{_ONE_ENTRY_COUNTS[condition]} {loss_effect(role, name)}"
@@ -83,7 +84,7 @@ def damage_effect(role: Role, name: str, condition: Condition) -> str:
 
 
 _LOST = frozenset({Condition.UNRECOVERABLE, Condition.ENTRIES_UNAVAILABLE, Condition.ENTRIES_LOST})
-"""Conditions that a broker treats as the loss of a ledger, unless the role has its own words."""
+"""Conditions that a broker treats as the loss of a ledger, unless the role has its own text."""
 _ONE_ENTRY_COUNTS = {
     Condition.ENTRIES_UNAVAILABLE: (
         "A broker reads its last entry alone. If no bookie serves that, the topic does not load, or"
@@ -97,8 +98,8 @@ _ONE_ENTRY_COUNTS = {
         " If no entry is left, the broker gives the ledger up."
     ),
 }
-"""What a broker does with a cursor's ledger that it can open. Where it gives the ledger up, the
-effect is that of the loss."""
+"""What a broker does with a cursor's ledger that it can open. If it gives the ledger up, the effect
+is that of the loss."""
 _UNTIL_BOOKIES_ANSWER = frozenset({Condition.UNRECOVERABLE, Condition.ENTRIES_UNAVAILABLE})
 _SCHEMA_UNAVAILABLE = (
     "A broker that reads the schemas in it gets an error until more bookies answer. Where every"
@@ -119,7 +120,7 @@ def _use_words(use: UseFacts) -> str:
 
 
 def _name_of(use: UseFacts) -> str:
-    """Return the name of a subscription. Any client chooses it."""
+    """Return the name of a subscription. Any client can choose it."""
     return use.name.strip() or "without a name"
 
 

@@ -1,4 +1,6 @@
-"""The functions that render a finding, its facts and all looks as sentences a person can check."""
+"""Types of the functions that render a finding, its facts and all looks as sentences for a
+person.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +13,4 @@ from auditor.model.finding import Finding
 TellLedger: TypeAlias = Callable[[Finding, Any, Sequence[Look]], str]
 TellOther: TypeAlias = Callable[[Finding, Any], str]
 """For findings on a bookie or on the cluster. The second argument is the facts dataclass of the
-kind.
-"""
+kind."""

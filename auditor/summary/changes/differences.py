@@ -1,7 +1,7 @@
 """Compare the findings of two stored runs of one cluster. Pure: the caller reads the runs.
 
-A finding is matched by what it is on (a ledger, a bookie or the cluster) and by its family. If the
-later run lacks a finding, what that run says of the subject decides whether it is resolved.
+Findings are matched by subject (a ledger, a bookie or the cluster) and family. If the later run
+lacks a finding, what it knows of the subject decides whether the finding is resolved.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Change(StrEnum):
 class Side:
     """What one run says of a subject in one family: its strongest kind, and how far it reaches.
 
-    `extent`: entries hit. In the placement family it is the number of segments, of a finding on the
-    cluster what its facts count: ledgers or marks. `baseline`: the run that the number of ledgers
-    was compared with. `missing_on`: ranges of entries that each bookie lacks; None where not
+    `extent`: entries hit; in the placement family the number of segments; for a finding on the
+    cluster what its facts count, ledgers or marks. `baseline`: the run with which the number of
+    ledgers was compared. `missing_on`: ranges of entries that each bookie lacks; None if not
     stored.
     """
 
@@ -61,7 +61,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One subject and family, before and after. `why` adds what the word alone does not say."""
+    """One subject and family, before and after. `why` adds what the change alone does not say."""
 
     change: Change
     subjects: Subjects
@@ -71,7 +71,7 @@ class Difference:
 
     @property
     def severity(self) -> Severity:
-        """The severity now, or before if the finding is gone."""
+        """The current severity, or the earlier one if the finding is gone."""
         side = self.after or self.before
         assert side is not None, self
         return side.severity
@@ -156,8 +156,8 @@ def _direction(
 ) -> tuple[Change, str]:
     """Return the change between two sides, and why it is not what the numbers say.
 
-    The kind counts first, then how far it reaches. A sample shows no extent, and what a run could
-    not see is not better.
+    The kind decides first, then the extent. A sample shows no extent, and what a run could not see
+    is not better.
     """
     if setting := is_judged_otherwise(after.kind, earlier, later):
         return Change.STILL, f"the runs had different settings ({setting})"
@@ -183,7 +183,7 @@ _NO_BETTER_BY_SAMPLE = (
 
 
 def _is_sampled(subjects: Subjects, *runs: Judged) -> bool:
-    """Return whether one of the runs knows the entries of the ledger by a sample only."""
+    """Return whether one of the runs knows the ledger's entries only from a sample."""
     if subjects.family != Family.ENTRY or subjects.ledger_id is None:
         return False
     rows = (run.rows.get(subjects.ledger_id) for run in runs)
@@ -191,11 +191,10 @@ def _is_sampled(subjects: Subjects, *runs: Judged) -> bool:
 
 
 def _lacks_more(before: Side, after: Side) -> str:
-    """Return which bookie lacks entries that it did not lack; "" if there is none, or if that is
-    not stored.
+    """Return a bookie that lacks entries which it did not lack before, or "".
 
-    A finding stores RANGES_MAX ranges for each bookie. Entries above the last range are not
-    compared.
+    "" also if that is not stored. A finding stores RANGES_MAX ranges for each bookie. Entries above
+    the last range are not compared.
     """
     if before.missing_on is None or after.missing_on is None:
         return ""

@@ -1,4 +1,6 @@
-"""Gathers what a run knows of the subjects of another run's findings, to compare the two."""
+"""Load this run's state of the ledgers and bookies in another run's findings, to compare the
+two.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,11 @@ def judged_run(
     records: Iterable[BookieRecord],
     others: Sequence[ComparedFinding],
 ) -> Judged:
-    """Return what a run knows of its bookies, of the cluster, and of the subjects of `others`, the
-    findings of the other run.
+    """Return what a run knows of its bookies, its cluster and the subjects of `others`.
 
-    `run` None: what this run asked again is not looked for, as in the earlier of two runs.
-    Raises OutputError if the verdicts or the evidence cannot be read.
+    `others` are the findings of the other run. `run` is None for the earlier of two runs: then it
+    is not looked up what was checked again. Raises OutputError if the verdicts or the evidence
+    cannot be read.
     """
     references = summary.references
     ledgers = {one.ledger_id for one in others if one.ledger_id is not None}

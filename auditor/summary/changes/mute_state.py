@@ -1,4 +1,4 @@
-"""Decide whether a muted finding is worse now, or another one."""
+"""Decide whether a muted finding is worse now, or a different one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from auditor.model.finding import CATALOGUE, Family, Kind, Ranges
 from auditor.model.finding_record import FindingRecord
 
 RANGES_MAX = 20
-"""Ranges that a finding keeps, of its entries and for each bookie. A finding with so many may have
-more.
-"""
+"""A finding keeps at most this many ranges of its entries, and for each bookie. One with so many
+may have more."""
 
 GROWS: Mapping[Kind, tuple[str, ...]] = {
     **dict.fromkeys(CATALOGUE, ()),
@@ -54,15 +53,14 @@ AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.NEWEST_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
 }
-"""For a kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and
-the fields that identify one. What is found later must be among what was muted.
-"""
+"""By kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and the
+fields that identify an item. Later items must be among the muted ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is kept of a finding: its entries, where copies are missing, its copies, and the facts
-    that matter.
+    """The state of a muted finding: its entries, where copies are missing, its copies, and the
+    facts that matter.
     """
 
     entries: Ranges

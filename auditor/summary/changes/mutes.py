@@ -1,7 +1,7 @@
 """Mutes: findings that an operator knows and accepts until a day, in a file for people and for git.
 
-The file has one JSON object a line. Each keeps how bad its finding was when it was muted. A mute
-does not apply to a finding of another kind, or to one that got worse or is about something else.
+The file has one JSON object a line. Each records the state of its finding when it was muted. A mute
+does not apply to a finding of another kind, or to one that became worse or is about something else.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Json = dict[str, Any]
 MUTES_FILE = "mutes.jsonl"
 """The file's name in OUTPUT."""
 MUTES_MAX = 10_000
-"""Mutes in one file. To mute more, use --fail-on."""
+"""One file has at most this many mutes. To mute more, use --fail-on."""
 WHY_CHARS_MAX = 500
 
 
 class BadMutes(Exception):
-    """The file is not what `mute` writes. `str` says which line, and what is wrong with it."""
+    """`mute` did not write this file. `str` says which line is wrong, and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mute:
     """One muted finding. It is muted to the end of the day `until`, in UTC.
 
-    `on` says what the finding is on, for people. `state`: how bad the finding was in the run
+    `on` names the subject of the finding for people. `state`: how bad the finding was in the run
     `run_id`.
     """
 
@@ -65,7 +65,7 @@ class Applied:
     """Which findings are muted. `muted` has their mutes by id and kind.
 
     `outgrown`: mutes that do not apply, each with the reason; `expired`: mutes whose day is over,
-    of findings that are there.
+    of findings that still exist.
     """
 
     muted: Mapping[tuple[str, Kind], Mute]
@@ -147,8 +147,8 @@ def apply_mutes(mutes: Iterable[Mute], findings: Iterable[FindingRecord], today:
 def mutes_json(applied: Applied, findings: Iterable[FindingRecord], problem: str | None) -> Json:
     """Return the field `mutes` of the summary.
 
-    `by_kind` has the ledgers or bookies (1 for the cluster) of each kind all of whose findings of
-    that kind are muted, to be subtracted from the number that have the kind.
+    `by_kind` counts, for each kind, the ledgers or bookies (1 for the cluster) all of whose
+    findings of that kind are muted. It is subtracted from the number that have the kind.
     """
     subjects: dict[str, dict[Any, bool]] = {}
     count = 0

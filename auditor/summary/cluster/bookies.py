@@ -1,4 +1,4 @@
-"""Reads from the evidence how bookies behaved, and which ledgers name an unregistered bookie."""
+"""Read from the evidence how bookies behaved, and which ledgers name an unregistered bookie."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BRIEF_ANSWERS = pa.schema(
         for name in ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "detail")
     ]
 )
-"""The columns of ANSWERS that say how bookies behaved, without the entries they hold."""
+"""The columns of ANSWERS that tell how bookies behaved, without the entries they hold."""
 UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (
     pc.field("status") == AnswerStatus.UNREGISTERED.value
 )
@@ -80,8 +80,7 @@ _TELLING = (
     Greeting.UNREGISTERED,
 )
 """Greetings in order of how much they prove. A bookie that cannot list answers everything else. A
-bookie that answered once is not silent.
-"""
+bookie that answered once is not silent."""
 
 
 _TELLING_DETAILS = (LISTER_CONTRADICTED, LISTED_BY_LISTER, "")
@@ -132,13 +131,13 @@ LEDGER_LOOKS_MIN = 2
 
 
 def bookies_missed(answers: pa.Table, states: pa.Table, marks: pa.Table) -> dict[BookieId, Missed]:
-    """Return for each unregistered bookie how many closed, non-empty ledgers name it, by their
+    """Return, for each unregistered bookie, how many closed, non-empty ledgers name it, by their
     marks.
 
     `answers` holds BRIEF_ANSWERS rows, `states` the STATE of the ledgers in `named_ledgers`,
     `marks` the MARK_KEY of every marked ledger at every look. A ledger counts only if the metadata
-    that named the bookie is still the newest. A ledger that was deleted or no longer names the
-    bookie does not count. Costs the rows of unregistered bookies.
+    that named the bookie is still the newest: one that was deleted or no longer names the bookie
+    does not. Costs the rows of unregistered bookies.
     """
     asked = answers.filter(pc.field("status") == AnswerStatus.UNREGISTERED.value).select(
         ["bookie_id", *MARK_KEY]
@@ -178,7 +177,9 @@ def named_ledgers(answers: pa.Table) -> pa.Array:
 
 
 def _histories(states: pa.Table, marks: pa.Table) -> pa.Table:
-    """Return one row a ledger: its newest state, and if its first, last or any look saw a mark."""
+    """Return one row a ledger: its newest state, and whether its first, last or any look saw a
+    mark.
+    """
     marked = marks.append_column("marked", pa.array([True] * marks.num_rows, pa.bool_()))
     rows = states.join(marked, MARK_KEY, join_type="left outer")
     rows = rows.set_column(

@@ -47,8 +47,9 @@ IS_VIOLATED = pc.field("standing") == Standing.VIOLATED.word
 
 
 def lacks_of(verdicts: TableScan, keep: pc.Expression | None = IS_VIOLATED) -> pa.Table:
-    """Return the LACKS rows of the violated ledgers, which had at least two looks, or of those that
-    `keep` keeps (None: of all).
+    """Return the LACKS rows of the violated ledgers, which had at least two looks.
+
+    With `keep`, return those that it selects instead (None: of all).
     """
     rows = verdicts.batches(["ledger_id", "lacks"], keep)
     batches = [_flat(batch) for batch in rows]

@@ -1,4 +1,4 @@
-"""The listings of a run, to be compared with the last run's number of ledgers."""
+"""The listings of a run, to compare their number of ledgers with the last run's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from auditor.first_checker.population import GONE_NAMED_MAX, Listing
 from auditor.model.identity import LedgerId
 
 FIRST, AGAIN = 1, 2
-"""The listing that is audited, and a second listing, made at the end if the first was too short."""
+"""The listing that is audited, and a second one, made at the end if the first was too short."""
 WHERE = {FIRST: "evidence/listing", AGAIN: "evidence/listing_again"}
 """The table of ids of each listing."""
 
@@ -30,7 +30,7 @@ def some_gone(before: pa.ChunkedArray, now: pa.ChunkedArray) -> list[LedgerId]:
 
 
 def listings_of(rows: pa.Table, counts: dict[int, int]) -> tuple[list[Listing], list[LedgerId]]:
-    """Return the listings, oldest first, and the ids that the newest one says are gone.
+    """Return the listings, oldest first, and the ids that are gone according to the newest one.
 
     `rows` are those of LISTINGS. `counts` has the number of ids by listing.
     """

@@ -1,6 +1,4 @@
-"""Read from a run's evidence which entry logs listers left out of lists, and what was read
-there.
-"""
+"""Read from a run's evidence which entry logs listers left out, and what reads of them showed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Judge marks whose ledgers have no metadata: make the finding on the cluster, or say why there is
-none.
+"""Judge marks whose ledgers have no metadata.
+
+The result is the finding on the cluster, or the reason why there is none.
 """
 
 from __future__ import annotations

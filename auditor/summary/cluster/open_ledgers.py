@@ -29,20 +29,20 @@ from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Reco
 BLOCKED_OPEN = "open/recovery_would_be_blocked.txt"
 """The file of these ledgers, below the run's directory: their ids, one a line."""
 EXAMPLES_MAX = 3
-"""Ledgers that the summary names; the file has all."""
+"""At most this many ledgers are named in the summary; the file has all."""
 BOOKIES_NAMED_MAX = 10
 LOOKS_MIN = 2
 _QUORUM_COLUMNS = ["ledger_id", "state", "ack_quorum", "segments"]
 _UNREAD = (RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED)
-"""A read that failed says nothing against what an earlier look saw."""
+"""A failed read does not contradict what an earlier look saw."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockedOpen:
-    """Open ledgers whose recovery would be blocked, as their metadata was read last.
+    """Open ledgers whose recovery would be blocked, as their metadata was last read.
 
-    `ledgers` are sorted. `bookies` are unknown in their write sets. `is_known` is False if too few
-    looks at the bookies were made: then `ledgers` may be more than there are.
+    `ledgers` are sorted. `bookies` are the unknown ones in their write sets. `is_known` is False if
+    too few looks asked bookies: then `ledgers` may have too many.
     """
 
     ledgers: Ids
@@ -70,11 +70,10 @@ class BlockedOpen:
 def blocked_open(
     run: Place, looks: Sequence[BookieLook], maintenance: frozenset[BookieId]
 ) -> BlockedOpen:
-    """Return the open ledgers whose recovery would be blocked by the bookies that are unknown at
-    each of `looks`.
+    """Return the open ledgers whose recovery the bookies that are unknown at each look would block.
 
-    Costs one pass over the metadata, and some microseconds for each open ledger of which enough
-    bookies are away.
+    Costs one pass over the metadata, and some microseconds for each open ledger with enough bookies
+    away.
     """
     facts: dict[LedgerId, RecoveryFacts] = {}
     candidates = _candidates(run, looks, maintenance)
@@ -93,8 +92,8 @@ def blocked_open(
 def _candidates(
     run: Place, looks: Sequence[BookieLook], maintenance: frozenset[BookieId]
 ) -> pa.Array:
-    """Return the ledgers, open at some look, with as many bookies away in the last ensemble as the
-    ack quorum.
+    """Return the ledgers, open at some look, of whose last ensemble at least an ack quorum is
+    away.
     """
     named = {bookie for look in looks for bookie in look}
     heard = maintenance | {

@@ -1,4 +1,4 @@
-"""Counts the requests of bookies that answered every request with an error status.
+"""Count the requests of bookies that answered every request with an error status.
 
 `first_checker.failing` judges the result.
 """
@@ -16,11 +16,11 @@ from auditor.model.identity import BookieId
 REQUESTED = pa.schema(
     [ANSWERS.field(name) for name in ("bookie_id", "ledger_id", "look", "status", "detail")]
 )
-"""The columns of ANSWERS and of READS that say how a request ended."""
+"""The columns of ANSWERS and of READS that tell how a request ended."""
 REFUSED = [AnswerStatus.REFUSED.value, AnswerStatus.FAILED.value]
 """The statuses of a list or a read that ended in an error status. ReadStatus has the same words."""
 LOOKS_MIN = 2
-"""Minimum number of looks at which a ledger was refused."""
+"""A ledger counts as refused only after this many looks."""
 
 
 def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:

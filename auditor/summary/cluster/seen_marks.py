@@ -1,4 +1,4 @@
-"""Converts marks of ledgers that the listing did not name to rows of evidence/marks, and back."""
+"""Convert marks of unlisted ledgers to rows of evidence/marks, and back."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SeenMarks:
     """Paths of znodes among the marks that mark no ledger."""
 
     def as_unlisted(self, now_ms: int) -> tuple[UnlistedMark, ...]:
-        """Return each mark that existed when it was read last, with its age."""
+        """Return each mark that existed when it was last read, with its age."""
         newest = (look for _, look in newest_marks((*self.marks, *self.unchecked)))
         return tuple(
             UnlistedMark(age_ms(look.mark, now_ms), look.has_metadata)

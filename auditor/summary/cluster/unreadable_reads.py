@@ -1,5 +1,6 @@
-"""Read from a run's evidence which entries bookies could not send. `first_checker.unreadable`
-judges the result.
+"""Read from a run's evidence which entries bookies could not send.
+
+`first_checker.unreadable` judges the result.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _reading(ledger: LedgerId, entry: EntryId, said: list[_Said]) -> Reading:
 def _lists(
     run: Place, theirs: pc.Expression, ledgers: pa.Array
 ) -> dict[tuple[BookieId, LedgerId, int], EntrySet | None]:
-    """Return what these bookies listed of these ledgers at each look; None where a bookie cannot
+    """Return what these bookies listed of these ledgers at each look; None if a bookie cannot
     list.
     """
     keep = theirs & pc.field("ledger_id").isin(ledgers)

@@ -1,7 +1,8 @@
 """Compute how many ledgers would lose their last copy, or their ack quorum, if bookies failed.
 
 The basis is which copies a stored run confirms (`auditor.summary.durability.stored_doubts`). A copy
-that is not confirmed may exist or not. Each answer therefore has a sure part and a possible part.
+that is not confirmed may or may not exist. Each answer therefore has a sure part and a possible
+part.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from auditor.summary.durability.stored_copies import (
 )
 
 SHOWN_IDS_MAX = 20
-"""Ledger ids named for each sort of loss; the rest is counted."""
+"""At most this many ledger ids are named for each kind of loss; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class Losses:
 
     no_copy: some entry would have no copy. may_have_no_copy: only unconfirmed copies would be left.
     below_ack and may_be_below_ack: the same with fewer copies than the ack quorum; ledgers that
-    would have no copy count there too. A ledger that the run could not judge, or that lacks copies
-    already, counts if it may lose one.
+    would have no copy count here too. A ledger that the run could not judge, or that lacks copies
+    already, counts if it may lose another.
     """
 
     no_copy: Sort
@@ -52,9 +53,9 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    """What the failure of each bookie alone would do: numbers of ledgers, as in `Losses`.
+    """What the failure of each single bookie would do: numbers of ledgers, as in `Losses`.
 
-    Bookies without any are left out.
+    Bookies whose failure would harm no ledger are left out.
     """
 
     no_copy: dict[BookieId, int]
@@ -72,7 +73,7 @@ class _Counts:
 
 
 def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
-    """Return what the failure of all of `down` at once would do. Time is linear in the segments."""
+    """Return the effect if all of `down` failed at once. Time is linear in the segments."""
     is_down = no_flags(len(copies.bookies))
     is_down[[code for code, bookie in enumerate(copies.bookies) if bookie in down]] = True
     flags = no_flags((4, len(copies.ledger_ids)))
@@ -90,8 +91,10 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
 
 
 def exposure_by_bookie(copies: StoredCopies) -> Exposure:
-    """Return `losses_without` each bookie alone, in memory linear in the segments, and the time
-    to sort them."""
+    """Return `losses_without` for each single bookie.
+
+    Memory is linear in the segments, and so is time, but for a sort.
+    """
     found: tuple[list[Ints], ...] = ([], [], [], [])
     for block in copies.segments:
         now = _count_copies(block, no_flags(len(copies.bookies)))
@@ -115,7 +118,7 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
 
 
 def _harms(block: Segments, after: _Counts) -> tuple[Flags, Flags, Flags, Flags]:
-    """Return for each write set the four sorts of harm, in the order of `Losses`."""
+    """Return, for each write set, the four kinds of harm, in the order of `Losses`."""
     ack = block.ack_quorums[:, None]
     return after.possible == 0, after.sure == 0, after.possible < ack, after.sure < ack
 
@@ -128,7 +131,7 @@ def copies_of_worst_entry(copies: StoredCopies) -> dict[int, int]:
 
 
 def ledgers_in_order(copies: StoredCopies) -> Flags:
-    """Return for each ledger whether every entry has a sure copy now."""
+    """Return, for each ledger, whether every entry has a sure copy now."""
     return _fewest_sure(copies) > 0
 
 
@@ -143,7 +146,7 @@ def _fewest_sure(copies: StoredCopies) -> Ints:
 
 
 def _count_copies(block: Segments, is_down: Flags) -> _Counts:
-    """Count distinct live bookies of each write set: a bookie twice in one holds one copy."""
+    """Count distinct live bookies of each write set: one that is named twice holds one copy."""
     sure = zero_counts(block.ensembles.shape)
     possible = zero_counts(block.ensembles.shape)
     for columns, is_first in block.write_sets():
@@ -154,7 +157,7 @@ def _count_copies(block: Segments, is_down: Flags) -> _Counts:
 
 
 def _loses_a_copy(block: Segments, is_down: Flags) -> Flags:
-    """Return for each write set whether a bookie that is down may hold a copy of it."""
+    """Return, for each write set, whether a bookie that is down may hold a copy of it."""
     loses = np.zeros(block.ensembles.shape, bool)
     for columns, is_first in block.write_sets():
         loses |= is_first & is_down[block.ensembles[:, columns]] & ~block.absent[:, columns]

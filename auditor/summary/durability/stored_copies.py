@@ -42,13 +42,13 @@ def zero_counts(shape: int | tuple[int, ...]) -> Ints:
 
 
 def no_flags(shape: int | tuple[int, ...]) -> Flags:
-    """Return a new array in which no flag is set."""
+    """Return a new array of False."""
     return np.zeros(shape, bool)
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segments with one ensemble size E and one write quorum. `n` rows.
+    """`n` segments with the same ensemble size E and write quorum.
 
     ledgers: (n,) index into `StoredCopies.ledger_ids`. ensembles: (n, E) codes of bookies. begun:
     (n, E) entries of the segment whose write set begins at this position. doubtful: (n, E) whether
@@ -70,11 +70,11 @@ class Segments:
         return self.begun > 0
 
     def write_sets(self) -> Iterator[tuple[Ints, Flags]]:
-        """Yield for each place in a write set the columns of the ensemble that take this place.
+        """Yield, for each place in a write set, the columns of the ensemble that take it.
 
-        The columns are (E,), by the position at which the write set begins. With them comes (n, E):
-        whether the bookie has no earlier place in the write set. A bookie that stands twice in one
-        holds one copy.
+        The columns are (E,), by the position at which the write set begins. The second value, (n,
+        E), says whether the bookie has no earlier place in the write set. A bookie that is named
+        twice holds one copy.
         """
         size = self.ensembles.shape[1]
         for place in range(self.write_quorum):
@@ -90,8 +90,8 @@ class Segments:
 class StoredCopies:
     """The copies of every closed ledger with entries. `bookies` names the codes.
 
-    `unread`: ledgers that are not among them because their metadata could not be read or decoded,
-    or because they are closed and it contradicts itself. They may have copies anywhere.
+    `unread`: ledgers that are left out because their metadata could not be read or decoded, or
+    because they are closed and it contradicts itself. They may have copies anywhere.
     """
 
     ledger_ids: Ints
@@ -157,7 +157,7 @@ def _contradicts_itself(rows: pa.Table) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Flat:
-    """Every segment in one row: where its ensemble lies in `codes`, and which entries it has."""
+    """Every segment in one row: where its ensemble is in `codes`, and which entries it has."""
 
     ledger_ids: Ints
     bookies: tuple[BookieId, ...]
@@ -196,7 +196,7 @@ def _flatten(rows: pa.Table) -> _Flat:
 
 
 def _by_shape(flat: _Flat) -> Iterator[Segments]:
-    """Yield the segments, those of one ensemble size and write quorum together."""
+    """Yield the segments, grouped by ensemble size and write quorum."""
     shapes = np.stack([flat.sizes, flat.write_quorums], axis=1)
     for size, quorum in np.unique(shapes, axis=0).tolist():
         rows = np.flatnonzero((flat.sizes == size) & (flat.write_quorums == quorum))

@@ -45,8 +45,7 @@ _ABOUT_SOME = [
     Unknown.TOPOLOGY_UNKNOWN.value,
 ]
 """Reasons about bookies, for which counts and answers say more, and about placement, which does not
-concern copies. Any other reason makes all copies of a ledger doubtful.
-"""
+affect copies. Any other reason makes all copies of a ledger doubtful."""
 
 
 def ledgers_in_doubt(verdicts: pa.Table) -> pa.Array:
@@ -90,7 +89,9 @@ def doubt_bookies(copies: StoredCopies, bookies: Collection[BookieId]) -> Stored
 def _apply_doubts(
     copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints
 ) -> StoredCopies:
-    """Return the copies with these doubts. `doubtful` and `absent` are keys of pairs."""
+    """Return the copies with these doubts. `doubtful` and `absent` are keys of (ledger, bookie)
+    pairs.
+    """
     touched = no_flags(len(copies.ledger_ids))
     touched[np.concatenate([doubtful, absent]) // len(copies.bookies)] = True
     blocks = []
@@ -114,8 +115,8 @@ class _Known:
 
 
 def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
-    """Return what is known of each ledger. A ledger without a verdict or counts is doubtful
-    altogether.
+    """Return what is known of each ledger. Without a verdict or counts, all its copies are
+    doubtful.
     """
     gaps, all_of = zero_counts(len(ledger_ids)), ~no_flags(len(ledger_ids))
     rows, is_closed = _rows_of(ledger_ids, verdicts["ledger_id"].to_numpy())
@@ -144,11 +145,12 @@ def _has_other_reason(verdicts: pa.Table) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Ledgers with a gap, by bookie. A key is the ledger's index times the bookies, plus the code.
+    """(Ledger, bookie) pairs of ledgers with a difference, by bookie.
 
-    copies: how many are promised. unheard: whether the newest answer is not valid, or missing.
-    unlisted: whether the bookie cannot list. lacks: entries that it surely lacks; absent: whether
-    these are all. second_copies: by ledger, copies promised twice on one bookie.
+    A key is the ledger's index times the number of bookies, plus the code. copies: how many are
+    promised. unheard: whether the newest answer is not valid, or missing. unlisted: whether the
+    bookie cannot list. lacks: entries that it surely lacks; absent: whether these are all.
+    second_copies: by ledger, copies promised twice on one bookie.
     """
 
     keys: Ints
@@ -163,7 +165,7 @@ class _Pairs:
 def _pairs_of(
     copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers: pa.Table
 ) -> _Pairs:
-    """Return the pairs of the ledgers that `is_open` marks."""
+    """Return the pairs of the ledgers that the mask `is_open` selects."""
     keys, amounts, second = [zero_counts(0)], [zero_counts(0)], zero_counts(len(is_open))
     for block in copies.segments:
         rows = np.flatnonzero(is_open[block.ledgers])
@@ -208,9 +210,7 @@ def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
-    """Return the pairs that surely lack entries, how many, and whether these are all they should
-    hold.
-    """
+    """Return the pairs that surely lack entries, how many, and whether these are all."""
     lacks = verdicts["lacks"].combine_chunks()
     items = lacks.flatten()
     ids = verdicts["ledger_id"].to_numpy()[pc.list_parent_indices(lacks).to_numpy()]
@@ -234,7 +234,7 @@ def _pair_keys(copies: StoredCopies, ledger_ids: Ints, bookies: pa.Array) -> tup
 
 
 def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Return the index of each wanted ledger that is there, and which are. `ledger_ids` are
+    """Return the index of each wanted ledger that exists, and a mask of those. `ledger_ids` are
     sorted.
     """
     rows = np.searchsorted(ledger_ids, wanted)

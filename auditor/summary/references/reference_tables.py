@@ -1,4 +1,4 @@
-"""Reads from the evidence what topics reference, and which ledgers need a second look for it.
+"""Read from the evidence what topics reference, and which ledgers need a second look for it.
 
 Works on whole columns: a cluster may have millions of references.
 """
@@ -24,13 +24,13 @@ from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.topic import TopicName, TopicStatus
 
 WHERE, LEDGERS_WHERE = "evidence/references", "evidence/referenced_ledgers"
-"""What topics reference, and ledgers that were read for it, both at the looks FIRST and AGAIN."""
+"""The references of topics, and the ledgers that were read for them, both at looks FIRST and
+AGAIN."""
 FIRST, AGAIN = 1, 2
 SUSPECTS_MAX = 100_000
-"""Ledgers that a run looks at again and judges for their references, and as many orphans. Memory
-holds their metadata. Further ledgers are counted as unknown: so many missing ledgers are another
-disaster.
-"""
+"""A run looks again at, and judges, at most this many ledgers for their references, and as many
+orphans. Memory holds their metadata. Further ledgers are counted as unknown: so many missing
+ledgers are a different disaster."""
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
 
@@ -63,10 +63,9 @@ def unlisted_ids(run: Place) -> Ids:
 
 
 def suspect_ids(run: Place) -> Ids:
-    """Return the referenced ledgers that some look did not find, or the first found cut short,
-    ascending.
+    """Return the referenced ledgers that some look did not find, or that the first found cut short.
 
-    Costs a scan of five columns of the ledgers.
+    They ascend. Costs a scan of five columns of the ledgers.
     """
     referenced, (ids, entries) = referenced_ids(run), _recorded_entries(run)
     found = [_NO_IDS]
@@ -88,7 +87,7 @@ def suspect_ids(run: Place) -> Ids:
 
 
 def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
-    """Return the ledgers of which topics recorded how many entries they have, and the most of each.
+    """Return the ledgers whose number of entries topics recorded, and the highest number of each.
 
     Ledgers with a whole copy in long-term storage are left out.
     """
@@ -116,10 +115,10 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
 
 
 def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
-    """Yield the ledgers of Pulsar that no topic references and that are old enough for orphans.
+    """Yield the ledgers of Pulsar that no topic references and that are old enough to be orphans.
 
-    Costs a scan of the custom metadata of all ledgers. A ledger that a topic deleted in BookKeeper
-    on purpose counts as referenced.
+    Costs a scan of the custom metadata of all ledgers. A ledger that a topic deleted from
+    BookKeeper on purpose counts as referenced.
     """
     named = _unique(
         run.read_table(WHERE, REFERENCES, AT_FIRST & _HAS_LEDGER, ["ledger_id"])["ledger_id"]
@@ -153,7 +152,7 @@ def ids_read_again(run: Place) -> Ids:
 
 
 def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
-    """Return these ledgers as one look read them. The first look is also that of the run."""
+    """Return these ledgers as one look read them. The first look is the run's own."""
     mine = (pc.field("look") == look) & pc.field("ledger_id").isin(pa.array(ids))
     names = (LEDGERS_WHERE, "evidence/ledgers") if look == FIRST else (LEDGERS_WHERE,)
     tables = [run.read_table(name, LEDGERS, mine) for name in names if run.has_table(name)]
@@ -161,9 +160,7 @@ def records_at(run: Place, look: int, ids: Ids) -> dict[int, LedgerRecord]:
 
 
 def counted_ids(run: Place, ids: Ids) -> frozenset[LedgerId]:
-    """Return which of these ledgers have a verdict that says that their metadata could not be
-    read.
-    """
+    """Return which of these ledgers have a verdict that says that their metadata was unreadable."""
     mine = pc.field("ledger_id").isin(pa.array(ids))
     rows = run.read_table(
         "evidence/ledgers", LEDGERS, mine, ["ledger_id", "look", "status"]
@@ -187,8 +184,10 @@ def looks_at(run: Place, topics: Iterable[TopicName]) -> list[TopicLook]:
 
 
 def known_topics(run: Place, looks: Sequence[int] = (FIRST,)) -> KnownTopics:
-    """Return which namespaces were read at the first look, which were not read in full at some
-    look, and which existed at any of `looks`.
+    """Return which namespaces were read at the first look, not read in full at some look, and
+    existed.
+
+    The last are those that existed at any of `looks`.
     """
     columns = ["namespace"]
     problems = run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, columns)[
@@ -208,7 +207,9 @@ def known_topics(run: Place, looks: Sequence[int] = (FIRST,)) -> KnownTopics:
 
 
 def _present_namespaces(run: Place, looks: Sequence[int]) -> frozenset[str] | None:
-    """Return the namespaces that existed at any of these looks, None if one did not list them."""
+    """Return the namespaces that existed at any of these looks; None if a look did not list
+    them.
+    """
     mine = pc.field("row") == RowOf.NAMESPACE.value
     rows = run.read_table(WHERE, REFERENCES, mine, ["look", "namespace"])
     at = set(rows["look"].to_pylist())
@@ -223,7 +224,9 @@ def lone_partitions(run: Place) -> list[TopicName]:
 
 
 def unread_counts(run: Place) -> dict[str, int]:
-    """Return how much of each kind of Unread the topics had at the first look, by its name."""
+    """Return how many items of each kind of Unread the topics had at the first look, by its
+    name.
+    """
     mine = AT_FIRST & (pc.field("row") == RowOf.UNREAD.value)
     rows = run.read_table(WHERE, REFERENCES, mine, ["name", "entries"])
     sums = rows.group_by("name").aggregate([("entries", "sum")]).to_pylist()
@@ -238,7 +241,7 @@ def sourceless_shadows(run: Place) -> list[str]:
 
 
 def partitions_in_doubt(run: Place) -> pa.ChunkedArray:
-    """Return the namespaces of which not all partitions without a znode are known."""
+    """Return the namespaces some of whose partitions without a znode are unknown."""
     mine = (pc.field("row") == RowOf.PARTITION.value) & pc.field("topic").is_null()
     return run.read_table(WHERE, REFERENCES, mine, ["namespace"])["namespace"]
 

@@ -8,7 +8,7 @@ from auditor.first_checker.references import Doubt
 from auditor.model.identity import LedgerId
 
 _NAMED_MAX = 5
-"""Topics or ledgers named in a sentence."""
+"""A sentence names at most this many topics or ledgers."""
 
 
 _DOUBTS = {
@@ -32,7 +32,9 @@ def withheld_sentences(
     unreadable: Sequence[str | None],
     undecided: int,
 ) -> Iterator[str]:
-    """Yield what is withheld and why. None among `unreadable`: not all topics were listed."""
+    """Yield what is withheld and why. None among `unreadable` means that not all topics were
+    listed.
+    """
     topics = sorted(one for one in unreadable if one is not None)
     if topics:
         yield (
@@ -81,9 +83,7 @@ def unjudged_sentences(more: int, suspects_max: int) -> Iterator[str]:
 
 
 def partition_sentences(lone: Sequence[object], in_doubt: Sequence[str]) -> Iterator[str]:
-    """Yield which partitions Pulsar names that have no znode, and in which namespaces some may be
-    missed.
-    """
+    """Yield which named partitions have no znode, and in which namespaces some may be missed."""
     if in_doubt:
         yield (
             f"not all partitioned topics of {_count(in_doubt, 'namespace')} (such as"
@@ -99,7 +99,7 @@ def partition_sentences(lone: Sequence[object], in_doubt: Sequence[str]) -> Iter
 
 
 def shadow_sentences(sourceless: Sequence[str]) -> Iterator[str]:
-    """Yield which shadow topics have no source any more."""
+    """Yield the shadow topics whose source no longer exists."""
     if sourceless:
         its, them = ("its", "it") if len(sourceless) == 1 else ("their", "them")
         yield (

@@ -63,7 +63,7 @@ def with_topics(summary: Summary, topics: Sequence[TopicReadability], fail_on: s
     """Return the summary of the ledgers with what the topics add: counts, outcome and exit code.
 
     A ledger that is missing or truncated is a critical violation, and so is a topic that is not
-    readable. What could not be read of a topic makes the result incomplete.
+    readable. If something of a topic could not be read, the result is incomplete.
     """
     counts = reference_counts(topics)
     complete = summary.is_complete and all(map(is_complete, topics))
@@ -141,8 +141,8 @@ def _other_json(
 
 
 _LOST = LOSSES - {Condition.NEWEST_MISSING, Condition.UNRECOVERABLE}
-"""Conditions in which it is known that entries are lost. A newest ledger may have been empty, and
-one that cannot be recovered now may have all its entries."""
+"""Conditions that prove that entries are lost. Two others do not: a missing newest ledger may have
+been empty, and one that cannot be recovered now may have all its entries."""
 
 
 def _condition_json(found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
