@@ -135,7 +135,7 @@ def test_a_change_leads_to_its_finding(opened: Opens):
     page.fill("#search", "nothing has this")
     page.locator("#changes a").first.click()
     page.wait_for_selector(".detail")
-    assert made.findings[0]["id"] in page.locator(".detail").inner_text()
+    assert made.findings[0].id in page.locator(".detail").inner_text()
     page.locator("#changes summary", has_text="Resolved").click()
     assert 0 == page.locator("#changes details", has_text="Resolved").locator("a").count()
 
@@ -193,14 +193,16 @@ def test_an_opened_finding_tells_all_of_it(opened: Opens):
     """
     made = contents("b")
     place = next(
-        n for n, found in enumerate(made.findings) if found["kind"] == "ENTRY_BELOW_WRITE_QUORUM"
+        n
+        for n, found in enumerate(made.findings)
+        if found.kind is report_stories.Kind.ENTRY_BELOW_WRITE_QUORUM
     )
     found = made.findings[place]
     page = opened(made).page
     page.locator(".open").nth(place).click()
     detail = page.locator(".detail")
     words = detail.inner_text()
-    assert found["witness"] in words and len(found["looks"]) == detail.locator(".looks li").count()
+    assert found.witness in words and len(found.looks) == detail.locator(".looks li").count()
     row = detail.locator(".says-what tbody tr", has_text="b-3")
     assert "lacks" == row.locator("td.lacks").inner_text()
     assert "CHANGES THE CLUSTER" in detail.locator(".changes").inner_text()

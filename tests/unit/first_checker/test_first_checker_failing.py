@@ -95,13 +95,12 @@ def test_the_witness_counts_requests_and_statuses() -> None:
     (one,) = found(BAD, BAD)
     testimony = bookie_testimony(one, [BAD, BAD], CLUSTER)
     assert (
-        "each of 7 lists and 2 reads ended in an error status (EIO: 8, EUA: 1)"
-        in testimony["witness"]
+        "each of 7 lists and 2 reads ended in an error status (EIO: 8, EUA: 1)" in testimony.witness
     )
-    assert "3 ledgers were refused at two looks or more (4, 5, 6)." in testimony["witness"]
-    assert not any(command.startswith("CHANGES") for command in testimony["next"])
+    assert "3 ledgers were refused at two looks or more (4, 5, 6)." in testimony.witness
+    assert not any(command.startswith("CHANGES") for command in testimony.next)
     (unable,) = found(BAD, BAD, refusals=replace(REFUSED, lists=0))
     assert (
         "because it cannot list them): each of 2 reads"
-        in bookie_testimony(unable, [BAD], CLUSTER)["witness"]
+        in bookie_testimony(unable, [BAD], CLUSTER).witness
     )

@@ -172,12 +172,12 @@ def test_the_witness_names_the_file_and_what_lies_in_it() -> None:
     testimony = bookie_testimony(one, [UP, UP], CLUSTER)
     assert (
         "/data/current/1f.log: at least 40 entries are indexed there, such as entries 10 to 29 of"
-        " ledger 7; 2 reads of them ended in EIO and none brought one." in testimony["witness"]
+        " ledger 7; 2 reads of them ended in EIO and none brought one." in testimony.witness
     )
-    assert "At least 40 entries of 1 ledger lie in what is missing." in testimony["witness"]
-    assert "ls -l /data/current/1f.log" == sort_steps(testimony["next"]).look[0]
+    assert "At least 40 entries of 1 ledger lie in what is missing." in testimony.witness
+    assert "ls -l /data/current/1f.log" == sort_steps(testimony.next).look[0]
     assert ["put the file back", "bookkeeper shell recover -l 7 b1"] == [
         command.removeprefix("CHANGES THE CLUSTER: ").partition(":")[0]
-        for command in testimony["next"]
+        for command in testimony.next
         if command.startswith("CHANGES")
     ]

@@ -253,9 +253,7 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
     """
     facts = replace(FACTS, replication_disabled=True, lost_bookie_recovery_delay_s=900)
     found = judge_bookies([look(WELL, MUTE, LOST), look(WELL, MUTE, LOST)], MISSED, facts)
-    (witness,) = [
-        bookie_testimony(one, [WELL], facts)["witness"] for one in found if one.kind is kind
-    ]
+    (witness,) = [bookie_testimony(one, [WELL], facts).witness for one in found if one.kind is kind]
     assert "lostBookieRecoveryDelay is 15 min" in witness and "Auto-recovery is disabled" in witness
     (quiet,) = [
         f
@@ -263,7 +261,7 @@ def test_both_findings_say_what_the_cluster_will_do_about_it(kind: Kind) -> None
         if f.kind is kind
     ]
     assert not any(
-        word in bookie_testimony(quiet, [WELL], FACTS)["witness"]
+        word in bookie_testimony(quiet, [WELL], FACTS).witness
         for word in ("lostBookie", "Auto-recovery")
     )
 
@@ -385,7 +383,7 @@ def test_what_earlier_runs_saw_counts_for_the_delay(before_ms: int | None, found
         assert (5_000, 310_000) == (one.facts.apart_ms, one.facts.unregistered_ms)
         assert (
             "Earlier runs saw it unregistered too, first 5 min 10 s before"
-            in bookie_testimony(one, [WELL], facts)["witness"]
+            in bookie_testimony(one, [WELL], facts).witness
         )
 
 
@@ -396,6 +394,6 @@ def test_the_witness_has_the_marked_ledgers_and_the_new_name() -> None:
     missed = {"lost": Missed(1, (4,), 39, 39, renamed_to="new")}
     (found,) = judge_bookies(GONE_TWICE, missed, FACTS)
     testimony = bookie_testimony(found, [WELL], FACTS)
-    assert "39 more that name it are marked, and were at the first look." in testimony["witness"]
-    assert "It was probably renamed to new" in testimony["witness"]
-    assert not any("recover lost" in command for command in testimony["next"])
+    assert "39 more that name it are marked, and were at the first look." in testimony.witness
+    assert "It was probably renamed to new" in testimony.witness
+    assert not any("recover lost" in command for command in testimony.next)

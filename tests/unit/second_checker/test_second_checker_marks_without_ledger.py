@@ -24,8 +24,8 @@ def witness_of(facts: MarkWithoutLedgerFacts) -> str:
         ClusterLook(300_000, "marks", "1 without a ledger"),
     ]
     testimony = cluster_testimony(Finding(Kind.MARK_WITHOUT_LEDGER, facts), looks, CLUSTER)
-    assert [True, True] == [look["marked"] for look in testimony["looks"]]
-    return str(testimony["witness"])
+    assert [True, True] == [look.marked for look in testimony.looks]
+    return testimony.witness
 
 
 def test_one_mark_is_reported_with_its_age_and_its_place() -> None:
