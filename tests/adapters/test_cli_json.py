@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from auditor.cli import cli
 
 NOWHERE = "--metadata-service-uri zk+hierarchical://127.0.0.1:1/x --zookeeper-connect-timeout 500ms"
 """A URI at which no server listens."""
+FIGURES = re.compile(r"[\d.,]+")
+
 TABLE = [
     (1, "run CLUSTER OUTPUT"),
     (0, "run CLUSTER OUTPUT --dry-run"),
@@ -111,7 +114,7 @@ def test_a_plan_has_what_each_bookie_would_be_asked(words: dict[str, str], tmp_p
 
 
 def test_doctor_names_each_check_its_state_and_its_sentence(tmp_path: Path) -> None:
-    """The line for people has the same."""
+    """The line for people has the same, but for figures: free memory is another one each time."""
     words = ("doctor", "--topology", "/nowhere/table", "--output", str(tmp_path))
     found = document(command_here(*words, "--format", "json"))
     assert 5 == found["exit_code"]
@@ -119,6 +122,9 @@ def test_doctor_names_each_check_its_state_and_its_sentence(tmp_path: Path) -> N
     assert {"ok", "missing", "note"} == {one["state"] for one in found["checks"]}
     lines = command_here(*words).stdout.splitlines()
     assert len(lines) == len(found["checks"])
-    assert all(
-        line.endswith(one["sentence"]) for line, one in zip(lines, found["checks"], strict=True)
-    )
+    pairs = zip(lines, (one["sentence"] for one in found["checks"]), strict=True)
+    assert [] == [
+        (line, said)
+        for line, said in pairs
+        if not FIGURES.sub("", line).endswith(FIGURES.sub("", said))
+    ]
