@@ -230,3 +230,21 @@ def test_stopped_cluster_leaves_no_process_and_no_port(
     with pytest.raises(ConnectionRefusedError):
         RawBookie(*address)
     cluster.stop()
+
+
+def test_the_next_cluster_of_tests_finds_nothing_of_the_one_before(tmp_path: Path) -> None:
+    """It has the same server, which is empty. A server that a test stopped is not handed on."""
+    with SandboxCluster(tmp_path / "1", bookies=1) as cluster:
+        cluster.place(1, cluster.ledger("e1 w1 a1 0:[b1] closed 9"))
+        cluster.set_raw("/elsewhere/x", b"1")
+        pid = cluster._zookeeper.pid
+    with SandboxCluster(tmp_path / "2", bookies=1) as cluster:
+        assert pid == cluster._zookeeper.pid
+        client = KazooClient(cluster.zookeeper_hosts)
+        client.start()
+        assert {"ledgers", "zookeeper"} == set(client.get_children("/"))
+        assert "00" not in client.get_children(cluster.root)
+        client.stop()
+        cluster._zookeeper.stop()
+    with SandboxCluster(tmp_path / "3", bookies=1) as cluster:
+        assert pid != cluster._zookeeper.pid
