@@ -37,7 +37,8 @@ def run(home: Path, tests: str, *options: str, **environment: str) -> tuple[int,
     """Run these tests in `home` with the hooks of all tests. Return the exit code and the lines."""
     (home / "test_these.py").write_text(tests)
     env = {**os.environ, "CI": "", "PYTHONPATH": str(PROJECT / "tests"), **environment}
-    command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider"]
+    plugins = ("conftest", "no:cacheprovider", "no:hypothesispytest")
+    command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in plugins)]
     done = subprocess.run(
         [*command, "test_these.py", *options],
         cwd=home,
