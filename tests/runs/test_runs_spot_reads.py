@@ -1,5 +1,5 @@
 """Laws of whole runs about lists that reads contradict: a list is believed as long as reads agree
-with it.
+with it. `tests/spark/test_spark_suspects.py` has such lists too: Spark and the driver do the same.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, accounted, audit, audit_ledgers
+from support.audits import accounted, audit, audit_ledgers
 
 from auditor.commands.margin import read_copies
 from auditor.model.finding import Kind
@@ -20,7 +20,6 @@ from auditor.summary.durability.margin import losses_without
 SOUND, HIT = range(1, 41), 50
 ENTRIES = 10
 BOOKIES = ("b1", "b2", "b3")
-WAYS = {"here": {}, "Spark": ON_SPARK, "Spark first": FIRST_LOOK_ON_SPARK}
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +33,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
             made.bookie(bookie).faults.clear()
 
 
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> dict[str, str]:
-    """Return the settings of each way to run the stages."""
-    if WAYS[request.param]:
-        request.getfixturevalue("spark")
-    return dict(WAYS[request.param])
-
-
 def inflict(cluster: SandboxCluster, fault: LedgerFault, *bookies: str) -> None:
     """Let these bookies, and no others, list ledger HIT and not serve it."""
     for bookie in BOOKIES:
@@ -50,12 +41,10 @@ def inflict(cluster: SandboxCluster, fault: LedgerFault, *bookies: str) -> None:
         cluster.fault(bookie, HIT, fault)
 
 
-def test_what_each_bookie_lists_and_denies_is_lost(
-    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
-) -> None:
+def test_what_each_bookie_lists_and_denies_is_lost(cluster: SandboxCluster, tmp_path: Path) -> None:
     """Every list names all entries, and every read says that there is no such ledger."""
     inflict(cluster, LedgerFault.READS_DENIED, *BOOKIES)
-    outcome = accounted(audit(cluster, tmp_path, **way))
+    outcome = accounted(audit(cluster, tmp_path))
     found = outcome.one(HIT)
     assert (Kind.ENTRY_WITHOUT_REPLICA.value, [[0, ENTRIES - 1]]) == (
         found["kind"],
@@ -66,11 +55,11 @@ def test_what_each_bookie_lists_and_denies_is_lost(
 
 
 def test_what_each_bookie_lists_and_cannot_send_is_not_verified(
-    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
+    cluster: SandboxCluster, tmp_path: Path
 ) -> None:
     """Each of the bookies has a critical finding, with what the spot reads showed."""
     inflict(cluster, LedgerFault.READS_FAIL, *BOOKIES)
-    outcome = accounted(audit(cluster, tmp_path, **way))
+    outcome = accounted(audit(cluster, tmp_path))
     facts = {
         one["bookie_id"]: (one["severity"], one["facts"]["failed"], one["facts"]["read"])
         for one in outcome.findings
@@ -93,11 +82,11 @@ def test_what_one_bookie_lists_and_denies_has_a_copy_less(
 
 
 def test_a_list_out_of_order_is_no_proof_and_no_loss(
-    cluster: SandboxCluster, tmp_path: Path, way: dict[str, str]
+    cluster: SandboxCluster, tmp_path: Path
 ) -> None:
     """The ledger is named among those that could not be judged, and nobody is accused."""
     inflict(cluster, LedgerFault.LIST_OUT_OF_ORDER, *BOOKIES)
-    outcome = accounted(audit(cluster, tmp_path, **way))
+    outcome = accounted(audit(cluster, tmp_path))
     verdict = outcome.verdicts[HIT]
     assert ("indeterminate", ("answer_invalid",)) == (verdict.standing, tuple(verdict.unknowns))
     assert ([], 3) == (outcome.findings, outcome.exit_code)
@@ -253,29 +242,16 @@ def size_of(ledger: int) -> int:
     return MANY if ledger == LARGE else FEW
 
 
-def test_one_denied_read_has_the_other_ledgers_of_its_bookie_read(
-    spread: SandboxCluster, tmp_path: Path, way: dict[str, str]
+@pytest.mark.parametrize("fault", [LedgerFault.READS_DENIED, LedgerFault.READS_FAIL])
+def test_one_read_in_vain_has_the_other_ledgers_of_its_bookie_read(
+    spread: SandboxCluster, tmp_path: Path, fault: LedgerFault
 ) -> None:
-    """A few spot reads meet the large ledger that b1 lists and denies, and the reads in doubt both
-    small ones.
+    """A few spot reads meet the large ledger that b1 lists and cannot serve, and the reads in doubt
+    both small ones. Every ledger that b1 cannot serve is found, and no other one.
     """
-    check_denser_reads(spread, tmp_path, LedgerFault.READS_DENIED, way)
-
-
-def test_one_failed_read_has_the_other_ledgers_of_its_bookie_read(
-    spread: SandboxCluster, tmp_path: Path
-) -> None:
-    """It is the same if the bookie answers with an error."""
-    check_denser_reads(spread, tmp_path, LedgerFault.READS_FAIL, {})
-
-
-def check_denser_reads(
-    spread: SandboxCluster, tmp_path: Path, fault: LedgerFault, way: dict[str, str]
-) -> None:
-    """Audit with few spot reads: every ledger that b1 cannot serve is found, and no other one."""
     for ledger in UNREADABLE:
         spread.fault("b1", ledger, fault)
-    outcome = accounted(audit(spread, tmp_path, spot_reads="60", doubt_reads="200", **way))
+    outcome = accounted(audit(spread, tmp_path, spot_reads="60", doubt_reads="200"))
     good = [ledger for ledger in IN_DOUBT if ledger not in UNREADABLE]
     assert ["sound"] * len(good) == outcome.standings(*good)
     assert not [one for one in outcome.standings(*UNREADABLE) if one == "sound"]

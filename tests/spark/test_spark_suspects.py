@@ -16,7 +16,7 @@ from support.audits import FIRST_LOOK_ON_SPARK, ON_SPARK, Outcome, accounted, au
 from auditor.evidence.journal import Journal
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, MARKS, READS
-from auditor.sandbox.bookie import Storage
+from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.executor import SparkExecutor
 from auditor.stages.local import LocalExecutor
@@ -72,7 +72,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 
 
 def seed(cluster: SandboxCluster) -> None:
-    """Write sound ledgers, and losses of each sort in both shards."""
+    """Write sound ledgers, losses of each sort in both shards, and lists that reads contradict."""
     for ledger_id in LEDGERS_ALL:
         cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
     for ledger_id in (2, 8):
@@ -88,6 +88,9 @@ def seed(cluster: SandboxCluster) -> None:
     cluster.corrupt("b5", 11, 0)
     cluster.mark(6)
     cluster.place(12, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed"), written=9)
+    for bookie in ("b1", "b2", "b3"):
+        cluster.fault(bookie, 1, LedgerFault.LIST_OUT_OF_ORDER)
+        cluster.fault(bookie, 7, LedgerFault.READS_DENIED)
     cluster.stop_bookie("b6")
 
 

@@ -27,7 +27,7 @@ FILES = (
     "tests/unit/wire/test_wire_ledger_metadata.py",
     "tests/unit/first_checker/test_first_checker_ledger.py",
     "tests/unit/judging/test_judging_settle.py",
-    "tests/unit/summary/causes/test_summary_grouping.py",
+    "tests/unit/summary/test_summary_run_summary.py",
     "tests/unit/commands/test_commands_bundle.py",
     "tests/unit/report/test_report_text.py",
     "tests/unit/bookie/test_bookie_conversation.py",
