@@ -1,7 +1,7 @@
 """For notebooks and scripts: the result of a finished run, and the audit of one ledger, as objects.
 
-The names here stay, as those of docs/names.md do. What they raise on purpose is an
-`auditor.errors.AuditorError`, whose text says what happened and what to do.
+The names here are stable, like those of docs/names.md. They raise `auditor.errors.AuditorError` on
+purpose, with a text that says what happened and what to do.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class LedgerVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run. `summary` is its summary.json, as docs/names.md has it."""
+    """A finished run. `summary` is its summary.json (docs/names.md)."""
 
     summary: Summary = field(repr=False)
     directory: Place
@@ -146,9 +146,9 @@ def open_run(run_dir: str | os.PathLike[str]) -> Run:
 
 
 def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
-    """Audit one ledger now, as `auditor ledger` does; None if there is no such ledger.
+    """Audit one ledger now, like `auditor ledger`; None if there is no such ledger.
 
-    `settings` are keys of docs/configuration.md; `metadata_service_uri` is needed, here, in the
+    `settings` are keys of docs/configuration.md. `metadata_service_uri` is required, here, in the
     environment or in a file that `config` names. Takes about a second; for a suspect, the
     second-look delay more. Nothing is written or logged. Raises ConfigError, StoreUnavailable,
     BookieRefused, KdcUnreachable or TooManyPoisoned.
@@ -167,9 +167,9 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
 def _outside_event_loops(
     function: Callable[[*Arguments], Result], *arguments: *Arguments
 ) -> Result:
-    """Return what a function returns that runs event loops of its own.
+    """Call a function that runs event loops of its own, and return its result.
 
-    The cells of a notebook run in a loop: there, the function is called in another thread.
+    The cells of a notebook run in a loop. There, the function is called in another thread.
     """
     try:
         asyncio.get_running_loop()

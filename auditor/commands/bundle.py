@@ -37,7 +37,8 @@ from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledg
 from auditor.summary.previous_run import read_summary
 
 LEDGERS_MAX = 200
-"""Ledgers in one bundle. A report is about a few, and each has kilobytes of evidence or more."""
+"""A bundle has at most this many ledgers. A report is about a few, and each has kilobytes of
+evidence or more."""
 BYTES_MAX = 20 * 2**20
 """Size that issue trackers accept as an attachment. Ledgers are left out until a bundle fits."""
 FINDING_FIELDS = (
@@ -118,7 +119,7 @@ def _require_run(run: Place) -> About:
 
 
 def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str]) -> Chosen:
-    """Return what the names stand for. Raises ConfigError for an unknown one."""
+    """Return the subjects that the names stand for. Raises ConfigError for an unknown name."""
     named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
     listed = _listed_ids(run, [*named.values(), *(one.ledger_id for one in findings)])
     picked: list[FindingRecord] = []
@@ -144,7 +145,7 @@ def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str])
 
 
 def _ledger_id(name: str) -> LedgerId | None:
-    """Return the ledger id that a name is, None if it is not one."""
+    """Return the ledger id that a name spells, None if it spells none."""
     is_number = name.isascii() and name.isdecimal() and len(name) <= len(str(LEDGER_ID_MAX))
     return int(name) if is_number and int(name) <= LEDGER_ID_MAX else None
 
@@ -233,7 +234,7 @@ def _pseudonyms(about: About, run_json: Json, rows: Mapping[str, Sequence[Json]]
     """Return pseudonyms for all names in the rows, and put the bookies' locations into run.json."""
     around = about.terms.around
     bookies = set(bookie_ids_in([run_json, *rows.values()]))
-    for bookie in bookies:  # its host may locate it, and is removed
+    for bookie in bookies:  # the host may tell its location, and is removed
         if (location := around.location_of(bookie)) is not None:
             run_json["terms"]["around"]["locations"][bookie] = location
     names = Pseudonyms()

@@ -42,7 +42,7 @@ COMPARED_TERMS = (
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A finished run, as far as it is compared."""
+    """A finished run, with what the comparison needs."""
 
     directory: Place
     summary: Summary
@@ -51,7 +51,7 @@ class StoredRun:
     about: About
 
     def as_compared(self) -> ComparedRun:
-        """Return what the text says of the run."""
+        """Return what the text says about the run."""
         return ComparedRun(
             run_id=self.summary.run_id,
             finished_at=str(self.summary.finished_at),
@@ -74,9 +74,9 @@ class Comparison:
 def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     """Print what became of each finding, and return the exit code.
 
-    1: something of warning or above is new or worse. 3: nothing is, but the later run left ledgers
-    unjudged, was of named ledgers, or did not check again what the earlier one had found. Raises
-    ConfigError if a run cannot be read, or if the two are of different clusters.
+    1: a finding of severity warning or above is new or worse. 3: none is, but the later run left
+    ledgers unjudged, was limited to named ledgers, or did not check again what the earlier one had
+    found. Raises ConfigError if a run cannot be read, or if the two are of different clusters.
     """
     with refuse_damaged_run(context, earlier_dir, later_dir):
         found = compare_runs(earlier_dir, later_dir)
@@ -109,7 +109,7 @@ def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison
 
 
 def _is_whole(summary: Summary) -> bool:
-    """Return whether a run looked at everything and therefore has every finding that there is."""
+    """Return whether a run looked at everything and therefore has every finding."""
     return (
         summary.is_complete
         and not summary.is_partial

@@ -1,4 +1,4 @@
-"""Open the directory of a finished run, and refuse one that has lost a part of what it stored."""
+"""Open the directory of a finished run, and refuse one that has lost a part of its stored data."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from auditor.summary.previous_run import are_as_counted, read_findings, read_sum
 
 
 def open_finished_run(run_dir: str | Place) -> tuple[Place, Summary]:
-    """Return the directory and the summary of a run. Raises ConfigError if it is not a finished
-    run.
+    """Return the directory and the summary of a run. Raises ConfigError if it is not finished.
 
-    Raises OutputError if the run has lost a part of what it stored. A missing table is an error,
+    Raises OutputError if the run has lost a part of its stored data. A missing table is an error,
     unless the run found no ledger.
     """
     directory = place(run_dir) if isinstance(run_dir, str) else run_dir
@@ -81,9 +80,7 @@ def require_verdicts(directory: Place, summary: Summary) -> None:
 
 
 def read_all_findings(directory: Place, summary: Summary) -> list[FindingRecord]:
-    """Return the findings of a run. Raises OutputError unless they are those that its summary
-    counts.
-    """
+    """Return the findings of a run. Raises OutputError unless they match the summary's counts."""
     findings = read_findings(directory)
     if not are_as_counted(findings, summary):
         counted = summary.findings_total
@@ -109,8 +106,9 @@ def read_rows_of(
     ledger_ids: Sequence[LedgerId] | pa.Array,
     columns: list[str],
 ) -> pa.Table:
-    """Return these columns of a table's rows on these ledgers. Without ledgers the table need not
-    exist.
+    """Return these columns of a table's rows on these ledgers.
+
+    If there are no ledgers, the table need not exist.
     """
     parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
     if len(ledger_ids):
@@ -119,6 +117,6 @@ def read_rows_of(
 
 
 def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
-    """Return each bookie as the last look had it."""
+    """Return each bookie as the last look saw it."""
     records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
     return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}

@@ -32,7 +32,7 @@ from auditor.summary.previous_run import NO_PREVIOUS, read_findings, read_summar
 
 
 def replay(context: Context, run_dir: str) -> int:
-    """Judge the stored evidence with today's code, print the report, and return the exit code.
+    """Judge the stored evidence with the current code, print the report, and return the exit code.
 
     Logs whether the findings equal the stored ones byte for byte. Raises ConfigError if the run
     cannot be read, or has nothing to judge.
@@ -65,7 +65,7 @@ def replay(context: Context, run_dir: str) -> int:
         )
         return EXIT_FAULT
     _compare(context, run, conclusion)
-    with refuse_damaged_run(context, run_dir):  # it shows what was not judged again, such as times
+    with refuse_damaged_run(context, run_dir):  # the summary has times, which are not judged again
         show_report(context, conclusion.summary, conclusion.findings, run, is_replay=True)
     return conclusion.summary.exit_code
 
@@ -85,8 +85,9 @@ def _conclude_again(
 
 
 def read_stored_findings(context: Context, run: Place) -> Sequence[FindingRecord]:
-    """Return the findings that the run stored; none if they cannot be read, as the evidence is
-    judged anyway.
+    """Return the findings that the run stored; none if they cannot be read.
+
+    The evidence is judged anyway.
     """
     try:
         return read_findings(run)
@@ -98,8 +99,9 @@ def read_stored_findings(context: Context, run: Place) -> Sequence[FindingRecord
 
 
 def _refuse_what_died_early(run: Place, run_dir: str) -> None:
-    """Raise ConfigError if the run died before it had read the metadata of every ledger once, and
-    OutputError if it lost a part of what its journal names.
+    """Raise ConfigError if the run died before it had read every ledger's metadata once.
+
+    Raise OutputError if it lost a part of what its journal names.
     """
     if lost := Journal.read(run).lost():
         raise OutputError(lost)
@@ -113,7 +115,7 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
 
 
 def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
-    """Log whether today's findings are those that the run stored."""
+    """Log whether the new findings are those that the run stored."""
     try:
         stored = run.read_text("findings.jsonl")
     except OutputError as error:
@@ -163,9 +165,7 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
 
 
 def _exit_code(summary: Summary) -> int:
-    """Return the exit code that the run recorded. Raises ValueError for one that no finished run
-    has.
-    """
+    """Return the exit code that the run recorded. Raises ValueError for an impossible one."""
     code = summary["exit_code"]
     if isinstance(code, bool) or code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
         raise ValueError(f"exit_code is {code!r}")

@@ -1,6 +1,6 @@
 """findings.jsonl: one finding a line, the same fields in the same order, ASCII.
 
-What is read was written by an earlier run, or by somebody in its place.
+A file that is read may come from an earlier run, or from somebody else.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from auditor.model.finding_record import FIELDS, FindingHistory, FindingRecord
 def parse_json(text: str, name: str) -> Any:
     """Return the value in a JSON text.
 
-    Raises OutputError, which calls the text `name`, if it is not JSON, is nested deeper than
-    Python's stack, or has a number of more digits than Python converts.
+    Raises OutputError, which calls the text `name`, if it is not JSON, is nested too deeply for
+    Python, or has a number with too many digits for Python.
     """
     try:
         return json.loads(text)

@@ -2,7 +2,7 @@
 
 `FindingRecord` is what every reader of findings works with: reports, the page, diffs, mutes and the
 interface for scripts. `from_json` and `as_json` are the only places that know the names of its
-fields in the file (contract section 4).
+fields in the file (docs/names.md, "Fields of a finding").
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = (
     "entries_total",
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
-"""The fields of contract section 4, in the order they are written."""
+"""The fields of docs/names.md, "Fields of a finding", in the order in which they are written."""
 HISTORY_FIELDS = ("first_seen", "runs_seen", "muted")
 """The fields that follow. A file of an earlier version may lack them."""
 
@@ -210,7 +210,7 @@ class FindingRecord:
 
     @property
     def severity(self) -> Severity:
-        """How bad its kind is."""
+        """The severity of the finding's kind."""
         return CATALOGUE[self.kind].severity
 
     @property
@@ -240,12 +240,13 @@ class FindingRecord:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The whole finding as the object of findings.jsonl, as docs/names.md has it."""
+        """The whole object of findings.jsonl (docs/names.md, "Fields of a finding")."""
         return self.as_json()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the finding as a JSON object in the order of the contract, which `from_json`
-        reads.
+        """Return the finding as a JSON object, with the fields in the documented order.
+
+        `from_json` reads it.
         """
         return {
             "id": self.id,
@@ -285,7 +286,7 @@ class FindingRecord:
         Raises KeyError, TypeError or ValueError for anything else.
         """
         ledger, total = stored["ledger_id"], stored.get("entries_total")
-        owner, segment, copies = (stored.get(one) for one in ("owner", "segment", "copies"))
+        owner, segment, copies = (stored.get(name) for name in ("owner", "segment", "copies"))
         is_traced = any(name in stored for name in HISTORY_FIELDS)
         return cls(
             id=_text(stored["id"]),

@@ -1,8 +1,8 @@
-"""The summary of a run: what summary.json holds, by its parts (contract section 5).
+"""The summary of a run, with a class for each part of summary.json.
 
 `Summary` is the JSON object, and every reader takes its parts: `summary.ledgers.violated`,
-`summary.copies`. The names of the fields in the file stand here and where they are counted.
-docs/names.md says what each of them means.
+`summary.copies`. The names of the fields in the file are given here and where they are counted.
+docs/names.md, "summary.json", says what each of them means.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class LedgerCounts:
-    """The ledgers listed, by standing: they add up."""
+    """How many ledgers were listed, and how many of them have each standing."""
 
     listed: int
     sound: int
@@ -77,7 +77,7 @@ class BookieCounts:
 
 @dataclass(frozen=True, slots=True)
 class BookieWord:
-    """A bookie, and what is said of it."""
+    """A bookie, and a remark on it."""
 
     bookie_id: BookieId
     says: str

@@ -1,4 +1,4 @@
-"""The tables of who says what of a finding: bookies by looks, and bookies by affected entries."""
+"""The tables of what each bookie said: bookies by looks, and bookies by affected entries."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from auditor.report.findings_text import answer_words
 from auditor.report.layout import duration, moment, printable, ranges
 
 BOOKIES_MAX = 40
-"""Bookies shown of one finding, those that lack entries first."""
+"""At most this many bookies of a finding are shown, those that lack entries first."""
 LOOKS_MAX = 8
-"""Looks shown of one finding: the first one and the last ones if there are more."""
+"""At most this many looks of a finding are shown: if there are more, the first and the last
+ones."""
 RANGES_MAX = 20
-"""Ranges of entries shown of one finding: as many as findings.jsonl has."""
+"""At most this many ranges of entries of a finding are shown, as in findings.jsonl."""
 
 LACKS, LACKS_SOME, CORRUPT, HOLDS, UNKNOWN, NOT_ASKED, NONE_MISSING, NOT_DUE, NOTHING_SAID = (
     "lacks", "lacks some", "digest wrong", "holds", "unknown", "not asked", "none missing",
     "not due", "",
 )  # fmt: skip
-"""What a cell says of one bookie and one range of entries.
+"""The meaning of a cell for one bookie and one range of entries.
 
 NONE_MISSING: it should hold some of these, gave its list, and is not said to lack any. NOT_DUE: it
-should hold none of these. NOTHING_SAID: the finding does not tell which of both.
-"""
+should hold none of these. NOTHING_SAID: the finding does not tell which of the two."""
 
 _VALID = frozenset(status.value for status in VALID_ANSWERS)
 
@@ -39,7 +39,7 @@ def looks_in_order(finding: FindingRecord) -> Sequence[RecordedLook]:
 
 
 def time_line(finding: FindingRecord) -> list[dict[str, str]]:
-    """Return for each look its day, its time, how long after the one before, and what was read."""
+    """Return for each look its day, its time, the time since the one before, and what was read."""
     before, line = None, []
     for look in looks_in_order(finding):
         at = moment(look.at)
@@ -119,7 +119,7 @@ def cell(finding: FindingRecord, bookie: str, pair: tuple[EntryId, EntryId]) -> 
 
 
 def _is_due(finding: FindingRecord, bookie: str, first: int, last: int) -> bool | None:
-    """Return whether a bookie should hold any of these entries; None where that is not known.
+    """Return whether a bookie should hold any of these entries; None if that is not known.
 
     Entry e belongs on the positions e, e + 1, ... of the ensemble, as many as the write quorum.
     """

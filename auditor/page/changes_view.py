@@ -18,11 +18,10 @@ from auditor.report.layout import count, moment, printable
 from auditor.summary.changes.differences import Change, Difference
 
 SHOWN_MAX = 100
-"""Findings listed of each change, the most severe first; `auditor diff --format json` has all."""
+"""At most this many findings of each change are listed, the most severe first; `auditor diff
+--format json` has all."""
 _LISTED = [change for change in Change if change is not Change.STILL]
-"""Changes that are only counted here: findings that stand as before are in the table of
-findings.
-"""
+"""Changes that are only counted here: unchanged findings are in the table of findings."""
 
 Json = dict[str, Any]
 
@@ -55,7 +54,7 @@ def _class(change: Change) -> str:
 
 
 def _other_count(counts: Mapping[Change, int], counted: ChangeCounts | None) -> list[str]:
-    """Return why the first screen has other numbers, if it has."""
+    """Return why the first screen has other numbers, if it does."""
     if counted is None or counted.since is None or counts == _counted(counted):
         return []
     return [

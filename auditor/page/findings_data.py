@@ -22,11 +22,11 @@ from auditor.report.layout import printable
 from auditor.witness.next_commands import sort_steps
 
 FULL_BYTES_MAX = 16 * 2**20
-"""Bytes of all findings in full together: what a browser reads in a moment."""
+"""Most bytes of all findings in full together: a browser reads them in a moment."""
 BOOKIES_OF_A_ROW_MAX = 64
-"""Bookies that a row can be filtered by. A row of more of them is shown for every bookie."""
+"""A row can be filtered by at most this many bookies. A row with more is shown for every bookie."""
 COMMANDS_MAX = 20
-"""Commands of a finding; there are at most ten, and some more that look at topics."""
+"""At most this many commands of a finding: there are at most ten, and some that look at topics."""
 
 Json = dict[str, Any]
 
@@ -87,9 +87,7 @@ def _row(finding: FindingRecord, kind: int, bookies: dict[str, int]) -> list[Any
 
 
 def _in_full(listed: Sequence[FindingRecord]) -> dict[str, Json]:
-    """Return the findings that are held in full, by their place, until FULL_BYTES_MAX is
-    reached.
-    """
+    """Return the findings that are held in full, by their place, up to FULL_BYTES_MAX."""
     full: dict[str, Json] = {}
     left = FULL_BYTES_MAX
     for place in choose_in_full(listed):
@@ -102,7 +100,7 @@ def _in_full(listed: Sequence[FindingRecord]) -> dict[str, Json]:
 
 
 def finding_in_full(finding: FindingRecord) -> Json:
-    """Return everything that the page shows of one finding when it is opened."""
+    """Return everything that the page shows of a finding when it is opened."""
     steps = sort_steps(finding.next[:COMMANDS_MAX])
     return {
         "line": one_line(finding),
@@ -121,7 +119,7 @@ def finding_in_full(finding: FindingRecord) -> Json:
 
 
 def _command(command: str) -> Json:
-    """Return a command as `text`, and `copy`: whether it is shown as it is.
+    """Return a command as `text`, and `copy`: whether it is shown unchanged.
 
     Others get no copy button: a control character in a name must not reach a terminal.
     """

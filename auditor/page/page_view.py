@@ -1,4 +1,4 @@
-"""What the template shows: every part of the page as plain values, sentences and pictures.
+"""The values for the template: every part of the page as plain values, sentences and pictures.
 
 A part without data is None; `left_out` then says why it is missing.
 """
@@ -37,9 +37,9 @@ from auditor.summary.unjudged import FILES
 from auditor.witness.phrases import percent
 
 TOPICS_SHOWN_MAX = 200
-"""Topics in the page's table, worst first; topics.jsonl has all of them."""
+"""At most this many topics are in the page's table, worst first; topics.jsonl has all of them."""
 REPORT_CHARS_MAX = 1_000_000
-"""Characters of report.txt in the page. Its lines are bounded: it has some 20 kB."""
+"""At most this many characters of report.txt are in the page. Usually it has some 20 kB."""
 _AGES = {
     "under_1h": "under 1 h",
     "under_1d": "1 h to 1 d",
@@ -103,7 +103,7 @@ def _about(summary: Summary) -> Iterator[tuple[str, str]]:
 
 
 def _shares(summary: Summary) -> Iterator[Json]:
-    """Yield the verified share and the coverage, each with what it is a share of."""
+    """Yield the verified share and the coverage, each with the whole of which it is a share."""
     copies = summary.copies
     if copies is not None and copies.expected:
         doubt = doubt_words(summary)
@@ -138,7 +138,7 @@ def _unjudged_rows(summary: Summary) -> Iterator[Json]:
 
 
 def _standings(summary: Summary) -> Json:
-    """Return the ledgers by standing: a picture, and a row each, the worst first."""
+    """Return the ledgers by standing: a picture, and a row for each standing, the worst first."""
     ledgers = summary.ledgers
     numbers = {one.word: ledgers.of(one) for one in sorted(Standing, reverse=True)}
     exempt = [f"{count(n)} {EXEMPT_WORDS[r]}" for r in Exempt if (n := summary.exempt(r))]
@@ -268,7 +268,7 @@ def _chart(
 
 
 def _margin_command(run_dir: str) -> Json:
-    """Return the command that shows what may fail, and whether it is shown as it is."""
+    """Return the command that shows what may fail, and whether it is shown unchanged."""
     command = f"auditor margin {shlex.quote(run_dir)}"
     shown = printable(command, 1_000)
     return {"text": shown, "copy": shown == command}

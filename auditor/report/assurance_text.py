@@ -31,7 +31,7 @@ def assurance_sentence(summary: Summary) -> str:
 
 
 def sampling_sentences(summary: Summary) -> Iterator[str]:
-    """Yield how likely a run of lost entries was found on a bookie that cannot list.
+    """Yield the chance that consecutive lost entries were found on a bookie that cannot list.
 
     Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
     """
@@ -81,7 +81,8 @@ def probed_words(assurance: Assurance) -> str:
     """Return how many entries were read instead of listed, and a bound on what is missing.
 
     The reads are those of all ledgers, also of those that are not judged. The bound says how much
-    may be missing that the sample did not hit. There is none if something read is missing.
+    may be missing although the sample did not hit it. There is none if an entry that was read is
+    missing.
     """
     probed, read, drawn = assurance.probed, assurance.probes, assurance.random_probes
     if not read:

@@ -1,4 +1,4 @@
-"""What a report says of the copies that were verified, and of those assumed from a sample."""
+"""Words of a report on the copies that were verified, and on those assumed from a sample."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def verified_share_words(summary: Summary) -> str:
 
 
 def verified_share_meaning(summary: Summary, copies: CopyCounts) -> str:
-    """Return what the verified share is a share of, for a line that begins with the share."""
+    """Return the whole of which the verified share is a part, for a line that begins with the
+    share.
+    """
     how = "verified" if doubt_words(summary) else "listed or read"
     return (
         f"of the copies{_where(summary)} were {how}"

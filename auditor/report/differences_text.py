@@ -1,4 +1,4 @@
-"""Renders what changed from one run to a later one, as text and as JSON."""
+"""Render what changed from one run to a later one, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.summary.changes.compared_finding import Subjects
 from auditor.summary.changes.differences import Change, Difference, Side
 
 SHOWN_MAX = 20
-"""Findings shown of each change; all of them are in the JSON form."""
+"""At most this many findings of each change are shown; the JSON form has all of them."""
 
 _COLORS = {Change.NEW: "red", Change.WORSE: "red", Change.BETTER: "green", Change.RESOLVED: "green"}
 
@@ -90,7 +90,7 @@ def differences_text(
     width: int,
     color: bool,
 ) -> str:
-    """Return the text form. Its last line is for machines, as that of a report."""
+    """Return the text form. Its last line is for machines, like that of a report."""
     counts = count_changes(differences)
     lines = [", ".join(f"{count:,} {change.value}" for change, count in counts.items())]
     runs = [
@@ -156,7 +156,9 @@ def subject_of_change(one: Difference, side: Side) -> str:
 
 
 def extent_words(one: Difference) -> str:
-    """Return how many entries or segments are hit: before and after, if they are of one kind."""
+    """Return how many entries or segments are hit, before and after, if both findings count the
+    same.
+    """
     noun, many = _nouns(one.subjects)
     sides = [side for side in (one.before, one.after) if side is not None]
     extents = list(dict.fromkeys(side.extent for side in sides if side.kind is sides[-1].kind))
@@ -170,7 +172,7 @@ def extent_words(one: Difference) -> str:
 
 
 def _nouns(subjects: Subjects) -> tuple[str, str]:
-    """Return what the extent of a finding counts."""
+    """Return the unit in which a finding's extent is counted."""
     if subjects.kind is Kind.MARK_WITHOUT_LEDGER:
         return "mark", "marks"
     if subjects.kind is not None:

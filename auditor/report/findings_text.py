@@ -18,7 +18,7 @@ from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
 
 DETAILED_KINDS_MAX = 2
-"""Kinds whose worst finding is shown in full. Every critical kind is shown so too."""
+"""The worst finding is shown in full for so many kinds, and for every critical kind."""
 LEDGERS_SHOWN_MAX = 5
 LEDGERS_SHOWN_BRIEF_MAX = 2
 MATRIX_BOOKIES_MAX = 8
@@ -27,10 +27,10 @@ WITNESS_LINES_MAX = 8
 FINDING_LINES_MAX = 4
 BOOKIES_LACKING_SHOWN_MAX = 3
 NEXT_FINDINGS_MAX = 5
-"""Findings whose commands are shown: the worst finding of each of the worst kinds."""
+"""The commands of this many findings are shown: the worst finding of each of the worst kinds."""
 COMMANDS_OF_A_FINDING_MAX = 10
 COMMAND_CHARS_MAX = 1_000
-"""Characters shown of a command, which is not wrapped, so that it can be copied."""
+"""At most this many characters of a command are shown. It is not wrapped: it can be copied."""
 
 
 def by_kind(findings: Sequence[FindingRecord]) -> dict[Kind, list[FindingRecord]]:
@@ -67,7 +67,9 @@ def _badness(finding: FindingRecord) -> tuple[int, int, int, int, str]:
 def findings_section(
     summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Iterator[str]:
-    """Yield lines on each kind found. `findings` may be a part: the counts come from `summary`."""
+    """Yield lines on each kind found. `findings` may be only some: the counts come from
+    `summary`.
+    """
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     if not found:
@@ -133,7 +135,7 @@ def one_line(finding: FindingRecord) -> str:
 def one_fact(finding: FindingRecord) -> str:
     """Return the main fact of a finding that is not shown in full.
 
-    That is which bookies lack which entries, or else what its witness concludes.
+    It says which bookies lack which entries, or else what the witness concludes.
     """
     missing = finding.missing_on
     if not missing:
@@ -147,7 +149,7 @@ def one_fact(finding: FindingRecord) -> str:
 
 
 def owner_text(owner: Owner) -> str:
-    """Return the application, component and name of an owner, as far as it has them."""
+    """Return an owner's application, component and name, if known."""
     return printable(" ".join(filter(None, (owner.application, owner.component, owner.name))))
 
 
@@ -196,9 +198,9 @@ def looks_table(
 
 
 def answer_words(look: RecordedLook, bookie: BookieId) -> str:
-    """Return what a bookie said at a look: of a list, how much of what it should hold it names.
+    """Return what a bookie said at a look; for a list, how much of what it should hold it names.
 
-    Return "" if it was not asked.
+    Return "" if the bookie was not asked.
     """
     if look.listed and bookie in look.listed:
         listed, due = look.listed[bookie]
@@ -265,12 +267,14 @@ def command_lines(subject: str, lines: Sequence[str], width: int) -> Iterator[st
 
 
 def _is_exact(command: str) -> bool:
-    """Return whether a command can be shown as it is. Escaped or cut, it would be another one."""
+    """Return whether a command can be shown unchanged. Escaped or cut, it would be a different
+    one.
+    """
     return printable(command, COMMAND_CHARS_MAX) == command
 
 
 def subject_words(finding: FindingRecord) -> str:
-    """Return what a finding is on: "bookie b7", "ledger 42" or "the cluster"."""
+    """Return the subject of a finding: "bookie b7", "ledger 42" or "the cluster"."""
     if finding.bookie_id:
         return f"bookie {printable(finding.bookie_id)}"
     return "the cluster" if finding.ledger_id is None else f"ledger {finding.ledger_id}"

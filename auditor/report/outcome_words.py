@@ -11,7 +11,7 @@ from auditor.report.copies_words import sampled_words, verified_words
 from auditor.report.layout import count, of, printable
 
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
-"""The outcomes of contract section 2. Those that give a verdict come first."""
+"""The outcomes (docs/names.md, "Outcome words"). Those that give a verdict come first."""
 
 HUES = {
     "SOUND": "green",
@@ -24,7 +24,7 @@ HUES = {
 
 
 def machine_line(outcome: str, run_id: str, ledgers: LedgerCounts | None = None) -> str:
-    """Return the last line of a report, for machines (contract section 2).
+    """Return the last line of a report, for machines (docs/names.md, "Outcome words").
 
     Without `ledgers` it has no counts.
     """
@@ -46,8 +46,9 @@ def outcome_sentences(summary: Summary) -> str:
 
 
 def headline(summary: Summary) -> str:
-    """Return the sentences of `outcome_sentences` without `sampled_words`, which the claim of a
-    SOUND outcome contains.
+    """Return the sentences of `outcome_sentences` without `sampled_words`.
+
+    The claim of a SOUND outcome contains these.
     """
     outcome = summary.outcome
     say = {
@@ -62,7 +63,7 @@ def headline(summary: Summary) -> str:
 
 
 def exit_code_words(summary: Summary) -> str:
-    """Return why the exit code does not stand for findings although there are some; else ""."""
+    """Return why the exit code is not that of findings although there are some; else ""."""
     code = summary.exit_code
     if summary.outcome != "VIOLATED" or code == 1:
         return ""
@@ -117,7 +118,7 @@ def _sound_claim(summary: Summary, sound: int) -> str:
 
 
 def _nothing_wrong(summary: Summary) -> str:
-    """Return the claim that nothing was found, except missing copies that a mark within grace
+    """Return the claim that nothing was found except missing copies that a mark within grace
     excuses.
     """
     beside = " beside what is marked under-replicated" if _has_excused_marks(summary) else ""
@@ -166,8 +167,9 @@ def _violated_sentence(summary: Summary) -> str:
 
 
 def _is_of_references(facts: KindFacts) -> bool:
-    """Return whether a kind is on a ledger and changes no standing: no ledger counts as violated by
-    it.
+    """Return whether a kind is about a ledger and changes no standing.
+
+    No ledger then counts as violated because of it.
     """
     return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
 

@@ -10,11 +10,13 @@ from auditor.model.topic import Unread
 from auditor.report.layout import count, of, paint, printable, size, wrap
 
 TOPICS_SHOWN_MAX = 5
-"""Topics, and namespaces, shown; topics.jsonl has all topics."""
+"""At most this many topics, and namespaces, are shown; topics.jsonl has all topics."""
 
 
 def references_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
-    """Yield lines on topics; none if no topics were looked for. Stored runs may lack the fields."""
+    """Yield lines on topics; none if the run did not look for topics. Stored runs may lack the
+    fields.
+    """
     references = summary.references
     if references is None:
         return
@@ -94,9 +96,9 @@ def _orphan_words(references: References) -> Iterator[str]:
 
 
 def unread_words(counts: Mapping[str, int]) -> str:
-    """Return what is not read of topics although it can hold a ledger or a position, with counts.
+    """Return which parts of topics are not read although they can hold a ledger or position.
 
-    `counts` are by the names of Unread; at least one.
+    `counts` are by the names of Unread; there is at least one.
     """
     parts = [
         of(int(counts[one]), singular, plural)
@@ -147,8 +149,9 @@ def hit_words(summary: Summary) -> str:
 
 
 def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
-    """Return how many subscriptions a loss hits. A broker may go past the end of a truncated
-    ledger.
+    """Return how many subscriptions a loss hits.
+
+    A broker may continue beyond the end of a truncated ledger.
     """
     word = "blocked (or skipping the lost entries without an error)" if may_skip else "blocked"
     return f"{of(blocked, 'subscription')} {word} and {count(possibly)} possibly"

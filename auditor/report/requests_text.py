@@ -1,4 +1,4 @@
-"""The section of a report on what was asked: bookies, requests, and how long each stage took."""
+"""The section of a report on requests: bookies, numbers, and how long each stage took."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ def _bookies_words(summary: Summary) -> str:
 
 
 def _paces_words(paces: Paces) -> str:
-    """Return which bookies were asked less than the limits allow, and at which pace their lanes
-    ended; "" if none. Stored runs may lack the field, or what lanes settled at.
+    """Return which bookies were asked less than the limits allow, and the final pace of their
+    lanes.
+
+    "" if none. Stored runs may lack the field, or the final pace.
     """
     if not paces.bookies:
         return ""

@@ -38,7 +38,7 @@ ITEM_LINES_MAX = 2
 """Lines of an item that is one sentence among several."""
 NOTE_LINES_MAX = 6
 EXAMPLE_CHARS_MIN = 12
-"""Columns kept for the worst example of a kind, however wide the rest of its row is."""
+"""Columns reserved for the worst example of a kind, however wide the rest of its row is."""
 
 _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 
@@ -46,9 +46,7 @@ _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: 
 def kinds_section(
     summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
 ) -> Section:
-    """Return a row for each kind found, the worst first: severity, kind, how many, worst
-    example.
-    """
+    """Return a row for each kind found, the worst first: severity, kind, number, worst example."""
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     rows = [_row(summary, kind, groups.get(kind, [])) for kind in found]
@@ -181,8 +179,8 @@ def unjudged_section(summary: Summary, width: int) -> Section:
 
 
 def upgrade_section(summary: Summary, width: int) -> Section:
-    """Return the section on disabled auto-recovery, and the bookies therefore not reported as
-    lost.
+    """Return the section on disabled auto-recovery, and the bookies not reported as lost because of
+    it.
     """
     sentence = upgrade_sentence(summary) or (
         REPLICATION_DISABLED if summary.is_replication_disabled else ""
@@ -192,8 +190,10 @@ def upgrade_section(summary: Summary, width: int) -> Section:
 
 
 def notes_section(summary: Summary, width: int) -> Section:
-    """Return what else limits the run: bookies that cannot list, maintenance, bookies that were
-    renamed, open ledgers that could not be recovered.
+    """Return what else limits the run.
+
+    That is: bookies that cannot list, maintenance, bookies that were renamed, open ledgers that
+    could not be recovered.
     """
     said = upgrade_sentence(summary)
     items = [

@@ -13,12 +13,13 @@ from auditor.report.listers_text import lister_sentences
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 BOOKIES_NAMED_MAX = 10
-"""Bookies named in one sentence; further ones are only counted."""
+"""At most this many bookies are named in one sentence; further ones are only counted."""
 AWAY_NAMED_MAX = 3
-"""Bookies named that are away for an upgrade. The sentence ends with what to do."""
+"""At most this many bookies that are away for an upgrade are named. The sentence ends with what to
+do."""
 SENTENCE_LINES_MAX = 6
 RENAMED_SHOWN_MAX = 3
-"""Renamed bookies that get a sentence each; summary.json has all of them."""
+"""At most this many renamed bookies get a sentence each; summary.json has all of them."""
 
 _FOUND: dict[str, str] = {
     NOT_REGISTERED: "not registered",
@@ -29,7 +30,7 @@ _FOUND: dict[str, str] = {
     NOT_ASKED: "registered and not asked",
     Greeting.ANSWERED.value: "answering",
 }
-"""The words for how a bookie in maintenance was found. Other words are shown unchanged."""
+"""Words for the state of a bookie in maintenance. Other words are shown unchanged."""
 
 
 def note_lines(summary: Summary, width: int) -> Iterator[str]:
@@ -59,7 +60,9 @@ def note_sentences(summary: Summary) -> Iterator[str]:
 
 
 def malformed_sentence(summary: Summary) -> str:
-    """Return which znodes among the marks mark no ledger, and what fails at them; "" if none."""
+    """Return which znodes among the marks mark no ledger, and which tools fail at them; "" if
+    none.
+    """
     paths = [printable(path, 300) for path in summary.malformed_marks]
     if not paths:
         return ""
@@ -75,7 +78,7 @@ def malformed_sentence(summary: Summary) -> str:
 def blocked_open_sentence(summary: Summary) -> str:
     """Return how many open ledgers could not be recovered if their writers died, and why.
 
-    Return "" where there are none, or where a stored run did not look for them.
+    Return "" if there are none, or if a stored run did not look for them.
     """
     if not summary.has_looked_at_open:
         return ""
@@ -98,7 +101,7 @@ def blocked_open_sentence(summary: Summary) -> str:
 
 
 def odd_lists_sentence(summary: Summary) -> str:
-    """Return how many lists are believed though no bookie is known to send such; "" if none is."""
+    """Return how many lists are believed although no known bookie sends such lists; "" if none."""
     odd = summary.odd_lists
     if not odd.lists:
         return ""
@@ -115,7 +118,7 @@ REPLICATION_DISABLED = (
 
 
 def maintenance_sentences(summary: Summary) -> Iterator[str]:
-    """Yield which bookies are in planned maintenance, how each was found, and what that costs.
+    """Yield which bookies are in planned maintenance, the state of each, and what that costs.
 
     Yields nothing if none is in maintenance.
     """
@@ -193,7 +196,7 @@ def missing_words(summary: Summary) -> str:
 
 
 def placement_words(summary: Summary) -> str:
-    """Return the policy that ensembles were judged by; "" if the summary does not say."""
+    """Return the policy by which ensembles were judged; "" if the summary does not say."""
     placement = summary.placement
     if placement is None:
         return ""

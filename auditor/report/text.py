@@ -39,9 +39,9 @@ from auditor.report.unjudged_text import unjudged_section
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 
 _COMMAND = re.compile(r"auditor run --resume [^\s;]+")
-"""A command in a sentence. It is kept on one line, so that it can be copied."""
+"""A command in a sentence. It stays on one line: it can be copied."""
 _NO_BREAK = "\0"
-"""Replaces a space where no line may break. Printable text never has this character."""
+"""Replaces a space at which no line may break. Printable text never has this character."""
 
 _HANG = " " * len("cluster   ")
 
@@ -62,8 +62,8 @@ def render(
     """Return the whole report. Pure.
 
     It is printable ASCII except for colours, has the machine line last, and ends in one newline.
-    `summary` is summary.json (contract section 5). `findings` are all of them, or the worst. The
-    number of lines is bounded, however many ledgers have findings.
+    `findings` are all of them, or the worst. The number of lines is bounded, however many ledgers
+    have findings.
     """
     width = fit(width)
     return assemble(
@@ -91,7 +91,7 @@ def render_unreachable(
 ) -> str:
     """Return the report of a run that could not reach, read or understand what it needs (exit 5).
 
-    `sentence` is the message of the error. Where it has more than `lines_max` lines, its middle is
+    `sentence` is the message of the error. If it has more than `lines_max` lines, its middle is
     left out: the advice at its end stays.
     """
     return assemble(
@@ -111,7 +111,7 @@ def render_fault(
 ) -> str:
     """Return the report, without counts, of a run in which the auditor itself failed (exit 4).
 
-    For example, the ledgers do not add up, or there was an unforeseen exception. `lines_max` is as
+    For example, the ledgers do not add up, or an unexpected exception was raised. `lines_max` is as
     in `render_unreachable`.
     """
     where = ""
@@ -158,7 +158,7 @@ def cluster_name(summary: Summary) -> str:
 
 
 def verdict_notes(summary: Summary) -> Iterator[str]:
-    """Yield what a reader must know of the outcome beside its sentence."""
+    """Yield what a reader must know of the outcome besides its sentence."""
     yield from filter(None, [exit_code_words(summary)])
     if changed := changes_words(summary.changes):
         yield f"Changed: {changed}."

@@ -23,12 +23,13 @@ from auditor.witness.pulsar_commands import save_commands, znodes_of_use
 from auditor.witness.references import NEWEST_EFFECT, damage_effect
 
 LEDGERS_SHOWN_MAX = 20
-"""Ledgers shown of one topic. All are in the JSON form."""
+"""At most this many ledgers of a topic are shown. The JSON form has all."""
 SUBSCRIPTIONS_SHOWN_MAX = 20
 PROBLEMS_SHOWN_MAX = 5
 FINDINGS_SHOWN_MAX = 10
 ZNODES_MAX = 4
-"""Znodes of one topic that are named for saving. The copy of ZooKeeper has all."""
+"""At most this many znodes of a topic are named for saving. The copy of ZooKeeper's data has
+all."""
 
 _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
@@ -103,7 +104,7 @@ def render_topics(
 
 
 def _machine_line(summary: Summary) -> str:
-    """Return the last line. Ledgers that are missing or truncated are in no other number of it."""
+    """Return the last line. Missing or truncated ledgers are in no other number of it."""
     line = machine_line(summary.outcome, summary.run_id, summary.ledgers)
     counts = asdict(summary.references) if summary.references else {}
     return " ".join([line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if counts)])
@@ -132,7 +133,7 @@ def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
 
 
 def _headline(topic: Mapping[str, Any]) -> str:
-    """Return what a reader from the first message on finds."""
+    """Return what a reader that starts with the first message finds."""
     answer = Answer(topic["answer"])
     if topic["blocker"]:
         return f"NOT READABLE: {printable(topic['blocker'], 1_000)}"
@@ -158,7 +159,7 @@ def _headline(topic: Mapping[str, Any]) -> str:
 
 
 def _is_temporary(topic: Mapping[str, Any]) -> bool:
-    """Return whether what stops a reader first can be read again once its bookies are back."""
+    """Return whether the first obstacle of a reader can be read again once its bookies are back."""
     ledger_id, _ = topic["first_loss"] or (None, None)
     now = {Condition.ENTRIES_UNAVAILABLE.value, Condition.UNRECOVERABLE.value}
     return any(
@@ -249,9 +250,7 @@ def _reading_words(
 
 
 def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: Answer) -> str:
-    """Return what may differ if the subscription was moved back after ZooKeeper got its
-    position.
-    """
+    """Return what may differ if the subscription was moved back after its position was written."""
     if (
         answer is not Answer.READABLE
         or reading["is_newest_position"]
@@ -330,7 +329,9 @@ def _findings(findings: Sequence[FindingRecord], width: int, color: bool) -> Ite
 
 
 def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Iterator[str]:
-    """Yield what to save of a topic whose ledgers are missing or truncated, and what looks."""
+    """Yield what to save of a topic whose ledgers are missing or truncated, and commands that
+    look.
+    """
     broken = {
         Condition.MISSING.value,
         Condition.NEWEST_MISSING.value,
@@ -357,7 +358,7 @@ def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Itera
 
 
 def _znodes(topic: Mapping[str, Any], ledgers: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the znodes that a broker may rewrite where it cannot read these ledgers.
+    """Return the znodes that a broker may rewrite if it cannot read these ledgers.
 
     The ledgers of a shadow topic are listed in the znode of its source.
     """

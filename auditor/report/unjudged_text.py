@@ -13,7 +13,7 @@ from auditor.report.layout import count, of, paint, printable, wrap
 from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
-"""Reasons explained in sentences. One line counts the ledgers of the others."""
+"""At most this many reasons are explained. One line counts the ledgers of the others."""
 BOOKIES_NAMED_MAX = 10
 WITHHELD_SHOWN_MAX = 5
 WITHHELD_LINES_MAX = 4
@@ -126,9 +126,9 @@ def name_examples(summary: Summary, reason: Unknown, number: int) -> str:
 
 
 def reasons_sum_words(summary: Summary) -> str:
-    """Return why the numbers of the reasons do not add up to the ledgers that were not judged.
+    """Return why the numbers of the reasons do not add up to the number of unjudged ledgers.
 
-    Return "" where they do.
+    Return "" if they do.
     """
     unjudged = summary.unjudged
     if unjudged is None:

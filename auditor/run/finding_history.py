@@ -1,7 +1,6 @@
-"""Add to a run's findings since when they are seen and which are muted, and to the summary what
-changed.
+"""Add first-seen times and mutes to findings, and changes to the summary.
 
-No verdict depends on it: it is done after the conclusion of a run.
+No verdict depends on this: it is done after the conclusion of a run.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from auditor.summary.outcome import reaches
 
 @dataclass(frozen=True, slots=True)
 class Mutes:
-    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, "" if it
-    could.
+    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, or is
+    "".
     """
 
     mutes: Sequence[Mute]
@@ -51,7 +50,7 @@ def add_history(
     found = [ComparedFinding.of(finding) for finding in conclusion.findings]
     try:
         history = _history(conclusion, found, run, about, verdicts, bookies, earlier)
-    except Exception as error:  # files of an earlier run must not cost the verdicts of this one
+    except Exception as error:  # files of an earlier run must not cost this one its verdicts
         history = unknown_history(
             found, f"the earlier run cannot be used: its files are damaged ({type(error).__name__})"
         )
@@ -107,10 +106,10 @@ def _stored_history(stored: FindingRecord | None, now: FindingRecord) -> Finding
 
 
 def _apply(mutes: Mutes, findings: Sequence[FindingRecord]) -> tuple[Applied, str | None]:
-    """Return what is muted, and why nothing is if `auditor mute` did not write this file."""
+    """Return what is muted, or why nothing is: `auditor mute` did not write this file."""
     try:
         return apply_mutes(mutes.mutes, findings, mutes.today), mutes.problem
-    except Exception as error:  # a file of mutes must not cost the verdicts of a run
+    except Exception as error:  # a file of mutes must not cost a run its verdicts
         return (
             Applied({}),
             (

@@ -41,20 +41,20 @@ from auditor.summary.last_words import by_word, unjudged_by_reason
 from auditor.witness.phrases import moment, percent
 
 CAUSES_MAX = 10
-"""Maximum number of causes that are shown and get a file: a screenful. The rest is counted."""
+"""At most this many causes are shown and get a file: a screenful. The rest is counted."""
 CONTRAST_MIN = 3
-"""Minimum ratio of the share of hits that a candidate has to the share that the rest has."""
+"""Minimum ratio of a candidate's share of hits to the share of the rest."""
 CHANCE_MAX = 0.001
 """Maximum probability of one false cause in a run."""
 PERIOD_SHARE_MIN = 0.75
 """Minimum share of a period's ledgers that are hit. Neighbours in time often belong to one client
 or topic, and are hit for another reason."""
 PERIOD_EDGES_MAX = 512
-"""Maximum number of creation times at which a period may begin or end: 131,328 periods."""
+"""A period may begin or end at most at this many creation times: 131,328 periods."""
 SLUG_CHARS_MAX = 60
-"""Maximum number of characters of a subject in a file name."""
+"""At most this many characters of a subject are in a file name."""
 MEMBERS_NAMED_MAX = 5
-"""Maximum number of a rack's bookies that its sentence names. The rest is counted."""
+"""A rack's sentence names at most this many bookies. The rest is counted."""
 UNJUDGED = "unjudged"
 """The family of ledgers that a bookie's silence left unjudged: they have a reason, no finding."""
 
@@ -75,7 +75,7 @@ def _family_of(word: str) -> str:
 
 
 class CauseKind(StrEnum):
-    """What a cause is. Of two that explain equally many ledgers, the earlier kind comes first."""
+    """Kinds of causes. If two explain equally many ledgers, the earlier kind comes first."""
 
     RACK = "rack"
     BOOKIE = "bookie"
@@ -85,7 +85,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How many ledgers of a set are hit, and how many there are. Shares add up."""
+    """How many ledgers of a set are hit, and how many there are. Shares can be added."""
 
     hit: int
     ledgers: int
@@ -113,10 +113,11 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What may explain `ledgers`, all of one family. `own`: those that no stronger cause explains.
+    """A possible cause of `ledgers`, all of one family. `own`: those that no stronger cause
+    explains.
 
-    `touched`: the ledgers it touches; `others`: those that it is compared with. `does` says what
-    it does to its ledgers, without its shares.
+    `touched`: the share of hits among the ledgers it touches; `others`: among those that it is
+    compared with. `does` says what it does to its ledgers, without its shares.
     """
 
     kind: CauseKind
@@ -220,7 +221,7 @@ class Background:
     """What hits are compared with, and what is known of the bookies.
 
     `states`: what follows each bookie's name in a sentence. `known`: the bookies whose state is a
-    reason by itself; `gone`: those that are not registered. `created_ids` and `created_ms` run in
+    reason by itself; `gone`: those that are not registered. `created_ids` and `created_ms` are
     parallel: when the ledgers that are hit were created. `count_created` takes ascending times, and
     returns how many of all ledgers were created before the first, from each to the next, and after
     the last.
@@ -255,7 +256,7 @@ class Background:
         return np.sort(self.created_ms[np.isin(self.created_ids, ids)])
 
     def created_within(self, ids: Ids, first_ms: int, last_ms: int) -> Ids:
-        """Return those of these ledgers that were created in the time, both ends included."""
+        """Return the given ledgers that were created in the period, both ends included."""
         inside = (self.created_ms >= first_ms) & (self.created_ms <= last_ms)
         return np.intersect1d(ids, self.created_ids[inside])
 
@@ -284,10 +285,10 @@ def choose(hits: Hits, around: Background) -> list[Cause]:
 
 
 def _unshared(ids: Ids, candidates: Iterable[Cause]) -> list[Cause]:
-    """Return the causes that explain the ledgers `ids`, each with those that are its own.
+    """Return the causes that explain the ledgers `ids`, each with its own ledgers.
 
-    Each time the candidate is taken that explains most of what is left. What a candidate explains
-    only shrinks, so it is counted again only at its turn.
+    Each time, the candidate that explains most of the remaining ledgers is taken. The number that a
+    candidate explains only shrinks: it is counted again only at the candidate's turn.
     """
     order, left, chosen = list(CauseKind), ids, list[Cause]()
     waiting = [
@@ -309,7 +310,7 @@ def _unshared(ids: Ids, candidates: Iterable[Cause]) -> list[Cause]:
 
 
 def _on_bookies(hits: Hits, family: str, around: Background) -> Iterator[Cause]:
-    """Yield the bookies that may be a cause, and the racks of which most bookies may be.
+    """Yield the bookies that may be a cause, and the racks most of whose bookies may be.
 
     A bookie in a known state needs no comparison. Any other has to stand out from those that are in
     no known state and do not stand out themselves.
@@ -342,8 +343,9 @@ def _on_bookies(hits: Hits, family: str, around: Background) -> Iterator[Cause]:
 def _racks(
     bookies: Mapping[BookieId, Cause], shares: Mapping[BookieId, Share], around: Background
 ) -> Iterator[Cause]:
-    """Yield the racks of which at least two bookies, and more than half, may be a cause, if the
-    bookies of other racks are hit far less.
+    """Yield the racks of which at least two bookies, and more than half, may be a cause.
+
+    The bookies of other racks must be hit far less.
     """
     members: dict[str, list[BookieId]] = defaultdict(list)
     for bookie in shares:
@@ -366,9 +368,7 @@ def _racks(
 
 
 def _crowded(hits: Hits, family: str, around: Background) -> Iterator[Cause]:
-    """Yield the racks that stand out by segments that fail placement and have two bookies of the
-    rack.
-    """
+    """Yield the racks that stand out by failing segments with two bookies of the rack."""
     members: dict[str, list[BookieId]] = defaultdict(list)
     for bookie, rack in around.racks.items():
         members[rack].append(bookie)
@@ -390,8 +390,8 @@ def outliers(shares: Mapping[str, Share], candidates: int) -> tuple[list[str], S
     """Return which shares stand out from the rest, the largest first, and the rest: all others.
 
     Shares are set aside from the largest down, and the last one that stands out from what is left
-    counts (generalized ESD, Rosner 1983). Two wiped bookies of three would else hide each other.
-    Those set aside that do not stand out go back to the rest.
+    counts (generalized ESD, Rosner 1983): otherwise two wiped bookies of three would hide each
+    other. Those set aside that do not stand out go back to the rest.
     """
     order = sorted(
         (name for name in shares if shares[name].ledgers),
@@ -400,7 +400,7 @@ def outliers(shares: Mapping[str, Share], candidates: int) -> tuple[list[str], S
     rests = [Share(0, 0)]
     for name in reversed(order):
         rests.append(rests[-1] + shares[name])
-    rests.reverse()  # rests[n]: all but the first n
+    rests.reverse()  # rests[n]: all except the first n
     steps = enumerate(order, start=1)
     last = max((n for n, name in steps if shares[name].stands_out(rests[n], candidates)), default=0)
     found, rest = order[:last], rests[last]
@@ -423,8 +423,8 @@ def _stopped_recovery(ids: Ids, hits: Hits, around: Background) -> Cause:
 def _periods(family: str, left: Ids, hit: Ids, around: Background) -> Iterator[Cause]:
     """Yield the creation period in which most of the ledgers `left` were created, if it stands out.
 
-    At least PERIOD_SHARE_MIN of its ledgers are hit. `hit` is all that is hit: what another cause
-    explains counts neither in the period nor outside.
+    At least PERIOD_SHARE_MIN of its ledgers are hit. `hit` has all ledgers that are hit: those that
+    another cause explains count neither inside the period nor outside.
     """
     created = around.times_of(left)
     if len(created) < CAUSE_LEDGERS_MIN:
@@ -458,9 +458,9 @@ def _periods(family: str, left: Ids, hit: Ids, around: Background) -> Iterator[C
 def chance_of(share: Share, rest: Share) -> float:
     """Return the probability that chance alone puts at least so many of all hits into the share.
 
-    The upper tail of the hypergeometric distribution (Fisher's exact test, one-sided), for a share
-    that is above the mean; 1.0 for any other. Costs one multiplication a term, of which there are
-    some tens where one share is three times the other.
+    It is the upper tail of the hypergeometric distribution (Fisher's exact test, one-sided), for a
+    share above the mean; 1.0 for any other. Costs one multiplication a term: some tens if one share
+    is three times the other.
     """
     hit, size, whole = share.hit, share.ledgers, share + rest
     if hit * whole.ledgers <= size * whole.hit:
@@ -470,7 +470,7 @@ def chance_of(share: Share, rest: Share) -> float:
         gone = whole.ledgers - size - whole.hit + x + 1
         term *= (size - x) * (whole.hit - x) / ((x + 1) * gone)
         tail += term
-        if term < 1e-17 * tail:  # changes no digit of the sum
+        if term < 1e-17 * tail:  # it changes no digit of the sum
             break
     first = (
         _log_choose(whole.hit, hit)
@@ -485,8 +485,9 @@ def _log_choose(n: int, k: int) -> float:
 
 
 def _does(family: str, ledgers: Ids, *, are_several: bool = False, is_gone: bool = False) -> str:
-    """Return what one bookie, or several, does to these ledgers. Of one that is gone nobody knows
-    what it lacks.
+    """Return what one or several bookies do to these ledgers.
+
+    Nobody knows what a bookie that is gone lacks.
     """
     if is_gone and family == Family.ENTRY:
         return f"should hold copies of {_ledgers(len(ledgers))}"
@@ -523,7 +524,7 @@ def _slug(subject: str) -> str:
 
 
 def union(parts: Iterable[Ids]) -> Ids:
-    """Return the ledgers of all parts, ascending, each once."""
+    """Return the ledgers of all parts, each once, ascending."""
     return distinct_numbers(np.concatenate([_NONE, *parts]))
 
 
@@ -635,8 +636,9 @@ class _Ledgers:
         return np.concatenate(ids), np.concatenate(times)
 
     def count_created(self, times: Ids) -> Ids:
-        """Return how many of all ledgers were created before the first of these times, from each to
-        the next, and after the last. Costs one scan.
+        """Return how many of all ledgers were created between these times. Costs one scan.
+
+        They are counted before the first time, from each to the next, and after the last.
         """
         counts = np.zeros(len(times) + 1, np.int64)
         for batch in self._born():
@@ -645,7 +647,7 @@ class _Ledgers:
         return counts
 
     def missing_by_marks(self, ids: Ids) -> dict[BookieId, Ids]:
-        """Return, by bookie, which of these ledgers have a newest mark that names it missing."""
+        """Return, by bookie, which of these ledgers have a newest mark that names it as missing."""
         keep = pc.field("ledger_id").isin(pa.array(ids)) & IS_MARKED
         rows = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"])
         rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]).combine_chunks()
@@ -788,13 +790,14 @@ def causes(
 
 
 def _ids(ledgers: Iterable[int]) -> Ids:
-    """Return the ids ascending, each once."""
+    """Return the distinct ids, ascending."""
     return distinct_numbers(np.fromiter(ledgers, np.int64))
 
 
 def _within(ids: Ids, *parts: Mapping[BookieId, Ids]) -> dict[BookieId, Ids]:
-    """Return by bookie the ledgers of any part that are among `ids`, without bookies that have
-    none.
+    """Return, by bookie, the ledgers of any part that are among `ids`.
+
+    Bookies without such ledgers are left out.
     """
     found = {
         bookie: np.intersect1d(union(part[bookie] for part in parts if bookie in part), ids)

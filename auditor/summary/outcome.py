@@ -1,4 +1,4 @@
-"""Counts, outcome and exit code (contract sections 2, 3, 5), for runs and for single ledgers."""
+"""Counts, outcome and exit code, for runs and for single ledgers (docs/names.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OUTCOME_FAULT = "AUDITOR_FAULT"
 
 
 def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, dict[str, int]]:
-    """Return for each kind of the catalogue how many ledgers, bookies and findings it has.
+    """Return how many ledgers, bookies and findings each kind of the catalogue has.
 
     Findings on the cluster count neither ledgers nor bookies.
     """
@@ -35,7 +35,7 @@ def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, dict[str, i
 
 
 def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
-    """Return the numbers of ledgers by standing and by reason, with every word of the contract."""
+    """Return the numbers of ledgers by standing and by reason, with every word of docs/names.md."""
     return {
         "ledgers": {
             "listed": standings.total(),
@@ -66,10 +66,10 @@ def outcome_of(findings: Sequence[FindingRecord], *, complete: bool, fault: bool
 def exit_code(
     findings: Sequence[FindingRecord], fail_on: str, *, incomplete: bool, fault: bool = False
 ) -> int:
-    """Return the exit code of a run (contract section 2).
+    """Return the exit code of a run (docs/names.md, "Exit codes").
 
-    A fault of the auditor takes precedence over a finding that reaches --fail-on, and the finding
-    over what could not be judged.
+    A fault of the auditor takes precedence over a finding that reaches --fail-on, and such a
+    finding over what could not be judged.
     """
     if fault:
         return 4
@@ -79,6 +79,6 @@ def exit_code(
 
 
 def reaches(findings: Sequence[FindingRecord], fail_on: str) -> bool:
-    """Return whether a finding is as severe as --fail-on says, or more."""
+    """Return whether a finding is at least as severe as --fail-on says."""
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
     return threshold is not None and any(one.severity >= threshold for one in findings)

@@ -1,4 +1,4 @@
-"""Reads earlier runs in OUTPUT: the summary and findings of a run, and what the next run needs."""
+"""Read earlier runs in OUTPUT: the summary and findings of a run, and what the next run needs."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Json = dict[str, Any]
 class Previous:
     """What the next run needs of the newest finished run.
 
-    `findings` are (id, kind) pairs: a finding whose kind changes counts as new. `baseline` is what
-    the next run's number of ledgers is compared with, or None if unknown.
+    `findings` are (id, kind) pairs: a finding whose kind changes counts as new. `baseline` is the
+    number of ledgers with which the next run's is compared, or None if unknown.
     """
 
     totals: Mapping[str, int]
@@ -42,7 +42,7 @@ class Previous:
     """The sweeps of earlier runs that this run continues; None if there were none."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
-        """Return the baseline, with the share of ledgers in per cent that the next run may lose."""
+        """Return the baseline, with the percentage of ledgers that the next run may lose."""
         return replace(self.baseline, drop_percent=drop_percent) if self.baseline else None
 
     def totals_after(self, findings: Sequence[FindingRecord]) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Previous:
 
 
 NO_PREVIOUS = Previous({}, {}, frozenset())
-"""Stands for the previous run before the first finished run."""
+"""Stands for the previous run if no run has finished before."""
 
 
 def read_previous(output: Output, facts: ClusterFacts) -> Previous:

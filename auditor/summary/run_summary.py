@@ -1,4 +1,6 @@
-"""Makes the summary of a run (contract section 5). Counts come only from written tables."""
+"""Make the summary of a run (docs/names.md, "summary.json"). Counts come only from written
+tables.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,14 @@ from auditor.witness.finding_lines import PROBED
 Json = dict[str, Any]
 
 NO_TOPICS: Mapping[str, Any] = {"references": None, "topics_hit": None, "topics_worst": None}
-"""The fields of the summary on topics where none were looked for."""
+"""The fields on topics in the summary of a run that did not look for topics."""
 
 STAGES = ("load", "ask", "judge", "second_look", "report")
 
 
 MALFORMED_IN_SUMMARY = 20
-"""Malformed marks that the summary names; evidence/marks has at most a thousand."""
+"""At most this many malformed marks are named in the summary; evidence/marks has at most a
+thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ class RunFacts:
     malformed_marks: tuple[str, ...] = ()
     """Paths of znodes among the marks that mark no ledger. Empty in a partial run."""
     baseline: LastPopulation | None = None
-    """What the next run's number of ledgers is compared with; None for this run's number."""
+    """The run with whose number of ledgers the next run's is compared; None for this run."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
     """The summary fields on bookies that are not registered (`summary.absences`)."""
     are_references_known: bool = True
@@ -97,7 +100,9 @@ def findings_of(
 
 
 def _rank(found: FindingRecord) -> tuple[Any, ...]:
-    """Return a sort key. Findings of one kind have the same sort of subject, so None meets None."""
+    """Return a sort key. Findings of one kind have the same kind of subject: None is compared with
+    None.
+    """
     first = found.segment.first_entry_id if found.segment else -1
     place = _PLACES[found.kind]
     return (-found.severity, place, found.ledger_id, found.bookie_id, first)
@@ -170,7 +175,7 @@ def _identity(run: RunFacts) -> Json:
 
 
 def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
-    """Return how sure losses were found, where `probed` ledgers were judged by probes."""
+    """Return the probability that losses were found, if `probed` ledgers were judged by probes."""
     swept = SweptRun(run.terms.sweep, run.started_at, run.partial, probed, copies)
     return sampling_json(swept, previous.series)
 
@@ -203,9 +208,9 @@ def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
 
 
 def _population(run: RunFacts, listed: int) -> Json:
-    """Return what the next whole run is compared with.
+    """Return the number of ledgers with which the next whole run is compared.
 
-    That is this run, or an earlier run if this run lists far fewer ledgers.
+    It is this run's, or an earlier run's if this run lists far fewer ledgers.
     """
     baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
     return {
@@ -218,7 +223,9 @@ def _population(run: RunFacts, listed: int) -> Json:
 
 
 def _cluster(facts: ClusterFacts) -> Json:
-    """Return what identifies the cluster. Without an instance id, root and hosts do."""
+    """Return what identifies the cluster: the instance id, or without one the root and the
+    hosts.
+    """
     named = {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id}
     return {**named, "root": facts.root, "hosts": list(facts.hosts)}
 

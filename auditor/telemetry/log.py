@@ -22,10 +22,11 @@ from auditor.report.layout import printable
 
 LOGGER = "auditor"
 CONSOLE_VIOLATIONS_MAX = 20
-"""Violations of one kind logged on the console. JSON has all of them, and so has findings.jsonl."""
+"""At most this many violations of one kind are logged on the console. JSON has all of them, and so
+has findings.jsonl."""
 
 TEXT_CHARS_MAX = 4_000
-"""Characters of one text, or of one line of a traceback, that the console shows."""
+"""The console shows at most this many characters of a text, or of a line of a traceback."""
 
 _CHATTY = {
     "kazoo": logging.WARNING,
@@ -33,7 +34,7 @@ _CHATTY = {
     "pyspark": logging.WARNING,
     "urllib3": logging.WARNING,
 }
-"""The lowest level logged for each library without --verbose; with it, INFO for all of them."""
+"""The lowest level logged for each library without --verbose. With it, all log from INFO on."""
 
 _BRIEF = ("severity", "kind", "ledger_id", "bookie_id", "entries_total", "id", "muted", "witness")
 
@@ -79,7 +80,7 @@ def setup(
 
 
 def _formatter(before: list[Processor], last: list[Processor]) -> ProcessorFormatter:
-    """Return what formats our events, and those of libraries alike."""
+    """Return the formatter for our events and for those of libraries."""
     return ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.add_logger_name, *before],
         processors=[ProcessorFormatter.remove_processors_meta, *last],
@@ -110,7 +111,7 @@ def violations(
     """Log the findings of severity warning and above, then their counts by kind; return the counts.
 
     JSON has every finding with all its fields. The console has the main facts of the first
-    CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, and nothing if the
+    CONSOLE_VIOLATIONS_MAX findings of a kind. A terminal has only the counts, or nothing if the
     report is shown on a terminal too (`is_shown`).
     """
     watched = log_format == "console" and _on_terminal()

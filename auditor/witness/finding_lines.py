@@ -37,7 +37,7 @@ from auditor.witness.sentences import TellLedger, TellOther
 class ClusterLook(NamedTuple):
     """One look at the whole cluster.
 
-    It has the time when it began (ms), what was looked at and what was seen ("listing", "411
+    It has the time when it began (ms), what was looked at, and what was seen ("listing", "411
     ledgers").
     """
 
@@ -47,7 +47,8 @@ class ClusterLook(NamedTuple):
 
 
 LISTED, PROBED = "listed", "probed"
-"""A verdict rests on whole lists of what bookies hold, or on a sample of entries that were read."""
+"""What a verdict rests on: whole lists of what bookies hold, or a sample of entries that were
+read."""
 
 
 def assurance(probes: Probes | None) -> str:

@@ -1,7 +1,6 @@
-"""Find out whose ledger it is from the custom metadata. This answers "which topic is this?".
+"""Find the owner of a ledger in its custom metadata. This answers "which topic is this?".
 
-Pulsar writes `application`, `component` and names under `pulsar/` (LedgerMetadataUtils; metadata.md
-section 9).
+Pulsar writes `application`, `component` and names under `pulsar/` (LedgerMetadataUtils).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from auditor.model.topic import Role, TopicName
 from auditor.wire.topic_paths import encode_name
 
 TEXT_CHARS_MAX = 512
-"""Longest value that is shown. Anybody may write anything there."""
+"""A longer value is cut. Anybody may write anything there."""
 
 _NAMES = (
     "pulsar/managed-ledger",
@@ -53,7 +52,7 @@ _COMPONENTS = {
 
 
 def owner_by_use(topic: TopicName, role: Role, name: str) -> Owner:
-    """Return the owner of a ledger by what a topic references it for, as Pulsar itself writes it.
+    """Return the owner of a ledger that a topic references, in the words that Pulsar itself writes.
 
     `name` is the subscription of a cursor.
     """

@@ -98,7 +98,7 @@ def join_names(names: Sequence[object]) -> str:
 def percent(share: float) -> str:
     """Return a share in per cent, rounded down.
 
-    Only a whole is "100 %", and only nothing is "0 %": a tiny share is "below 0.01 %".
+    Only a whole is "100 %", and only zero is "0 %": a tiny share is "below 0.01 %".
     """
     hundredths = int(share * 10_000 + 1e-6)
     if share == 0 or hundredths >= 100:

@@ -30,13 +30,13 @@ from auditor.witness.owner import TEXT_CHARS_MAX
 
 _PREFIX = "persistent://"
 _CURSOR = " cursor "
-"""What separates a managed ledger and its cursor in an owner's name."""
+"""Separates a managed ledger and its cursor in an owner's name."""
 _COMPACTION = "__compaction"
 """The subscription whose cursor names the ledger of compacted messages."""
 
 
 class Use(StrEnum):
-    """What Pulsar keeps in a ledger."""
+    """Uses of a ledger in Pulsar."""
 
     MESSAGES = "messages"
     CURSOR = "cursor"
@@ -48,8 +48,8 @@ class Use(StrEnum):
 class PulsarLedger(NamedTuple):
     """The topic of a ledger, decoded, and what Pulsar uses the ledger for.
 
-    A topic is written `persistent://tenant/namespace/topic`. `znodes` are the paths of what Pulsar
-    keeps of this use in its metadata store.
+    A topic is written `persistent://tenant/namespace/topic`. `znodes` are the paths at which
+    Pulsar's metadata store records this use.
     """
 
     topic: str
@@ -94,7 +94,7 @@ def _znodes_of(topic: str, *cursors: str) -> tuple[str, ...]:
 def _of_managed_ledger(name: str) -> str:
     """Return the topic of a managed ledger's name.
 
-    Return "" if the name has another form, as with ledgers of other plugins.
+    Return "" if the name has another form, as for ledgers of other plugins.
     """
     parts = name.split("/")
     return (
@@ -109,16 +109,16 @@ def _of_parts(parts: list[str], wanted: range) -> str:
 
 
 def look_commands(topic: str) -> list[str]:
-    """Return the command that shows the topic as its metadata has it.
+    """Return the command that shows the topic's metadata.
 
-    It asks no broker. Each request of `pulsar-admin` on a topic, also one that reads, may make a
+    It asks no broker. Each request of `pulsar-admin` on a topic, even one that reads, may make a
     broker load it.
     """
     return [f"auditor topic {quote_word(topic)}"]
 
 
 def save_commands(znodes: Iterable[str]) -> list[str]:
-    """Return the commands that print znodes in base64, because their bytes are no text.
+    """Return the commands that print znodes in base64, because their bytes are not text.
 
     PULSAR_ZOOKEEPER stands for the address and chroot of Pulsar's metadata store.
     """
@@ -126,13 +126,13 @@ def save_commands(znodes: Iterable[str]) -> list[str]:
 
 
 def znodes_of_use(topic: str, role: Role, name: str) -> list[str]:
-    """Return the znodes that a broker may rewrite where it cannot read a ledger of this use.
+    """Return the znodes that a broker may rewrite if it cannot read a ledger of this use.
 
     `name` is a subscription, or "".
     """
     try:
         parsed = parse_topic(topic)
-    except ConfigError:  # only a name that no znode can have; the copy of ZooKeeper has all
+    except ConfigError:  # a name that no znode can have: the copy of ZooKeeper's data has all
         return []
     if role is Role.SCHEMA:
         return [schema_path(parsed)]
@@ -141,7 +141,7 @@ def znodes_of_use(topic: str, role: Role, name: str) -> list[str]:
 
 
 def unload_commands(ledger: PulsarLedger) -> list[str]:
-    """Return the command that makes a broker load the topic anew, which closes an open ledger.
+    """Return the command that makes a broker load the topic again, which closes an open ledger.
 
     It changes something. Return no command unless the ledger holds messages or a cursor.
     """

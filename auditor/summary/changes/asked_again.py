@@ -1,4 +1,4 @@
-"""Finds out what a run asked again of the corrupt copies and the emptied bookies of another run.
+"""Find out which corrupt copies and emptied bookies of another run this run checked again.
 
 Reads nothing of the evidence unless the other run found such copies or bookies.
 """
@@ -31,10 +31,10 @@ _NONE: Ids = np.empty(0, np.int64)
 
 
 def ledgers_reread(run: Place, corrupt: Sequence[ComparedFinding]) -> frozenset[LedgerId]:
-    """Return the ledgers whose corrupt copies the run read again and found none of corrupt.
+    """Return the ledgers whose corrupt copies this run read again and found none of corrupt.
 
-    `corrupt` are the findings ENTRY_CORRUPT of another run. A copy also counts if its bookie is not
-    asked about the ledger any more, while others are: the metadata does not name it.
+    `corrupt` are the findings ENTRY_CORRUPT of another run. A copy also counts if its bookie is no
+    longer asked about the ledger while others are: the metadata does not name it any more.
     """
     wanted = {
         one.ledger_id: copies
@@ -69,8 +69,9 @@ def _copies_of(finding: ComparedFinding) -> Copies:
 def _copies_shown(
     run: Place, wanted: Mapping[LedgerId, Copies]
 ) -> dict[LedgerId, set[tuple[BookieId, EntryId]]]:
-    """Return those of the wanted copies that were read and not corrupt at any look, by ledger. A
-    copy that the bookie does not have any more was read, too.
+    """Return, by ledger, the wanted copies that were read and not corrupt at any look.
+
+    A copy that the bookie no longer has was read, too.
     """
     columns = ["ledger_id", "bookie_id", "entry_id", "status"]
     shown, bad = ({ledger: set[tuple[BookieId, EntryId]]() for ledger in wanted} for _ in range(2))
@@ -88,11 +89,11 @@ def why_content_unknown(
     records: Iterable[BookieRecord],
     bookies: Collection[BookieId],
 ) -> dict[BookieId, str]:
-    """Return by bookie why the run does not show that it holds most of what it should.
+    """Return, by bookie, why the run does not show that it holds most of what it should.
 
     `bookies` are those with BOOKIE_LOST_CONTENT in another run, `records` the last ones of this
-    run. A bookie is left out if the finding could not be true of it, even if it had lost each
-    ledger that it did not validly answer for.
+    run. A bookie is left out if the finding cannot be true of it, even if it had lost each ledger
+    for which it gave no valid answer.
     """
     if not bookies:
         return {}
@@ -116,9 +117,9 @@ def why_content_unknown(
 
 
 def _why_unknown(named: Ids, heard: Ids, lacking: Ids) -> str:
-    """Return why ledgers that name a bookie do not show that its content is there; "" if they do.
+    """Return why ledgers that name a bookie do not show that its content exists; "" if they do.
 
-    `heard` are those that it validly answered for, `lacking` those of which it lacks most.
+    `heard` are those for which it gave a valid answer, `lacking` those of which it lacks most.
     """
     lacks, unheard = np.intersect1d(named, lacking), np.setdiff1d(named, heard)
     if is_most(len(lacks), len(named)):

@@ -20,7 +20,7 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 
 
 class Subjects(NamedTuple):
-    """What findings are matched by. Both ids are None for a finding on the cluster.
+    """The key by which findings are matched. Both ids are None for a finding on the cluster.
 
     Findings on bookies and the cluster are matched by kind too: no kind is a weaker form of
     another.
@@ -33,7 +33,7 @@ class Subjects(NamedTuple):
 
 
 Key = tuple[Subjects, EntryId | None]
-"""What a later finding is matched by: placement has one finding for each segment."""
+"""The key by which a later finding is matched: placement has one finding for each segment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class ComparedFinding:
     @classmethod
     def of(cls, finding: FindingRecord) -> ComparedFinding:
         """Return the part of a finding that is compared."""
-        # Findings on the cluster have their extent among their facts, ENTRY_CORRUPT its copies.
+        # The facts of findings on the cluster have their extent, those of ENTRY_CORRUPT its copies.
         needs_facts = finding.is_on_cluster or finding.kind is Kind.ENTRY_CORRUPT
         return cls(
             finding.id,

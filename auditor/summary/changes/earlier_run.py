@@ -1,6 +1,6 @@
-"""Read the findings of the newest finished run, which the next run's findings are compared with.
+"""Read the findings of the newest finished run, with which the next run's findings are compared.
 
-A run passes on the findings of earlier runs that it could not check again, in a file of its own. A
+A run passes on the findings of earlier runs that it could not check again, in a separate file. A
 finding thereby keeps the time when it was first seen, even if a run in between could not check it.
 """
 
@@ -37,8 +37,8 @@ class Sighting:
     """A finding of an earlier run, as far as later runs need it.
 
     `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
-    of it had the finding. Both are None if unknown. `runs_unchecked`: how many runs since then
-    could not check it again. `is_gone`: the newest of these did not list its ledger.
+    of the chain had the finding. Both are None if unknown. `runs_unchecked`: how many runs since
+    then could not check it again. `is_gone`: the newest of these did not list its ledger.
     """
 
     finding: ComparedFinding
@@ -81,8 +81,9 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """The newest finished run of the cluster. Times are RFC 3339, UTC. `carried`: the findings that
-    it passed on.
+    """The newest finished run of the cluster. Times are RFC 3339, UTC.
+
+    `carried`: the findings that it passed on.
     """
 
     run_id: str
@@ -101,9 +102,7 @@ class EarlierRun:
         return Judged(False, False, True, rows, {}, terms=self.terms)
 
     def known(self) -> frozenset[tuple[str, Kind]]:
-        """Return the id and kind of each finding that it passed on. One that is found again is not
-        new.
-        """
+        """Return the id and kind of each finding that it passed on: found again, it is not new."""
         return frozenset((one.finding.id, one.finding.kind) for one in self.carried)
 
 
@@ -117,8 +116,8 @@ class Unreadable:
 def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unreadable | None:
     """Return the newest finished run of the cluster that `facts` describes; None if there is none.
 
-    The run of another cluster counts as none. What is damaged or lost is `Unreadable`: a finding
-    that it had must not pass for a new one.
+    The run of another cluster counts as none. A damaged or lost run is `Unreadable`: its findings
+    must not look new.
     """
     run = output.latest()
     if run is None:
@@ -163,9 +162,7 @@ def _time(text: Any) -> str | None:
 
 
 def _all_findings(run: Place, summary: Summary) -> Sequence[FindingRecord]:
-    """Return the findings of a run. Raises OutputError unless they are those that its summary
-    counts.
-    """
+    """Return the findings of a run. Raises OutputError unless they match its summary's counts."""
     findings = read_findings(run)
     if not are_as_counted(findings, summary):
         raise OutputError("findings.jsonl does not have the findings that summary.json counts")

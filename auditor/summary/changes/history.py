@@ -1,7 +1,7 @@
 """Follow each finding through the runs: since when it is seen, in how many runs, and what changed.
 
 A chain of runs that had a finding ends only when a run checked it and did not find it. A run that
-could not check it again passes it on, and does not count as one that saw it.
+could not check it again passes it on, and does not count as a run that saw it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,11 @@ from auditor.summary.changes.rechecks import (
 Json = dict[str, Any]
 
 UNCHECKED_RUNS_MAX = 30
-"""Runs that pass on a finding without checking it: a month of nights, as many as `--keep-runs`
-keeps.
-"""
+"""At most this many runs pass on a finding without checking it: a month of nights, as many as
+`--keep-runs` keeps."""
 GONE_RUNS_MAX = 3
-"""Runs that pass on a finding on a ledger that they do not list. After three whole runs that agree,
-a lower number of ledgers is the new baseline (LEDGER_POPULATION_DROPPED).
-"""
+"""At most this many runs pass on a finding on a ledger that they do not list. After three whole
+runs that agree, a lower number of ledgers is the new baseline (LEDGER_POPULATION_DROPPED)."""
 
 
 class Chain(NamedTuple):
@@ -92,10 +90,10 @@ def unknown_history(found: Sequence[ComparedFinding], problem: str) -> History:
 
 
 def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
-    """Return the findings that the run is compared with.
+    """Return the findings with which the run is compared.
 
-    A run of named ledgers says nothing of other subjects, except what it found itself: a bookie may
-    be lost for the named ledgers, too.
+    A run of named ledgers says nothing about other subjects, except what it found itself: a bookie
+    may be lost for the named ledgers, too.
     """
     before = [*earlier.found, *earlier.carried]
     return (
@@ -106,8 +104,9 @@ def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> l
 
 
 def _chain(before: Sighting | None, started_at: str) -> Chain:
-    """Return the chain of a finding. A resumed run may have begun before the run that it is
-    compared with.
+    """Return the chain of a finding.
+
+    A resumed run may have begun before the run with which it is compared.
     """
     if before is None:
         return Chain(started_at, 1)
@@ -133,7 +132,10 @@ def _hand_on(
     now: Judged,
     kinds: Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]],
 ) -> Sighting | None:
-    """Return a finding that this run lacks as it is passed on; None if the run checked it."""
+    """Return a finding that this run lacks in the form in which it is passed on.
+
+    None if the run checked it.
+    """
     subjects = before.finding.subjects
     here = kinds.get((subjects.ledger_id, subjects.bookie_id), frozenset())
     kind = before.finding.kind
@@ -156,8 +158,8 @@ def _is_kept(one: Sighting) -> bool:
 def _is_counted_before(one: Sighting, now: Judged) -> bool:
     """Return whether an earlier run already counted the finding as unchecked, for a lasting reason.
 
-    The reasons are a ledger that is gone, and a setting that differs from that of the run that had
-    the finding.
+    Lasting reasons are a ledger that is gone, and a setting that differs from that of the run that
+    had the finding.
     """
     name = setting_of(one.finding.kind)
     is_other = name is not None and differs(name, one.setting, now.terms.get(name))

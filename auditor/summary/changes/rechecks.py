@@ -1,5 +1,5 @@
-"""What a stored run knows of the subjects of another run's findings, and whether it checked them
-again.
+"""What a stored run knows of the subjects of another run's findings, and whether it checked
+them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ UNREAD = (
     "its corrupt copies were not all read again: a list does not show whether the bytes are right"
 )
 POPULATION_DROP = "population_drop"
-"""The name of the drop of the number of ledgers that a run allows (percent), None if it compared
-its number with that of no run.
-"""
+"""The name of the drop in the number of ledgers that a run allows (percent); None if it compared
+its number with that of no run."""
 
 _SETTING_OF = {
     Kind.PLACEMENT_FAILED: "placement",
@@ -33,7 +32,7 @@ _SETTING_OF = {
     Kind.LEDGER_ORPHANED: "orphan_age_ms",
     Kind.LEDGER_POPULATION_DROPPED: POPULATION_DROP,
 }
-"""The setting on which a kind depends: runs with different values do not judge it alike."""
+"""The setting on which a kind depends: runs with different values judge it differently."""
 _NEEDS_EVERY_ENTRY = frozenset({Kind.UNDERREPLICATED_UNRECOVERABLE, Kind.ENTRIES_BEYOND_END})
 """Kinds outside the family `entry` that a run finds only among entries that it looked at."""
 _NEEDS_ANSWERS = frozenset({Kind.BOOKIE_LOST_CONTENT, Kind.ENTRY_LOG_LOST})
@@ -61,13 +60,13 @@ class Judged:
     `rows` has those ledgers that the run listed. `bookies` has the bookies that it saw, each with
     its registration and whether it answered, as of the last look; `listers` those whose lister
     listed. `withholds`: the run could not decide something about bookies or the cluster.
-    `are_references_known`: it read all that Pulsar's topics reference. `terms` are the terms of
-    judgement as JSON. `baseline`: the run whose number of ledgers this one was compared with.
+    `are_references_known`: it read everything that Pulsar's topics reference. `terms` are the terms
+    of judgement as JSON. `baseline`: the run with whose number of ledgers this one was compared.
     `nobody_answered`: no bookie did, and the run therefore judged none.
 
-    The last two are about findings of the other run. `reread` has the ledgers of which this run
-    read all copies again that were corrupt. `content_unknown` says by bookie why this run does not
-    show whether the bookie holds what it should.
+    The last two are about findings of the other run. `reread` has the ledgers whose corrupt copies
+    this run all read again. `content_unknown` says by bookie why this run does not show whether the
+    bookie holds what it should.
     """
 
     is_partial: bool
@@ -100,7 +99,7 @@ def is_judged_otherwise(kind: Kind, earlier: Judged, later: Judged) -> str:
 
 
 def differs(name: str, one: Any, other: Any) -> bool:
-    """Return whether two runs with these values of a setting do not judge alike.
+    """Return whether two runs with these values of a setting judge differently.
 
     A run that accepted its number of ledgers has no POPULATION_DROP and differs from no run.
     """
@@ -195,7 +194,7 @@ def _why_unchecked_around(
     """Return why the later run did not check a finding on a bookie, the cluster, or a referenced
     ledger.
 
-    A ledger without metadata is listed by no run, so its row says nothing.
+    No run lists a ledger without metadata: its row says nothing.
     """
     if later.is_partial:
         return "the later run was of named ledgers"

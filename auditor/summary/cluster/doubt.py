@@ -1,7 +1,7 @@
 """Count the copies that only a bookie in doubt lists: they are not counted as verified.
 
 A bookie is in doubt if it surely lacks an entry of a violated ledger, or could not send an entry at
-two looks. What it lists besides may be as wrong. Copies that a read brought count as ever.
+two looks. Its other listed entries may be wrong too. Copies that a read brought count as before.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
 Json = dict[str, Any]
 BOOKIES_NAMED_MAX = 10
-"""Maximum number of bookies named in the field; the rest is only counted."""
+"""At most this many bookies are named in the field; the rest is only counted."""
 LEDGERS_AT_ONCE = 100_000
 """Ledgers whose metadata, answers and reads are held in memory at a time, in columns."""
 _RATIO_STEPS = 10**6
@@ -62,9 +62,7 @@ class Doubt:
 
 
 def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
-    """Return the summary with the field `doubt`, and without the copies in doubt among those
-    listed.
-    """
+    """Return the summary with the field `doubt`. Copies in doubt no longer count as listed."""
     copies, ratio = summary.copies, summary.verified_ratio
     assert copies is not None, "a run counts its copies"
     listed = max(0, copies.listed - doubt.copies)

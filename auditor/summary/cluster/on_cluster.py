@@ -1,6 +1,4 @@
-"""Collect the findings that are neither on verdicts nor on bookies: on listings, marks and
-references.
-"""
+"""Collect the findings on listings, marks and references: neither on verdicts nor on bookies."""
 
 from __future__ import annotations
 
@@ -20,8 +18,7 @@ from auditor.summary.references.reference_findings import ReferenceFindings, ref
 
 MARKS_WITHOUT_LEDGER, ORPHANED = "marks/without_ledger.txt", "references/orphaned.txt"
 """Files with ids of ledgers, one a line: marked ledgers without metadata, and Pulsar's ledgers
-without a reference.
-"""
+without a reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +36,12 @@ class OnCluster:
 
     @property
     def withheld(self) -> tuple[str, ...]:
-        """What could not be said, in sentences."""
+        """What could not be decided, in sentences."""
         return (*self.listed.withheld, *self.marked.withheld, *self.referenced.withheld)
 
     @property
     def files(self) -> Mapping[str, Ids]:
-        """The files of ledger ids that have anything in them, by name."""
+        """The files of ledger ids that are not empty, by name."""
         ids = {MARKS_WITHOUT_LEDGER: self.marked.ledger_ids, ORPHANED: self.referenced.orphaned}
         return {name: np.array(ledgers, np.int64) for name, ledgers in ids.items() if ledgers}
 

@@ -1,4 +1,4 @@
-"""Compares the listings of a run with the last run's number of ledgers."""
+"""Compare the listings of a run with the last run's number of ledgers."""
 
 from __future__ import annotations
 

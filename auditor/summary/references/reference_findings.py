@@ -1,6 +1,4 @@
-"""Judges what Pulsar's topics reference: the findings, what is unknown, and the counts of
-references.
-"""
+"""Judge what Pulsar's topics reference: the findings, what is unknown, and the counts."""
 
 from __future__ import annotations
 
@@ -104,7 +102,7 @@ class _Judgement:
     unknown: dict[LedgerId, Doubt] = field(default_factory=dict)
     outdated: list[LedgerId] = field(default_factory=list)
     more: int = 0
-    """Further ledgers in question, which were not judged."""
+    """The number of further ledgers that had to be judged and were not."""
 
 
 def reference_findings(run: Place, about: About) -> ReferenceFindings:
@@ -196,7 +194,7 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
 
 
 def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
-    """Return the topic that each ledger names; none for a ledger of which `can_decide` is false."""
+    """Return the topic that each ledger names; none for a ledger that `can_decide` rejects."""
     return {
         one.ledger_id: topic
         for one in ledgers
@@ -233,7 +231,7 @@ def _times(records: Iterable[LedgerRecord]) -> list[int]:
 
 
 def _topics_with_problems(run: Place) -> pa.ChunkedArray:
-    """Return the topic of each problem at either look; null where topics could not be listed."""
+    """Return the topic of each problem at either look; null if topics could not be listed."""
     return run.read_table(WHERE, REFERENCES, pc.field("row") == RowOf.PROBLEM.value, ["topic"])[
         "topic"
     ]

@@ -1,6 +1,4 @@
-"""Find which topics are hit by findings on ledgers, worst first, and owners of ledgers that name
-none.
-"""
+"""Find the topics hit by findings on ledgers, worst first, and owners of ledgers that name none."""
 
 from __future__ import annotations
 
@@ -33,7 +31,8 @@ from auditor.witness.owner import owner_by_use
 from auditor.witness.pulsar_commands import pulsar_ledger
 
 TOPICS_IN_SUMMARY = 10
-"""Topics, and namespaces, that the summary counts one by one; topics.jsonl has all topics."""
+"""The summary lists at most this many topics, and namespaces, one by one; topics.jsonl has all
+topics."""
 
 Json = dict[str, Any]
 
@@ -43,7 +42,7 @@ _LOSSES = LOST_KINDS | {
     Kind.LEDGER_TRUNCATED,
 }
 _WITHOUT_ENTRIES = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING})
-"""Kinds whose findings may name no entries: then any may be lost."""
+"""Kinds whose findings may name no entries: then any entry may be lost."""
 
 _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
 """Unknown: the finding does not name all lost entries, and this reader is past the named ones."""
@@ -51,8 +50,8 @@ _POSSIBLY_BLOCKED = frozenset({Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN})
 
 @dataclass(slots=True)
 class _LedgerHit:
-    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: whether
-    there are others.
+    """What findings say of one ledger. `lost` are entries that cannot be read; `lost_more`: others
+    too.
     """
 
     kinds: set[Kind] = field(default_factory=set)
@@ -71,7 +70,7 @@ class _LedgerHit:
         self.lost.update(runs)
 
     def condition(self, ledger_id: LedgerId) -> LedgerCondition:
-        """Return the ledger as a reader finds it."""
+        """Return the condition in which a reader finds the ledger."""
         lost: Ranges = tuple(sorted(self.lost))
         is_newest = Kind.NEWEST_LEDGER_MISSING in self.kinds
         condition = Condition.NEWEST_MISSING if is_newest else Condition.ENTRIES_LOST
@@ -93,11 +92,10 @@ class TopicHits:
 
 
 def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
-    """Return which topics the findings on ledgers hit, of severity warning and worse.
+    """Return which topics are hit by findings on ledgers, of severity warning and worse.
 
-    The number is None if no topic is known to be hit and not all topics could be listed.
-
-    Costs one scan of the references, and memory for the topics that are hit.
+    The number is None if no topic is known to be hit and not all topics could be listed. Costs one
+    scan of the references, and memory for the topics that are hit.
     """
     if not were_references_read(run):
         return TopicHits(findings)
@@ -116,7 +114,7 @@ def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
 
 
 def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:
-    """Return the topics that name one of these ledgers, each as it was read last and found."""
+    """Return the topics that name one of these ledgers, each in the newest state that was read."""
     ids = np.array(sorted(ledgers), np.int64)
     newest: dict[str, TopicRecord] = {}
     for look, record in looks_at(run, topics_naming(run, ids)):
@@ -163,7 +161,7 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
 
 
 def _loses_messages(use: Use) -> bool:
-    """Return whether some reader of the topic gets less without the ledger of this use."""
+    """Return whether some reader of the topic loses something without the ledger of this use."""
     is_compaction = use.role is Role.CURSOR and use.name == COMPACTION_CURSOR
     return is_compaction or use.role in (Role.DATA, Role.SCHEMA, Role.COMPACTED)
 
