@@ -20,10 +20,10 @@ import structlog
 
 from auditor.clock import utc_now
 from auditor.commands.calling import check_needed_credentials
-from auditor.commands.context import Context, new_run_id
 from auditor.commands.finished_run import open_finished_run, read_all_findings
 from auditor.commands.ledger import judge_ledgers
 from auditor.config import parse, read_layers
+from auditor.context import Context, new_run_id
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS

@@ -24,9 +24,9 @@ from statistics import median
 
 import structlog
 
-from auditor.commands.context import Context
 from auditor.commands.run import run
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest

@@ -99,7 +99,7 @@ def call(
     `is_answer_printed`: what the command prints is its only result. If it cannot be printed, the
     process exits with another code (`auditor.console.code_after_printing`).
     """
-    from auditor.commands.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
+    from auditor.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
@@ -146,7 +146,7 @@ def call(
 
 def _end_for_local_fault(fault: LocalFault) -> NoReturn:
     """Print what this host lacks, and exit with 5: neither the cluster nor the auditor is wrong."""
-    from auditor.commands.context import EXIT_UNREACHABLE
+    from auditor.context import EXIT_UNREACHABLE
 
     _print_error(f"auditor: {fault}")
     sys.exit(EXIT_UNREACHABLE)

@@ -6,18 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.newest_run import RUN_NAME
+from auditor.evidence.newest_run import run_name
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.summary.previous_run import read_summary
-
-
-def run_name(text: str) -> str | None:
-    """Return the name of a run's directory for its id or that name; None for anything else."""
-    name = text if text.startswith("run-") else f"run-{text}"
-    return name if RUN_NAME.fullmatch(name) else None
 
 
 def is_run(text: str) -> bool:

@@ -6,10 +6,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.commands.context import Context
 from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
+from auditor.context import Context
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import (
     open_finished_run,
     read_about,
@@ -17,6 +16,7 @@ from auditor.commands.finished_run import (
     time_of,
 )
 from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place

@@ -16,12 +16,10 @@ from pyarrow import fs
 from auditor.bookie.lane import LaneGate
 from auditor.bookie.listers import Listers, find_unknown_bookies, open_lane, read_listers
 from auditor.clock import now_ms, utc_now
-from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.lister_trials import try_listers
-from auditor.commands.mutes_file import read_mutes
-from auditor.commands.pulsar import pulsar_of_run
 from auditor.config import without_credentials
+from auditor.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.credentials.checking import certificates_out_of_date
 from auditor.errors import AuditorError, ConfigError, LocalFault, OutputError, SparkUnavailable
 from auditor.evidence.output_directory import Output
@@ -32,6 +30,8 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.report.layout import of, printable
 from auditor.run.clock_check import clock_lag_ms
+from auditor.run.mutes_file import read_mutes
+from auditor.run.pulsar import pulsar_of_run
 from auditor.spark.supported import check_spark_version
 from auditor.telemetry.metrics import try_pushgateway, try_textfile
 from auditor.topology.locating import locate

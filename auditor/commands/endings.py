@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from auditor.commands.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
+from auditor.context import EXIT_FAULT, EXIT_UNREACHABLE, Context
 from auditor.errors import BookieRefused, KdcUnreachable, LocalFault, StoreUnavailable
 from auditor.report import text
 

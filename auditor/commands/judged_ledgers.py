@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from auditor import __version__
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.evidence.newest_run import NewestRun
 from auditor.judging.contradicted_lists import denying_bookies, unindexed_on
 from auditor.judging.copies import copies_of_ledgers, counts_json

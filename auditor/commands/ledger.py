@@ -8,11 +8,9 @@ from typing import Any
 
 from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
-from auditor.commands.admission import check_admission
-from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.judged_ledgers import LedgersReport, report_on
-from auditor.commands.surroundings import cluster_and_terms
+from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
@@ -21,6 +19,7 @@ from auditor.report.ledgers_text import render_ledgers
 from auditor.run.asker import Asker
 from auditor.run.clock_check import require_clock_of_records
 from auditor.run.single_ledgers import audit_ledgers
+from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from auditor import __version__
-from auditor.commands.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.config import Settings
+from auditor.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.credentials.checking import OPEN_TO_ALL_ADVICE, open_to_all, secrets_of_server
 from auditor.credentials.tls import RenewedContext
 from auditor.errors import ConfigError, StoreUnavailable

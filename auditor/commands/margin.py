@@ -11,7 +11,6 @@ from difflib import get_close_matches
 import numpy as np
 
 from auditor.clock import utc_now
-from auditor.commands.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.commands.finished_run import (
     open_finished_run,
     read_about,
@@ -23,6 +22,7 @@ from auditor.commands.finished_run import (
     time_of,
 )
 from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS

@@ -8,16 +8,16 @@ from datetime import date
 
 from auditor.clock import utc_now
 from auditor.commands.chosen_run import choose_run
-from auditor.commands.context import EXIT_SOUND, Context
 from auditor.commands.explain import choose_findings
 from auditor.commands.finished_run import open_finished_run, read_all_findings
-from auditor.commands.mutes_file import edit_mutes, mutes_place
+from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable
+from auditor.run.mutes_file import edit_mutes, mutes_place
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import WHY_CHARS_MAX, Mute
 

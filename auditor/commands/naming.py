@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from auditor.clock import now_ms, utc_now
-from auditor.commands.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
+from auditor.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.model.cluster import ClusterFacts, Registration

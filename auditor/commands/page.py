@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
-from auditor.commands.context import Context
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.page_sections import read_changes, read_margin
 from auditor.commands.stored_run_faults import UNREADABLE
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.rows import bookie_records

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from auditor.commands.context import EXIT_SOUND, Context
 from auditor.config import Layers, Origin, ignored_variables, origins, shown_values
 from auditor.config.secured_settings import SECRETS
+from auditor.context import EXIT_SOUND, Context
 
 
 def show_config(context: Context, layers: Layers) -> int:

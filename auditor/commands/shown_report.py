@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.evidence.run_directory import Place
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary

@@ -9,7 +9,7 @@ from traceback import extract_tb
 
 import pyarrow as pa
 
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.report.layout import printable
 

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from auditor.clock import now_ms, utc_now
-from auditor.commands.admission import check_admission
-from auditor.commands.context import Context, new_run_id
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
 from auditor.commands.ledger import asker_for
-from auditor.commands.pulsar import open_pulsar
-from auditor.commands.surroundings import cluster_and_terms
+from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import newest_run
 from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
@@ -21,6 +18,8 @@ from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
 from auditor.report.topics_text import render_topics
 from auditor.run.clock_check import require_clock_of_records
+from auditor.run.pulsar import open_pulsar
+from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.run.topics import AuditedTopics, audit_topics
 from auditor.summary.references.topics import topic_json, with_topics
 from auditor.telemetry import log

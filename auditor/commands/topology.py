@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from auditor.clock import now_ms
-from auditor.commands.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
+from auditor.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
 from auditor.errors import StoreUnavailable
 from auditor.report import text
 from auditor.report.topology_text import render_topology

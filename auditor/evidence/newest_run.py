@@ -22,6 +22,12 @@ LATEST = "latest.json"
 RUN_NAME = re.compile(r"run-\d{8}T\d{6}Z-[0-9a-f]{6}")
 
 
+def run_name(text: str) -> str | None:
+    """Return the name of a run's directory for its id or that name; None for anything else."""
+    name = text if text.startswith("run-") else f"run-{text}"
+    return name if RUN_NAME.fullmatch(name) else None
+
+
 @dataclass(frozen=True, slots=True)
 class NewestRun:
     """A finished run of a whole cluster. `finished_at` is RFC 3339, UTC."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from structlog.stdlib import BoundLogger
 
 from auditor.clock import utc_now
+from auditor.context import Context
 from auditor.daily_window import DailyWindow
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import PAUSE, Progress
@@ -27,6 +28,11 @@ class OpenHours:
     progress: Progress
     logger: BoundLogger
     now: Callable[[], datetime] = utc_now
+
+    @classmethod
+    def of(cls, context: Context, progress: Progress) -> OpenHours:
+        """Return the hours that the settings of a command allow."""
+        return cls(context.settings.daily_window(), context.stop, progress, context.logger)
 
     def next_open(self) -> datetime:
         """Return when the window is open next: now, if it is open or there is none."""

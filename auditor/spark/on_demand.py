@@ -14,7 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from auditor.evidence.run_directory import Place
+from auditor.stages.executor import Executor
 from auditor.stop import StopRequest
+from auditor.zookeeper.metadata_store import StoreAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,7 @@ class SparkOnDemand:
     """
 
     start: Callable[[int], SparkSession]
+    stop: StopRequest
     bookies: int = 0
     started: SparkSession | None = None
 
@@ -36,6 +39,21 @@ class SparkOnDemand:
         if self.started is None:
             self.started = self.start(self.bookies)
         return self.started
+
+    def executor(
+        self,
+        uri: str,
+        address: Callable[[int], StoreAddress],
+        readers: int | None,
+        tick: Callable[[int], None],
+        stall_max_s: float,
+    ) -> Executor:
+        """Return Spark's executor, as `ExecutorOnDemand` says."""
+        from auditor.spark.executor import SparkExecutor
+
+        session = self.session()
+        readers = readers or max(2, session.sparkContext.defaultParallelism // 2)
+        return SparkExecutor(session, self.stop, uri, address(readers), readers, tick, stall_max_s)
 
     @property
     def version(self) -> str:
@@ -69,7 +87,7 @@ def spark_on_demand(
             require_shared_output(session, output, stop)
             return session
 
-        spark = SparkOnDemand(start)
+        spark = SparkOnDemand(start, stop)
         if is_submitted() or (master is not None and not master.startswith("local")):
             spark.session()
         yield spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -64,3 +65,24 @@ class Executor(Protocol):
 
     def collect(self, rows: Rows) -> pa.Table:
         """Return rows, which must fit in memory."""
+
+
+class ExecutorOnDemand(Protocol):
+    """Spark, which is started when a stage needs it. `bookies` is how many there are."""
+
+    bookies: int
+
+    def executor(
+        self,
+        uri: str,
+        address: Callable[[int], StoreAddress],
+        readers: int | None,
+        tick: Callable[[int], None],
+        stall_max_s: float,
+    ) -> Executor:
+        """Return the executor for a run's directory. Starts Spark. Raises SparkUnavailable.
+
+        `address` returns the metadata service at the rate of one of so many readers. `readers` is
+        how many tasks read it at once; None: as Spark's cores allow. `tick` is called with the
+        finished tasks of the running job. A job may run `stall_max_s` without finishing one.
+        """

@@ -10,8 +10,8 @@ from support.topics import closed, put_topic
 from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import STEADY, Znodes, uri
 
-from auditor.commands.context import Context
-from auditor.commands.pulsar import OTHER_TOPICS, pulsar_of_run
+from auditor.context import Context
+from auditor.run.pulsar import OTHER_TOPICS, pulsar_of_run
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.session import ReadCounts
 

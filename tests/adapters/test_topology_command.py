@@ -14,8 +14,8 @@ from support.zookeeper_process import ZooKeeperProcess
 from support.zookeeper_znodes import QUICK, Znodes, uri, znodes
 
 from auditor.clock import now_ms
-from auditor.commands.surroundings import around
 from auditor.config import Layers, parse
+from auditor.run.surroundings import around
 from auditor.topology.sources import sources_of
 from auditor.wire import bookie_registration, locations
 from auditor.wire.znode_paths import LedgerLayout

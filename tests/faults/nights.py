@@ -30,17 +30,9 @@ from support import report_stories
 
 from auditor import __version__
 from auditor.clock import rfc3339
-from auditor.commands.context import Context, terms_of
 from auditor.commands.page import publish_page
-from auditor.commands.publishing import (
-    clear_up,
-    publish,
-    publish_failure,
-    send_metrics,
-    write_results,
-)
-from auditor.commands.resumption import resume_about
 from auditor.config import Layers, parse
+from auditor.context import Context, terms_of
 from auditor.errors import ConfigError
 from auditor.evidence.journal import Journal
 from auditor.evidence.output_directory import Output
@@ -53,7 +45,15 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surr
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.run.conclusion import conclude
+from auditor.run.publishing import (
+    clear_up,
+    publish,
+    publish_failure,
+    send_metrics,
+    write_results,
+)
 from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
+from auditor.run.resumption import resume_about
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row

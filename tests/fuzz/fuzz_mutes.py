@@ -16,10 +16,9 @@ from support.stored_run import ABOUT
 from targets import Target
 
 from auditor.clock import utc_now
-from auditor.commands.context import Context
 from auditor.commands.mute import list_mutes, remove_mute
-from auditor.commands.mutes_file import read_mutes
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
 from auditor.evidence.output_directory import Output
@@ -32,6 +31,7 @@ from auditor.model.summary import Summary
 from auditor.report.changes_text import muted_words, mutes_sentences
 from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import add_history
+from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
 from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import MUTES_FILE, Mute

@@ -27,12 +27,12 @@ from tampered_tables import (
 )
 from targets import Target
 
-from auditor.commands.context import Context
 from auditor.commands.diff import diff
 from auditor.commands.explain import explain
 from auditor.commands.margin import margin
 from auditor.commands.replay import replay, report
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import table_scan
 from auditor.evidence.newest_run import newest_run

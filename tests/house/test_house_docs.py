@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.commands_of_findings import OWNERS, commands_of
 from support.findings_by_kind import finding_of
 
+from auditor import context
 from auditor.cli import cli
-from auditor.commands import context
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
 from auditor.evidence.run_tables import STORED

@@ -811,16 +811,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "metrics leave before latest.json names their run",
         ACCOUNTING,
-        "commands:_publish",
+        "run:Run.publish",
         (
-            "publish(context, state.output, results, state.lock)\n"
-            "state.is_over = True\n"
+            "publish(context, self.output, results, self.lock)\n"
+            "self.is_over = True\n"
             "with keep_outcome(context, 'send the metrics'):\n    "
-            "send_metrics(context, results, state.cluster)"
+            "send_metrics(context, results, self.cluster)"
         ),
         (
-            "send_metrics(context, results, state.cluster)\n"
-            "publish(context, state.output, results, state.lock)"
+            "send_metrics(context, results, self.cluster)\n"
+            "publish(context, self.output, results, self.lock)"
         ),
         ("test_no_step_after_publishing_changes_the_code",),
     ),

@@ -10,10 +10,10 @@ from pyarrow import fs
 from support.command_line import LOST, Done, at, cluster_with_a_loss, command_here
 from support.s3_server import S3Server
 
-from auditor.commands import run as run_command
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
+from auditor.run import run as run_module
 from auditor.sandbox.cluster import SandboxCluster
 
 NIGHTS = 3
@@ -103,7 +103,7 @@ def test_a_run_into_s3_that_died_is_resumed(
         def fail(*_: object, **__: object) -> None:
             raise RuntimeError("of the test")
 
-        patch.setattr(run_command, "conclude", fail)
+        patch.setattr(run_module, "conclude", fail)
         died = run_into(output, cluster)
     assert 4 == died.returncode
     assert Output(place(output)).latest() is None

@@ -12,9 +12,9 @@ import pytest
 from support.audits import Outcome, accounted, audit, replay_run
 
 from auditor.commands import replay as replay_command
-from auditor.commands.context import Context
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import StopRequest

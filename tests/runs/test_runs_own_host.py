@@ -14,7 +14,7 @@ import pytest
 from support.audits import audit
 from support.command_line import PROJECT, TIMEOUT_S, at, environment_of
 
-from auditor.commands import run as run_command
+from auditor.run.run import Run
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import jobs  # noqa: F401
 
@@ -135,7 +135,7 @@ def test_what_ends_a_run_on_this_host_leaves_advice_and_a_metric(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(run_command, "_conclude", fail)
+    monkeypatch.setattr(Run, "conclude", fail)
     metrics = tmp_path / "auditor.prom"
     outcome = audit(cluster, tmp_path, metrics_textfile=str(metrics))
     assert 5 == outcome.exit_code, outcome.stdout

@@ -9,20 +9,21 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.audits import Outcome, Pauses, accounted, audit
 
-from auditor.commands import assembly
+from auditor.context import Context
 from auditor.daily_window import DailyWindow
 from auditor.errors import ConfigError
 from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
+from auditor.telemetry.progress import Progress
 
 NIGHT = DailyWindow(time(1), time(5))
 SHARD = 4
@@ -116,7 +117,12 @@ def by_night(
     """Return a function that audits the cluster by the clock of these nights."""
 
     def audit_by(nights: ShortNights, **more: object) -> Outcome:
-        monkeypatch.setattr(assembly, "OpenHours", partial(OpenHours, now=nights.now))
+        hours_of = OpenHours.of
+
+        def hours(context: Context, progress: Progress) -> OpenHours:
+            return replace(hours_of(context, progress), now=nights.now)
+
+        monkeypatch.setattr(OpenHours, "of", hours)
         flags = {"window": str(NIGHT), "shard_ledgers": SHARD, **more}
         return audit(cluster, tmp_path, stop=nights, **flags)
 

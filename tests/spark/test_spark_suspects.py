@@ -96,7 +96,7 @@ def seed(cluster: SandboxCluster) -> None:
 
 @pytest.fixture(autouse=True)
 def _one_run_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
+    monkeypatch.setattr("auditor.run.run.new_run_id", lambda _now: RUN_ID)
 
 
 def audited(cluster: SandboxCluster, home: Path, way: Mapping[str, str], **more: object) -> Outcome:
@@ -109,7 +109,7 @@ def on_spark(
 ) -> Outcome:
     """Return a run in which Spark does everything."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("auditor.commands.run.new_run_id", lambda _now: RUN_ID)
+        monkeypatch.setattr("auditor.run.run.new_run_id", lambda _now: RUN_ID)
         return accounted(audited(cluster, tmp_path_factory.mktemp("on-spark"), ON_SPARK))
 
 

@@ -40,8 +40,8 @@ from auditor.commands import naming as naming_command
 from auditor.commands import replay as replay_command
 from auditor.commands import run as run_command
 from auditor.commands import topic as topic_command
-from auditor.commands.context import Context
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding import Kind

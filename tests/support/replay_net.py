@@ -247,7 +247,7 @@ def live_outputs(with_spark: bool) -> Files:
     said: dict[str, Any] = {}
     with ExitStack() as stack:
         workdir = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        stack.enter_context(patch("auditor.commands.context.probe_seed", lambda _: PROBE_SEED))
+        stack.enter_context(patch("auditor.context.probe_seed", lambda _: PROBE_SEED))
         cluster, _ = stack.enter_context(demo_cluster(workdir))
         table = workdir / "topology.txt"
         table.write_text(topology_table())

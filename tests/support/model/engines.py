@@ -18,9 +18,8 @@ from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
 from auditor.bookie.late_lists import ListPatience
 from auditor.clock import now_ms
-from auditor.commands.context import Context, terms_of
-from auditor.commands.surroundings import around
 from auditor.config import Layers, parse
+from auditor.context import Context, terms_of
 from auditor.judging.judge import Judge
 from auditor.judging.settle import Step
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -30,6 +29,7 @@ from auditor.model.verdict import Verdict
 from auditor.run import single_ledger_looks, single_ledger_state
 from auditor.run import single_ledgers as single
 from auditor.run.asker import Asker
+from auditor.run.surroundings import around
 from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri

@@ -14,9 +14,9 @@ from support.stored_run import store_run
 
 from auditor.commands import bundle as module
 from auditor.commands.bundle import bundle
-from auditor.commands.context import Context
 from auditor.commands.replay import replay
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
 from auditor.evidence.run_tables import SEEN_TABLES

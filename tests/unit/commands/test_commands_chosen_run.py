@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from auditor.commands.chosen_run import choose_run, choose_two_runs, is_run
-from auditor.commands.context import Context
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.stop import StopRequest
 from auditor.telemetry import log

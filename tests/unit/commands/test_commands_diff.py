@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from support import report_stories
 
-from auditor.commands.context import Context
 from auditor.commands.diff import diff
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
 from auditor.evidence.rows import answer_row, read_row, table

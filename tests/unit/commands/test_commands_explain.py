@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from support import report_stories
 
-from auditor.commands.context import Context
 from auditor.commands.explain import choose_findings, explain
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
 from auditor.evidence.run_directory import place

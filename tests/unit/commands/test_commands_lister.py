@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from structlog.testing import CapturingLogger
 
-from auditor.commands.context import Context
 from auditor.commands.lister import _on_loop_error
+from auditor.context import Context
 
 
 class Loop:

@@ -14,9 +14,9 @@ import pytest
 from support import report_stories
 
 from auditor.clock import rfc3339, utc_now
-from auditor.commands.context import Context
 from auditor.commands.margin import margin
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS

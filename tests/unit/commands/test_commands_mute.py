@@ -11,14 +11,14 @@ import pytest
 from support import report_stories
 
 from auditor.commands import mute as command
-from auditor.commands.context import Context
-from auditor.commands.mutes_file import read_mutes
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.model.finding import Kind
+from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
 from auditor.summary.changes.mutes import parse_mutes
 from auditor.summary.outcome import findings_by_kind

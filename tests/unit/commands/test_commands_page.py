@@ -19,7 +19,6 @@ from support.stored_run import store_run
 
 from auditor.commands import page as module
 from auditor.commands import replay
-from auditor.commands.context import Context
 from auditor.commands.page import (
     HISTORY_RUNS_MAX,
     count_lacking,
@@ -30,6 +29,7 @@ from auditor.commands.page import (
 )
 from auditor.commands.page_sections import COMPARED_MAX, read_changes, read_margin
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.commands import context, ledger_ids
-from auditor.commands.context import Watch, new_run_id
+from auditor import context
+from auditor.commands import ledger_ids
+from auditor.context import Watch, new_run_id
 from auditor.errors import ConfigError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.telemetry.progress import LedgersDone, Silent

@@ -10,8 +10,8 @@ import pytest
 from support import report_stories
 
 from auditor.commands import replay as command
-from auditor.commands.context import Context
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
 from auditor.model.finding import Kind

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import structlog
 
-from auditor.commands.context import Context, terms_of
-from auditor.commands.resumption import resume_about, same_cluster
 from auditor.config import Layers, parse
+from auditor.context import Context, terms_of
 from auditor.errors import ConfigError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place, write_json
 from auditor.model.cluster import ClusterFacts, Surroundings
+from auditor.run.resumption import resume_about, same_cluster
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.telemetry.progress import Silent

@@ -11,12 +11,15 @@ import pytest
 import structlog
 
 from auditor.commands import run as run_command
-from auditor.commands.publishing import Results, publish
-from auditor.commands.run_state import Run
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.model.summary import Summary
+from auditor.run import run as run_module
+from auditor.run.publishing import Results, publish
+from auditor.run.run import Run
+from auditor.stop import StopRequest
+from auditor.telemetry.progress import Silent
 
 
 @pytest.mark.parametrize(
@@ -32,7 +35,12 @@ def test_an_unforeseen_error_is_named_with_its_first_line(error: Exception, expe
 
 
 def quiet_context() -> Any:
-    return SimpleNamespace(logger=structlog.stdlib.get_logger("test"), settings=None)
+    return SimpleNamespace(
+        logger=structlog.stdlib.get_logger("test"),
+        settings=None,
+        progress=Silent(),
+        stop=StopRequest(),
+    )
 
 
 @pytest.mark.parametrize("step", ["send_metrics", "clear_up", "show_report"])
@@ -43,16 +51,20 @@ def test_no_step_after_publishing_changes_the_code(
     """The step is logged, and all others are done. The run is published before each of them."""
     run, done = place(str(tmp_path)), []
     results = Results(run, Summary({"exit_code": 1, "partial": False}), [], "", "")
-    monkeypatch.setattr(run_command, "write_results", lambda *_: results)
-    for name in ("publish", "send_metrics", "publish_page", "clear_up", "show_report"):
-        monkeypatch.setattr(run_command, name, lambda *_, name=name, **__: done.append(name))
+    monkeypatch.setattr(run_module, "write_results", lambda *_: results)
+    home_of = {
+        **dict.fromkeys(("publish", "send_metrics", "clear_up"), run_module),
+        **dict.fromkeys(("publish_page", "show_report"), run_command),
+    }
+    for name, home in home_of.items():
+        monkeypatch.setattr(home, name, lambda *_, name=name, **__: done.append(name))
 
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(run_command, step, fail)
+    monkeypatch.setattr(home_of[step], step, fail)
     state = Run(quiet_context(), Output(run), "r", "2026-01-01T03:00:00Z")
-    assert 1 == run_command._publish(state, run, cast(Any, None))
+    run_command._show(state, state.publish(run, cast(Any, None)), lines_max=25)
     assert ("publish", 4) == (done[0], len(done))
 
 

@@ -10,12 +10,12 @@ import pytest
 import structlog
 
 from auditor.clock import rfc3339, utc_now
-from auditor.commands.context import Context
-from auditor.commands.run_state import Run
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.evidence.journal import LISTED, Journal
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
+from auditor.run.run import Run
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support.stored_run import store_run
 
-from auditor.commands.context import Context
 from auditor.commands.diff import diff
 from auditor.commands.explain import explain
 from auditor.commands.margin import margin
 from auditor.commands.replay import replay, report
 from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.stop import StopRequest
 from auditor.telemetry import log

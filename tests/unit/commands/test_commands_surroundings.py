@@ -1,8 +1,8 @@
 """Which bookies --maintenance means, and the seed of a run."""
 
-from auditor.commands.context import probe_seed
-from auditor.commands.surroundings import in_maintenance
+from auditor.context import probe_seed
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.run.surroundings import in_maintenance
 from auditor.topology.locating import Topology
 
 LOCATIONS = {"b1": "/east/r1", "b2": "/east/r2", "b3": "/eastern/r1", "gone": "/east/r1"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.errors import StoreUnavailable
 from auditor.run.reference_looks import PulsarTopics
 from auditor.wire.service_uri import ServiceUri, parse_pulsar

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.errors import OutputError
 from auditor.evidence import findings_file
 from auditor.evidence.journal import forget

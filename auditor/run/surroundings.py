@@ -1,14 +1,18 @@
-"""Find what surrounds the ledgers: bookies and locations, the elected auditor, maintenance."""
+"""Find what surrounds the ledgers before a first look: bookies and locations, the elected auditor,
+maintenance, and whether any bookie lets us ask.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
+from auditor.bookie.admission import refusal_of_all
 from auditor.bookie.listers import find_unknown_bookies, read_listers
 from auditor.clock import now_ms
-from auditor.commands.context import Context, terms_of
 from auditor.config import Settings
+from auditor.context import Context, terms_of
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
@@ -121,3 +125,16 @@ def _without_location(unresolved: Sequence[BookieId]) -> tuple[str, ...]:
         return ()
     more = f" and {len(unresolved) - 1} more" if len(unresolved) > 1 else ""
     return (f"no source has a location for {unresolved[0]}{more}: auditor topology shows all",)
+
+
+def check_admission(settings: Settings, bookies: Sequence[BookieRecord]) -> None:
+    """Raise BookieRefused if all registered bookies refuse us, and KdcUnreachable if no KDC gives
+    us a ticket for any that does not. Asks only if TLS or a login is set.
+    """
+    limits = settings.bookie_limits()
+    if not limits.access.is_secured:
+        return
+    registered = [bookie for bookie in bookies if bookie.registration is not Registration.NONE]
+    error = asyncio.run(refusal_of_all(registered, limits, now_ms))
+    if error is not None:
+        raise error

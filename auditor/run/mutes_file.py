@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from auditor.clock import utc_now
-from auditor.commands.context import Context
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.local_files import is_uri
 from auditor.evidence.output_directory import Output

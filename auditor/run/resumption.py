@@ -8,11 +8,11 @@ from datetime import datetime
 
 from auditor import __version__
 from auditor.clock import rfc3339
-from auditor.commands.chosen_run import run_name
-from auditor.commands.context import Context, terms_of
 from auditor.config.units import show_duration
+from auditor.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
+from auditor.evidence.newest_run import run_name
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.model.cluster import ClusterFacts
