@@ -215,7 +215,7 @@ class BookieRegister:
         That bookie may be restarting, and the cluster may know. If finding out would take longer
         than `longest_ms`, the run does not wait: a later run, which knows since when the bookie is
         gone, reports it. The run does not wait either while auto-recovery is disabled: then a
-        bookie with a cookie is never reported (`first_checker.reachability.withheld` says why).
+        bookie with a cookie is never reported (`first_checker.bookies.withheld` says why).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
         if (

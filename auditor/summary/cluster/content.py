@@ -1,6 +1,6 @@
 """Read what each bookie said of the entries that it holds, and how much it lacks by the verdicts.
 
-`first_checker.content` judges the result.
+`first_checker.bookies` judges the result.
 """
 
 from __future__ import annotations

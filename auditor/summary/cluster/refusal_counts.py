@@ -1,6 +1,6 @@
 """Count the requests of bookies that answered every request with an error status.
 
-`first_checker.failing` judges the result.
+`first_checker.bookies` judges the result.
 """
 
 from __future__ import annotations
