@@ -25,7 +25,7 @@ from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledge
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.telemetry import log
 from auditor.witness.finding_lines import assurance, ledger_look, ledger_testimony
-from auditor.witness.owner import owner_of
+from auditor.witness.pulsar_commands import owner_of
 
 Json = dict[str, Any]
 

@@ -17,7 +17,7 @@ from auditor.report.outcome_words import machine_line
 from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit
-from auditor.witness.bookie_commands import LEDGERS_MAX, SAVE_ZOOKEEPER
+from auditor.witness.ledger_commands import LEDGERS_MAX, SAVE_ZOOKEEPER
 from auditor.witness.next_commands import NO_LOADING, NOTE, SAVES
 from auditor.witness.pulsar_commands import save_commands, znodes_of_use
 from auditor.witness.references import NEWEST_EFFECT, damage_effect

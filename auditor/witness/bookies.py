@@ -14,8 +14,7 @@ from auditor.model.bookie_facts import (
     UnreadableFacts,
 )
 from auditor.model.finding import Finding, Kind
-from auditor.witness.phrases import name_some, span
-from auditor.witness.sentences import TellOther
+from auditor.witness.phrases import TellOther, name_some, span
 
 
 def _silent_bookie_sentences(finding: Finding, facts: SilentFacts) -> str:

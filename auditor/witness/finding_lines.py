@@ -20,18 +20,17 @@ from auditor.model.finding import CATALOGUE, Family, Finding, Kind
 from auditor.model.finding_record import FindingRecord, Owner, RecordedFacts, RecordedLook
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Probes
-from auditor.witness import beyond_end as tell_beyond_end
 from auditor.witness import bookies as tell_bookies
 from auditor.witness import entries as tell_entries
 from auditor.witness import marks as tell_marks
+from auditor.witness import metadata as tell_beyond_end
 from auditor.witness import metadata as tell_metadata
 from auditor.witness import placement as tell_placement
 from auditor.witness import references as tell_references
-from auditor.witness.neighbours import has_misplaced_copies
+from auditor.witness.entries import has_misplaced_copies
 from auditor.witness.next_commands import next_commands
-from auditor.witness.owner import owner_of
-from auditor.witness.phrases import clocks, moment
-from auditor.witness.sentences import TellLedger, TellOther
+from auditor.witness.phrases import TellLedger, TellOther, clocks, moment
+from auditor.witness.pulsar_commands import owner_of
 
 
 class ClusterLook(NamedTuple):
@@ -271,7 +270,7 @@ _NOT_SENT = frozenset(
 
 _TELL: dict[Kind, TellLedger] = {
     **tell_entries.TELL,
-    **tell_beyond_end.TELL,
+    **tell_beyond_end.TELL_BEYOND_END,
     **tell_placement.TELL,
     **tell_marks.TELL,
     **tell_metadata.TELL,

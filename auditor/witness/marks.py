@@ -10,8 +10,7 @@ from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 from auditor.witness.entries import entry_sentences
-from auditor.witness.phrases import clock, join_names, name_some, span
-from auditor.witness.sentences import TellLedger, TellOther
+from auditor.witness.phrases import TellLedger, TellOther, clock, join_names, name_some, span
 
 _WHY = {
     WhyMarked.NO_COPY: (

@@ -1,11 +1,22 @@
-"""Format times, durations, names and entry ranges for a witness."""
+"""Format times, durations, names and entry ranges for a witness.
+
+Also the types of the functions that render a finding, its facts and all looks as sentences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any, TypeAlias
 
-from auditor.model.finding import Ranges
+from auditor.model.evidence import Look
+from auditor.model.finding import Finding, Ranges
+
+TellLedger: TypeAlias = Callable[[Finding, Any, Sequence[Look]], str]
+TellOther: TypeAlias = Callable[[Finding, Any], str]
+"""For findings on a bookie or on the cluster. The second argument is the facts dataclass of the
+kind."""
+
 
 RUNS_SHOWN = 5
 """A sentence shows at most this many entry ranges. The finding itself has more."""

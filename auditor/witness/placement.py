@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from auditor.model.evidence import Look
 from auditor.model.facts import DuplicateFacts, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, Kind
-from auditor.witness.phrases import join_names, name_some
-from auditor.witness.sentences import TellLedger
+from auditor.witness.phrases import TellLedger, join_names, name_some
 
 WRITE_SETS_SHOWN_MAX = 2
 """A witness shows at most this many write sets. The facts have more."""

@@ -1,9 +1,15 @@
-"""The topic of a ledger that Apache Pulsar owns, and the `pulsar-admin` commands for it.
+"""Whose ledger it is, which topic it is of, and the `pulsar-admin` commands for it.
 
-Pulsar names a managed ledger `tenant/namespace/persistent/topic`, with the topic's local name
-URL-encoded. In the old form the cluster follows the tenant (TopicName.getPersistenceNamingEncoding,
+The custom metadata answers "which topic is this?". Pulsar writes `application`, `component` and
+names under `pulsar/` (LedgerMetadataUtils; metadata.md section 9).
+
+Pulsar names a managed ledger `tenant/namespace/persistent/topic`, with the topic's local name URL-
+encoded. In the old form the cluster follows the tenant (TopicName.getPersistenceNamingEncoding,
 Codec). The name of a schema is `tenant/namespace/topic`, encoded likewise
 (TopicName.getSchemaName). A compacted ledger has its topic's whole name (LedgerMetadataUtils).
+
+For findings on what topics reference, the advice is to save everything, then look. A broker that
+loads a topic "repairs" it: it rewrites cursors and deletes schemas that it cannot read.
 """
 
 from __future__ import annotations
@@ -14,8 +20,16 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from auditor.errors import ConfigError
+from auditor.model.finding import Finding
 from auditor.model.finding_record import Owner
-from auditor.model.topic import Role
+from auditor.model.ledger import LedgerMetadata
+from auditor.model.reference_facts import (
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    OrphanedFacts,
+    TruncatedLedgerFacts,
+)
+from auditor.model.topic import Role, TopicName
 from auditor.wire.topic_paths import (
     MANAGED_LEDGERS,
     PERSISTENT,
@@ -25,8 +39,73 @@ from auditor.wire.topic_paths import (
     schema_path,
     topic_path,
 )
-from auditor.witness.command_words import quote_word
-from auditor.witness.owner import TEXT_CHARS_MAX
+from auditor.witness.ledger_commands import (
+    LEDGERS_MAX,
+    SAVE_ZOOKEEPER,
+    Commands,
+    Steps,
+    dump_command,
+    quote_word,
+    shell,
+)
+
+TEXT_CHARS_MAX = 512
+"""A longer value is cut. Anybody may write anything there."""
+
+_NAMES = (
+    "pulsar/managed-ledger",
+    "pulsar/compactedTopic",
+    "pulsar/schemaId",
+    "pulsar/delayedIndexTopic",
+)
+
+
+def owner_of(metadata: LedgerMetadata | None) -> Owner | None:
+    """Return the owner as far as the ledger says, None if it does not."""
+    if metadata is None:
+        return None
+    said = {
+        key: value.decode("utf-8", "replace")[:TEXT_CHARS_MAX]
+        for key, value in metadata.custom_metadata
+    }
+    name = next((said[key] for key in _NAMES if key in said), None)
+    application, component, cursor = (
+        said.get("application"),
+        said.get("component"),
+        said.get("pulsar/cursor"),
+    )
+    if name is None and application is None and component is None:
+        return None
+    if name is not None and cursor is not None:
+        name = f"{name} cursor {cursor}"
+    return Owner(application, component, name)
+
+
+_COMPONENTS = {
+    Role.DATA: "managed-ledger",
+    Role.CURSOR: "managed-ledger",
+    Role.SCHEMA: "schema",
+    Role.COMPACTED: "compacted-ledger",
+    Role.DELAYED: "delayed-index-bucket",
+}
+
+
+def owner_by_use(topic: TopicName, role: Role, name: str) -> Owner:
+    """Return the owner of a ledger that a topic references, in the words that Pulsar itself writes.
+
+    `name` is the subscription of a cursor.
+    """
+    local, namespace = encode_name(topic.local_name), [part for part in topic[:-1] if part]
+    if role in (Role.COMPACTED, Role.DELAYED):
+        said = str(topic)
+    elif role is Role.SCHEMA:
+        said = "/".join((*namespace, local))
+    else:
+        said = "/".join((*namespace, "persistent", local))
+    if role is Role.CURSOR:
+        said = f"{said} cursor {name}"
+    return Owner("pulsar", _COMPONENTS[role], said[:TEXT_CHARS_MAX])
+
 
 _PREFIX = "persistent://"
 _CURSOR = " cursor "
@@ -148,3 +227,55 @@ def unload_commands(ledger: PulsarLedger) -> list[str]:
     if ledger.use not in (Use.MESSAGES, Use.CURSOR):
         return []
     return [f"pulsar-admin topics unload {quote_word(ledger.topic)}"]
+
+
+TOPICS_MAX = 2
+"""At most this many topics of a ledger get commands of their own."""
+
+
+def missing_ledger_steps(finding: Finding) -> Steps:
+    """Suggest to restore the metadata from a backup: nothing else brings such a ledger back."""
+    look, save = _topic_steps(finding)
+    back = shell(f"ledgermetadata -l {finding.ledger_id} -restorefromfile BACKUP_OF_ITS_METADATA")
+    return Steps([_metadata(finding), *look], [back], [SAVE_ZOOKEEPER, *save])
+
+
+def truncated_ledger_steps(finding: Finding) -> Steps:
+    """Suggest no change: metadata with the right end must be made by hand."""
+    look, save = _topic_steps(finding)
+    save = [SAVE_ZOOKEEPER, dump_command(finding.ledger_id), *save]
+    return Steps([_metadata(finding), shell("listbookies -a -h"), *look], [], save)
+
+
+def orphan_steps(finding: Finding) -> Steps:
+    """Suggest no deletion: others may use the bookies too."""
+    facts = finding.facts
+    assert isinstance(facts, OrphanedFacts), finding
+    return Steps(
+        [shell(f"ledgermetadata -l {ledger}") for ledger in facts.some_ledgers[:LEDGERS_MAX]], []
+    )
+
+
+def _topic_steps(finding: Finding) -> tuple[Commands, Commands]:
+    """Return commands that look at the topics of the finding, and those that save their znodes.
+
+    The list of a shadow topic is in the znode of its source, which is saved before its own.
+    """
+    facts = finding.facts
+    assert isinstance(facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts), (
+        finding
+    )
+    topics = list(dict.fromkeys(use.topic for use in facts.some_uses))[:TOPICS_MAX]
+    paths = [
+        path
+        for use in facts.some_uses
+        if use.topic in topics
+        for topic in filter(None, (use.shadow_source, use.topic))
+        for path in znodes_of_use(topic, use.role, use.name)
+    ]
+    look = [command for topic in topics for command in look_commands(topic)]
+    return look, save_commands(list(dict.fromkeys(paths))[: 2 * TOPICS_MAX])
+
+
+def _metadata(finding: Finding) -> str:
+    return shell(f"ledgermetadata -l {finding.ledger_id}")

@@ -12,8 +12,7 @@ from auditor.model.reference_facts import (
     UseFacts,
 )
 from auditor.model.topic import COMPACTION_CURSOR, Role
-from auditor.witness.phrases import name_some, span
-from auditor.witness.sentences import TellOther
+from auditor.witness.phrases import TellOther, name_some, span
 
 _NAMESPACES_SHOWN = 3
 _USES_SHOWN = 3

@@ -41,7 +41,7 @@ from auditor.model.facts import (
 from auditor.model.finding import CATALOGUE, Finding, Kind, Subject
 from auditor.model.identity import LedgerId
 from auditor.wire.znode_paths import UNDERREPLICATION, mark_path
-from auditor.witness.bookie_commands import GC_PAUSE_MS, SAVE_ZOOKEEPER
+from auditor.witness.ledger_commands import GC_PAUSE_MS, SAVE_ZOOKEEPER
 from auditor.witness.next_commands import next_commands, sort_steps
 
 pytestmark = pytest.mark.real

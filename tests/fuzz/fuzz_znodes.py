@@ -28,7 +28,7 @@ from auditor.wire import (
 )
 from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader
 from auditor.wire.pulsar_metadata import UNCOMPRESSED_BYTES_MAX
-from auditor.witness.owner import owner_of
+from auditor.witness.pulsar_commands import owner_of
 
 POLICY = (
     b'{"policyClass":"org.apache.pulsar.IsolatedPolicy","properties":'

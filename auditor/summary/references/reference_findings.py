@@ -72,7 +72,7 @@ from auditor.witness.finding_lines import (
     cluster_testimony,
     reference_testimony,
 )
-from auditor.witness.owner import owner_by_use, owner_of
+from auditor.witness.pulsar_commands import owner_by_use, owner_of
 
 Json = dict[str, Any]
 

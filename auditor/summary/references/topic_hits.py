@@ -27,8 +27,7 @@ from auditor.summary.references.reference_tables import (
     were_references_read,
 )
 from auditor.witness.next_commands import with_topic
-from auditor.witness.owner import owner_by_use
-from auditor.witness.pulsar_commands import pulsar_ledger
+from auditor.witness.pulsar_commands import owner_by_use, pulsar_ledger
 
 TOPICS_IN_SUMMARY = 10
 """The summary lists at most this many topics, and namespaces, one by one; topics.jsonl has all

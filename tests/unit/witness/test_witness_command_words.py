@@ -12,7 +12,7 @@ from support.hostile_names import HOSTILE, SHELL, unprintable
 from auditor.model.bookie_facts import EntryLogLostFacts
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import Owner
-from auditor.witness.command_words import can_be_pasted, quote_word
+from auditor.witness.ledger_commands import can_be_pasted, quote_word
 from auditor.witness.next_commands import next_commands, sort_steps
 
 

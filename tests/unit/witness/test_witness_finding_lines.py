@@ -27,13 +27,13 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
-from auditor.witness.beyond_end import INNOCENT_REASONS
 from auditor.witness.finding_lines import (
     bookie_testimony,
     gist,
     ledger_look,
     ledger_testimony,
 )
+from auditor.witness.metadata import INNOCENT_REASONS
 from auditor.witness.phrases import span
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)

@@ -2,7 +2,7 @@
 
 from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
-from auditor.witness.owner import TEXT_CHARS_MAX, owner_of
+from auditor.witness.pulsar_commands import TEXT_CHARS_MAX, owner_of
 
 
 def _with(*pairs: tuple[str, bytes]) -> LedgerMetadata:

@@ -16,8 +16,7 @@ from auditor.model.reference_facts import (
     TruncatedLedgerFacts,
 )
 from auditor.model.topic import Position, Role, TopicName
-from auditor.witness.owner import owner_by_use
-from auditor.witness.pulsar_commands import Use, pulsar_ledger
+from auditor.witness.pulsar_commands import Use, owner_by_use, pulsar_ledger
 from auditor.witness.references import TELL, loss_effect
 
 
