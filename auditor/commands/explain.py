@@ -17,7 +17,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX
-from auditor.report.finding_text import render_finding
+from auditor.report.findings_text import render_finding
 from auditor.report.layout import of
 from auditor.report.unjudged_text import render_verdict
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from auditor.model.summary import ChangeCounts, Summary
 from auditor.page.contents import ChangesSeen
-from auditor.report.changes_text import PROBLEM_CHARS_MAX
 from auditor.report.differences_text import (
     count_changes,
     extent_words,
     kinds_words,
     subject_of_change,
 )
+from auditor.report.findings_text import PROBLEM_CHARS_MAX
 from auditor.report.layout import count, moment, printable
 from auditor.summary.changes.differences import Change, Difference
 

@@ -15,9 +15,14 @@ from auditor.model.finding import CATALOGUE
 from auditor.model.finding_record import FindingRecord
 from auditor.page.answers_table import time_line, who_says_what
 from auditor.page.selection import choose_in_full, choose_listed
-from auditor.report.changes_text import muted_words, seen_words
-from auditor.report.finding_text import WITNESS_CHARS_MAX
-from auditor.report.findings_text import COMMAND_CHARS_MAX, one_line, owner_text
+from auditor.report.findings_text import (
+    COMMAND_CHARS_MAX,
+    WITNESS_CHARS_MAX,
+    muted_words,
+    one_line,
+    owner_text,
+    seen_words,
+)
 from auditor.report.layout import printable
 from auditor.witness.next_commands import sort_steps
 

@@ -8,8 +8,7 @@ from typing import Any
 from auditor.model.summary import Summary
 from auditor.page.contents import PageContents
 from auditor.page.margin_view import LEDGERS_MAX
-from auditor.report.causes_text import BECAUSE_OF_A_BOOKIE, GROUPED
-from auditor.report.changes_text import changes_words
+from auditor.report.findings_text import BECAUSE_OF_A_BOOKIE, GROUPED, changes_words
 from auditor.report.layout import of
 
 

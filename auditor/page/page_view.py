@@ -19,14 +19,16 @@ from auditor.page.drawing import Part, line_chart, meter, stacked_bar
 from auditor.page.left_out import left_out
 from auditor.page.margin_view import margin_view
 from auditor.page.rack_view import racks_view
-from auditor.report.causes_text import cause_words, more_causes, without_cause
-from auditor.report.copies_words import doubt_words, verified_share_meaning
+from auditor.report.findings_text import cause_words, more_causes, without_cause
 from auditor.report.layout import count, duration, moment, of, printable, share
-from auditor.report.marks_text import marks_section
-from auditor.report.outcome_words import machine_line
-from auditor.report.reason_words import EXEMPT_WORDS
+from auditor.report.outcome_text import (
+    EXEMPT_WORDS,
+    doubt_words,
+    machine_line,
+    verified_share_meaning,
+)
 from auditor.report.references_text import references_section
-from auditor.report.text import cluster_name
+from auditor.report.text import cluster_name, marks_section
 from auditor.report.unjudged_text import (
     bookies_behind,
     most_frequent,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from auditor.model.summary import Summary
-from auditor.report.outcome_words import outcome_sentences
+from auditor.report.outcome_text import outcome_sentences
 from auditor.report.surroundings_text import note_sentences
 from auditor.report.text import verdict_notes
 

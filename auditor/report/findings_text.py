@@ -1,6 +1,8 @@
 """The report's sections on findings, grouped by kind with the worst first, and on next commands.
 
-Their number of lines is bounded, however many ledgers have findings.
+Also on their causes (the cause that explains most ledgers comes first), what changed since the last
+run, since when a finding is seen, and what is muted. Their number of lines is bounded, however many
+ledgers have findings. One finding is rendered in full.
 """
 
 from __future__ import annotations
@@ -8,14 +10,193 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from auditor.model.finding import CATALOGUE, Kind, Ranges, Severity, Subject
+from auditor.model.finding import (
+    CATALOGUE,
+    CAUSE_LEDGERS_MIN,
+    RANGES_MAX,
+    Kind,
+    Ranges,
+    Severity,
+    Subject,
+)
 from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
+from auditor.model.summary import Cause, ChangeCounts, Summary
 from auditor.report.layout import count, moment, of, paint, printable, ranges, table, wrap
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
+from auditor.witness.phrases import percent
+
+OUTGROWN_SHOWN_MAX = 3
+"""At most this many outdated mutes are explained; further ones are counted."""
+PROBLEM_CHARS_MAX = 400
+
+
+def changes_words(changes: ChangeCounts | None) -> str:
+    """Return what changed since the earlier run; "" if there was none.
+
+    `changes` is the field of the summary. Each number counts findings, as `auditor diff` does.
+    """
+    if not changes:
+        return ""
+    if changes.since is None:
+        return f"not known: {printable(changes.problem, PROBLEM_CHARS_MAX)}"
+    began = f"{moment(changes.since.started_at):%Y-%m-%d %H:%M} UTC"
+    new = f"{changes.new:,} new" if changes.new else "nothing new"
+    numbers = {
+        "worse": changes.worse,
+        "as before": changes.still,
+        "better": changes.better,
+        "resolved": changes.resolved,
+        "could not be checked again": changes.not_checked_again - changes.gone,
+        "on ledgers that are not listed any more": changes.gone,
+    }
+    parts = [
+        f"{new} since the run of {began}",
+        *(f"{number:,} {words}" for words, number in numbers.items() if number),
+    ]
+    return f"{'on the ledgers named: ' if changes.partial else ''}{', '.join(parts)}"
+
+
+def seen_words(finding: FindingRecord) -> str:
+    """Return since when a finding is seen; "" if that is not known."""
+    history = finding.history
+    if history is None or not history.first_seen or not history.runs_seen:
+        return ""
+    first, runs = history.first_seen, history.runs_seen
+    began = f"{moment(first):%Y-%m-%d %H:%M} UTC"
+    return (
+        f"first seen by the run of {began}"
+        if runs == 1
+        else f"seen by {runs:,} runs since that of {began}"
+    )
+
+
+def muted_words(finding: FindingRecord) -> str:
+    """Return until when a finding is muted and why; "" if it is not."""
+    muted = finding.muted
+    return (
+        f"muted until {printable(muted.until)}: {printable(muted.why, PROBLEM_CHARS_MAX)}"
+        if muted
+        else ""
+    )
+
+
+def mutes_sentences(summary: Summary) -> list[str]:
+    """Return how many findings are muted, which mutes do not apply, and which are over."""
+    mutes = summary.mutes
+    said = [printable(mutes.problem, PROBLEM_CHARS_MAX)] if mutes.problem else []
+    if mutes.findings:
+        muted = of(mutes.findings, "finding is muted and does", "findings are muted and do")
+        said.append(f"{muted} not count for the exit code")
+    outgrown = mutes.outgrown
+    said += [
+        f"the mute of {printable(one.id)} ({printable(one.on)}) does not apply:"
+        f" {printable(one.why)}"
+        for one in outgrown[:OUTGROWN_SHOWN_MAX]
+    ]
+    if len(outgrown) > OUTGROWN_SHOWN_MAX:
+        said.append(
+            f"{len(outgrown) - OUTGROWN_SHOWN_MAX:,} more mutes do not apply: see summary.json"
+        )
+    expired = mutes.expired
+    if expired:
+        said.append(
+            f"{of(len(expired), 'mute of a finding is', 'mutes of findings are')} over"
+            f" ({printable(expired[0])})"
+        )
+    return said
+
+
+KINDS_SHOWN_MAX = 4
+"""At most this many kinds and reasons are named for one cause; further ones are only counted."""
+SAYS_CHARS_MAX = 400
+"""Characters shown of a cause's sentence."""
+SAYS_LINES_MAX = 4
+GROUPED = "whose cause is looked for"
+"""Names the findings for which causes are looked for."""
+BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable address"
+"""Names the unjudged ledgers for which causes are looked for: those with a reason of `SILENCES`."""
+
+
+def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+    """Yield the lines on causes: about three for each of at most ten causes (`summary.causes`).
+
+    A last line counts the ledgers that have findings or could not be judged, without a cause.
+    """
+    rows, unexplained = summary.causes, summary.ledgers_without_cause
+    if not rows and not unexplained:
+        return
+    yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
+    for number, row in enumerate(rows, start=1):
+        cause = cause_words(row)
+        yield from wrap(f"{number}. {cause.says}", width, "  ", SAYS_LINES_MAX, hang="   ")
+        yield from wrap(cause.explains, width, "     ", 2, hang="  ")
+        yield f"     ids: {cause.file}"
+    if more := more_causes(summary):
+        yield f"  ... and {more}"
+    yield from wrap(without_cause(summary), width, "  ")
+    yield ""
+
+
+class CauseWords(NamedTuple):
+    """A cause in words: what it is, what it explains, and the file with the ids of its ledgers."""
+
+    says: str
+    explains: str
+    file: str
+
+
+def cause_words(row: Cause) -> CauseWords:
+    """Return one of `summary.causes` in words."""
+    explained = f"{of(row.ledgers, 'ledger')} ({percent(row.share)} of all hit)"
+    says = printable(row.says, SAYS_CHARS_MAX)
+    return CauseWords(says, f"{explained}: {_kinds(row.kinds)}", printable(row.file))
+
+
+def more_causes(summary: Summary) -> str:
+    """Return how many causes `summary.causes` leaves out; "" if none."""
+    rest = summary.causes_rest
+    if not rest.causes:
+        return ""
+    return f"{of(rest.causes, 'more cause')} of {of(rest.ledgers, 'ledger')}, without a file"
+
+
+def without_cause(summary: Summary) -> str:
+    """Return how many ledgers have findings or could not be judged, without a common cause.
+
+    Counts only findings of the kinds that are grouped, and only ledgers unjudged because of a whole
+    bookie (`auditor.summary.causes`): others may have findings or be unjudged too.
+    """
+    unexplained, has_causes = summary.ledgers_without_cause, bool(summary.causes)
+    unjudged = summary.unjudged_without_cause
+    found = unexplained - unjudged
+    more = "more " if has_causes else ""
+    alone = " without a common cause" if has_causes else ""
+    said = []
+    if found:
+        have = of(found, f"{more}ledger has", f"{more}ledgers have")
+        said.append(f"{have} findings {GROUPED}{alone}")
+    if unjudged:
+        said.append(f"{of(unjudged, f'{more}ledger')} could not be judged {BECAUSE_OF_A_BOOKIE}")
+    sentence = ", and ".join(said)
+    if has_causes:
+        return sentence
+    if unexplained < CAUSE_LEDGERS_MIN:
+        return f"{sentence}: too few to have a common cause."
+    return f"{sentence}. No common cause could be shown."
+
+
+def _kinds(kinds: Mapping[str, int]) -> str:
+    shown = [
+        f"{printable(kind)} {count(int(number))}"
+        for kind, number in list(kinds.items())[:KINDS_SHOWN_MAX]
+    ]
+    more = len(kinds) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
 
 DETAILED_KINDS_MAX = 2
 """The worst finding is shown in full for so many kinds, and for every critical kind."""
@@ -278,3 +459,57 @@ def subject_words(finding: FindingRecord) -> str:
     if finding.bookie_id:
         return f"bookie {printable(finding.bookie_id)}"
     return "the cluster" if finding.ledger_id is None else f"ledger {finding.ledger_id}"
+
+
+WITNESS_CHARS_MAX = 20_000
+"""At most this many characters of a witness are shown. It is a few sentences."""
+LOOKS_INDENT = "    "
+
+
+def render_finding(finding: FindingRecord, width: int, color: bool) -> str:
+    """Return everything that is known of a finding: facts, witness, looks, commands and page."""
+    return "\n".join([*_lines(finding, width, color), ""])
+
+
+def _lines(finding: FindingRecord, width: int, color: bool) -> Iterator[str]:
+    hue = "red" if finding.severity is Severity.CRITICAL else "yellow"
+    head = f"{finding.severity.name} {finding.kind.value}"
+    yield f"{paint(head, hue, color)}  {printable(finding.id)}"
+    yield from wrap(CATALOGUE[finding.kind].says, width, "  ")
+    yield from wrap(one_line(finding), width, "  ", hang="  ")
+    for words in filter(None, (seen_words(finding), muted_words(finding))):
+        yield from wrap(words, width, "  ", hang="  ")
+    yield ""
+    yield from wrap(printable(finding.witness, WITNESS_CHARS_MAX), width, "  ")
+    yield ""
+    yield from _entries(finding, width)
+    yield "  What each bookie answered"
+    yield from matrix(finding, LOOKS_INDENT)
+    yield ""
+    if finding.next:
+        yield "  What to do: save, then look"
+        yield from commands_of(finding, width)
+        yield ""
+    yield from table([["page", printable(finding.runbook or "none")]], "  ")
+
+
+def _entries(finding: FindingRecord, width: int) -> Iterator[str]:
+    """Yield every stored range of entries, and what each bookie lacks."""
+    stored, rest = finding.entries, finding.entries_unnamed
+    if not stored:
+        return
+    more = f", and {of(rest, 'more entry', 'more entries')}" if rest > 0 else ""
+    yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
+    for bookie, lacking in finding.missing_on.items():
+        yield from wrap(
+            f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}{_more_ranges(lacking)}",
+            width,
+            LOOKS_INDENT,
+            hang="  ",
+        )
+    yield ""
+
+
+def _more_ranges(stored: Sequence[Sequence[int]]) -> str:
+    """Return the words after stored ranges that may not be all: further ranges are not counted."""
+    return " ..." if len(stored) >= RANGES_MAX else ""

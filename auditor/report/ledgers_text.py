@@ -9,13 +9,10 @@ from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.ledger import LedgerState
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
 from auditor.report.layout import count, duration, of, paint, printable, wrap
-from auditor.report.listers_text import unindexed_sentence
-from auditor.report.outcome_words import machine_line
-from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
-from auditor.report.surroundings_text import name_some, note_lines
+from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
+from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
 from auditor.witness.finding_lines import PROBED

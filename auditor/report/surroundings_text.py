@@ -1,16 +1,164 @@
-"""Sentences of a report on bookies that are in maintenance, away or renamed, and on placement."""
+"""Sentences of a report on bookies: in maintenance, away, renamed, unable to list, asked.
+
+Of bookies that cannot list they say what was read instead, and what that shows; of listers which
+did not list or are not believed, and which indexes have lost something; of requests which stage
+made them and how long it took. Also on placement.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.placement import Policy
-from auditor.model.summary import Summary
-from auditor.report.assurance_text import assurance_sentence, sampling_sentences
-from auditor.report.layout import count, of, printable, wrap
-from auditor.report.listers_text import lister_sentences
+from auditor.model.summary import Assurance, Chances, Pace, Paces, Requests, Summary
+from auditor.model.verdict import Unknown
+from auditor.report.layout import count, duration, of, paint, printable, size, wrap
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
+
+
+def assurance_sentence(summary: Summary) -> str:
+    """Return how many bookies cannot list, and what is known of their ledgers; "" if all can."""
+    bookies, assurance = summary.bookies, summary.assurance
+    unable = bookies.unsupported if bookies else len(assurance.bookies_unable)
+    if not unable and not assurance.probed:
+        return ""
+    of_all = of(unable, "bookie")
+    if bookies:
+        of_all = f"{count(unable)} of {of(bookies.registered, 'bookie')}"
+    head = f"{of_all} gave no list of entries (as with DbLedgerStorage): "
+    if not assurance.probe_entries:
+        unjudged = summary.unknown(Unknown.BOOKIE_UNSUPPORTED)
+        return (
+            f"{head}{of(unjudged, 'ledger is', 'ledgers are')} not judged, or not in full, on their"
+            " account, because probing is off; --probe-entries 3 has a few of their entries read"
+            " instead."
+        )
+    return head + probed_words(assurance)
+
+
+def sampling_sentences(summary: Summary) -> Iterator[str]:
+    """Yield the chance that consecutive lost entries were found on a bookie that cannot list.
+
+    Yields nothing if no ledger was judged by probes. Stored runs may lack the field.
+    """
+    sampling = summary.sampling
+    if sampling is None or not summary.assurance.probed:
+        return
+    alone, together = sampling.alone, sampling.together
+    if alone is None:
+        yield (
+            "No chance can be given that a run of lost entries was found there: none was read by"
+            " rank (--probe-budget)."
+        )
+    elif alone.of_one_entry == 1.0:
+        yield (
+            "Of each of these that was judged in full,"
+            " every entry that such a bookie should hold was read."
+        )
+    else:
+        yield (
+            f"Of each of these that was judged in full, 1 in {count(sampling.step or 0)} of the"
+            " entries that such a bookie should hold was read, other ones in each run. A run of"
+            f" entries of one such ledger that one bookie lost was found with a chance of"
+            f" {_chances(alone)} in this run."
+        )
+    if alone and alone.of_one_entry < 1.0 and together and together.runs > 1:
+        yield (
+            f"If it was lost before {together.since}, with {_chances(together.chances)} in the"
+            f" {count(together.runs)} counted runs since then, in ledgers that did not change"
+            " and that each of these runs judged so."
+        )
+
+
+def _chances(chances: Chances) -> str:
+    """Return probabilities by number of entries as per cent, rounded down."""
+    *most, last = (
+        f"{_at_least(float(chance))} ({of(int(length), 'entry', 'entries')})"
+        for length, chance in chances.by_length.items()
+    )
+    return f"{', '.join(most)} and {last}"
+
+
+def _at_least(chance: float) -> str:
+    return f"{math.floor(chance * 10_000 + 1e-9) / 100:.2f} %"
+
+
+def probed_words(assurance: Assurance) -> str:
+    """Return how many entries were read instead of listed, and a bound on what is missing.
+
+    The reads are those of all ledgers, also of those that are not judged. The bound says how much
+    may be missing although the sample did not hit it. There is none if an entry that was read is
+    missing.
+    """
+    probed, read, drawn = assurance.probed, assurance.probes, assurance.random_probes
+    if not read:
+        return "no entry could be read there instead."
+    at_random = f", {count(drawn)} of them drawn at random" if drawn else ""
+    said = f"{of(read, 'entry was', 'entries were')} read there instead{at_random}"
+    if not probed:
+        return f"{said}; no ledger there was found sound or in violation."
+    judged = f"{of(probed, 'ledger there was', 'ledgers there were')} found sound or in violation."
+    bound = assurance.missing_bound
+    if bound is not None:
+        return (
+            f"{said}; none missing: at most {_at_most(bound)} of what was sampled from"
+            f" is missing at 95 %. {judged}"
+        )
+    if drawn:
+        return f"{said}; some of what was read is missing, so no bound can be given. {judged}"
+    return f"{said}. {judged}"
+
+
+def _at_most(ratio: float) -> str:
+    """Return a bound as per cent, rounded up."""
+    return f"{min(100.0, math.ceil(ratio * 10_000 - 1e-9) / 100):.2f} %"
+
+
+LISTER_DETAIL_MAX = 400
+"""At most this many characters are shown of what a lister said, which may be anything."""
+UNINDEXED_SHOWN_MAX = 3
+"""At most this many bookies whose index lost entries get a sentence; summary.json has more."""
+REBUILD = "bookkeeper shell rebuild-db-ledger-locations-index"
+
+
+def lister_sentences(summary: Summary) -> Iterator[str]:
+    """Yield which listers did not list, and which are not believed. Stored runs may lack the
+    field.
+    """
+    listers = summary.listers
+    for one in listers.not_believed:
+        why = printable(one.says, LISTER_DETAIL_MAX)
+        yield (
+            f"The lister of bookie {printable(one.bookie_id)} is not believed: {why}."
+            " No list of it counts from then on."
+        )
+    silent = listers.silent
+    if silent:
+        first = silent[0]
+        why = printable(first.says, LISTER_DETAIL_MAX)
+        more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
+        yield (
+            f"No list came from the lister of bookie {printable(first.bookie_id)} ({why}){more}:"
+            " the bookie was asked as without one."
+        )
+    for odd in listers.unindexed[:UNINDEXED_SHOWN_MAX]:
+        ledger, entry = odd.some[0]
+        others = odd.ledgers - 1
+        more = f" (and entries of {of(others, 'ledger')} more)" if others > 0 else ""
+        yield unindexed_sentence(odd.bookie_id, f"entry {entry} of ledger {ledger}{more}")
+
+
+def unindexed_sentence(bookie: str, entries: str) -> str:
+    """Return what is known of entries that a bookie's index lost, and how to index them again."""
+    return (
+        f"Bookie {printable(bookie)} sends {entries} although its index does not have it, long"
+        " after it was written: the index lost it, the bytes exist. While the bookie is STOPPED,"
+        f" {REBUILD} indexes it again. Never run that while the bookie is up: it says Done, and"
+        " from its next start the bookie finds none of its entries."
+    )
+
 
 BOOKIES_NAMED_MAX = 10
 """At most this many bookies are named in one sentence; further ones are only counted."""
@@ -219,3 +367,94 @@ def name_some(bookies: Sequence[str], number: int | None = None) -> str:
     shown = [printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX]]
     more = (len(bookies) if number is None else number) - len(shown)
     return ", ".join(shown) + (f" and {count(more)} more" if more > 0 else "")
+
+
+_HANG = " " * len("requests  ")
+
+
+def requests_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+    """Yield the lines on bookies, placement, requests and the time of each stage."""
+    requests = summary.requests
+    yield paint("What was asked", "bold", color)
+    yield from wrap(_bookies_words(summary), width, "  ", hang=_HANG)
+    yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
+    yield from wrap(_requests_words(requests), width, "  ", hang=_HANG)
+    if requests.confirming_reads:
+        back = of(
+            requests.listing_false_negatives,
+            "entry that a list left out was",
+            "entries that lists left out were",
+        )
+        reads = of(requests.confirming_reads, "confirming read")
+        yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
+    if spots := requests.spot_reads:
+        words = f"{of(spots, 'spot read')} of entries that bookies should hold, to test their lists"
+        if in_doubt := requests.doubt_reads:
+            words += f"; {count(in_doubt)} of them on bookies in doubt"
+        yield from wrap(words, width, "  " + _HANG)
+    if words := _paces_words(summary.paces):
+        yield from wrap(words, width, "  ", hang=_HANG)
+    stages = ", ".join(
+        f"{stage} {duration(seconds)}"
+        for stage, seconds in summary.duration_s.items()
+        if seconds >= 0.05
+    )
+    if stages:
+        yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)
+    yield ""
+
+
+def _bookies_words(summary: Summary) -> str:
+    bookies = summary.bookies
+    assert bookies is not None, "a run counts its bookies"
+    numbers = {
+        "answered": bookies.answered,
+        "silent": bookies.silent,
+        "refused": bookies.refused,
+        "unsupported": bookies.unsupported,
+    }
+    states = [f"{count(number)} {name}" for name, number in numbers.items() if number]
+    if listed := bookies.listed_by_lister:
+        whose = "their listers" if listed > 1 else "its lister"
+        states.append(f"{count(listed)} of them listed by {whose}")
+    return (
+        f"bookies   {count(bookies.registered)} registered"
+        f" ({count(bookies.readonly)} read-only),"
+        f" {count(bookies.named_by_ledgers)} named by ledgers:"
+        f" {', '.join(states) or 'none asked'}{missing_words(summary)}"
+    )
+
+
+def _paces_words(paces: Paces) -> str:
+    """Return which bookies were asked less than the limits allow, and the final pace of their
+    lanes.
+
+    "" if none. Stored runs may lack the field, or the final pace.
+    """
+    if not paces.bookies:
+        return ""
+    named = [
+        f"{one.bookie_id} ({_pace_words(one.lowest)}"
+        + (f"; settled at {_pace_words(one.settled)})" if one.settled else ")")
+        for one in paces.slowest
+    ]
+    rest = paces.bookies - len(named)
+    return (
+        f"pace      {of(paces.bookies, 'bookie was', 'bookies were')} asked less than the limits"
+        " allow at some time, having refused requests, closed connections or become slow:"
+        f" {', '.join(named)}{f' and {count(rest)} more' if rest else ''}"
+    )
+
+
+def _pace_words(pace: Pace) -> str:
+    rate = pace.requests_per_second
+    return f"{count(pace.inflight)} outstanding" + (f", {rate:g} a second" if rate else "")
+
+
+def _requests_words(requests: Requests) -> str:
+    return (
+        f"requests  {of(requests.zookeeper_reads, 'ZooKeeper read')},"
+        f" {of(requests.bookie_requests, 'bookie request')}"
+        f" ({size(requests.bookie_bytes)} received,"
+        f" {of(requests.retries, 'retry', 'retries')})"
+    )

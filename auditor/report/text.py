@@ -13,28 +13,67 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
-from auditor.report.causes_text import causes_section
-from auditor.report.changes_text import changes_words, mutes_sentences
-from auditor.report.copies_words import doubt_words, verified_share_meaning
-from auditor.report.findings_text import findings_section, next_section
-from auditor.report.layout import (
-    count,
-    duration,
-    moment,
-    of,
-    paint,
-    printable,
-    share,
-    table,
-    wrap,
+from auditor.report.findings_text import (
+    causes_section,
+    changes_words,
+    findings_section,
+    mutes_sentences,
+    next_section,
 )
-from auditor.report.marks_text import marks_section
-from auditor.report.outcome_words import HUES, exit_code_words, machine_line, outcome_sentences
-from auditor.report.reason_words import EXEMPT_WORDS
+from auditor.report.layout import count, duration, moment, of, paint, printable, share, table, wrap
+from auditor.report.outcome_text import (
+    EXEMPT_WORDS,
+    HUES,
+    doubt_words,
+    exit_code_words,
+    machine_line,
+    outcome_sentences,
+    verified_share_meaning,
+)
 from auditor.report.references_text import references_section
-from auditor.report.requests_text import requests_section
-from auditor.report.surroundings_text import REPLICATION_DISABLED, note_lines
+from auditor.report.surroundings_text import REPLICATION_DISABLED, note_lines, requests_section
 from auditor.report.unjudged_text import unjudged_section
+
+_AGES = {
+    "under_1h": "under 1 h",
+    "under_1d": "1 h to 1 d",
+    "under_1w": "1 d to 1 w",
+    "older": "older",
+}
+"""The age classes of `marks_by_age`, in words."""
+
+
+def marks_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+    """Yield lines on the marks; none if there is no mark or the summary does not count marks."""
+    marks = summary.marks
+    if marks is None or not marks.total:
+        return
+    yield paint("Marks (under-replicated)", "bold", color)
+    of_what = " of the named ledgers" if summary.is_partial else ""
+    head = f"{of(marks.total, 'mark')}{of_what}: {count(marks.within_grace)} within grace, "
+    yield from wrap(f"{head}{count(marks.beyond_grace)} beyond it", width, "  ")
+    ages = summary.marks_by_age
+    ages_text = ", ".join(
+        f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name]
+    )
+    yield from wrap(f"by age: {ages_text}", width, "  ")
+    if marks.stale:
+        are = "mark is" if marks.stale == 1 else "marks are"
+        yield from wrap(
+            f"{count(marks.stale)} {are} stale: every copy was listed or read where the metadata"
+            " says",
+            width,
+            "  ",
+        )
+    if marks.without_ledger:
+        are = (
+            "mark has no ledger: its"
+            if marks.without_ledger == 1
+            else "marks have no ledger: their"
+        )
+        yield from wrap(f"{count(marks.without_ledger)} {are} metadata does not exist", width, "  ")
+    yield ""
+
 
 _NO_VERDICT = "No verdict was given; the results of earlier runs are left as they were."
 

@@ -10,10 +10,9 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.readability import Answer, Condition
 from auditor.model.summary import Summary
 from auditor.model.topic import Role, TopicStatus
-from auditor.report.copies_words import sampled_words
 from auditor.report.findings_text import command_lines, next_section, one_line
 from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
-from auditor.report.outcome_words import machine_line
+from auditor.report.outcome_text import machine_line, sampled_words
 from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
 from auditor.report.text import assemble, cluster_name, fit

@@ -10,7 +10,7 @@ from auditor.model.finding_record import RecordedLook
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.layout import count, of, paint, printable, wrap
-from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
+from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
 """At most this many reasons are explained. One line counts the ledgers of the others."""

@@ -37,7 +37,7 @@ from auditor.model.finding import CATALOGUE
 from auditor.model.summary import MarkCounts, Sampling, Summary
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import moment
-from auditor.report.outcome_words import OUTCOMES
+from auditor.report.outcome_text import OUTCOMES
 from auditor.summary.mark_counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
 from auditor.summary.sweeps import LENGTHS

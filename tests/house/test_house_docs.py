@@ -32,7 +32,7 @@ from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FIELDS, HISTORY_FIELDS
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report.outcome_words import OUTCOMES
+from auditor.report.outcome_text import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.causes import Causes
 from auditor.summary.changes.mutes import Applied, mutes_json

@@ -9,7 +9,7 @@ from support import report_stories as stories
 
 from auditor.model.summary import Assurance
 from auditor.model.verdict import Unknown
-from auditor.report.assurance_text import probed_words
+from auditor.report.surroundings_text import probed_words
 from auditor.report.text import render
 
 PROBED = {

@@ -6,7 +6,7 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
-from auditor.report.causes_text import causes_section
+from auditor.report.findings_text import causes_section
 from auditor.report.text import render
 from auditor.summary.causes import CAUSES_MAX
 

@@ -10,14 +10,14 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
-from auditor.report.changes_text import (
+from auditor.report.findings_text import (
     OUTGROWN_SHOWN_MAX,
     changes_words,
     muted_words,
     mutes_sentences,
+    render_finding,
     seen_words,
 )
-from auditor.report.finding_text import render_finding
 from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.text import render
 

@@ -12,10 +12,14 @@ from support import report_stories as stories
 from auditor.commands.endings import SENTENCE_LINES_MAX
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
-from auditor.report.line_budget import LABEL_CHARS
-from auditor.report.outcome_words import headline
-from auditor.report.screen_sections import unjudged_section
+from auditor.report.first_screen import (
+    LABEL_CHARS,
+    SCREEN_LINES_MAX,
+    Whereabouts,
+    render_first_screen,
+    unjudged_section,
+)
+from auditor.report.outcome_text import headline
 from auditor.report.text import render, render_fault, render_unreachable
 
 WIDTHS = (80, 81, 97, 100, 120, 160, 200)

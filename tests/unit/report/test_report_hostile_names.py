@@ -17,8 +17,7 @@ from support.hostile_names import HOSTILE, unprintable, with_hostile_strings
 
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
-from auditor.report.finding_text import render_finding
-from auditor.report.findings_text import commands_of
+from auditor.report.findings_text import commands_of, render_finding
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.telemetry import log
 from auditor.telemetry.metrics import exposition

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from auditor.report.line_budget import LABEL_CHARS, Section, fill
+from auditor.report.first_screen import LABEL_CHARS, Section, fill
 
 ROW = ["x"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.model.summary import Summary
-from auditor.report.listers_text import lister_sentences
+from auditor.report.surroundings_text import lister_sentences
 
 
 def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:

@@ -8,7 +8,7 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
-from auditor.report.outcome_words import outcome_sentences
+from auditor.report.outcome_text import outcome_sentences
 from auditor.report.references_text import TOPICS_SHOWN_MAX, references_section
 from auditor.report.text import render
 

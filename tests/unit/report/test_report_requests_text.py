@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from auditor.model.summary import Summary
-from auditor.report.requests_text import _paces_words
+from auditor.report.surroundings_text import _paces_words
 
 
 def slow(bookie: str, rate: float, settled: tuple[int, float] | None = None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from auditor.report.findings_text import (
     worst_kinds_first,
 )
 from auditor.report.ledgers_text import render_ledgers
-from auditor.report.reason_words import EXEMPT_WORDS, UNKNOWN_WORDS
+from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.witness.next_commands import CHANGES
 

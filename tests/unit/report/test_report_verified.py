@@ -12,14 +12,14 @@ from support import report_stories as stories
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
-from auditor.report.copies_words import (
+from auditor.report.ledgers_text import render_ledgers
+from auditor.report.outcome_text import (
+    EXEMPT_WORDS,
+    headline,
     sampled_words,
     verified_share_meaning,
     verified_share_words,
 )
-from auditor.report.ledgers_text import render_ledgers
-from auditor.report.outcome_words import headline
-from auditor.report.reason_words import EXEMPT_WORDS
 from auditor.report.text import render
 
 ALL = {"expected": 40_000, "listed": 40_000, "read": 0, "assumed": 0}

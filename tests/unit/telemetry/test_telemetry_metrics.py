@@ -8,7 +8,7 @@ from support import report_stories as stories
 
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report.outcome_words import OUTCOMES
+from auditor.report.outcome_text import OUTCOMES
 from auditor.telemetry import metrics
 
 P = "bookkeeper_auditor_"

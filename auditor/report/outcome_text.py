@@ -1,14 +1,190 @@
-"""Sentences on the outcome of a run: what was found, how much was verified, what was not."""
+"""Sentences on the outcome of a run: what was found, how much was verified, what was not.
+
+Copies that were verified are told from those assumed from a sample. Each reason to be exempt or
+unknown comes with what it means and what a person can do about it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import NamedTuple
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
-from auditor.model.summary import BookieCounts, LedgerCounts, Summary
-from auditor.model.verdict import Exempt, Unknown
-from auditor.report.copies_words import sampled_words, verified_words
-from auditor.report.layout import count, of, printable
+from auditor.model.summary import BookieCounts, DoubtCounts, LedgerCounts, Summary
+from auditor.model.verdict import CopyCounts, Exempt, Unknown
+from auditor.report.layout import count, of, printable, share
+
+
+def verified_words(copies: CopyCounts) -> str:
+    """Return how many copies were verified: "600 of 40,000 copies that were read"."""
+    expected = of(copies.expected, "copy", "copies")
+    return f"{_verified_count(copies)} of {expected} that were {_how(copies)}"
+
+
+def sampled_words(summary: Summary) -> str:
+    """Return how few copies were verified if some were assumed from a sample; "" if none was."""
+    copies = summary.copies
+    if copies is None or not copies.assumed:
+        return ""
+    how = "verified" if doubt_words(summary) else _how(copies)
+    return (
+        f"Only {_verified_count(copies)} of {_expected_count(summary, copies)} were {how};"
+        f" {count(copies.assumed)} are assumed from a sample."
+    )
+
+
+def verified_share_words(summary: Summary) -> str:
+    """Return which share of the copies was verified; "" if there was no copy to verify."""
+    copies = summary.copies
+    if copies is None or not copies.expected:
+        return ""
+    assumed = f", {count(copies.assumed)} assumed from a sample" if copies.assumed else ""
+    ratio = share(summary.verified_ratio or 0.0)
+    how = "" if doubt_words(summary) else f" {_how(copies)}"
+    return f"{ratio} of {_expected_count(summary, copies)}{how}{_only_listed(copies)}{assumed}"
+
+
+def verified_share_meaning(summary: Summary, copies: CopyCounts) -> str:
+    """Return the whole of which the verified share is a part, for a line that begins with the
+    share.
+    """
+    how = "verified" if doubt_words(summary) else "listed or read"
+    return (
+        f"of the copies{_where(summary)} were {how}"
+        f" ({_verified_count(copies)} of {count(copies.expected)}){_only_listed(copies)}"
+    )
+
+
+def _expected_count(summary: Summary, copies: CopyCounts) -> str:
+    return of(copies.expected, "copy", "copies") + _where(summary)
+
+
+def _where(summary: Summary) -> str:
+    """Return in which ledgers copies are counted; "" if those are all ledgers."""
+    ledgers = summary.ledgers
+    return "" if ledgers.listed == ledgers.sound else " in judged closed ledgers"
+
+
+def _verified_count(copies: CopyCounts) -> str:
+    return count(copies.listed + copies.read)
+
+
+def doubt_words(summary: Summary) -> str:
+    """Return how many copies only bookies in doubt list; "" if none. Stored runs may lack the
+    field.
+    """
+    doubt = summary.doubt
+    if not doubt.copies:
+        return ""
+    some, total = doubt.some_bookies, doubt.bookies
+    more = f" and {count(total - len(some))} more" if total > len(some) else ""
+    copies = of(doubt.copies, "copy", "copies")
+    are = "is" if doubt.copies == 1 else "are"
+    return (
+        f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, which failed reads"
+        f" or lack entries, and {are} not counted as verified{_read_in_doubt(doubt)}"
+    )
+
+
+def _read_in_doubt(doubt: DoubtCounts) -> str:
+    """Return how many copies were read on bookies in doubt; "" if a stored run does not say."""
+    if not doubt.due:
+        return ""
+    were = "was" if doubt.read == 1 else "were"
+    return f" ({count(doubt.read)} of {of(doubt.due, 'copy', 'copies')} there {were} read)"
+
+
+def _only_listed(copies: CopyCounts) -> str:
+    """Return how many of the verified copies only a list names; "" if each was read."""
+    return f", {count(copies.listed)} only listed" if copies.listed else ""
+
+
+def _how(copies: CopyCounts) -> str:
+    return "listed or read" if copies.listed else "read"
+
+
+EXEMPT_WORDS: dict[Exempt, str] = {
+    Exempt.DELETED: "not there when its metadata was read last",
+    Exempt.MARKED_UNDERREPLICATED: "marked under-replicated",
+    Exempt.IN_RECOVERY: "in recovery: its last entry is not agreed on yet",
+    Exempt.OPEN: "open: its last entry is not known yet",
+    Exempt.EMPTY: "closed without entries, and none was found",
+}
+
+
+class Reason(NamedTuple):
+    """Why a ledger could not be judged, or not in full, and what a person can do about it."""
+
+    means: str
+    do: str
+
+
+UNKNOWN_WORDS: dict[Unknown, Reason] = {
+    Unknown.BOOKIE_SILENT: Reason(
+        "a bookie that should hold entries of it gave no answer at any look",
+        "see whether the bookie is up and reachable from this host, then run again",
+    ),
+    Unknown.BOOKIE_REFUSED: Reason(
+        "a bookie answered and would not say: not authorised, an I/O error, or an unknown ledger"
+        " state",
+        "look at that bookie's log; where it says unauthorised, give the auditor credentials; where"
+        " it says Too many open files, raise the bookie's limit on them and restart it",
+    ),
+    Unknown.BOOKIE_UNSUPPORTED: Reason(
+        "a bookie gave no list of entries, though it answers otherwise (as with DbLedgerStorage)",
+        "that a bookie cannot list is not a fault by itself; have a few entries of the ledger read"
+        " instead (--probe-entries)",
+    ),
+    Unknown.ANSWER_TIMEOUT: Reason(
+        "a bookie answered other requests, but not those about this ledger in time",
+        "run again when the bookie is less busy, or raise --rpc-timeout",
+    ),
+    Unknown.ANSWER_INVALID: Reason(
+        "a bookie's answer could not be decoded, or what it read back had a wrong id or digest",
+        "read the evidence of one such ledger with `auditor ledger ID`; where a digest is wrong,"
+        " check the disks of that bookie",
+    ),
+    Unknown.ANSWER_TOO_LARGE: Reason(
+        "a bookie's list of entries exceeds the frame limit",
+        "raise --frame-bytes-max",
+    ),
+    Unknown.ADDRESS_UNKNOWN: Reason(
+        "a bookie is registered without an address that could be read",
+        "look at its registration znode; a bookie newer than this auditor may register in another"
+        " form",
+    ),
+    Unknown.METADATA_UNREADABLE: Reason(
+        "its metadata could not be read, or has a format newer than ours",
+        "see the ACL of its znode, or update the auditor",
+    ),
+    Unknown.TOPOLOGY_UNKNOWN: Reason(
+        "the location of a bookie in its ensemble is not known, or it has too many write sets to"
+        " look at",
+        "give the auditor the locations of all bookies",
+    ),
+    Unknown.AUDITOR_LIMITED: Reason(
+        "the auditor's own host has no way to a bookie that should hold entries of it (no route, no"
+        " local port, a resolver that fails), or its clock lies behind that of ZooKeeper, which"
+        " leaves the age of a mark unknown",
+        "see what `auditor doctor` says of this host's network and clock, then run again",
+    ),
+    Unknown.UNSETTLED: Reason(
+        "its metadata kept changing between looks, so no two looks that count saw the same",
+        "run again when recovery or replication has come to rest",
+    ),
+    Unknown.POISON: Reason(
+        "judging it failed, did not end, or ended its process, so it was set aside to save the"
+        " rest",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
+        " is our fault",
+    ),
+    Unknown.CHECKERS_DISAGREE: Reason(
+        "our two checkers differ on the same evidence, so nothing is said about it",
+        "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
+        " is our fault",
+    ),
+}
+
 
 OUTCOMES = ("SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT", "UNREACHABLE")
 """The outcomes (docs/names.md, "Outcome words"). Those that give a verdict come first."""
