@@ -14,7 +14,7 @@ from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.run_directory import Place
 from auditor.model.summary import Summary
 from auditor.page.contents import ChangesSeen, MarginSeen
-from auditor.page.margin_view import LEDGERS_MAX
+from auditor.page.pictures import LEDGERS_MAX
 
 NO_AGE_LIMIT_S = float("inf")
 """The age that a page accepts of its evidence: no limit, because a page says how old the evidence

@@ -1,42 +1,241 @@
-"""The values for the template: every part of the page as plain values, sentences and pictures.
+"""What the template shows: every part of the page as plain values, sentences and pictures.
 
-A part without data is None; `left_out` then says why it is missing.
+Whole sentences are the text report's. What became of each finding since the run before is shown as
+`auditor diff` shows it. A part without data is None; the page then says which part it does not
+have, and why.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from auditor.model.finding_record import FindingRecord
-from auditor.model.summary import Summary
+from auditor.model.summary import ChangeCounts, Summary
 from auditor.model.verdict import Exempt, Standing
-from auditor.page import sentences
-from auditor.page.changes_view import changes_view
-from auditor.page.contents import PageContents, PastRun
-from auditor.page.drawing import Part, line_chart, meter, stacked_bar
-from auditor.page.left_out import left_out
-from auditor.page.margin_view import margin_view
-from auditor.page.rack_view import racks_view
-from auditor.report.findings_text import cause_words, more_causes, without_cause
+from auditor.page.contents import ChangesSeen, PageContents, PastRun
+from auditor.page.pictures import (
+    LEDGERS_MAX,
+    Part,
+    line_chart,
+    margin_view,
+    meter,
+    racks_view,
+    stacked_bar,
+)
+from auditor.report.differences_text import (
+    count_changes,
+    extent_words,
+    kinds_words,
+    subject_of_change,
+)
+from auditor.report.findings_text import (
+    BECAUSE_OF_A_BOOKIE,
+    GROUPED,
+    PROBLEM_CHARS_MAX,
+    cause_words,
+    changes_words,
+    more_causes,
+    without_cause,
+)
 from auditor.report.layout import count, duration, moment, of, printable, share
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     doubt_words,
     machine_line,
+    outcome_sentences,
     verified_share_meaning,
 )
 from auditor.report.references_text import references_section
-from auditor.report.text import cluster_name, marks_section
+from auditor.report.surroundings_text import note_sentences
+from auditor.report.text import cluster_name, marks_section, verdict_notes
 from auditor.report.unjudged_text import (
     bookies_behind,
     most_frequent,
     name_examples,
     unjudged_section,
 )
+from auditor.summary.changes.differences import Change, Difference
 from auditor.summary.unjudged import FILES
 from auditor.witness.phrases import percent
+
+UNBROKEN = 1_000_000
+"""A width at which no sentence is broken into lines."""
+
+
+class Line(NamedTuple):
+    """A line of a section, and its indentation. Lines without indentation are sentences."""
+
+    depth: int
+    text: str
+
+
+def headline(summary: Summary) -> str:
+    """Return what follows the outcome word in the first lines of the report."""
+    return outcome_sentences(summary)
+
+
+def notes(summary: Summary) -> list[str]:
+    """Return what a reader must know before the counts, as the report has it below its headline."""
+    return [*verdict_notes(summary), *note_sentences(summary)]
+
+
+def section_lines(section: Iterable[str]) -> list[Line]:
+    """Return the lines of a section of the report that was made UNBROKEN, without its heading."""
+    return list(_lines(iter(section)))
+
+
+def _lines(section: Iterator[str]) -> Iterator[Line]:
+    next(section, None)
+    for line in section:
+        text = line.strip()
+        if text:
+            yield Line((len(line) - len(line.lstrip())) // 2 - 1, text)
+
+
+SHOWN_MAX = 100
+"""At most this many findings of each change are listed, the most severe first; `auditor diff
+--format json` has all."""
+_LISTED = [change for change in Change if change is not Change.STILL]
+"""Changes that are only counted here: unchanged findings are in the table of findings."""
+
+Json = dict[str, Any]
+
+
+def changes_view(seen: ChangesSeen, summary: Summary) -> Json:
+    """Return the counts, and a table for each change that has a finding."""
+    counts = count_changes(seen.differences)
+    began = moment(seen.started_at)
+    return {
+        "since": f"{began:%Y-%m-%d %H:%M}",
+        "run_id": printable(seen.run_id),
+        "counts": [
+            {"words": change.value, "name": _class(change), "count": count(number)}
+            for change, number in counts.items()
+        ],
+        "notes": [
+            *(printable(note, PROBLEM_CHARS_MAX) for note in seen.notes),
+            *_other_count(counts, summary.changes),
+        ],
+        "groups": [
+            group
+            for change in _LISTED
+            if (group := _group(change, [d for d in seen.differences if d.change is change]))
+        ],
+    }
+
+
+def _class(change: Change) -> str:
+    return change.value.replace(" ", "_")
+
+
+def _other_count(counts: Mapping[Change, int], counted: ChangeCounts | None) -> list[str]:
+    """Return why the first screen has other numbers, if it does."""
+    if counted is None or counted.since is None or counts == _counted(counted):
+        return []
+    return [
+        "The first screen counts otherwise: it includes findings that earlier runs passed on"
+        " because they could not be checked again."
+    ]
+
+
+def _counted(counted: ChangeCounts) -> dict[Change, int]:
+    return {
+        Change.NEW: counted.new,
+        Change.WORSE: counted.worse,
+        Change.STILL: counted.still,
+        Change.BETTER: counted.better,
+        Change.RESOLVED: counted.resolved,
+        Change.NOT_CHECKED_AGAIN: counted.not_checked_again,
+    }
+
+
+def _group(change: Change, differences: Sequence[Difference]) -> Json | None:
+    if not differences:
+        return None
+    return {
+        "heading": change.value.capitalize(),
+        "name": _class(change),
+        "count": count(len(differences)),
+        "rows": [_row(one) for one in differences[:SHOWN_MAX]],
+        "left": len(differences) - len(differences[:SHOWN_MAX]),
+    }
+
+
+def _row(one: Difference) -> Json:
+    side = one.after or one.before
+    assert side is not None, one
+    return {
+        "severity": one.severity.word,
+        "kinds": kinds_words(one),
+        "subject": subject_of_change(one, side),
+        "extent": extent_words(one),
+        "why": printable(one.why, PROBLEM_CHARS_MAX),
+        "id": printable(one.after.ids[0]) if one.after is not None else None,
+    }
+
+
+def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the page does not show, and why. `view` has the parts that it shows."""
+    summary = contents.summary
+    if not view["causes"]:
+        yield (
+            f"Causes: no ledger has a finding {GROUPED}, and none was left unjudged"
+            f" {BECAUSE_OF_A_BOOKIE}."
+            if summary.has_causes_counted
+            else ("Causes: the version that wrote this run did not store any.")
+        )
+    if not contents.bookies and not _is_explained(contents, "Bookies"):
+        yield "Bookies: the run stored none."
+    if not view["topics"]:
+        yield "Topics: none were looked for, or none were found."
+    if not view["marks"]:
+        named = "named ledger" if summary.is_partial else "ledger"
+        yield (
+            f"Marks: no {named} was found marked under-replicated."
+            if summary.marks is not None
+            else ("Marks: the version that wrote this run did not count them.")
+        )
+    if not view["history"] and contents.history is not None:
+        yield _no_history(summary)
+    if not view["margin"] and not _is_explained(contents, "Margin"):
+        yield _no_margin(contents)
+    if not view["changes"] and not _is_explained(contents, "Changes"):
+        yield _no_changes(summary)
+    yield from contents.problems
+
+
+def _no_history(summary: Summary) -> str:
+    if summary.is_partial:
+        return "History: a run of named ledgers is not compared with others."
+    return "History: no other finished run of this cluster, as old or older, is beside this one."
+
+
+def _is_explained(contents: PageContents, what: str) -> bool:
+    """Return whether a problem already says why this part is missing."""
+    return any(problem.startswith(what) for problem in contents.problems)
+
+
+def _no_margin(contents: PageContents) -> str:
+    if contents.summary.ledgers.listed > LEDGERS_MAX:
+        return f"Margin: not computed of more than {LEDGERS_MAX:,} ledgers. The command above does."
+    if contents.margin and contents.margin.basis.unread:
+        unread = of(contents.margin.basis.unread, "ledger")
+        return (
+            "Margin: no ledger whose metadata is understood is closed and has entries. The metadata"
+            f" of {unread} could not be read or understood."
+        )
+    return "Margin: no ledger is closed and has entries."
+
+
+def _no_changes(summary: Summary) -> str:
+    if not summary.is_compared:
+        return "Changes: the version that wrote this run did not compare it with an earlier one."
+    if summary.changes is None:
+        return "Changes: there was no earlier run of this cluster."
+    return f"Changes: {changes_words(summary.changes)}."
+
 
 TOPICS_SHOWN_MAX = 200
 """At most this many topics are in the page's table, worst first; topics.jsonl has all of them."""
@@ -49,16 +248,14 @@ _AGES = {
     "older": "older",
 }
 
-Json = dict[str, Any]
-
 
 def page_view(contents: PageContents) -> Json:
     """Return the values of the template."""
     summary = contents.summary
     view = {
         "outcome": summary.outcome,
-        "headline": sentences.headline(summary),
-        "notes": sentences.notes(summary),
+        "headline": headline(summary),
+        "notes": notes(summary),
         "about": list(_about(summary)),
         "shares": list(_shares(summary)),
         "standings": _standings(summary),
@@ -71,7 +268,7 @@ def page_view(contents: PageContents) -> Json:
         "marks": _marks(summary),
         "topics": _topics(contents),
         "unjudged_rows": list(_unjudged_rows(summary)),
-        "unjudged": sentences.section_lines(unjudged_section(summary, sentences.UNBROKEN, False)),
+        "unjudged": section_lines(unjudged_section(summary, UNBROKEN, False)),
         "history": _history(contents.history or ()),
         "margin": margin_view(contents.margin) if contents.margin else None,
         "changes": changes_view(contents.changes, summary) if contents.changes else None,
@@ -173,7 +370,7 @@ def _causes(summary: Summary) -> Json | None:
 
 
 def _marks(summary: Summary) -> Json | None:
-    lines = sentences.section_lines(marks_section(summary, sentences.UNBROKEN, False))
+    lines = section_lines(marks_section(summary, UNBROKEN, False))
     if not lines:
         return None
     ages = summary.marks_by_age
@@ -191,7 +388,7 @@ def _marks(summary: Summary) -> Json | None:
 
 def _topics(contents: PageContents) -> Json | None:
     summary = contents.summary
-    lines = sentences.section_lines(references_section(summary, sentences.UNBROKEN, False))
+    lines = section_lines(references_section(summary, UNBROKEN, False))
     if not lines:
         return None
     topics = list(contents.topics or ())

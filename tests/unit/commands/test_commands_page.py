@@ -41,8 +41,8 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
 from auditor.page.contents import Lacking
-from auditor.page.margin_view import LEDGERS_MAX
 from auditor.page.page_view import TOPICS_SHOWN_MAX
+from auditor.page.pictures import LEDGERS_MAX
 from auditor.page.rendering import render_page
 from auditor.stop import StopRequest
 from auditor.summary.about import About

@@ -10,7 +10,7 @@ from support.report_stories import changed, finding
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord, RecordedLook
-from auditor.page.answers_table import BOOKIES_MAX, LOOKS_MAX, cell, time_line, who_says_what
+from auditor.page.findings_data import BOOKIES_MAX, LOOKS_MAX, cell, time_line, who_says_what
 from auditor.report.findings_text import answer_words
 
 

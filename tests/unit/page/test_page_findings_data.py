@@ -9,7 +9,7 @@ from support.page_stories import HOSTILE, every_kind, finding, many
 
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.page import findings_data as module
-from auditor.page import selection
+from auditor.page import findings_data as selection
 from auditor.page.findings_data import BOOKIES_OF_A_ROW_MAX, finding_in_full, findings_data
 
 KIND, LEDGER, BOOKIE, OWNER, ENTRIES, FOUND, UNKNOWN, QUORUM, BOOKIES, ID = range(10)

@@ -8,12 +8,11 @@ from support import report_stories
 from support.page_stories import changes_of, contents, every_kind, margin_of, sound
 
 from auditor.model.summary import Summary
-from auditor.page import changes_view as changes_module
-from auditor.page import margin_view as margin_module
-from auditor.page.changes_view import changes_view
+from auditor.page import page_view as changes_module
+from auditor.page import pictures as margin_module
 from auditor.page.contents import ChangesSeen
-from auditor.page.margin_view import margin_view
-from auditor.page.page_view import page_view
+from auditor.page.page_view import changes_view, page_view
+from auditor.page.pictures import margin_view
 from auditor.report.margin_text import Cluster
 from auditor.summary.changes.differences import Change
 from auditor.summary.durability.margin import Exposure

@@ -13,7 +13,7 @@ from support import report_stories
 from support.page_elements import Elements
 from support.page_stories import HOSTILE, contents, many, sound
 
-from auditor.page import selection
+from auditor.page import findings_data
 from auditor.page.contents import PageContents
 from auditor.page.rendering import render_page
 from auditor.report import text
@@ -152,8 +152,8 @@ def test_what_could_not_be_read_is_said():
 
 def test_the_page_says_what_it_does_not_hold(monkeypatch: pytest.MonkeyPatch):
     """How many findings the table has, how many are in full, and where the others are."""
-    monkeypatch.setattr(selection.choose_listed, "__defaults__", (1_000,))
-    monkeypatch.setattr(selection.choose_in_full, "__defaults__", (50,))
+    monkeypatch.setattr(findings_data.choose_listed, "__defaults__", (1_000,))
+    monkeypatch.setattr(findings_data.choose_in_full, "__defaults__", (50,))
     made = PageContents(
         report_stories.summary(outcome="VIOLATED", exit_code=1), many(2_000), "", "/run"
     )

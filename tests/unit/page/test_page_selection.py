@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.page_stories import every_kind, many
 
-from auditor.page.selection import choose_in_full, choose_listed, share_fairly
+from auditor.page.findings_data import choose_in_full, choose_listed, share_fairly
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(0, 200))

@@ -15,11 +15,10 @@ from support.page_stories import bookies, contents, finding, history, sound
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
-from auditor.page import rack_view
+from auditor.page import pictures
 from auditor.page.contents import BookieSeen, Lacking
-from auditor.page.drawing import WIDTH, Part, line_chart, meter, stacked_bar
 from auditor.page.page_view import TOPICS_SHOWN_MAX, page_view
-from auditor.page.rack_view import racks_view
+from auditor.page.pictures import WIDTH, Part, line_chart, meter, racks_view, stacked_bar
 from auditor.page.rendering import render_page
 
 
@@ -163,16 +162,16 @@ def test_bookies_stand_at_their_locations():
 def test_every_greeting_has_words(greeting: Greeting | None):
     """This includes a bookie to which none was sent."""
     record = BookieRecord("b", 1, 0, Registration.WRITABLE, greeting=greeting)
-    assert re.fullmatch(r"[a-z, ]+", rack_view.state_words(BookieSeen(record, None, Lacking(0, 0))))
+    assert re.fullmatch(r"[a-z, ]+", pictures.state_words(BookieSeen(record, None, Lacking(0, 0))))
 
 
 def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyPatch):
     """The others are counted, and called in order only if they are."""
-    monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 3)
+    monkeypatch.setattr(pictures, "BOOKIES_SHOWN_MAX", 3)
     view = racks_view(bookies("b"), {})
     assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]
     assert "1 bookie is not drawn; it answered and lacks nothing." == view["left"]
-    monkeypatch.setattr(rack_view, "BOOKIES_SHOWN_MAX", 1)
+    monkeypatch.setattr(pictures, "BOOKIES_SHOWN_MAX", 1)
     assert (
         "3 bookies are not drawn; some of them lack entries, have a finding or did not answer."
         == racks_view(bookies("b"), {})["left"]
