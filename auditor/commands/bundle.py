@@ -33,7 +33,7 @@ from auditor.model.summary import Summary
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
-from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
+from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 from auditor.summary.previous_run import read_summary
 
 LEDGERS_MAX = 200

@@ -29,8 +29,7 @@ from auditor.report.layout import printable
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.differences import Change, Difference, compare_findings
-from auditor.summary.changes.judged_runs import judged_run, terms_json
-from auditor.summary.changes.rechecks import Judged
+from auditor.summary.changes.rechecks import Judged, judged_run, terms_json
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
 
 COMPARED_TERMS = (

@@ -39,12 +39,14 @@ from auditor.summary.durability.margin import (
     ledgers_in_order,
     losses_without,
 )
-from auditor.summary.durability.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
-from auditor.summary.durability.stored_doubts import (
+from auditor.summary.durability.stored_copies import (
     ANSWER_COLUMNS,
+    LEDGER_COLUMNS,
     VERDICT_COLUMNS,
+    StoredCopies,
     doubt_bookies,
     ledgers_in_doubt,
+    promised_copies,
     with_doubts,
 )
 from auditor.wire.locations import is_within

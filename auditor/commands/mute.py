@@ -18,8 +18,7 @@ from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable
 from auditor.run.mutes_file import edit_mutes, mutes_place
-from auditor.summary.changes.mute_state import state_of
-from auditor.summary.changes.mutes import WHY_CHARS_MAX, Mute
+from auditor.summary.changes.mutes import WHY_CHARS_MAX, Mute, state_of
 
 
 def mute(

@@ -1,6 +1,6 @@
 """The summary of a run, with a class for each part of summary.json.
 
-`Summary` is the JSON object, and every reader takes its parts: `summary.ledgers.violated`,
+`Summary` is the JSON object, and every reader takes its parts: `summary.counts.violated`,
 `summary.copies`. The names of the fields in the file are given here and where they are counted.
 docs/names.md, "summary.json", says what each of them means.
 """

@@ -57,7 +57,7 @@ from auditor.report.unjudged_text import (
     unjudged_section,
 )
 from auditor.summary.changes.differences import Change, Difference
-from auditor.summary.unjudged import FILES
+from auditor.summary.counts import FILES
 from auditor.witness.phrases import percent
 
 UNBROKEN = 1_000_000

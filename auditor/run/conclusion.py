@@ -41,7 +41,6 @@ from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
-from auditor.summary.absences import absences_json, unregistered_since
 from auditor.summary.causes import causes
 from auditor.summary.cluster.bookies import (
     BRIEF_ANSWERS,
@@ -52,24 +51,19 @@ from auditor.summary.cluster.bookies import (
     bookies_missed,
     by_look,
     named_ledgers,
+    renames,
 )
-from auditor.summary.cluster.content import Heard, gather_heard
-from auditor.summary.cluster.doubt import add_doubt, doubt_of
-from auditor.summary.cluster.lost_logs import lost_logs
+from auditor.summary.cluster.content import Heard, add_doubt, doubt_of, gather_heard
+from auditor.summary.cluster.failed_requests import lost_logs, refusals_of, unreadable_entries
 from auditor.summary.cluster.on_cluster import findings_on_cluster
 from auditor.summary.cluster.open_ledgers import blocked_open
-from auditor.summary.cluster.refusals import refusals_of
-from auditor.summary.cluster.renames import renames
-from auditor.summary.cluster.unreadable_reads import unreadable_entries
+from auditor.summary.contradicted_lists import add_unindexed
+from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
-from auditor.summary.ledgers import account
-from auditor.summary.mark_counts import stale_ledgers
 from auditor.summary.odd_lists import read_odd_lists
-from auditor.summary.previous_run import Previous
-from auditor.summary.references.topic_hits import topic_hits
+from auditor.summary.previous_run import Previous, absences_json, unregistered_since
+from auditor.summary.references.topics import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
-from auditor.summary.unindexed_entries import add_unindexed
-from auditor.summary.unjudged import unjudged_ledgers
 from auditor.witness.finding_lines import bookie_testimony
 
 

@@ -18,11 +18,23 @@ from auditor.model.summary import Summary
 from auditor.run.conclusion import Conclusion
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.earlier_run import EarlierRun, Unreadable
-from auditor.summary.changes.history import History, first_history, trace, unknown_history
-from auditor.summary.changes.judged_runs import judged_run
-from auditor.summary.changes.mute_state import state_of, why_outgrown
-from auditor.summary.changes.mutes import Applied, Mute, apply_mutes, mutes_json
+from auditor.summary.changes.history import (
+    EarlierRun,
+    History,
+    UnreadableRun,
+    first_history,
+    trace,
+    unknown_history,
+)
+from auditor.summary.changes.mutes import (
+    Applied,
+    Mute,
+    apply_mutes,
+    mutes_json,
+    state_of,
+    why_outgrown,
+)
+from auditor.summary.changes.rechecks import judged_run
 from auditor.summary.outcome import reaches
 
 
@@ -43,7 +55,7 @@ def add_history(
     about: About,
     verdicts: TableScan,
     bookies: Iterable[BookieRecord],
-    earlier: EarlierRun | Unreadable | None,
+    earlier: EarlierRun | UnreadableRun | None,
     mutes: Mutes,
 ) -> Conclusion:
     """Return the conclusion with the history of its findings, the changes and the mutes."""
@@ -126,11 +138,11 @@ def _history(
     about: About,
     verdicts: TableScan,
     bookies: Iterable[BookieRecord],
-    earlier: EarlierRun | Unreadable | None,
+    earlier: EarlierRun | UnreadableRun | None,
 ) -> History:
     if earlier is None:
         return first_history(found, about.started_at)
-    if isinstance(earlier, Unreadable):
+    if isinstance(earlier, UnreadableRun):
         return unknown_history(found, earlier.problem)
     others = [one.finding for one in (*earlier.found, *earlier.carried)]
     now = judged_run(run, about, conclusion.summary, verdicts, bookies, others)

@@ -20,8 +20,8 @@ from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.identity import LedgerId
 from auditor.stages.stages import Stages
 from auditor.stages.steps import STEPS, steps_name
-from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers
-from auditor.summary.spoiled_lists import spoiled_ledgers
+from auditor.summary.contradicted_lists import spoiled_ledgers
+from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
 
 DIFFERING_MAX = 100
 """In one judging, the checkers may differ on at most this many ledgers. Up to it, the other ledgers

@@ -20,11 +20,11 @@ from auditor.first_checker.underreplication import age_ms
 from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
-from auditor.summary.cluster.seen_marks import (
-    AGAIN,
-    FIRST,
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LOOK,
+    LAST_LOOK,
     LISTED,
-    WHERE,
+    MARKS_AT,
     malformed_row,
     mark_row,
     problem_row,
@@ -60,8 +60,8 @@ class MarkLooks:
         rows: list[Row] = [problem_row(at_ms, marks.problem)] if marks.problem else []
         rows += [malformed_row(at_ms, path) for path in marks.malformed]
         rows += [mark_row(i, LISTED, at_ms, marks.by_ledger[i], None) for i in left]
-        rows += self._look(FIRST, looked_at, marks.by_ledger.get)
-        self.run.write_table(WHERE, table(MARKS, rows), f"look-{FIRST}")
+        rows += self._look(FIRST_LOOK, looked_at, marks.by_ledger.get)
+        self.run.write_table(MARKS_AT, table(MARKS, rows), f"look-{FIRST_LOOK}")
 
     def look_again(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
         """Look again at each suspect, at least `delay_ms` after the first look.
@@ -70,15 +70,15 @@ class MarkLooks:
         """
         if self.is_partial:
             return None
-        suspects = suspects_of(self.run.read_table(WHERE, MARKS), self.terms)
+        suspects = suspects_of(self.run.read_table(MARKS_AT, MARKS), self.terms)
         if not suspects:
             return None
         wait(max(0, max(suspects.values()) + delay_ms - now_ms()) / 1000)
         try:
-            rows = self._look(AGAIN, sorted(suspects), lambda _: None)
+            rows = self._look(LAST_LOOK, sorted(suspects), lambda _: None)
         except StoreUnavailable as error:
             return f"marks of ledgers that were not listed could not be looked at again: {error}"
-        self.run.write_table(WHERE, table(MARKS, rows), f"look-{AGAIN}")
+        self.run.write_table(MARKS_AT, table(MARKS, rows), f"look-{LAST_LOOK}")
         return None
 
     def _unlisted_marks(self, marks: Marks) -> list[LedgerId]:

@@ -18,7 +18,7 @@ from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.run_tables import SEEN_TABLES
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
 from auditor.judging.judge import is_stopped
-from auditor.summary.poisoned import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
+from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 
 _STOPPED_TABLE = "poison/stopped"
 _OWN_FOLDER = "poison/ledger-<id>"

@@ -19,7 +19,7 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
-from auditor.summary.changes.earlier_run import UNCHECKED
+from auditor.summary.changes.history import UNCHECKED
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import READ_COUNTS
-from auditor.summary.cluster.listings import WHERE as LISTINGS_AT
+from auditor.summary.cluster.on_cluster import LISTINGS_AT
 from auditor.summary.references.reference_tables import WHERE as REFERENCES_AT
 from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts

@@ -16,7 +16,13 @@ from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.first_checker.population import LastPopulation, has_dropped
 from auditor.run.read_counts import count_silent_parents
 from auditor.stages.stages import Stages
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row, some_gone
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LISTING,
+    LISTINGS_AT,
+    SECOND_LISTING,
+    listing_row,
+    some_gone,
+)
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -41,7 +47,7 @@ class Relisting:
     def record_first(self) -> None:
         """Record when the listing began, if there is a run to compare with."""
         if self.last is not None:
-            self._write(FIRST)
+            self._write(FIRST_LISTING)
 
     def relist_if_dropped(self, delay_ms: int, wait: Callable[[float], None]) -> str | None:
         """List all ledgers again if far fewer were listed than by the last run.
@@ -49,22 +55,26 @@ class Relisting:
         Waits until `delay_ms` after the first listing. Returns a sentence if the listing failed:
         that does not end the run.
         """
-        if self.last is None or not has_dropped(self.last, self.run.count(WHERE[FIRST], LISTING)):
+        if self.last is None or not has_dropped(
+            self.last, self.run.count(LISTINGS_AT[FIRST_LISTING], LISTING)
+        ):
             return None
         wait(max(0, self.began_at_ms + delay_ms - now_ms()) / 1000)
         self.began_at_ms = now_ms()
         try:
             self.store.sync()
             listing = self.store.listing_partitions()
-            if self.stages.list_ledgers(listing.partitions, WHERE[AGAIN]):
-                count_silent_parents(self.run, WHERE[AGAIN], listing, self.store.counts)
+            if self.stages.list_ledgers(listing.partitions, LISTINGS_AT[SECOND_LISTING]):
+                count_silent_parents(
+                    self.run, LISTINGS_AT[SECOND_LISTING], listing, self.store.counts
+                )
         except StoreUnavailable as error:
             return f"the ledgers could not be listed again: {error}"
-        self._write(AGAIN)
+        self._write(SECOND_LISTING)
         return None
 
     def _write(self, listing: int) -> None:
-        gone = self._gone_ledgers() if listing == AGAIN else []
+        gone = self._gone_ledgers() if listing == SECOND_LISTING else []
         row = listing_row(listing, self.began_at_ms, gone)
         self.run.write_table("evidence/listings", table(LISTINGS, [row]), f"listing-{listing}")
 
@@ -75,7 +85,9 @@ class Relisting:
         if self.last_run is None:
             return []
         try:
-            before = self.last_run.read_table(WHERE[FIRST], LISTING)["ledger_id"]
+            before = self.last_run.read_table(LISTINGS_AT[FIRST_LISTING], LISTING)["ledger_id"]
         except OutputError:
             return []
-        return some_gone(before, self.run.read_table(WHERE[AGAIN], LISTING)["ledger_id"])
+        return some_gone(
+            before, self.run.read_table(LISTINGS_AT[SECOND_LISTING], LISTING)["ledger_id"]
+        )

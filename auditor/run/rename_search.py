@@ -3,7 +3,7 @@
 A renamed bookie has these entries under another name. This is a small step in the driver: at most
 RENAMES_MAX missing bookies, RENAME_LEDGERS_MAX ledgers of each, and one conversation with each
 registered bookie that one of these ledgers does not name. The answers are written down;
-`summary.cluster.renames` draws the conclusion.
+`summary.cluster.bookies` draws the conclusion.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.stages.asking import Directory
-from auditor.summary.cluster.renames import NAME, rename_cases
+from auditor.summary.cluster.bookies import NAME, rename_cases
 from auditor.zookeeper.metadata_store import MetadataStore
 
 RENAME_DEADLINE_MS = 60_000

@@ -12,9 +12,8 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS, RENAMES
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.run.read_counts import znodes_read
-from auditor.summary.cluster.renames import NAME as RENAMES_NAME
-from auditor.summary.costs import Costs
-from auditor.summary.paces import paces_json
+from auditor.summary.cluster.bookies import NAME as RENAMES_NAME
+from auditor.summary.costs import Costs, paces_json
 
 
 @dataclass

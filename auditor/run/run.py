@@ -55,7 +55,7 @@ from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Stages
 from auditor.summary.about import About
-from auditor.summary.changes.earlier_run import EarlierRun, Unreadable, read_earlier_run
+from auditor.summary.changes.history import EarlierRun, UnreadableRun, read_earlier_run
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
 from auditor.summary.sweeps import continue_series
@@ -90,7 +90,7 @@ class Run:
     """Whether a part of what the run stored is gone: it cannot be resumed."""
     previous: Previous = NO_PREVIOUS
     """Totals and findings of the newest finished run."""
-    earlier: EarlierRun | Unreadable | None = None
+    earlier: EarlierRun | UnreadableRun | None = None
     """The history of its findings."""
     watch: Watch = field(init=False)
 

@@ -24,9 +24,10 @@ from auditor.summary.assurance import (
     NOT_ASKED,
     NOT_REGISTERED,
     assurance_json,
+    listed_by_lister,
+    listers_json,
     missing_on,
 )
-from auditor.summary.listers import listed_by_lister, listers_json
 from auditor.witness.finding_lines import LISTED, PROBED
 
 Json = dict[str, Any]

@@ -1,12 +1,81 @@
-"""What a run cost, or would cost: its requests to ZooKeeper and to bookies."""
+"""What a run cost, or would cost: its requests to ZooKeeper and to bookies.
+
+Also which bookies were asked less than the limits allow.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from auditor.summary.paces import NO_PACES
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, PACE
+from auditor.model.identity import BookieId
+
+BOOKIES_NAMED_MAX = 10
+"""At most this many bookies are named, the slowest first. A screen has little room; the table of
+answers has all of them."""
+NO_PACES: Mapping[str, Any] = {"bookies": 0, "slowest": []}
+"""The value of the field if each bookie was asked as much as the limits allow."""
+_PACES = pa.schema([*(ANSWERS.field(name) for name in ("bookie_id", "look", "asked_at_ms")), PACE])
+_TABLES = ("evidence/answers", "evidence/reads")
+
+
+class _Low(NamedTuple):
+    """A pace of a bookie that was asked less. They sort by the lowest pace, latest first."""
+
+    lowest_inflight: int
+    lowest_rate: float
+    minus_look: int
+    minus_at_ms: int
+    inflight: int
+    rate: float
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        pace = row["pace"]
+        return cls(
+            pace["lowest_inflight"],
+            pace["lowest_requests_per_second"],
+            -row["look"],
+            -row["asked_at_ms"],
+            pace["inflight"],
+            pace["requests_per_second"],
+        )
+
+
+def paces_json(run: Place) -> dict[str, Any]:
+    """Return how many bookies were asked less than the limits allow, with their paces.
+
+    Each bookie has its lowest pace, and the pace at the end of the conversation in which it was
+    lowest. Costs a scan of four columns of the answers and reads.
+    """
+    lows: dict[BookieId, _Low] = {}
+    for name in _TABLES:
+        for batch in run.stream(name, _PACES, _PACES.names):
+            for row in batch.filter(pc.struct_field(batch["pace"], "was_low")).to_pylist():
+                low = _Low.of(row)
+                lows[row["bookie_id"]] = min(lows.get(row["bookie_id"], low), low)
+    slowest = sorted(lows.items(), key=lambda one: (one[1][:2], one[0]))
+    return {
+        "bookies": len(lows),
+        "slowest": [
+            {
+                "bookie_id": bookie,
+                **_pace_json(low.lowest_inflight, low.lowest_rate),
+                "settled": _pace_json(low.inflight, low.rate),
+            }
+            for bookie, low in slowest[:BOOKIES_NAMED_MAX]
+        ],
+    }
+
+
+def _pace_json(inflight: int, rate: float) -> dict[str, Any]:
+    return {"inflight": inflight, "requests_per_second": round(rate, 1)}
 
 
 @dataclass(frozen=True, slots=True)

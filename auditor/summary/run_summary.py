@@ -22,15 +22,19 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing
 from auditor.summary import circumstances
-from auditor.summary.absences import absences_json
 from auditor.summary.costs import Costs
-from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s
+from auditor.summary.counts import (
+    HAS_DETAIL,
+    UnlistedMark,
+    copies_of_verdicts,
+    marks_of,
+    oldest_mark_s,
+    poison_json,
+    unjudged_ledgers,
+)
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
-from auditor.summary.poisoned import HAS_DETAIL, poison_json
-from auditor.summary.previous_run import Previous
+from auditor.summary.previous_run import Previous, absences_json
 from auditor.summary.sweeps import SAMPLING, SweptRun, sampling_json
-from auditor.summary.unjudged import unjudged_ledgers
-from auditor.summary.verdict_counts import copies_of_verdicts
 from auditor.witness.finding_lines import PROBED
 
 Json = dict[str, Any]
@@ -79,7 +83,7 @@ class RunFacts:
     baseline: LastPopulation | None = None
     """The run with whose number of ledgers the next run's is compared; None for this run."""
     absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
-    """The summary fields on bookies that are not registered (`summary.absences`)."""
+    """The summary fields on bookies that are not registered (`summary.previous_run`)."""
     are_references_known: bool = True
     """Whether it is known of each referenced ledger whether it is lost."""
     topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))

@@ -38,7 +38,7 @@ from auditor.model.summary import MarkCounts, Sampling, Summary
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import moment
 from auditor.report.outcome_text import OUTCOMES
-from auditor.summary.mark_counts import MARK_STATES
+from auditor.summary.counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
 from auditor.summary.sweeps import LENGTHS
 from auditor.witness.finding_lines import LISTED, PROBED

@@ -21,7 +21,7 @@ from auditor.model.evidence import Terms
 from auditor.run import mark_looks
 from auditor.run.mark_looks import MarkLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.seen_marks import WHERE, SeenMarks, seen_marks
+from auditor.summary.cluster.on_cluster import MARKS_AT, SeenMarks, seen_marks
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
@@ -61,7 +61,7 @@ class Scene:
         return self.looks.look_again(DELAY_MS, wait)
 
     def seen(self) -> SeenMarks:
-        return seen_marks(self.run.read_table(WHERE, MARKS))
+        return seen_marks(self.run.read_table(MARKS_AT, MARKS))
 
     def accused(self) -> list[int]:
         terms = self.looks.terms
@@ -144,7 +144,7 @@ def test_a_run_of_a_part_looks_at_none(scene: Scene) -> None:
     scene.looks.is_partial = True
     scene.first()
     assert scene.again() is None
-    assert not scene.run.has_table(WHERE)
+    assert not scene.run.has_table(MARKS_AT)
 
 
 def test_marks_that_could_not_all_be_listed_are_said_to_be_so(scene: Scene) -> None:

@@ -32,7 +32,7 @@ from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
-from auditor.summary.references.topic_hits import topic_hits
+from auditor.summary.references.topics import topic_hits
 from auditor.wire.pulsar_metadata import encode_schemas
 from auditor.wire.service_uri import parse
 from auditor.wire.topic_paths import parse_topic, topic_path

@@ -56,7 +56,12 @@ from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_coun
 from auditor.run.resumption import resume_about
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LISTING,
+    LISTINGS_AT,
+    SECOND_LISTING,
+    listing_row,
+)
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry import metrics
@@ -211,7 +216,7 @@ class Nights:
             counts.add(ReadCounts() if journal.has(stage) else READ_A_STAGE)
             journal.run_once(stage, _write, directory, tables)
         if has_dropped(about.previous_population, night.listed):
-            journal.run_once("listing again", _write, directory, _listing(night, AGAIN))
+            journal.run_once("listing again", _write, directory, _listing(night, SECOND_LISTING))
         bookies = [
             BookieRecord(b, 1, 0, Registration.WRITABLE, "h", 1, True, "") for b in ("b1", "b2")
         ]
@@ -283,10 +288,10 @@ def _write(directory: Place, tables: Tables) -> None:
         directory.write_table(name, table(schema, rows), f"all-{len(directory.files_in(name))}")
 
 
-def _listing(night: Night, listing: int = FIRST) -> Tables:
+def _listing(night: Night, listing: int = FIRST_LISTING) -> Tables:
     ids = [(n,) for n in range(1, night.listed + 1)]
     return {
-        WHERE[listing]: (LISTING, ids),
+        LISTINGS_AT[listing]: (LISTING, ids),
         "evidence/listings": (LISTINGS, [listing_row(listing, listing, [])]),
     }
 

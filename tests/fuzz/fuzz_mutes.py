@@ -33,8 +33,7 @@ from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import add_history
 from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
-from auditor.summary.changes.mute_state import state_of
-from auditor.summary.changes.mutes import MUTES_FILE, Mute
+from auditor.summary.changes.mutes import MUTES_FILE, Mute, state_of
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 

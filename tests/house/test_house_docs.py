@@ -36,7 +36,7 @@ from auditor.report.outcome_text import OUTCOMES
 from auditor.sandbox import seeding
 from auditor.summary.causes import Causes
 from auditor.summary.changes.mutes import Applied, mutes_json
-from auditor.summary.cluster.doubt import Doubt, add_doubt
+from auditor.summary.cluster.content import Doubt, add_doubt
 from auditor.summary.cluster.open_ledgers import BlockedOpen
 from auditor.summary.costs import Costs
 from auditor.summary.odd_lists import odd_lists_json

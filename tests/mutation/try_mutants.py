@@ -95,7 +95,7 @@ TESTS = {
         "tests/unit/summary/references/test_summary_reference_tables.py",
         "tests/unit/summary/references/test_summary_reference_findings.py",
     ),
-    "auditor/summary/cluster/renames.py": ("tests/unit/summary/cluster/test_summary_renames.py",),
+    "auditor/summary/cluster/bookies.py": ("tests/unit/summary/cluster/test_summary_renames.py",),
     **{
         f"auditor/summary/{place}{name}.py": (f"tests/unit/summary/{place}test_summary_{tests}.py",)
         for place, name, tests in (

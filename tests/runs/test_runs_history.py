@@ -14,8 +14,7 @@ from support.command_line import command_here
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.changes.mute_state import state_of
-from auditor.summary.changes.mutes import Mute
+from auditor.summary.changes.mutes import Mute, state_of
 
 LOST, SOUND = 1, 2
 WHOLE, LOSS = [(0, 9)], [(0, 3), (5, 9)]

@@ -12,7 +12,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
+from auditor.summary.cluster.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 
 THEN = 120
 LINE = THEN // 2
@@ -62,9 +62,9 @@ def ledgers(cluster: Ledgers, first_run: Path, tmp_path: Path) -> Ledgers:
 def listed_again(outcome: Outcome) -> int | None:
     """Return how many ledgers the second listing named; None if there was none."""
     assert outcome.run_dir is not None
-    if not (outcome.run_dir / WHERE[AGAIN]).exists():
+    if not (outcome.run_dir / LISTINGS_AT[SECOND_LISTING]).exists():
         return None
-    return place(str(outcome.run_dir)).count(WHERE[AGAIN], LISTING)
+    return place(str(outcome.run_dir)).count(LISTINGS_AT[SECOND_LISTING], LISTING)
 
 
 def test_ledgers_that_vanished_are_found_once_they_were_listed_again(
@@ -174,7 +174,7 @@ def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers
     assert outcome.run_dir is not None
     assert [outcome.run_dir] == list((tmp_path / "audits").glob("run-*"))
     assert outcome.findings == replay_run(outcome.run_dir).findings
-    assert LINE - 1 == place(str(outcome.run_dir)).count(WHERE[FIRST], LISTING)
+    assert LINE - 1 == place(str(outcome.run_dir)).count(LISTINGS_AT[FIRST_LISTING], LISTING)
 
 
 def test_a_drop_is_found_until_three_runs_agree_about_it(ledgers: Ledgers, tmp_path: Path):

@@ -14,7 +14,7 @@ from auditor.commands.margin import read_copies
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.doubt import Doubt
+from auditor.summary.cluster.content import Doubt
 from auditor.summary.durability.margin import losses_without
 
 SOUND, HIT = range(1, 41), 50

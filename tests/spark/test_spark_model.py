@@ -31,7 +31,7 @@ from support.model.spark import each_through_spark, end_through_spark, through_s
 from support.model.truth import Truth
 from support.quick_forms import one_in
 
-from auditor.summary import mark_counts
+from auditor.summary import counts
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -148,7 +148,7 @@ def test_a_false_count_of_stale_marks_contradicts_the_truth(
     run: SparkRun, monkeypatch: pytest.MonkeyPatch
 ):
     """No mark is said to be stale, and one is."""
-    monkeypatch.setattr(mark_counts, "stale_ledgers", lambda _verdicts: ())
+    monkeypatch.setattr(counts, "stale_ledgers", lambda _verdicts: ())
     (sentence,) = wrong_run(after_the_run(), judged_again(run))
     assert "stale is 0, and in truth 1" in sentence
 

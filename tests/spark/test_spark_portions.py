@@ -16,7 +16,7 @@ from auditor.evidence.schemas import LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.executor import SparkExecutor
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE
+from auditor.summary.cluster.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 
 APART = 10_000
 """Ledger ids that share one parent in the hierarchical layouts: ids further apart have different
@@ -53,8 +53,8 @@ def is_whole(outcome: Outcome) -> None:
     assert [Kind.LEDGER_POPULATION_DROPPED] == outcome.kinds
     assert str(LEFT * APART) in outcome.findings[0]["witness"]
     run = place(str(outcome.run_dir))
-    for listing in (FIRST, AGAIN):
-        listed = run.read_table(WHERE[listing], LISTING)["ledger_id"].to_pylist()
+    for listing in (FIRST_LISTING, SECOND_LISTING):
+        listed = run.read_table(LISTINGS_AT[listing], LISTING)["ledger_id"].to_pylist()
         assert [number * APART for number in range(LEFT)] == sorted(listed)
 
 

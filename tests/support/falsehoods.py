@@ -235,7 +235,7 @@ RUN: dict[type, tuple[str, ...]] = {
     FailingFacts: ("auditor.first_checker.bookies",),
     Renamed: ("auditor.first_checker.renaming",),
     MarkWithoutLedgerFacts: ("auditor.first_checker.underreplication",),
-    CopyCounts: ("auditor.summary.verdict_counts",),
+    CopyCounts: ("auditor.summary.counts",),
 }
 """Where a run states what it says of bookies, of marks without a ledger and of all copies."""
 

@@ -16,7 +16,7 @@ from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Ranges, S
 from auditor.model.finding_record import Owner
 from auditor.model.identity import BookieId
 from auditor.summary.changes.compared_finding import ComparedFinding, Subjects
-from auditor.summary.changes.mute_state import covers
+from auditor.summary.changes.mutes import covers
 from auditor.summary.changes.rechecks import (
     Judged,
     is_judged_otherwise,

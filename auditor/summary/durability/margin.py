@@ -1,6 +1,6 @@
 """Compute how many ledgers would lose their last copy, or their ack quorum, if bookies failed.
 
-The basis is which copies a stored run confirms (`auditor.summary.durability.stored_doubts`). A copy
+The basis is which copies a stored run confirms (`auditor.summary.durability.stored_copies`). A copy
 that is not confirmed may or may not exist. Each answer therefore has a sure part and a possible
 part.
 """

@@ -1,14 +1,19 @@
-"""The copies that the metadata in a stored run promises, as arrays: a row a segment, a column a
-bookie.
+"""The copies that a stored run's metadata promises, and which of them the run does not confirm.
 
-Built from the tables of a run in time and memory linear in the number of segments, without a Python
-object for a healthy ledger. Only closed ledgers with entries are included.
+They are arrays: a row a segment, a column a bookie. They are built from the tables of a run in time
+and memory linear in the number of segments, without a Python object for a healthy ledger. Only
+closed ledgers with entries are included.
+
+A verdict counts how many copies were listed, read or assumed. If these are not all, the bookies
+that gave no valid answer, or surely lack entries, must explain the difference. If they do not,
+every copy of the ledger is doubtful. Some copies surely do not exist. Ledgers without a difference
+cost no Python object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import last_of_each
+from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
+from auditor.model.verdict import Unknown
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -208,3 +215,222 @@ def _by_shape(flat: _Flat) -> Iterator[Segments]:
         yield Segments(
             quorum, flat.ack_quorums[rows], flat.ledgers[rows], ensembles, begun, nobody, nobody
         )
+
+
+COUNTS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
+VERDICT_COLUMNS = ["ledger_id", "unknowns", "lacks", *COUNTS]
+"""The columns of verdicts that are needed."""
+ANSWER_COLUMNS = ["ledger_id", "bookie_id", "look", "status"]
+"""The columns of evidence/answers that are needed."""
+
+_ABOUT_SOME = [
+    Unknown.BOOKIE_SILENT.value,
+    Unknown.BOOKIE_REFUSED.value,
+    Unknown.BOOKIE_UNSUPPORTED.value,
+    Unknown.ANSWER_TIMEOUT.value,
+    Unknown.ANSWER_INVALID.value,
+    Unknown.ANSWER_TOO_LARGE.value,
+    Unknown.ADDRESS_UNKNOWN.value,
+    Unknown.AUDITOR_LIMITED.value,
+    Unknown.TOPOLOGY_UNKNOWN.value,
+]
+"""Reasons about bookies, for which counts and answers say more, and about placement, which does not
+affect copies. Any other reason makes all copies of a ledger doubtful."""
+
+
+def ledgers_in_doubt(verdicts: pa.Table) -> pa.Array:
+    """Return the ids of the ledgers with fewer confirmed copies than promised."""
+    return verdicts.filter(pc.greater(_gaps(verdicts), 0))["ledger_id"].combine_chunks()
+
+
+def with_doubts(copies: StoredCopies, verdicts: pa.Table, answers: pa.Table) -> StoredCopies:
+    """Return the copies with `doubtful` and `absent`.
+
+    `verdicts` has VERDICT_COLUMNS, `answers` has ANSWER_COLUMNS of `ledgers_in_doubt` at every
+    look.
+    """
+    known = _known_of(copies.ledger_ids, verdicts)
+    pairs = _pairs_of(copies, known.gaps > 0, verdicts, answers)
+    ledger = pairs.keys // len(copies.bookies)
+    few, many = pairs.unheard * pairs.copies, (pairs.unheard | pairs.unlisted) * pairs.copies
+    few, many = (np.where(lost > 0, lost, pairs.lacks) for lost in (few, many))
+    explained = [
+        np.bincount(ledger, lost, len(known.gaps)) + pairs.second_copies for lost in (few, many)
+    ]
+    is_few, is_many = (known.gaps <= total for total in explained)
+    doubtful = pairs.keys[np.where(is_few[ledger], few > 0, many > 0)]
+    return _apply_doubts(copies, known.all_of | ~is_many, doubtful, pairs.keys[pairs.absent])
+
+
+def doubt_bookies(copies: StoredCopies, bookies: Collection[BookieId]) -> StoredCopies:
+    """Return the copies with every copy on these bookies doubtful."""
+    if not bookies:
+        return copies
+    codes = [code for code, bookie in enumerate(copies.bookies) if bookie in bookies]
+    return replace(
+        copies,
+        segments=tuple(
+            replace(block, doubtful=block.doubtful | np.isin(block.ensembles, codes))
+            for block in copies.segments
+        ),
+    )
+
+
+def _apply_doubts(
+    copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints
+) -> StoredCopies:
+    """Return the copies with these doubts. `doubtful` and `absent` are keys of (ledger, bookie)
+    pairs.
+    """
+    touched = no_flags(len(copies.ledger_ids))
+    touched[np.concatenate([doubtful, absent]) // len(copies.bookies)] = True
+    blocks = []
+    for block in copies.segments:
+        of_all = np.repeat(all_of[block.ledgers][:, None], block.ensembles.shape[1], axis=1)
+        of_none = no_flags(block.ensembles.shape)
+        rows = np.flatnonzero(touched[block.ledgers])
+        keys = _keys(copies, block, rows)
+        of_all[rows] |= np.isin(keys, doubtful)
+        of_none[rows] = np.isin(keys, absent)
+        blocks.append(replace(block, doubtful=of_all | of_none, absent=of_none))
+    return replace(copies, segments=tuple(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What verdicts say of each ledger: copies not confirmed, and whether all are doubtful."""
+
+    gaps: Ints
+    all_of: Flags
+
+
+def _known_of(ledger_ids: Ints, verdicts: pa.Table) -> _Known:
+    """Return what is known of each ledger. Without a verdict or counts, all its copies are
+    doubtful.
+    """
+    gaps, all_of = zero_counts(len(ledger_ids)), ~no_flags(len(ledger_ids))
+    rows, is_closed = _rows_of(ledger_ids, verdicts["ledger_id"].to_numpy())
+    counted = _gaps(verdicts)
+    gaps[rows] = pc.fill_null(counted, 0).to_numpy()[is_closed]
+    all_of[rows] = (pc.is_null(counted).to_numpy() | _has_other_reason(verdicts))[is_closed]
+    return _Known(np.where(all_of, 0, gaps), all_of)
+
+
+def _gaps(verdicts: pa.Table) -> pa.ChunkedArray:
+    """Return how many promised copies of each ledger are not confirmed; null where none was
+    counted.
+    """
+    expected, listed, read, assumed = (verdicts[name] for name in COUNTS)
+    return pc.subtract(expected, pc.add(pc.add(listed, read), assumed))
+
+
+def _has_other_reason(verdicts: pa.Table) -> Flags:
+    """Return for each verdict whether a reason is not about bookies or placement."""
+    reasons = verdicts["unknowns"].combine_chunks()
+    is_other = pc.invert(pc.is_in(reasons.flatten(), pa.array(_ABOUT_SOME)))
+    found = no_flags(len(reasons))
+    found[pc.list_parent_indices(reasons).filter(is_other).to_numpy()] = True
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """(Ledger, bookie) pairs of ledgers with a difference, by bookie.
+
+    A key is the ledger's index times the number of bookies, plus the code. copies: how many are
+    promised. unheard: whether the newest answer is not valid, or missing. unlisted: whether the
+    bookie cannot list. lacks: entries that it surely lacks; absent: whether these are all.
+    second_copies: by ledger, copies promised twice on one bookie.
+    """
+
+    keys: Ints
+    copies: Ints
+    unheard: Flags
+    unlisted: Flags
+    lacks: Ints
+    absent: Flags
+    second_copies: Ints
+
+
+def _pairs_of(
+    copies: StoredCopies, is_open: Flags, verdicts: pa.Table, answers: pa.Table
+) -> _Pairs:
+    """Return the pairs of the ledgers that the mask `is_open` selects."""
+    keys, amounts, second = [zero_counts(0)], [zero_counts(0)], zero_counts(len(is_open))
+    for block in copies.segments:
+        rows = np.flatnonzero(is_open[block.ledgers])
+        numbered = _keys(copies, block, rows)
+        for columns, is_first in block.write_sets():
+            begun = block.begun[rows]
+            keys.append(numbered[:, columns].ravel())
+            amounts.append((begun * is_first[rows]).ravel())
+            np.add.at(second, block.ledgers[rows], (begun * ~is_first[rows]).sum(axis=1))
+    found, where = np.unique(np.concatenate(keys), return_inverse=True)
+    promised = zero_counts(len(found))
+    np.add.at(promised, where.ravel(), np.concatenate(amounts))
+    answered, unlisted = _find_answers(copies, answers)
+    lacking, entries, is_all = _find_lacks(copies, verdicts)
+    lacks, absent = zero_counts(len(found)), np.isin(found, lacking[is_all])
+    lacks[np.searchsorted(found, lacking[np.isin(lacking, found)])] = entries[
+        np.isin(lacking, found)
+    ]
+    is_unlisted = np.isin(found, unlisted)
+    return _Pairs(
+        found,
+        promised,
+        ~np.isin(found, answered) & ~is_unlisted,
+        is_unlisted,
+        lacks,
+        absent,
+        second,
+    )
+
+
+def _find_answers(copies: StoredCopies, answers: pa.Table) -> tuple[Ints, Ints]:
+    """Return the pairs whose newest answer is valid, and those where the bookie cannot list."""
+    keys, is_known = _pair_keys(
+        copies, answers["ledger_id"].to_numpy(), answers["bookie_id"].combine_chunks()
+    )
+    looks, statuses = answers["look"].to_numpy()[is_known], answers["status"].to_numpy()[is_known]
+    order = np.lexsort((looks, keys))
+    keys, statuses = keys[order], statuses[order]
+    is_last = last_of_each(keys)
+    is_heard = np.isin(statuses, [status.value for status in VALID_ANSWERS])
+    return keys[is_last & is_heard], keys[is_last & (statuses == AnswerStatus.UNSUPPORTED.value)]
+
+
+def _find_lacks(copies: StoredCopies, verdicts: pa.Table) -> tuple[Ints, Ints, Flags]:
+    """Return the pairs that surely lack entries, how many, and whether these are all."""
+    lacks = verdicts["lacks"].combine_chunks()
+    items = lacks.flatten()
+    ids = verdicts["ledger_id"].to_numpy()[pc.list_parent_indices(lacks).to_numpy()]
+    keys, is_known = _pair_keys(copies, ids, items.field("bookie_id"))
+    expected, absent = (items.field(name).to_numpy()[is_known] for name in ("expected", "absent"))
+    return keys, absent, absent >= expected
+
+
+def _pair_keys(copies: StoredCopies, ledger_ids: Ints, bookies: pa.Array) -> tuple[Ints, Flags]:
+    """Return the keys of pairs of closed ledgers and bookies that they name, and which pairs these
+    are.
+    """
+    codes = pc.index_in(bookies, pa.array(copies.bookies, pa.string()))
+    rows, is_closed = _rows_of(copies.ledger_ids, ledger_ids)
+    is_known = is_closed & codes.is_valid().to_numpy(zero_copy_only=False)
+    return (
+        rows[is_known[is_closed]] * len(copies.bookies)
+        + codes.filter(pa.array(is_known)).to_numpy(),
+        is_known,
+    )
+
+
+def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
+    """Return the index of each wanted ledger that exists, and a mask of those. `ledger_ids` are
+    sorted.
+    """
+    rows = np.searchsorted(ledger_ids, wanted)
+    is_there = np.isin(wanted, ledger_ids)
+    return rows[is_there], is_there
+
+
+def _keys(copies: StoredCopies, block: Segments, rows: Ints) -> Ints:
+    return block.ledgers[rows][:, None] * len(copies.bookies) + block.ensembles[rows]

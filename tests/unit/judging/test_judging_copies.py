@@ -11,7 +11,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.judging.copies import COPIES_MAX, copies_json, copies_of_ledgers
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
-from auditor.summary.verdict_counts import copies_of_verdicts
+from auditor.summary.counts import copies_of_verdicts
 
 COLUMNS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
 SOME = CopyCounts(expected=100, listed=40, read=20, assumed=40)

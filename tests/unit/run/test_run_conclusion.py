@@ -42,8 +42,8 @@ from auditor.model.ledger import (
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.read_counts import write_read_counts
 from auditor.summary.about import About
-from auditor.summary.cluster.refusals import refusals_of
-from auditor.summary.cluster.seen_marks import AGAIN, FIRST, LISTED, mark_row
+from auditor.summary.cluster.failed_requests import refusals_of
+from auditor.summary.cluster.on_cluster import FIRST_LOOK, LAST_LOOK, LISTED, mark_row
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.wire.entry_availability import canonical
 from auditor.witness.finding_lines import finding_id
@@ -440,13 +440,13 @@ def marked(run: Place, about: About = MARKED_ABOUT) -> Conclusion:
     """
     old, young = Mark(90 * DAY_MS), Mark(99 * DAY_MS)
     seen = [(7, old, False), (8, young, False), (9, old, True)]
-    rows = [mark_row(i, FIRST, 100 * DAY_MS, mark, has) for i, mark, has in seen]
+    rows = [mark_row(i, FIRST_LOOK, 100 * DAY_MS, mark, has) for i, mark, has in seen]
     write(
         run,
         "marks",
         MARKS,
         *rows,
-        mark_row(7, AGAIN, 100 * DAY_MS + 300_000, old, False),
+        mark_row(7, LAST_LOOK, 100 * DAY_MS + 300_000, old, False),
         mark_row(5, LISTED, 0, old, None),
     )
     row = [

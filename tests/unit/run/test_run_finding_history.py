@@ -27,9 +27,8 @@ from auditor.run.conclusion import Conclusion
 from auditor.run.finding_history import Mutes, add_history, restore_history
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.earlier_run import EarlierRun, Sighting, Unreadable
-from auditor.summary.changes.mute_state import state_of
-from auditor.summary.changes.mutes import Mute
+from auditor.summary.changes.history import EarlierRun, Sighting, UnreadableRun
+from auditor.summary.changes.mutes import Mute, state_of
 
 NOWHERE = cast(Place, Tables())
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
@@ -51,7 +50,7 @@ def conclusion(*found: FindingRecord, code: int = 1, clean: int = 0) -> Conclusi
 def added(
     done: Conclusion,
     *muted: FindingRecord,
-    earlier: EarlierRun | Unreadable | None = None,
+    earlier: EarlierRun | UnreadableRun | None = None,
     problem: str | None = None,
 ) -> Conclusion:
     mutes = [Mute(one.id, TODAY, "known", one.kind, "on", "r", state_of(one)) for one in muted]
@@ -82,7 +81,7 @@ def test_the_fields_stand_behind_all_others_and_change_none_of_them():
 
 def test_after_a_run_that_cannot_be_read_nothing_is_known():
     """It is unknown since when a finding is seen, and what changed."""
-    after = added(conclusion(LOSS), earlier=Unreadable("it is damaged"))
+    after = added(conclusion(LOSS), earlier=UnreadableRun("it is damaged"))
     assert [(None, None, None)] == fields(after)
     assert {"since": None, "problem": "it is damaged"} == after.summary["changes"]
 

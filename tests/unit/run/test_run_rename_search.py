@@ -26,7 +26,7 @@ from auditor.model.ledger import (
 from auditor.run import rename_search
 from auditor.run.rename_search import RenameSearch
 from auditor.stages.asking import Directory
-from auditor.summary.cluster.renames import renames
+from auditor.summary.cluster.bookies import renames
 from auditor.wire.entry_availability import canonical
 
 GONE, NEW = "gone", "b2"

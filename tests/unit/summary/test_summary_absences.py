@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.absences import (
+from auditor.summary.previous_run import (
     UNREGISTERED_MAX,
     absences_json,
     since_from,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from auditor.errors import AccountingError
-from auditor.summary.ledgers import NAMED_MAX, account
+from auditor.summary.counts import LEDGERS_NAMED_MAX, account
 
 
 def column(*ids: int) -> pa.ChunkedArray:
@@ -64,8 +64,9 @@ def test_few_ledgers_are_named_however_many_are_lost():
     """NAMED_MAX ledgers are named, and all are counted."""
     with pytest.raises(AccountingError) as raised:
         account(column(*range(1000)), column())
-    assert f"1000 listed and never judged (such as {', '.join(map(str, range(NAMED_MAX)))})" in str(
-        raised.value
+    assert (
+        f"1000 listed and never judged (such as {', '.join(map(str, range(LEDGERS_NAMED_MAX)))})"
+        in str(raised.value)
     )
 
 

@@ -9,8 +9,7 @@ from auditor.model.availability import (
     Greeting,
 )
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.listers import listed_by_lister, listers_json
+from auditor.summary.assurance import BOOKIES_NAMED_MAX, listed_by_lister, listers_json
 
 
 def bookie(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.summary.mark_counts import UnlistedMark, marks_of, oldest_mark_s, stale_ledgers
+from auditor.summary.counts import UnlistedMark, marks_of, oldest_mark_s, stale_ledgers
 
 GRACE_MS = 3 * 24 * 3600 * 1000
 HOUR_MS, DAY_MS, WEEK_MS = 3600 * 1000, 24 * 3600 * 1000, 7 * 24 * 3600 * 1000

@@ -18,7 +18,7 @@ from auditor.model.availability import (
     LanePace,
     ReadStatus,
 )
-from auditor.summary.paces import BOOKIES_NAMED_MAX, paces_json
+from auditor.summary.costs import BOOKIES_NAMED_MAX, paces_json
 
 FULL = LanePace(64, 2_000.0, is_low=False)
 

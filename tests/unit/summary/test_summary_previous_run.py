@@ -21,7 +21,6 @@ from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.summary import Summary
-from auditor.summary.absences import unregistered_json
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import (
     NO_PREVIOUS,
@@ -30,6 +29,7 @@ from auditor.summary.previous_run import (
     read_findings,
     read_previous,
     read_summary,
+    unregistered_json,
 )
 from auditor.summary.sweeps import Series, Span
 

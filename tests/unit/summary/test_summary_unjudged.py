@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from auditor.evidence.table_scan import scan_rows
 from auditor.model.verdict import Unknown
-from auditor.summary.unjudged import EXAMPLES_MAX, unjudged_ledgers
+from auditor.summary.counts import EXAMPLES_MAX, unjudged_ledgers
 
 SCHEMA = pa.schema(
     [

@@ -18,8 +18,8 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import RANGES_MAX, Kind
 from auditor.model.finding_record import RecordedFacts
-from auditor.summary.changes.asked_again import ledgers_reread, why_content_unknown
 from auditor.summary.changes.compared_finding import ComparedFinding
+from auditor.summary.changes.rechecks import ledgers_reread, why_content_unknown
 
 HELD, TIMED_OUT = AnswerStatus.HELD, AnswerStatus.TIMED_OUT
 Said = Iterable[tuple[str, int, AnswerStatus]]

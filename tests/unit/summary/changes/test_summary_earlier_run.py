@@ -20,11 +20,11 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.earlier_run import (
+from auditor.summary.changes.history import (
     UNCHECKED,
     EarlierRun,
     Sighting,
-    Unreadable,
+    UnreadableRun,
     read_earlier_run,
 )
 from auditor.summary.changes.rechecks import Judged, Row
@@ -71,7 +71,7 @@ def run(tmp_path: Path) -> Place:
     return directory
 
 
-def read_earlier(tmp_path: Path, facts: ClusterFacts = FACTS) -> EarlierRun | Unreadable | None:
+def read_earlier(tmp_path: Path, facts: ClusterFacts = FACTS) -> EarlierRun | UnreadableRun | None:
     return read_earlier_run(Output(place(str(tmp_path))), facts)
 
 
@@ -134,7 +134,7 @@ def test_what_is_damaged_is_unreadable_and_not_empty(
     file = Path(run.path) / name
     file.unlink() if text is None else file.write_text(text)
     earlier: Any = read_earlier(tmp_path)
-    assert isinstance(earlier, Unreadable) and earlier.problem
+    assert isinstance(earlier, UnreadableRun) and earlier.problem
 
 
 def test_what_is_handed_on_is_read_as_it_was_written():
@@ -237,4 +237,4 @@ def test_a_lost_file_of_a_run_is_named(run: Place, tmp_path: Path):
     """A reader of the problem learns which file to look for."""
     (Path(run.path) / "run.json").unlink()
     earlier = read_earlier(tmp_path)
-    assert isinstance(earlier, Unreadable) and "run.json" in earlier.problem
+    assert isinstance(earlier, UnreadableRun) and "run.json" in earlier.problem

@@ -15,12 +15,13 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Unknown
 from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.earlier_run import EarlierRun, Sighting
 from auditor.summary.changes.history import (
     GONE_RUNS_MAX,
     UNCHECKED_RUNS_MAX,
     Chain,
+    EarlierRun,
     History,
+    Sighting,
     first_history,
     trace,
     unknown_history,

@@ -31,8 +31,7 @@ from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.judged_runs import judged_run, terms_json
-from auditor.summary.changes.rechecks import Judged, Row
+from auditor.summary.changes.rechecks import Judged, Row, judged_run, terms_json
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 TERMS = Terms(1, 2, 3, 4, stuck_after_ms=5, around=Surroundings(maintenance=frozenset({"b9"})))

@@ -11,7 +11,7 @@ from support.report_stories import changed, finding
 
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.finding_record import FindingRecord
-from auditor.summary.changes.mute_state import (
+from auditor.summary.changes.mutes import (
     AMONG,
     GROWS,
     RANGES_MAX,

@@ -12,7 +12,6 @@ from support.report_stories import changed, finding
 
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord, Muted
-from auditor.summary.changes.mute_state import state_of
 from auditor.summary.changes.mutes import (
     MUTES_MAX,
     BadMutes,
@@ -20,6 +19,7 @@ from auditor.summary.changes.mutes import (
     apply_mutes,
     mutes_json,
     parse_mutes,
+    state_of,
 )
 
 TODAY = date(2026, 12, 1)

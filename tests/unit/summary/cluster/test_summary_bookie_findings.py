@@ -26,7 +26,7 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Finding, Kind
 from auditor.summary.cluster.bookies import by_look
 from auditor.summary.cluster.content import gather_heard
-from auditor.summary.cluster.refusals import refusals_of
+from auditor.summary.cluster.failed_requests import refusals_of
 
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
 RECORDS = [replace(UP, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]

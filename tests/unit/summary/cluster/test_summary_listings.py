@@ -9,7 +9,13 @@ import pyarrow as pa
 from auditor.evidence.rows import table
 from auditor.evidence.schemas import LISTINGS
 from auditor.first_checker.population import GONE_NAMED_MAX, Listing
-from auditor.summary.cluster.listings import AGAIN, FIRST, listing_row, listings_of, some_gone
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LISTING,
+    SECOND_LISTING,
+    listing_row,
+    listings_of,
+    some_gone,
+)
 
 
 def ids(*ledgers: int) -> pa.ChunkedArray:
@@ -27,12 +33,17 @@ def test_the_lowest_ids_that_are_gone_are_named() -> None:
 def test_listings_come_oldest_first_with_what_the_newest_says_is_gone() -> None:
     """The order of the rows does not matter, and each listing has its own number of ids."""
     rows = pa.Table.from_batches(
-        [table(LISTINGS, [listing_row(AGAIN, 50, [4]), listing_row(FIRST, 20, [4, 7])])]
+        [
+            table(
+                LISTINGS,
+                [listing_row(SECOND_LISTING, 50, [4]), listing_row(FIRST_LISTING, 20, [4, 7])],
+            )
+        ]
     )
     assert ([Listing(20, 300), Listing(50, 200)], [4]) == listings_of(
-        rows, {FIRST: 300, AGAIN: 200}
+        rows, {FIRST_LISTING: 300, SECOND_LISTING: 200}
     )
-    assert ([Listing(20, 300)], [4, 7]) == listings_of(rows.slice(1), {FIRST: 300})
+    assert ([Listing(20, 300)], [4, 7]) == listings_of(rows.slice(1), {FIRST_LISTING: 300})
 
 
 def test_without_a_listing_nothing_is_gone() -> None:

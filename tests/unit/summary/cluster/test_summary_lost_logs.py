@@ -25,7 +25,7 @@ from auditor.model.availability import (
 from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Finding, Kind
-from auditor.summary.cluster.lost_logs import lost_logs
+from auditor.summary.cluster.failed_requests import lost_logs
 
 UP = BookieRecord("b1", 1, 0, Registration.WRITABLE, "h", 3181, True, "", Greeting.ANSWERED)
 RECORDS = [replace(UP, bookie_id=bookie, look=look) for bookie in ("b1", "b2") for look in (1, 2)]

@@ -17,10 +17,17 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
 from auditor.summary.about import About
-from auditor.summary.cluster.mark_findings import MarkFindings, mark_findings
-from auditor.summary.cluster.seen_marks import AGAIN, LISTED, WHERE, mark_row, problem_row
-from auditor.summary.cluster.seen_marks import FIRST as FIRST_LOOK
-from auditor.summary.mark_counts import UnlistedMark
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LOOK,
+    LAST_LOOK,
+    LISTED,
+    MARKS_AT,
+    MarkFindings,
+    mark_findings,
+    mark_row,
+    problem_row,
+)
+from auditor.summary.counts import UnlistedMark
 
 FACTS = ClusterFacts(
     "zk://h:1/bk/ledgers", ("h:1",), "/bk/ledgers", "hierarchical", "inst", True, None
@@ -43,7 +50,7 @@ def run(tmp_path: Path) -> Place:
 
 
 def write_marks(run: Place, *rows: Row) -> None:
-    run.write_table(WHERE, table(MARKS, rows), "all")
+    run.write_table(MARKS_AT, table(MARKS, rows), "all")
 
 
 def mark_at_two_looks(
@@ -51,7 +58,7 @@ def mark_at_two_looks(
 ) -> tuple[Row, Row]:
     """Return a mark of a ledger without metadata, as both looks saw it."""
     return mark_row(ledger, FIRST_LOOK, first_ms, mark, False), mark_row(
-        ledger, AGAIN, again_ms, mark, False
+        ledger, LAST_LOOK, again_ms, mark, False
     )
 
 

@@ -18,12 +18,18 @@ from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.model.topic import ManagedLedger, TopicRecord, TopicStatus
 from auditor.summary.about import About
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row
-from auditor.summary.cluster.mark_findings import MarkFindings
-from auditor.summary.cluster.on_cluster import OnCluster, findings_on_cluster
-from auditor.summary.cluster.population import Population
-from auditor.summary.cluster.seen_marks import mark_row
-from auditor.summary.mark_counts import UnlistedMark
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LISTING,
+    LISTINGS_AT,
+    SECOND_LISTING,
+    MarkFindings,
+    OnCluster,
+    Population,
+    findings_on_cluster,
+    listing_row,
+    mark_row,
+)
+from auditor.summary.counts import UnlistedMark
 from auditor.summary.references.reference_findings import ReferenceFindings
 from auditor.wire.topic_paths import parse_topic
 
@@ -90,8 +96,8 @@ def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:
     without metadata.
     """
     run = place(str(tmp_path))
-    for listing in (FIRST, AGAIN):
-        run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(99)]), "all")
+    for listing in (FIRST_LISTING, SECOND_LISTING):
+        run.write_table(LISTINGS_AT[listing], table(LISTING, [(n,) for n in range(99)]), "all")
         rows = table(LISTINGS, [listing_row(listing, listing * 60_000, [])])
         run.write_table("evidence/listings", rows, f"l{listing}")
     marks = [mark_row(500, look, look, Mark(1_000), False) for look in (1, 2)]

@@ -17,8 +17,14 @@ from auditor.first_checker.population import GONE_NAMED_MAX, LastPopulation
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.summary.about import About
-from auditor.summary.cluster.listings import AGAIN, FIRST, WHERE, listing_row, some_gone
-from auditor.summary.cluster.population import population
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LISTING,
+    LISTINGS_AT,
+    SECOND_LISTING,
+    listing_row,
+    population,
+    some_gone,
+)
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)
 LAST = LastPopulation("20251231T030000Z-000001", "2025-12-31T03:01:00Z", 200, 50)
@@ -36,7 +42,7 @@ def run(tmp_path: Path) -> Place:
 
 def write_listing(run: Place, listing: int, count: int, gone: list[int] | None = None) -> None:
     """Write one listing as a run does."""
-    run.write_table(WHERE[listing], table(LISTING, [(n,) for n in range(count)]), "all")
+    run.write_table(LISTINGS_AT[listing], table(LISTING, [(n,) for n in range(count)]), "all")
     run.write_table(
         "evidence/listings",
         table(LISTINGS, [listing_row(listing, listing * 60_000, gone or [])]),
@@ -48,8 +54,8 @@ def test_far_fewer_ledgers_at_two_listings_are_a_finding_on_the_cluster(run: Pla
     """It names neither ledger nor bookie. Its looks are the two listings, and the witness names the
     runs, the counts and some ids.
     """
-    write_listing(run, FIRST, 99)
-    write_listing(run, AGAIN, 98, gone=[150, 151])
+    write_listing(run, FIRST_LISTING, 99)
+    write_listing(run, SECOND_LISTING, 98, gone=[150, 151])
     said = population(run, ABOUT)
     (finding,) = said.findings
     found = finding.as_json()
@@ -74,8 +80,8 @@ def test_ledgers_that_only_the_second_listing_has_were_not_judged(run: Place):
     """Both listings are far too short. The second has more ledgers than the first, and a sentence
     says that the run is not complete.
     """
-    write_listing(run, FIRST, 10)
-    write_listing(run, AGAIN, 80)
+    write_listing(run, FIRST_LISTING, 10)
+    write_listing(run, SECOND_LISTING, 80)
     said = population(run, ABOUT)
     assert 1 == len(said.findings)
     (sentence,) = said.withheld
@@ -87,8 +93,8 @@ def test_ledgers_that_only_the_second_listing_has_were_not_judged(run: Place):
 
 def test_a_second_listing_of_as_many_ledgers_leaves_nothing_unjudged(run: Place):
     """All ledgers of both listings were judged."""
-    write_listing(run, FIRST, 99)
-    write_listing(run, AGAIN, 99)
+    write_listing(run, FIRST_LISTING, 99)
+    write_listing(run, SECOND_LISTING, 99)
     said = population(run, ABOUT)
     assert (1, ()) == (len(said.findings), said.withheld)
 
@@ -109,15 +115,15 @@ def test_the_next_run_is_compared_with_the_last_run_that_was_not_short(
     """The old baseline stays if this run listed far fewer ledgers, whatever its second listing
     shows. Otherwise this run is the baseline.
     """
-    for listing, count in zip((FIRST, AGAIN), counts, strict=False):
+    for listing, count in zip((FIRST_LISTING, SECOND_LISTING), counts, strict=False):
         write_listing(run, listing, count)
     assert baseline == population(replace(run, missing_is_empty=True), ABOUT).baseline
 
 
 def test_the_finding_is_the_same_one_in_every_run_of_the_cluster(run: Place):
     """Its id depends on the cluster and the family. Another cluster has another id."""
-    write_listing(run, FIRST, 9)
-    write_listing(run, AGAIN, 9)
+    write_listing(run, FIRST_LISTING, 9)
+    write_listing(run, SECOND_LISTING, 9)
     other = replace(ABOUT, previous_population=replace(LAST, run_id="x", listed=900))
     elsewhere = replace(ABOUT, facts=replace(FACTS, instance_id="elsewhere"))
     ids = [population(run, about).findings[0].id for about in (ABOUT, other, elsewhere)]
@@ -128,8 +134,8 @@ def test_ledgers_that_are_back_at_the_second_listing_were_not_judged(run: Place)
     """The first listing was short for a moment. There is no finding, and a sentence says what was
     not audited.
     """
-    write_listing(run, FIRST, 99)
-    write_listing(run, AGAIN, 200)
+    write_listing(run, FIRST_LISTING, 99)
+    write_listing(run, SECOND_LISTING, 200)
     said = population(run, ABOUT)
     assert () == said.findings
     (sentence,) = said.withheld
@@ -141,7 +147,7 @@ def test_ledgers_that_are_back_at_the_second_listing_were_not_judged(run: Place)
 
 def test_a_low_number_that_could_not_be_listed_again_is_reported(run: Place):
     """One short listing is not enough for a finding."""
-    write_listing(run, FIRST, 99)
+    write_listing(run, FIRST_LISTING, 99)
     said = population(run, ABOUT)
     assert ((), True) == (said.findings, "could not be listed again" in said.withheld[0])
 
@@ -149,7 +155,7 @@ def test_a_low_number_that_could_not_be_listed_again_is_reported(run: Place):
 @pytest.mark.parametrize("about", [ABOUT, replace(ABOUT, previous_population=None)])
 def test_a_listing_that_is_not_far_shorter_is_not_reported(run: Place, about: About):
     """Without an earlier run no number is too low."""
-    write_listing(run, FIRST, 100 if about.previous_population else 1)
+    write_listing(run, FIRST_LISTING, 100 if about.previous_population else 1)
     assert ((), ()) == (population(run, about).findings, population(run, about).withheld)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.first_checker.bookies import LEDGERS_NAMED_MAX, Refusals
 from auditor.model.availability import NOT_ADMITTED
-from auditor.summary.cluster.refusal_counts import REQUESTED, refusals
+from auditor.summary.cluster.failed_requests import REQUESTED, refusals
 
 EIO = "EIO: the bookie's storage failed"
 EUA = "EUA: the bookie does not let this client ask (not authorised)"

@@ -12,7 +12,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.first_checker.bookies import Refusals
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
-from auditor.summary.cluster.refusals import refusals_of
+from auditor.summary.cluster.failed_requests import refusals_of
 
 EIO = "EIO: the bookie's storage failed"
 HELD, REFUSED, UNSUPPORTED = AnswerStatus.HELD, AnswerStatus.REFUSED, AnswerStatus.UNSUPPORTED

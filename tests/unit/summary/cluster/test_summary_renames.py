@@ -13,7 +13,7 @@ from auditor.evidence.run_directory import Place
 from auditor.first_checker.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, Renamed
 from auditor.model.availability import AnswerStatus
 from auditor.sandbox.notation import ledger
-from auditor.summary.cluster.renames import CANDIDATES_MAX, rename_cases, renames
+from auditor.summary.cluster.bookies import CANDIDATES_MAX, rename_cases, renames
 
 
 def cases(run: Place, *known: str) -> list[tuple[str, list[int]]]:

@@ -9,9 +9,9 @@ from auditor.evidence.schemas import MARKS
 from auditor.first_checker.underreplication import MarkLook, SeenMark
 from auditor.model.evidence import Terms
 from auditor.model.ledger import Mark
-from auditor.summary.cluster.seen_marks import (
-    AGAIN,
-    FIRST,
+from auditor.summary.cluster.on_cluster import (
+    FIRST_LOOK,
+    LAST_LOOK,
     LISTED,
     SeenMarks,
     malformed_row,
@@ -20,7 +20,7 @@ from auditor.summary.cluster.seen_marks import (
     seen_marks,
     suspects_of,
 )
-from auditor.summary.mark_counts import UnlistedMark
+from auditor.summary.counts import UnlistedMark
 
 TERMS = Terms(
     judged_at_ms=10_000, underreplication_grace_ms=1_000, confirming_reads_max=1, looks_max=2
@@ -38,14 +38,14 @@ def test_what_was_seen_is_read_as_it_was() -> None:
     """
     read = seen_marks(
         rows(
-            mark_row(9, AGAIN, 70, None, None),
-            mark_row(9, FIRST, 30, YOUNG, True),
+            mark_row(9, LAST_LOOK, 70, None, None),
+            mark_row(9, FIRST_LOOK, 30, YOUNG, True),
             problem_row(80, "no permission"),
             mark_row(5, LISTED, 20, OLD, None),
-            mark_row(7, AGAIN, 60, OLD, False),
+            mark_row(7, LAST_LOOK, 60, OLD, False),
             mark_row(7, LISTED, 20, OLD, None),
-            mark_row(7, FIRST, 40, OLD, False),
-            mark_row(8, FIRST, 50, OLD, False),
+            mark_row(7, FIRST_LOOK, 40, OLD, False),
+            mark_row(8, FIRST_LOOK, 50, OLD, False),
         )
     )
     twice = SeenMark(7, MarkLook(40, 2_000, 3_000, False), MarkLook(60, 2_000, 3_000, False))
@@ -63,14 +63,14 @@ def test_what_was_seen_is_read_as_it_was() -> None:
 def test_a_row_has_each_value_in_its_column() -> None:
     """The times of a mark that was gone are null. A problem and a malformed mark have no ledger."""
     some, none, problem, malformed = rows(
-        mark_row(7, FIRST, 40, OLD, False),
-        mark_row(9, AGAIN, 70, None, True),
+        mark_row(7, FIRST_LOOK, 40, OLD, False),
+        mark_row(9, LAST_LOOK, 70, None, True),
         problem_row(80, "no permission"),
         malformed_row(90, "/marks/urL-1"),
     ).to_pylist()
     names = MARKS.names
-    assert [7, FIRST, 40, 2_000, 3_000, False, "", None] == [some[name] for name in names]
-    assert [9, AGAIN, 70, None, None, True, "", None] == [none[name] for name in names]
+    assert [7, FIRST_LOOK, 40, 2_000, 3_000, False, "", None] == [some[name] for name in names]
+    assert [9, LAST_LOOK, 70, None, None, True, "", None] == [none[name] for name in names]
     assert [None, LISTED, 80, None, None, None, "no permission", None] == [
         problem[name] for name in names
     ]
@@ -88,13 +88,13 @@ def test_malformed_marks_are_no_problem_of_the_listing() -> None:
 def test_a_mark_beyond_grace_without_metadata_is_looked_at_again() -> None:
     """Only the first look counts. Each mark comes with the time of that look."""
     seen = rows(
-        mark_row(1, FIRST, 41, OLD, False),
-        mark_row(2, FIRST, 42, YOUNG, False),
-        mark_row(3, FIRST, 43, OLD, True),
+        mark_row(1, FIRST_LOOK, 41, OLD, False),
+        mark_row(2, FIRST_LOOK, 42, YOUNG, False),
+        mark_row(3, FIRST_LOOK, 43, OLD, True),
         mark_row(4, LISTED, 44, OLD, False),
-        mark_row(5, AGAIN, 45, OLD, False),
-        mark_row(6, FIRST, 46, Mark(8_500), False),
-        mark_row(7, FIRST, 47, None, False),
+        mark_row(5, LAST_LOOK, 45, OLD, False),
+        mark_row(6, FIRST_LOOK, 46, Mark(8_500), False),
+        mark_row(7, FIRST_LOOK, 47, None, False),
     )
     assert {1: 41, 6: 46} == suspects_of(seen, TERMS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from auditor.first_checker.references import Doubt
-from auditor.summary.references.reference_words import (
+from auditor.summary.references.reference_findings import (
     partition_sentences,
     unjudged_sentences,
     withheld_sentences,

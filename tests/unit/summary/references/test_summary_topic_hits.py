@@ -29,7 +29,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.summary.references.topic_hits import TopicHits, topic_hits
+from auditor.summary.references.topics import TopicHits, topic_hits
 from auditor.wire.topic_paths import parse_topic
 from auditor.witness.next_commands import NO_LOADING
 

@@ -1,10 +1,11 @@
-"""Find entries that a bookie sends although its index lacks them: the index lost them, the bytes
-exist.
+"""Which ledgers rest on lists that their bookie contradicted, and which entries an index lost.
 
-Only a lister's lists can show this. Lists of a lister that its bookie contradicted in the run do
-not count, because it may read the index of another directory. Such an entry is still a copy, and
-nothing is reported as a violation. A bookie indexes its entries at each flush. Ledgers therefore
-count only if their metadata was last written long before the list.
+The bookie of a lister may contradict a list at any time of the run. It may also send entries that
+its index lacks: the index lost them, the bytes exist. Only lists of a lister can show this. Lists
+of a lister that its bookie contradicted in the run do not count, because it may read the index of
+another directory. Such an entry is still a copy, and nothing is reported as a violation. A bookie
+indexes what it holds at each flush. Ledgers therefore count only if their metadata was last written
+long before the list.
 """
 
 from __future__ import annotations
@@ -18,10 +19,40 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.summary import Summary
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.spoiled_lists import contradicting_bookies
+
+
+def contradicting_bookies(run: Place) -> pa.Array:
+    """Return the ids of the bookies that contradicted their lister. Costs a scan of the
+    greetings.
+    """
+    contradicted = pc.is_null(pc.field("ledger_id")) & pc.starts_with(
+        pc.field("detail"), LISTER_CONTRADICTED
+    )
+    return pc.unique(
+        run.read_table("evidence/answers", ANSWERS, contradicted, ["bookie_id"])["bookie_id"]
+    )
+
+
+def spoiled_ledgers(run: Place) -> pa.Array:
+    """Return the ids of these ledgers, from the written answers. Costs a scan of the greetings.
+
+    Lists that such a lister gave after the contradiction are `answer_invalid` already.
+    """
+    bookies = contradicting_bookies(run)
+    if not len(bookies):
+        return pa.array([], pa.int64())
+    listed = pc.starts_with(pc.field("detail"), LISTED_BY_LISTER) & (
+        pc.field("status") == AnswerStatus.HELD.value
+    )
+    theirs = pc.field("bookie_id").isin(bookies) & pc.is_valid(pc.field("ledger_id")) & listed
+    return pc.unique(
+        run.read_table("evidence/answers", ANSWERS, theirs, ["ledger_id"])["ledger_id"]
+    )
+
 
 LEDGERS_NAMED_MAX = 10
 """At most this many ledgers are named for each bookie; the rest is counted."""

@@ -1,0 +1,240 @@
+"""Count verdicts and marks, and name the ledgers that were not judged.
+
+Every listed ledger has exactly one standing; otherwise there is no report. Counted are copies that
+were verified, and marks of under-replication by age, with how many of them are stale (contract
+8.3). Named are ledgers that could not be judged, or not in full, by reason, and those that a fault
+of the auditor left unjudged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.errors import AccountingError
+from auditor.evidence.ids import Ids
+from auditor.evidence.table_scan import TableScan
+from auditor.judging.copies import JUDGED, copies_json
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
+
+LEDGERS_NAMED_MAX = 5
+"""At most this many ledgers are named in an accounting error."""
+
+
+def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
+    """Return the number of ledgers if exactly those of `listed` (ids) are judged, each once.
+
+    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: 8
+    bytes a ledger.
+    """
+    ids, id_counts = np.unique(listed.to_numpy(), return_counts=True)
+    rows, row_counts = np.unique(judged.to_numpy(), return_counts=True)
+    for wrong, what in (
+        (ids[id_counts > 1], "listed more than once"),
+        (rows[row_counts > 1], "judged more than once"),
+        (np.setdiff1d(ids, rows, assume_unique=True), "listed and never judged"),
+        (np.setdiff1d(rows, ids, assume_unique=True), "judged and never listed"),
+    ):
+        if len(wrong):
+            some = ", ".join(str(one) for one in wrong[:LEDGERS_NAMED_MAX])
+            raise AccountingError(
+                f"the ledgers do not add up: {len(wrong)} {what} (such as {some}); no counts are"
+                " published. This is a fault of the auditor: please report it with the run's"
+                " directory"
+            )
+    return len(ids)
+
+
+Json = dict[str, Any]
+
+_JUDGED = pa.array([standing.word for standing in JUDGED])
+_WIDE = pa.decimal128(38, 0)
+"""The type of sums of copies: many ledgers together may have more than 2^63."""
+
+
+def copies_of_verdicts(verdicts: TableScan) -> Json:
+    """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any
+    copy.
+    """
+    names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
+    totals = dict.fromkeys(names, 0)
+    for batch in verdicts.batches(names, pc.field("standing").isin(_JUDGED)):
+        for name in names:
+            totals[name] += _total(batch[name])
+    return copies_json(CopyCounts(*totals.values()))
+
+
+def _total(values: pa.Array) -> int:
+    return int(pc.sum(values.cast(_WIDE)).as_py() or 0)
+
+
+MARK_STATES = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
+"""The counts of marks. `within_grace` and `beyond_grace` add up to `total`; the others do not."""
+_HOUR_MS = 3_600_000
+AGES_MS = {"under_1h": _HOUR_MS, "under_1d": 24 * _HOUR_MS, "under_1w": 7 * 24 * _HOUR_MS}
+"""Age classes and their exclusive upper bounds. A mark counts in the first class that it fits."""
+OLDER = "older"
+
+
+class UnlistedMark(NamedTuple):
+    """A mark whose ledger was not listed.
+
+    `has_metadata` is as it was read last, or None if unknown.
+    """
+
+    age_ms: int
+    has_metadata: bool | None
+
+
+def marks_of(verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
+    """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema
+    VERDICTS.
+    """
+    listed = verdicts.table(["mark_age_ms"], _IS_MARKED)["mark_age_ms"].to_numpy()
+    ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
+    beyond = int((ages > grace_ms).sum())
+    gone = verdicts.count(_IS_GONE & _IS_MARKED)
+    marks = {
+        "total": len(ages),
+        "within_grace": len(ages) - beyond,
+        "beyond_grace": beyond,
+        "stale": len(stale_ledgers(verdicts)),
+        "without_ledger": gone + sum(one.has_metadata is False for one in unlisted),
+    }
+    return {"marks": marks, "marks_by_age": _by_age(ages)}
+
+
+def stale_ledgers(verdicts: TableScan) -> Ids:
+    """Return the marked ledgers whose copies are all where the metadata says, sorted."""
+    ids: Ids = np.sort(
+        verdicts.table(["ledger_id"], pc.field("is_mark_stale"))["ledger_id"].to_numpy()
+    )
+    return ids
+
+
+def oldest_mark_s(verdicts: TableScan) -> float:
+    """Return the age in seconds of the oldest mark of a ledger with metadata; 0 without marks."""
+    oldest: int | None = pc.max(
+        verdicts.table(["mark_age_ms"], ~_IS_GONE & _IS_MARKED)["mark_age_ms"]
+    ).as_py()
+    return 0.0 if oldest is None else float(oldest / 1000)
+
+
+_IS_MARKED = pc.is_valid(pc.field("mark_age_ms"))
+_IS_GONE = pc.coalesce(pc.field("exempt"), pc.scalar("")) == Exempt.DELETED.value
+"""Selects the rows of VERDICTS of ledgers that were listed but no longer have metadata."""
+
+
+def _by_age(ages: Ids) -> dict[str, int]:
+    below = [0, *(int((ages < end).sum()) for end in AGES_MS.values()), len(ages)]
+    return {name: below[place + 1] - below[place] for place, name in enumerate((*AGES_MS, OLDER))}
+
+
+POISONED_NAMED_MAX = 10
+"""At most this many ledgers are named in the summary. The verdicts have all of them."""
+DETAIL_MAX = 1_000
+"""At most this many characters of a ledger's detail are in the summary."""
+
+HAS_DETAIL = pc.field("detail") != ""
+"""Selects the rows of VERDICTS with a detail: all ledgers that were set aside, and few others."""
+
+
+def poisoned_ledgers(verdicts: pa.Table) -> list[tuple[int, str]]:
+    """Return the ledgers that were set aside as poison, each with the reason, sorted by id."""
+    return _ledgers_set_aside(verdicts, Unknown.POISON)
+
+
+def disputed_ledgers(verdicts: pa.Table) -> list[tuple[int, str]]:
+    """Return the ledgers on which the checkers differ, each with what both say, sorted by id."""
+    return _ledgers_set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
+
+
+def poison_json(verdicts: pa.Table) -> dict[str, Any]:
+    """Return the fields `poison` and `checkers_disagree` of summary.json.
+
+    Each names the first POISONED_NAMED_MAX ledgers with their details.
+    """
+    both = {
+        Unknown.POISON: poisoned_ledgers(verdicts),
+        Unknown.CHECKERS_DISAGREE: disputed_ledgers(verdicts),
+    }
+    return {
+        why.value: [
+            {"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]}
+            for ledger_id, detail in rows[:POISONED_NAMED_MAX]
+        ]
+        for why, rows in both.items()
+    }
+
+
+def _ledgers_set_aside(verdicts: pa.Table, why: Unknown) -> list[tuple[int, str]]:
+    rows = verdicts.filter(HAS_DETAIL).select(["ledger_id", "unknowns", "detail"]).to_pylist()
+    return sorted((row["ledger_id"], row["detail"]) for row in rows if why.value in row["unknowns"])
+
+
+EXAMPLES_MAX = 3
+"""At most this many ledgers are named in the summary for each reason; the files have all."""
+FILES = "unjudged/REASON.txt"
+"""The file of a reason, below the run's directory. Its name is the reason's."""
+
+
+@dataclass(slots=True)
+class Unjudged:
+    """The ledgers that have a reason to be unknown.
+
+    `by_reason` has their ids, sorted. `ledgers` counts each ledger once, `in_part` those that have
+    another standing than indeterminate, `several_reasons` those that have more than one reason.
+    """
+
+    by_reason: dict[Unknown, Ids] = field(default_factory=dict)
+    ledgers: int = 0
+    in_part: int = 0
+    several_reasons: int = 0
+
+    def as_json(self) -> Json:
+        """Return the field `unjudged` of a summary."""
+        return {
+            "ledgers": self.ledgers,
+            "in_part": self.in_part,
+            "several_reasons": self.several_reasons,
+            "some": {
+                reason.value: ids[:EXAMPLES_MAX].tolist() for reason, ids in self.by_reason.items()
+            },
+        }
+
+    @property
+    def files(self) -> dict[str, Ids]:
+        """The file of each reason, with one id a line."""
+        return {
+            FILES.replace("REASON", reason.value): ids for reason, ids in self.by_reason.items()
+        }
+
+
+def unjudged_ledgers(verdicts: TableScan) -> Unjudged:
+    """Return the ledgers with a reason to be unknown. Holds one id for each such ledger and reason.
+
+    `verdicts` has the schema VERDICTS.
+    """
+    found = Unjudged()
+    parts: dict[Unknown, list[Ids]] = {}
+    for batch in verdicts.batches(["ledger_id", "standing", "unknowns"]):
+        number = pc.fill_null(pc.list_value_length(batch["unknowns"]), 0)
+        has_reason = pc.greater(number, 0)
+        found.ledgers += int(pc.sum(has_reason).as_py() or 0)
+        found.several_reasons += int(pc.sum(pc.greater(number, 1)).as_py() or 0)
+        is_judged = pc.not_equal(batch["standing"], Standing.INDETERMINATE.word)
+        found.in_part += int(pc.sum(pc.and_(has_reason, is_judged)).as_py() or 0)
+        ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
+        words = batch["unknowns"].flatten()
+        for word in pc.unique(words).to_pylist():
+            of_reason = ids.filter(pc.equal(words, word)).to_numpy(zero_copy_only=False)
+            parts.setdefault(Unknown(word), []).append(of_reason)
+    found.by_reason = {
+        reason: np.sort(np.concatenate(parts[reason])) for reason in Unknown if reason in parts
+    }
+    return found
