@@ -27,7 +27,6 @@ from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError, MalformedAvailability
 from auditor.first_checker.entry_set import EMPTY
 from auditor.first_checker.schedule import held_entries
-from auditor.model.address import split_host_port
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
@@ -40,7 +39,7 @@ from auditor.model.availability import (
     LanePace,
     ReadStatus,
 )
-from auditor.model.identity import BookieId, EntryId
+from auditor.model.identity import BookieId, EntryId, split_host_port
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
 from auditor.wire.lister_fields import ListerIdentity, decode_identity, decode_missing_logs

@@ -33,7 +33,7 @@ from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import Cookie, ServingCheck, check_cookie
 from auditor.local_faults import local_fault
-from auditor.model.address import split_host_port
+from auditor.model.identity import split_host_port
 from auditor.telemetry.lister_metrics import ListerMetrics
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store

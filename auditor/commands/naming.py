@@ -11,10 +11,9 @@ from auditor.clock import now_ms, utc_now
 from auditor.context import EXIT_SOUND, EXIT_UNKNOWN, EXIT_UNREACHABLE, Context
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.evidence.newest_run import NewestRun, newest_run
-from auditor.model.cluster import ClusterFacts, Registration
+from auditor.model.cluster import ClusterFacts, Naming, Registration
 from auditor.model.identity import BookieId, LedgerId, is_bookie_id
 from auditor.model.ledger import LedgerState
-from auditor.model.naming import Naming
 from auditor.report.layout import duration, moment, printable
 from auditor.report.naming_text import NOT_AUDITED, naming_lines, naming_sentences
 from auditor.wire.service_uri import parse as parse_uri

@@ -25,8 +25,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from auditor.model.availability import NOT_DIALLED, Greeting
-from auditor.model.bookie_facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.model.availability import LISTED_BY_LISTER, Answer, EntryRead, MissingLog, ReadStatus
-from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import EntryLogLostFacts, LostLog
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
 

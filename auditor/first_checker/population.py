@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from auditor.model.cluster_facts import PopulationFacts
+from auditor.model.facts import PopulationFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 

@@ -21,10 +21,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from auditor.model.finding import Finding, Kind
-from auditor.model.identity import EntryId, LedgerId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     LOOKS_APART_MIN_MS,
     USES_SHOWN_MAX,
     MissingLedgerFacts,
@@ -34,6 +31,9 @@ from auditor.model.reference_facts import (
     TruncatedLedgerFacts,
     UseFacts,
 )
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.topic import (
     DataLedger,
     Position,

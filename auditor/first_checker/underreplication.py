@@ -16,9 +16,8 @@ from typing import TypeAlias
 from auditor.first_checker.coverage import Coverage, levels
 from auditor.first_checker.shares import BookieShare
 from auditor.model.cluster import Surroundings
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.evidence import Terms
-from auditor.model.facts import MarkFacts, WhyMarked
+from auditor.model.facts import MarkFacts, MarkWithoutLedgerFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark

@@ -17,8 +17,8 @@ from math import exp, floor, lgamma, log, log1p
 from auditor.first_checker.bookies import BookieLook, nobody_answered
 from auditor.first_checker.probing import ANSWERED_READS
 from auditor.model.availability import UNREADABLE_READS, ReadStatus
-from auditor.model.bookie_facts import UnreadableFacts
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import UnreadableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
 

@@ -20,8 +20,7 @@ from auditor.config.operator_files import parse_properties
 from auditor.config.secured_settings import SECRET_OF
 from auditor.config.settings import secret_source
 from auditor.errors import ConfigError
-from auditor.model.address import PORT_DIGITS_MAX, PORT_MAX
-from auditor.model.identity import BookieId
+from auditor.model.identity import PORT_DIGITS_MAX, PORT_MAX, BookieId
 
 DEFAULT_BOOKIE_PORT = 3181
 """The value of bookiePort if the file does not set it."""

@@ -24,9 +24,8 @@ from auditor.config import BookieLimits
 from auditor.errors import ConfigError, LocalFault
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.local_faults import local_fault
-from auditor.model.address import split_host_port
 from auditor.model.availability import Greeting
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, split_host_port
 from auditor.report.layout import printable
 
 COOKIE = Path("current") / "VERSION"

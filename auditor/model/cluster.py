@@ -1,4 +1,7 @@
-"""The cluster around the ledgers: its identity, its bookies, its recovery settings."""
+"""The cluster around the ledgers: its identity, its bookies, its recovery settings.
+
+Also the ledgers whose metadata names one bookie.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from auditor.model.address import Areas, location_in
 from auditor.model.availability import Greeting
-from auditor.model.identity import BookieId
+from auditor.model.identity import Areas, BookieId, LedgerId, location_in
+from auditor.model.ledger import LedgerState
 
 
 class Registration(StrEnum):
@@ -95,3 +98,65 @@ class ClusterFacts:
         if self.instance_id is not None or instance_id is not None:
             return self.instance_id == instance_id
         return self.root == root and sorted(self.hosts) == sorted(hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class NamingLedger:
+    """A ledger whose metadata names the bookie, in `segments_naming` of its `segments`.
+
+    `entries` is how many of its entries the bookie should hold; None if the ledger is not closed or
+    its metadata contradicts itself. `is_marked` is None if the marks cannot be read.
+    """
+
+    ledger_id: LedgerId
+    state: LedgerState
+    segments: int
+    segments_naming: int
+    entries: int | None
+    is_marked: bool | None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a decommission waits for this ledger: the bookie may hold entries of it."""
+        return self.entries != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Which ledgers name one bookie. `bookie` is None if it has neither registration nor cookie.
+
+    `listed` counts the ledger ids. `unread` counts those whose metadata could not be read or
+    decoded: they may name the bookie too. `unread_shown` are a few of these, each with the reason.
+    """
+
+    bookie_id: BookieId
+    bookie: BookieRecord | None
+    marks_problem: str = ""
+    listed: int = 0
+    unread: int = 0
+    unread_shown: tuple[tuple[LedgerId, str], ...] = ()
+    ledgers: tuple[NamingLedger, ...] = ()
+
+    def count(self, *states: LedgerState) -> int:
+        """Return how many of the ledgers that name the bookie are in one of these states."""
+        return sum(ledger.state in states for ledger in self.ledgers)
+
+    @property
+    def marked_count(self) -> int:
+        """How many of the ledgers that name the bookie are known to be marked under-replicated."""
+        return sum(ledger.is_marked is True for ledger in self.ledgers)
+
+    @property
+    def blocking_count(self) -> int:
+        """How many of the ledgers that name the bookie block its decommission."""
+        return sum(ledger.is_waited_for for ledger in self.ledgers)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything is known: at least one ledger was listed, and all could be read."""
+        return self.listed > 0 and self.unread == 0 and not self.marks_problem
+
+    @property
+    def is_unheard_of(self) -> bool:
+        """Whether neither ZooKeeper nor a ledger names the bookie. Its id is probably misspelt."""
+        return self.bookie is None and not self.ledgers

@@ -4,8 +4,8 @@ A witness is rendered from these values and the looks alone. This makes each sen
 second checker derives every fact of a ledger again, and the model-based tests compare them with
 what they know.
 
-Names that end in `_ms` are times (ms since 1970 UTC) or durations (ms). Sets of bookies are sorted
-tuples.
+Names that end in `_ms` are times (ms since 1970 UTC) or durations (ms); `previous_finished_at` is
+text. Sets of bookies are sorted tuples.
 """
 
 from __future__ import annotations
@@ -14,23 +14,310 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum, StrEnum
 from typing import Any, TypeAlias
 
-from auditor.model.bookie_facts import (
-    EntryLogLostFacts,
-    FailingFacts,
-    LostContentFacts,
-    LostFacts,
-    SilentFacts,
-    UnreadableFacts,
-)
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
-from auditor.model.identity import BookieId, EntryId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import (
-    MissingLedgerFacts,
-    NewestMissingFacts,
-    OrphanedFacts,
-    TruncatedLedgerFacts,
-)
+from auditor.model.topic import Position, Role
+
+
+@dataclass(frozen=True, slots=True)
+class SilentFacts:
+    """BOOKIE_SILENT_YET_REGISTERED.
+
+    `address`: host and port in its registration. `detail`: how the last attempt ended.
+    """
+
+    registration: str
+    address: str
+    looks: int
+    detail: str
+    lost_bookie_recovery_delay_s: int | None
+    replication_disabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailingFacts:
+    """BOOKIE_FAILING_REQUESTS. `ledgers`: ledgers refused at each of at least two looks.
+
+    `lists_refused` and `reads_refused` count over all looks. `statuses` has each error status with
+    its number of occurrences, the most frequent first.
+    """
+
+    registration: str
+    address: str
+    looks: int
+    ledgers: int
+    some_ledgers: tuple[LedgerId, ...]
+    lists_refused: int
+    reads_refused: int
+    statuses: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostFacts:
+    """BOOKIE_LOST_UNNOTICED.
+
+    `unmarked_ledgers`: closed, non-empty ledgers that name it and are unmarked at each look;
+    `some_ledgers` are the first of these. Of the other ledgers that still name it,
+    `marked_ledgers_last` had a mark when their mark was last read, and `marked_ledgers_first` of
+    these had one at the first look. The two numbers are equal: otherwise the cluster is still
+    marking, and there is no finding.
+    """
+
+    has_cookie: bool
+    unmarked_ledgers: int
+    some_ledgers: tuple[LedgerId, ...]
+    marked_ledgers_first: int
+    marked_ledgers_last: int
+    apart_ms: int
+    """Time between the first and the last look at which it was not registered."""
+    unregistered_ms: int
+    """Time from the first look, of this run or an earlier one, that saw it unregistered to the last
+    look."""
+    lost_bookie_recovery_delay_s: int | None
+    replication_disabled: bool
+    renamed_to: BookieId | None = None
+    """The registered bookie that holds this bookie's entries.
+
+    No segment of the compared ledgers names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostContentFacts:
+    """BOOKIE_LOST_CONTENT.
+
+    `asked`: ledgers for which the bookie's last result is valid. In `lacking_most` of these it
+    surely lacks more than half of its entries: `absent` of `expected` entries in all of them.
+    """
+
+    registration: str
+    address: str
+    asked: int
+    was_probed: bool
+    lacking_most: int
+    absent: int
+    expected: int
+    some_ledgers: tuple[LedgerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LostLog:
+    """An entry log of ENTRY_LOG_LOST. Lists left its entries out at two looks or more.
+
+    `ledgers` are those whose lists did, and `entries` their entries in it by their newest lists.
+    `some`: the first of these ledgers, each with the first range of its entries in the log.
+    `reads_failed`: reads of these entries that ended in EIO, over all looks.
+    """
+
+    path: str
+    ledgers: int
+    entries: int
+    some: tuple[tuple[LedgerId, EntryId, EntryId], ...]
+    reads_failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntryLogLostFacts:
+    """ENTRY_LOG_LOST. `lister` is the address of the bookie's lister.
+
+    `logs`, `ledgers` (each once) and `entries` count over all lost logs; `some_logs` are the first
+    of these by path.
+    """
+
+    registration: str
+    address: str
+    lister: str
+    logs: int
+    ledgers: int
+    entries: int
+    some_logs: tuple[LostLog, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableFacts:
+    """BOOKIE_UNREADABLE_ENTRIES.
+
+    Of the `read` entries that the bookie lists, or should hold if it cannot list, it could not send
+    `failed`, in `ledgers` ledgers; `some` are the first of these. At least one was read so at two
+    looks. `statuses` has each error status, or "digest", with its number of entries, the most
+    frequent first. `sample_failed` of `sample_read` of these were drawn from all that it should
+    hold. `share_min`: at least this share of all entries that it should hold fails, at 95 %
+    confidence; None where no entry of a sample failed."""
+
+    registration: str
+    address: str
+    read: int
+    failed: int
+    ledgers: int
+    some: tuple[tuple[LedgerId, EntryId], ...]
+    statuses: tuple[tuple[str, int], ...]
+    sample_read: int
+    sample_failed: int
+    share_min: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PopulationFacts:
+    """LEDGER_POPULATION_DROPPED.
+
+    `ledgers` were listed first, and `ledgers_again` in a second listing `apart_ms` later.
+    """
+
+    previous_run: str
+    previous_finished_at: str
+    previous_ledgers: int
+    ledgers: int
+    ledgers_again: int
+    apart_ms: int
+    drop_percent: int
+    some_gone: tuple[LedgerId, ...]
+    instance_id: str | None
+    runs_in_a_row: int = 1
+    """Consecutive whole runs, including this one, that listed so few ledgers compared with the same
+    run."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkWithoutLedgerFacts:
+    """MARK_WITHOUT_LEDGER.
+
+    `marks` counts marks older than `grace_ms` whose ledgers had no metadata at two looks. The looks
+    are `apart_ms` apart.
+    """
+
+    marks: int
+    some_ledgers: tuple[LedgerId, ...]
+    """The ledgers of the oldest of these marks, at most 20, oldest mark first."""
+    oldest_age_ms: int
+    oldest_path: str
+    """The znode of the oldest mark."""
+    grace_ms: int
+    unchecked: int
+    """Further marks of ledgers that were not listed: too many to check."""
+    apart_ms: int
+    replication_disabled: bool
+
+
+USES_SHOWN_MAX = 20
+"""A finding names at most this many uses of a ledger; the rest is counted."""
+
+LOOKS_APART_MIN_MS = 1_000
+"""Least time between the two looks at a ledger, and at its references, on which a finding rests.
+
+A broker that deletes a topic deletes the ledgers first and the references afterwards, in
+milliseconds each. A small topic vanishes within a second, a large one within the default delay of
+five minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UseFacts:
+    """What a topic needs a ledger for.
+
+    `name` is the subscription of a cursor or of a compaction, "" for other roles. `position`
+    depends on the role: the first lost entry for data, the newest schema in the ledger for a
+    schema, ZooKeeper's position of the subscription for a cursor. `shadow_source` is the topic
+    whose znode has the ledgers of a shadow topic; None for other topics and roles.
+    """
+
+    topic: str
+    role: Role
+    name: str
+    position: Position | None
+    shadow_source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MissingLedgerFacts:
+    """REFERENCED_LEDGER_MISSING. The ledger had no metadata at two looks, `apart_ms` apart.
+
+    `topics` reference it in `uses` ways at both looks. `entries` and `size_bytes` are what the
+    topic recorded when it closed the ledger, None if nothing was recorded.
+    """
+
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
+    entries: int | None
+    size_bytes: int | None
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewestMissingFacts:
+    """NEWEST_LEDGER_MISSING. The ledger had no metadata at two looks, `apart_ms` apart.
+
+    It is the newest ledger of `topics` topics at both looks, and none recorded how many entries it
+    has. A shadow topic and its source have the same newest ledger.
+    """
+
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TruncatedLedgerFacts:
+    """LEDGER_TRUNCATED. The metadata was closed at `last_entry_id` at two looks, `apart_ms` apart.
+
+    `topics` record in `uses` ways that the ledger has more entries; `entries` is the highest of the
+    recorded numbers. `length_bytes` is the length in the metadata, `size_bytes` the recorded one.
+    """
+
+    last_entry_id: EntryId
+    entries: int
+    topics: int
+    uses: int
+    some_uses: tuple[UseFacts, ...]
+    """At most 20, those of shadow topics last; sorted by topic, role and name."""
+    length_bytes: int
+    size_bytes: int | None
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansInNamespace:
+    """The orphans of one namespace.
+
+    `stored_bytes`: the lengths of the closed ones, times their write quorums. `is_deleted`: the
+    namespace had no policies, managed ledgers or partitioned topics at two looks.
+    """
+
+    namespace: str
+    ledgers: int
+    stored_bytes: int
+    is_deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanedFacts:
+    """LEDGER_ORPHANED. Ledgers of Pulsar that nothing referenced at two looks.
+
+    They are ledgers of messages and of cursors, older than `orphan_age_ms`, whose topic could be
+    read.
+    """
+
+    ledgers: int
+    some_ledgers: tuple[LedgerId, ...]
+    """The first 20, ascending."""
+    length_bytes: int
+    """The sum of the lengths of the closed ledgers."""
+    stored_bytes: int
+    """The sum of these lengths, each times the ledger's write quorum."""
+    without_length: int
+    """Ledgers that are not closed: their metadata has no length yet."""
+    oldest_age_ms: int
+    orphan_age_ms: int
+    namespaces: int
+    some_namespaces: tuple[OrphansInNamespace, ...]
+    """At most 20, those with the most bytes first."""
+    undecided: int
+    """Further Pulsar ledgers of this age without a decoded reference.
+
+    Something that is not decoded may reference them."""
+    apart_ms: int
+
 
 Parameters: TypeAlias = tuple[tuple[str, str], ...]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from auditor.model.cluster import Naming, NamingLedger
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerState
-from auditor.model.naming import Naming, NamingLedger
 from auditor.report.layout import count, of, printable
 
 NOT_AUDITED = "not_audited"

@@ -31,9 +31,9 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
 from auditor.first_checker.references import can_decide, topic_named_by
 from auditor.model.evidence import Terms
+from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
-from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import TopicName
 from auditor.run.topic_listing import NO_TOPICS, TopicListing, list_namespaces, list_topics
 from auditor.stages.stages import Stages

@@ -16,9 +16,15 @@ from queue import Empty, SimpleQueue
 
 from auditor.errors import LocalFault
 from auditor.local_faults import bar, exhaustion
-from auditor.model.address import Address, Areas, address_of, split_host_port
 from auditor.model.cluster import BookieRecord
-from auditor.model.identity import BookieId, is_bookie_id
+from auditor.model.identity import (
+    Address,
+    Areas,
+    BookieId,
+    address_of,
+    is_bookie_id,
+    split_host_port,
+)
 from auditor.topology.location_table import Located, Member
 from auditor.topology.sources import RACK_MAP, Raw, Resolve, Source
 from auditor.wire.locations import depth

@@ -18,8 +18,15 @@ from pathlib import Path
 
 from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError
-from auditor.model.address import Address, Areas, Network, address_of, split_host_port
-from auditor.model.identity import BookieId, is_bookie_id
+from auditor.model.identity import (
+    Address,
+    Areas,
+    BookieId,
+    Network,
+    address_of,
+    is_bookie_id,
+    split_host_port,
+)
 from auditor.wire.locations import normalize_location
 
 

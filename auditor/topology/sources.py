@@ -21,8 +21,7 @@ from typing import IO, Protocol
 from auditor.config import ENVIRONMENT_PREFIX, Settings
 from auditor.errors import ConfigError
 from auditor.local_faults import start_fault
-from auditor.model.address import Address, Areas
-from auditor.model.identity import BookieId
+from auditor.model.identity import Address, Areas, BookieId
 from auditor.topology.location_table import Match, Member, Places, read_table
 from auditor.wire import locations
 from auditor.wire.locations import normalize_location

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import floor
 
-from auditor.model.bookie_facts import (
+from auditor.model.facts import (
     EntryLogLostFacts,
     FailingFacts,
     LostContentFacts,

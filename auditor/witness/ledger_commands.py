@@ -10,14 +10,15 @@ import shlex
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from auditor.model.bookie_facts import (
+from auditor.model.facts import (
     EntryLogLostFacts,
     FailingFacts,
     LostContentFacts,
     LostFacts,
+    MarkFacts,
     UnreadableFacts,
+    UnrecoverableFacts,
 )
-from auditor.model.facts import MarkFacts, UnrecoverableFacts
 from auditor.model.finding import Finding
 from auditor.model.identity import EntryId, LedgerId
 from auditor.wire import znode_paths

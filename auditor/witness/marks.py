@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.evidence import Look
-from auditor.model.facts import MarkFacts, UnrecoverableFacts, WhyMarked
+from auditor.model.facts import MarkFacts, MarkWithoutLedgerFacts, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerState
 from auditor.witness.entries import entry_sentences

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from auditor.model.cluster_facts import PopulationFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
     ContradictionFacts,
     Contradicts,
     HeldBeyondEnd,
+    PopulationFacts,
     RecoveryFacts,
     StuckFacts,
     UndecodableFacts,

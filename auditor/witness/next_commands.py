@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
     EntryFacts,
     MarkFacts,
+    MarkWithoutLedgerFacts,
     UnavailableFacts,
     UnrecoverableFacts,
     WhyMarked,

@@ -20,15 +20,15 @@ from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from auditor.errors import ConfigError
-from auditor.model.finding import Finding
-from auditor.model.finding_record import Owner
-from auditor.model.ledger import LedgerMetadata
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
 )
+from auditor.model.finding import Finding
+from auditor.model.finding_record import Owner
+from auditor.model.ledger import LedgerMetadata
 from auditor.model.topic import Role, TopicName
 from auditor.wire.topic_paths import (
     MANAGED_LEDGERS,

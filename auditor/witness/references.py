@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from auditor.model.finding import Finding, Kind
-from auditor.model.readability import Condition
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
+from auditor.model.finding import Finding, Kind
+from auditor.model.readability import Condition
 from auditor.model.topic import COMPACTION_CURSOR, Role
 from auditor.witness.phrases import TellOther, name_some, span
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from auditor.first_checker.schedule import expected_entries, extents, positions
+from auditor.model.cluster import Naming, NamingLedger
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, RecordStatus
-from auditor.model.naming import Naming, NamingLedger
 from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 

@@ -21,7 +21,7 @@ from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
-from auditor.model.reference_facts import LOOKS_APART_MIN_MS
+from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import Position, SchemaVersion, TopicName
 from auditor.run import reference_looks, topic_listing
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks

@@ -27,14 +27,15 @@ from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
 from support.real_processes import free_port, java_command
 
-from auditor.model.bookie_facts import EntryLogLostFacts, FailingFacts
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     CorruptFacts,
     EntryFacts,
+    EntryLogLostFacts,
     Facts,
+    FailingFacts,
     LostContentFacts,
     MarkFacts,
+    MarkWithoutLedgerFacts,
     Search,
     UnrecoverableFacts,
 )

@@ -44,10 +44,10 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
+from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
-from auditor.model.reference_facts import LOOKS_APART_MIN_MS
 from auditor.model.summary import Summary
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.run.replay import judge_again

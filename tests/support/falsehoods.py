@@ -17,17 +17,19 @@ from typing import Any
 import pytest
 
 from auditor.first_checker.renaming import Renamed
-from auditor.model.bookie_facts import FailingFacts, LostFacts, SilentFacts
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
     DuplicateFacts,
     EndHeader,
     EntryFacts,
+    FailingFacts,
+    LostFacts,
     MarkFacts,
+    MarkWithoutLedgerFacts,
     PlacementFacts,
     Search,
+    SilentFacts,
     StuckFacts,
     WhyMarked,
     WriteSetFacts,

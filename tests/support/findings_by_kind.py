@@ -9,16 +9,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
-from auditor.model.bookie_facts import (
-    EntryLogLostFacts,
-    FailingFacts,
-    LostContentFacts,
-    LostFacts,
-    LostLog,
-    SilentFacts,
-    UnreadableFacts,
-)
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.facts import (
     BeyondEndFacts,
     Contradiction,
@@ -28,27 +18,34 @@ from auditor.model.facts import (
     DuplicateFacts,
     EndHeader,
     EntryFacts,
+    EntryLogLostFacts,
     Facts,
+    FailingFacts,
     HeldBeyondEnd,
+    LostContentFacts,
+    LostFacts,
+    LostLog,
     MarkFacts,
-    PlacementFacts,
-    RecoveryFacts,
-    StuckFacts,
-    UnavailableFacts,
-    UndecodableFacts,
-    UnrecoverableFacts,
-    WriteSetFacts,
-)
-from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
-from auditor.model.ledger import LedgerState
-from auditor.model.reference_facts import (
+    MarkWithoutLedgerFacts,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     OrphansInNamespace,
+    PlacementFacts,
+    PopulationFacts,
+    RecoveryFacts,
+    SilentFacts,
+    StuckFacts,
     TruncatedLedgerFacts,
+    UnavailableFacts,
+    UndecodableFacts,
+    UnreadableFacts,
+    UnrecoverableFacts,
     UseFacts,
+    WriteSetFacts,
 )
+from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
+from auditor.model.ledger import LedgerState
 from auditor.model.topic import Position, Role
 
 DAY_MS = 86_400_000

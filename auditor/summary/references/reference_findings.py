@@ -28,16 +28,16 @@ from auditor.first_checker.references import (
     topic_named_by,
 )
 from auditor.model.evidence import Look
-from auditor.model.finding import Finding, Kind
-from auditor.model.finding_record import FindingRecord
-from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerRecord
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     TruncatedLedgerFacts,
 )
+from auditor.model.finding import Finding, Kind
+from auditor.model.finding_record import FindingRecord
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.summary.about import About
 from auditor.summary.references.reference_tables import (

@@ -12,8 +12,8 @@ from auditor.first_checker.bookies import (
     withheld_failing,
 )
 from auditor.model.availability import Greeting
-from auditor.model.bookie_facts import FailingFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import FailingFacts
 from auditor.model.finding import Finding, Kind, Severity
 from auditor.witness.finding_lines import bookie_testimony
 

@@ -16,8 +16,8 @@ from auditor.model.availability import (
     MissingLog,
     ReadStatus,
 )
-from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import EntryLogLostFacts, LostLog
 from auditor.model.finding import Finding, Kind, Severity
 from auditor.witness.finding_lines import bookie_testimony
 from auditor.witness.next_commands import sort_steps

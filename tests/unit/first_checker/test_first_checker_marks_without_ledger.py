@@ -15,7 +15,7 @@ from auditor.first_checker.underreplication import (
     newest_marks,
     withheld_marks,
 )
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.facts import MarkWithoutLedgerFacts
 from auditor.model.finding import Kind
 
 NOW_MS, GRACE_MS = 10_000_000, 1_000_000

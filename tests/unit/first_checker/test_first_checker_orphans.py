@@ -20,10 +20,10 @@ from auditor.first_checker.references import (
     judge_orphans,
     topic_named_by,
 )
+from auditor.model.facts import OrphanedFacts, OrphansInNamespace
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import OrphanedFacts, OrphansInNamespace
 from auditor.model.topic import (
     Cursor,
     DataLedger,

@@ -14,7 +14,7 @@ from auditor.first_checker.population import (
     has_dropped,
     judge_population,
 )
-from auditor.model.cluster_facts import PopulationFacts
+from auditor.model.facts import PopulationFacts
 from auditor.model.finding import Finding, Kind
 
 LAST = LastPopulation("20260101T030000Z-000001", "2026-01-01T03:00:00Z", 1_000, 50)

@@ -15,7 +15,7 @@ from auditor.first_checker.population import (
     judge_population,
     kept_baseline,
 )
-from auditor.model.cluster_facts import PopulationFacts
+from auditor.model.facts import PopulationFacts
 
 BASELINE = LastPopulation("20260101T030000Z-000001", "2026-01-01T03:00:00Z", 1_000, 50)
 

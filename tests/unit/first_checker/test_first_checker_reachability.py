@@ -15,8 +15,8 @@ from auditor.first_checker.bookies import (
     withheld,
 )
 from auditor.model.availability import NOT_DIALLED, Greeting
-from auditor.model.bookie_facts import LostFacts, SilentFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.witness.finding_lines import bookie_testimony
 

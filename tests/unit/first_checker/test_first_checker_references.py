@@ -20,14 +20,14 @@ from auditor.first_checker.references import (
     judge_reference,
     pair_uses,
 )
-from auditor.model.finding import Finding, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
+from auditor.model.finding import Finding, Kind
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
 from auditor.model.topic import (
     Cursor,
     DataLedger,

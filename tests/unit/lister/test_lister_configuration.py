@@ -15,7 +15,7 @@ from auditor.lister.bookie_configuration import (
     read_configuration,
 )
 from auditor.lister.serving import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
-from auditor.model.address import PORT_DIGITS_MAX
+from auditor.model.identity import PORT_DIGITS_MAX
 
 COOKIE = (
     '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId:'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.model.address import location_in, split_host_port
 from auditor.model.cluster import Surroundings
+from auditor.model.identity import location_in, split_host_port
 
 AREAS = (
     {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, Naming, NamingLedger, Registration
 from auditor.model.ledger import LedgerState
-from auditor.model.naming import Naming, NamingLedger
 from auditor.report.naming_text import naming_sentences
 
 REGISTERED = BookieRecord("b1", 1, 0, Registration.WRITABLE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from auditor.model.cluster import ClusterFacts
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts
+from auditor.model.facts import MarkWithoutLedgerFacts
 from auditor.model.finding import Finding, Kind
 from auditor.witness.finding_lines import ClusterLook, cluster_testimony
 from auditor.witness.next_commands import CHANGES, next_commands

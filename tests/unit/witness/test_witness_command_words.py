@@ -9,7 +9,7 @@ import pytest
 from support.findings_by_kind import finding_of
 from support.hostile_names import HOSTILE, SHELL, unprintable
 
-from auditor.model.bookie_facts import EntryLogLostFacts
+from auditor.model.facts import EntryLogLostFacts
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import Owner
 from auditor.witness.ledger_commands import can_be_pasted, quote_word

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from support.findings_by_kind import FACTS_TYPES, facts_types, finding_of
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.bookie_facts import EntryLogLostFacts, LostLog, UnreadableFacts
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.cluster_facts import MarkWithoutLedgerFacts, PopulationFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
@@ -27,33 +25,36 @@ from auditor.model.facts import (
     DuplicateFacts,
     EndHeader,
     EntryFacts,
+    EntryLogLostFacts,
     FailingFacts,
     HeldBeyondEnd,
     LostContentFacts,
     LostFacts,
+    LostLog,
     MarkFacts,
+    MarkWithoutLedgerFacts,
+    MissingLedgerFacts,
+    NewestMissingFacts,
+    OrphanedFacts,
+    OrphansInNamespace,
     PlacementFacts,
+    PopulationFacts,
     RecoveryFacts,
     Search,
     SilentFacts,
     StuckFacts,
+    TruncatedLedgerFacts,
     UnavailableFacts,
     UndecodableFacts,
+    UnreadableFacts,
     UnrecoverableFacts,
+    UseFacts,
     WhyMarked,
     WriteSetFacts,
 )
 from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
-from auditor.model.reference_facts import (
-    MissingLedgerFacts,
-    NewestMissingFacts,
-    OrphanedFacts,
-    OrphansInNamespace,
-    TruncatedLedgerFacts,
-    UseFacts,
-)
 from auditor.model.topic import Position, Role
 from auditor.witness.finding_lines import (
     ClusterLook,

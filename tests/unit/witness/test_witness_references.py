@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from support.findings_by_kind import EXAMPLES, USE, finding_of
 
-from auditor.model.finding import Kind
-from auditor.model.reference_facts import (
+from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     OrphansInNamespace,
     TruncatedLedgerFacts,
 )
+from auditor.model.finding import Kind
 from auditor.model.topic import Position, Role, TopicName
 from auditor.witness.pulsar_commands import Use, owner_by_use, pulsar_ledger
 from auditor.witness.references import TELL, loss_effect

@@ -10,8 +10,8 @@ from kazoo.protocol.serialization import Sync
 from support.zookeeper_in_memory import MemoryZooKeeper
 from support.zookeeper_znodes import QUICK, closed_ledger, ledger_bytes, uri
 
+from auditor.model.cluster import Naming, NamingLedger
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
-from auditor.model.naming import Naming, NamingLedger
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store

@@ -22,8 +22,8 @@ from auditor.model.availability import (
     MissingLog,
     ReadStatus,
 )
-from auditor.model.bookie_facts import EntryLogLostFacts, LostLog
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import EntryLogLostFacts, LostLog
 from auditor.model.finding import Finding, Kind
 from auditor.summary.cluster.failed_requests import lost_logs
 
