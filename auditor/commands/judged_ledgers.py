@@ -20,7 +20,7 @@ from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.summary import Summary
 from auditor.model.verdict import Standing, Verdict
-from auditor.run.asker import Asker
+from auditor.run.single_ledgers import Asker
 from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
 from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
 from auditor.telemetry import log

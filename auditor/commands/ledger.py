@@ -16,9 +16,8 @@ from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
 from auditor.report.ledgers_text import render_ledgers
-from auditor.run.asker import Asker
 from auditor.run.clock_check import require_clock_of_records
-from auditor.run.single_ledgers import audit_ledgers
+from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of

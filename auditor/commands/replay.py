@@ -24,8 +24,7 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
-from auditor.run.conclusion import Conclusion, conclude
-from auditor.run.finding_history import restore_history
+from auditor.run.conclusion import Conclusion, conclude, restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
 from auditor.summary.previous_run import NO_PREVIOUS, read_findings, read_summary

@@ -1,27 +1,183 @@
-"""Do the judgings of a run. Each belongs to a look, and leaves something to do for some ledgers."""
+"""Do the judgings of a run. Each belongs to a look, and leaves something to do for some ledgers.
+
+Which entries are read by rank is set as soon as the number of entries is known. A bookie that comes
+into doubt at the first look is read more densely: one that failed to send an entry that it should
+hold, denied one that it lists, or lacks one. One such word is enough to read more there; an
+accusation needs two looks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from auditor.clock import now_ms
 from auditor.errors import WorkerDied
+from auditor.evidence.gathered import ledger_records
 from auditor.evidence.ids import Shard
 from auditor.evidence.journal import PROBLEMS, Journal, StageResult
-from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.run_directory import Place, write_json
+from auditor.evidence.schemas import LEDGERS, READS, VERDICTS
+from auditor.first_checker.probing import step_within
+from auditor.first_checker.recheck import same_state
+from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo
 from auditor.judging.verdict_rows import spoil_rows
-from auditor.model.identity import LedgerId
+from auditor.model.availability import ABSENT_READS, UNREADABLE_READS
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId, LedgerId
 from auditor.stages.stages import Stages
 from auditor.stages.steps import STEPS, steps_name
+from auditor.summary.about import About
+from auditor.summary.cluster.content import lacks_of
 from auditor.summary.contradicted_lists import spoiled_ledgers
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
+from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_bookie_copies
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+@dataclass(slots=True)
+class SweepPlanner:
+    """Derives the steps of the sweeps from the first shard.
+
+    The step for bookies that cannot list is kept in run.json. A resumed run gets the same step: it
+    is derived from what is written. `about` is the content of run.json.
+    """
+
+    run: Place
+    about: About
+
+    def terms_by(self, first: Shard, shards: int) -> Terms:
+        """Return the terms of judgement with the step, before anything is judged.
+
+        The metadata of the first of `shards` shards must have been read. The shards hold equal
+        numbers of ledgers: the first one stands for the others, together with the count of the last
+        whole run.
+        """
+        sweep = self.about.terms.sweep
+        if sweep.budget > 0 and self.about.terms.probe_entries > 0:
+            sweep = replace(sweep, step=step_within(sweep.budget, self._copies(first, shards)))
+        if sweep != self.about.terms.sweep:
+            self.about = replace(self.about, terms=replace(self.about.terms, sweep=sweep))
+            write_json(self.run, "run.json", self.about.as_json())
+        return self.about.terms
+
+    def spot_densities(self, first: Shard, shards: int) -> dict[BookieId, Density]:
+        """Return for each bookie how densely its lists are tested.
+
+        Each bookie has a step of its own, so that all that a small one holds is read. A bookie that
+        the first shard does not name has none. Empty if no list is tested.
+        """
+        budget = self.about.terms.spot_reads
+        if budget < 1:
+            return {}
+        due = due_by_bookie(self._ledgers(first))
+        return {
+            bookie: Density(step_within(budget, one.copies * shards)) for bookie, one in due.items()
+        }
+
+    def _copies(self, first: Shard, shards: int) -> float:
+        """Return how many entries the fullest bookie should hold; an estimate if there are more
+        shards.
+        """
+        counted = fullest_bookie_copies(self._ledgers(first))
+        if shards == 1:
+            return counted
+        return max(
+            counted * shards, 0.0 if self.about.partial else self.about.terms.sweep.copies_before
+        )
+
+    def _ledgers(self, first: Shard) -> list[pa.RecordBatch]:
+        """Return the columns that say how many entries bookies should hold of the shard's
+        ledgers.
+        """
+        mine = (pc.field("ledger_id") >= first.first) & (pc.field("ledger_id") <= first.last)
+        keep = mine & (pc.field("look") == 1)
+        ledgers = self.run.read_table("evidence/ledgers", LEDGERS, keep, DUE_COLUMNS)
+        return list(ledgers.to_batches())
+
+
+LEDGERS_CHECKED_MAX = 100
+"""Ledgers of one bookie whose metadata is read again before it counts as in doubt. A ledger that
+was deleted or replicated meanwhile gives no reason. If more do, the bookie has the benefit."""
+
+_REFUTED = pc.field("status").isin(
+    sorted(status.value for status in ABSENT_READS | UNREADABLE_READS)
+)
+"""Selects the reads that contradict a list, if they test one."""
+DENSITIES = "densities"
+"""The field of the journal with the density of each bookie in doubt."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtSearch:
+    """Finds the bookies that are in doubt after the first look."""
+
+    run: Place
+    store: MetadataStore
+    terms: Terms
+
+    def densities(self, listing: Collection[BookieId], judgings: Collection[str]) -> StageResult:
+        """Return how densely each bookie in doubt is read, for the journal.
+
+        `listing`: bookies that gave lists; `judgings`: the tables of the first look's judgings.
+        Costs a scan of the spot reads and of the open ledgers, and where a bookie is in doubt the
+        metadata of some ledgers and a scan of all.
+        """
+        if self.terms.spot_reads < 1 or self.terms.doubt_reads < 1:
+            return {DENSITIES: {}}
+        why: dict[BookieId, set[LedgerId]] = defaultdict(set)
+        for bookie, ledger_id in self._signs(judgings):
+            if bookie in listing:
+                why[bookie].add(ledger_id)
+        checked = {bookie: sorted(ids)[:LEDGERS_CHECKED_MAX] for bookie, ids in why.items()}
+        unchanged = self._unchanged({i for ids in checked.values() for i in ids})
+        doubted = {bookie for bookie, ids in checked.items() if not unchanged.isdisjoint(ids)}
+        if not doubted:
+            return {DENSITIES: {}}
+        due = due_by_bookie(self.run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+        budget = self.terms.doubt_reads
+        return {
+            DENSITIES: {
+                bookie: Density.within(budget, due[bookie].copies, due[bookie].ends)
+                for bookie in sorted(doubted & due.keys())
+            }
+        }
+
+    def tests_of(self, result: StageResult) -> ListTests | None:
+        """Return the tests that `densities` asks for, None if no bookie is in doubt."""
+        found = {bookie: Density(*cells) for bookie, cells in result[DENSITIES].items()}
+        return ListTests(self.terms.probe_seed, found, is_denser=True) if found else None
+
+    def _signs(self, judgings: Collection[str]) -> Iterator[tuple[BookieId, LedgerId]]:
+        """Yield the bookies that gave a reason for doubt, each with the ledger."""
+        refuted = pc.field("is_spot") & _REFUTED
+        reads = self.run.read_table("evidence/reads", READS, refuted, ["bookie_id", "ledger_id"])
+        yield from zip(*reads.to_pydict().values(), strict=True)
+        is_open = pc.field("todo") == Todo.LOOK.value
+        for name in judgings:
+            lacks = lacks_of(self.run.scan(name, STEPS), is_open)
+            yield from zip(
+                lacks["bookie_id"].to_pylist(), lacks["ledger_id"].to_pylist(), strict=True
+            )
+
+    def _unchanged(self, ids: Collection[LedgerId]) -> set[LedgerId]:
+        """Return which of these ledgers have the metadata that the first look read."""
+        if not ids:
+            return set()
+        these = pc.field("ledger_id").isin(list(ids))
+        rows = self.run.read_table("evidence/ledgers", LEDGERS, these)
+        before = {one.ledger_id: one for one in ledger_records(rows)}
+        self.store.sync()
+        now = self.store.read_ledgers(sorted(ids), 1, now_ms, with_marks=False)
+        return {one.ledger_id for one in now if same_state(one, before[one.ledger_id])}
+
 
 DIFFERING_MAX = 100
 """In one judging, the checkers may differ on at most this many ledgers. Up to it, the other ledgers

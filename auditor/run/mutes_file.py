@@ -10,7 +10,7 @@ from auditor.errors import ConfigError, OutputError
 from auditor.evidence.local_files import is_uri
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
-from auditor.run.finding_history import Mutes
+from auditor.run.conclusion import Mutes
 from auditor.summary.changes.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 
 

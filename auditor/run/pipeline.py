@@ -3,14 +3,21 @@
 Evidence first, judgement second: each stage writes one table, and the next stage reads it. Every
 ledger is looked at once, every suspect at least twice (BP-34). Nothing is reported before its
 metadata was read again after the evidence. The same tables let a killed run resume:
-`journal.run_once` skips a stage that is written already.
+`journal.run_once` skips a stage that is written already. A run works only during the hours that the
+operator allows (`--window`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from structlog.stdlib import BoundLogger
+
+from auditor.clock import utc_now
+from auditor.context import Context
+from auditor.daily_window import DailyWindow
 from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
@@ -20,23 +27,60 @@ from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.run.bookie_register import BookieRegister
-from auditor.run.bookies_in_doubt import DoubtSearch
-from auditor.run.judging_rounds import Judgings
-from auditor.run.mark_looks import MarkLooks
-from auditor.run.open_hours import OpenHours
+from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
+from auditor.run.judging_rounds import DoubtSearch, Judgings, SweepPlanner
 from auditor.run.poison_evidence import keep_poison
-from auditor.run.read_counts import count_silent_parents
 from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
-from auditor.run.relisting import Relisting
-from auditor.run.rename_search import RenameSearch
-from auditor.run.sweep_planner import SweepPlanner
+from auditor.run.request_counts import count_silent_parents
 from auditor.stages.asking import Directory
 from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.cluster.bookies import by_look
 from auditor.summary.cluster.open_ledgers import blocked_open
-from auditor.telemetry.progress import LedgersDone, Progress
+from auditor.telemetry.progress import PAUSE, LedgersDone, Progress
 from auditor.zookeeper.metadata_store import MetadataStore
+
+NAP_S = 60.0
+"""Longest single sleep. The clock is read again after it: it may have been set, or a laptop
+suspended."""
+
+
+@dataclass(slots=True)
+class OpenHours:
+    """Waits for the window to open. Without a window it is always open."""
+
+    window: DailyWindow | None
+    stop: StopRequest
+    progress: Progress
+    logger: BoundLogger
+    now: Callable[[], datetime] = utc_now
+
+    @classmethod
+    def of(cls, context: Context, progress: Progress) -> OpenHours:
+        """Return the hours that the settings of a command allow."""
+        return cls(context.settings.daily_window(), context.stop, progress, context.logger)
+
+    def next_open(self) -> datetime:
+        """Return when the window is open next: now, if it is open or there is none."""
+        now = self.now()
+        wait_s = self.window.seconds_until_open(now) if self.window else 0.0
+        return now + timedelta(seconds=wait_s)
+
+    def await_open(self, then: str) -> None:
+        """Return at once within the window, otherwise when it opens. Raises Interrupted.
+
+        Called between shards: a shard that has begun is finished, even outside the window. No stage
+        of the run counts the wait. `then` is the stage that follows it.
+        """
+        if self.window is None or not (seconds := self.window.seconds_until_open(self.now())):
+            return
+        self.logger.info("run_pauses", window=str(self.window), opens_in_s=round(seconds))
+        self.progress.stage(PAUSE)
+        while seconds:
+            self.stop.wait(min(seconds, NAP_S))
+            seconds = self.window.seconds_until_open(self.now())
+        self.logger.info("run_goes_on", window=str(self.window))
+        self.progress.stage(then)
 
 
 @dataclass(slots=True)

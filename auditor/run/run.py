@@ -27,13 +27,11 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.clock_check import require_clock
-from auditor.run.conclusion import Conclusion, conclude
-from auditor.run.finding_history import add_history
-from auditor.run.judging_rounds import Judgings
-from auditor.run.mark_looks import MarkLooks
+from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
+from auditor.run.conclusion import Conclusion, add_history, conclude
+from auditor.run.judging_rounds import Judgings, SweepPlanner
 from auditor.run.mutes_file import read_mutes
-from auditor.run.open_hours import OpenHours
-from auditor.run.pipeline import AuditRun, audit, list_ledgers, read_metadata
+from auditor.run.pipeline import AuditRun, OpenHours, audit, list_ledgers, read_metadata
 from auditor.run.publishing import (
     Results,
     clear_up,
@@ -43,13 +41,10 @@ from auditor.run.publishing import (
     write_results,
 )
 from auditor.run.pulsar import pulsar_of_run
-from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.run.reference_looks import ReferenceLooks
-from auditor.run.relisting import Relisting
-from auditor.run.rename_search import RenameSearch
+from auditor.run.request_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.run.resumption import resume_about, same_cluster
 from auditor.run.surroundings import check_admission, cluster_and_terms
-from auditor.run.sweep_planner import SweepPlanner
 from auditor.stages.executor import Executor, ExecutorOnDemand
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects

@@ -20,8 +20,7 @@ from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references, schema_ledgers
 from auditor.model.verdict import Standing, Unknown, Verdict
-from auditor.run.asker import Asker
-from auditor.run.single_ledgers import audit_ledgers
+from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.zookeeper.topics import Partitions, TopicStore, partitions_of
 
 

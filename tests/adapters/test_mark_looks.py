@@ -18,8 +18,8 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, MARKS
 from auditor.first_checker.underreplication import confirmed_marks
 from auditor.model.evidence import Terms
-from auditor.run import mark_looks
-from auditor.run.mark_looks import MarkLooks
+from auditor.run import closing_looks
+from auditor.run.closing_looks import MarkLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.summary.cluster.on_cluster import MARKS_AT, SeenMarks, seen_marks
 from auditor.wire.service_uri import parse
@@ -131,7 +131,7 @@ def test_no_more_than_so_many_are_looked_at(scene: Scene, monkeypatch: pytest.Mo
     """The oldest are looked at; the others keep the state in which they were listed, and can be
     counted.
     """
-    monkeypatch.setattr(mark_looks, "MARKS_LOOKED_AT_MAX", 2)
+    monkeypatch.setattr(closing_looks, "MARKS_LOOKED_AT_MAX", 2)
     scene.first()
     scene.again()
     seen = scene.seen()

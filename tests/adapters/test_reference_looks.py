@@ -23,7 +23,7 @@ from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
 from auditor.model.evidence import Terms
 from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import Position, SchemaVersion, TopicName
-from auditor.run import reference_looks, topic_listing
+from auditor.run import reference_looks
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.stories import with_owner
@@ -329,7 +329,7 @@ def test_partitioned_topics_that_cannot_be_listed_leave_a_run_its_topics(
     def refuse(*_: object) -> Partitions:
         raise StoreUnavailable("znode /admin/partitioned-topics may not be read")
 
-    monkeypatch.setattr(topic_listing, "partitions_in", refuse)
+    monkeypatch.setattr(reference_looks, "partitions_in", refuse)
     scene.first()
     check_partitions_in_doubt(scene.again())
 

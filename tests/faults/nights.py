@@ -52,7 +52,7 @@ from auditor.run.publishing import (
     send_metrics,
     write_results,
 )
-from auditor.run.read_counts import add_kept_counts, kept_reads, write_read_counts
+from auditor.run.request_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.run.resumption import resume_about
 from auditor.stop import StopRequest
 from auditor.summary.about import About

@@ -29,8 +29,7 @@ from auditor.evidence.table_scan import scan_rows
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
 from auditor.report.findings_text import muted_words, mutes_sentences
-from auditor.run.conclusion import Conclusion
-from auditor.run.finding_history import add_history
+from auditor.run.conclusion import Conclusion, add_history
 from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
 from auditor.summary.changes.mutes import MUTES_FILE, Mute, state_of

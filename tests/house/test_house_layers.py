@@ -70,8 +70,8 @@ PLANTS = {
         ("auditor/sandbox/bookie.py", "auditor.commands.run"),
     ],
     "run": [
-        ("auditor/run/relisting.py", "auditor.run.pipeline"),
-        ("auditor/run/read_counts.py", "auditor.run.conclusion"),
+        ("auditor/run/closing_looks.py", "auditor.run.pipeline"),
+        ("auditor/run/request_counts.py", "auditor.run.conclusion"),
     ],
     "summary": [
         ("auditor/summary/run_summary.py", "auditor.summary.causes"),

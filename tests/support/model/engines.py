@@ -26,9 +26,9 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import facts_json
 from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
-from auditor.run import single_ledger_looks, single_ledger_state
+from auditor.run import single_ledgers
 from auditor.run import single_ledgers as single
-from auditor.run.asker import Asker
+from auditor.run.single_ledgers import Asker
 from auditor.run.surroundings import around
 from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
@@ -167,8 +167,8 @@ class SparkFree:
         unable = self.known_unable
         asker = Asker(store, limits, now_ms, self._context.stop.wait, delay_ms, known_unable=unable)
         with (
-            patch.object(single_ledger_state, "Judge", _Here),
-            patch.object(single_ledger_looks, "KNOWN_UNABLE", LIST_PATIENCE),
+            patch.object(single_ledgers, "Judge", _Here),
+            patch.object(single_ledgers, "KNOWN_UNABLE", LIST_PATIENCE),
         ):
             judged = single.audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], (

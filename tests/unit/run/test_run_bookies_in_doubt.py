@@ -16,7 +16,7 @@ from auditor.first_checker.spot_reads import Density
 from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.run.bookies_in_doubt import DoubtSearch
+from auditor.run.judging_rounds import DoubtSearch
 from auditor.sandbox.notation import ledger
 from auditor.zookeeper.metadata_store import MetadataStore
 

@@ -40,7 +40,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.run.conclusion import Conclusion, conclude
-from auditor.run.read_counts import write_read_counts
+from auditor.run.request_counts import write_read_counts
 from auditor.summary.about import About
 from auditor.summary.cluster.failed_requests import refusals_of
 from auditor.summary.cluster.on_cluster import FIRST_LOOK, LAST_LOOK, LISTED, mark_row

@@ -23,8 +23,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import HISTORY_FIELDS, FindingRecord
-from auditor.run.conclusion import Conclusion
-from auditor.run.finding_history import Mutes, add_history, restore_history
+from auditor.run.conclusion import Conclusion, Mutes, add_history, restore_history
 from auditor.summary.about import About
 from auditor.summary.changes.compared_finding import ComparedFinding
 from auditor.summary.changes.history import EarlierRun, Sighting, UnreadableRun

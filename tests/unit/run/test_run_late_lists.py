@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and give them up after 400 ms."""
     monkeypatch.setattr(
-        "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
+        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
     )
 
 
@@ -66,7 +66,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and wait 20 s for them."""
     monkeypatch.setattr(
-        "auditor.run.single_ledger_looks.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
+        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
     )
 
 
@@ -239,7 +239,7 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     that no run knows would be waited for.
     """
     monkeypatch.setattr(
-        "auditor.run.single_ledger_looks.UNTRIED",
+        "auditor.run.single_ledgers.UNTRIED",
         ListPatience(overdue_ms=20_000, give_up_ms=25_000),
     )
     bookie = ScriptedBookie({ONE: range(10)}, never_list)

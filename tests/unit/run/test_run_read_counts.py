@@ -9,7 +9,7 @@ import pytest
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, READS
-from auditor.run.read_counts import (
+from auditor.run.request_counts import (
     add_kept_counts,
     count_silent_parents,
     kept_reads,

@@ -23,8 +23,8 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.run import rename_search
-from auditor.run.rename_search import RenameSearch
+from auditor.run import closing_looks
+from auditor.run.closing_looks import RenameSearch
 from auditor.stages.asking import Directory
 from auditor.summary.cluster.bookies import renames
 from auditor.wire.entry_availability import canonical
@@ -102,7 +102,7 @@ def test_a_ledger_that_was_re_replicated_meanwhile_shows_no_rename(
     """Auto-recovery put the bookie that it copied to into the ensemble. That this bookie holds the
     entries does not show a rename.
     """
-    monkeypatch.setattr(rename_search, "_Conversation", AllHeld)
+    monkeypatch.setattr(closing_looks, "_Conversation", AllHeld)
     store: Any = Store(now)
     RenameSearch(store, run, BookieLimits(), lambda: Directory({NEW: ("h", 1)}, frozenset())).ask(
         ()

@@ -13,9 +13,8 @@ from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.run import single_ledger_state
-from auditor.run.asker import Asker
-from auditor.run.single_ledger_state import AuditState, LedgerLooks
+from auditor.run import single_ledgers
+from auditor.run.single_ledgers import Asker, AuditState, LedgerLooks
 
 STORE: Any = object()
 AROUND = Surroundings(writable=frozenset({"b1"}), readonly=frozenset({"b2"}))
@@ -74,7 +73,7 @@ def test_a_ledger_that_cannot_be_judged_is_set_aside_and_the_others_are_not(
     def judge_all(self: Any, ledgers: Any) -> list[tuple[str, str]]:
         return [(f"step {one.ledger_id}", "too big" * (one.ledger_id == 2)) for one in ledgers]
 
-    monkeypatch.setattr(single_ledger_state.Judge, "judge_all", judge_all)
+    monkeypatch.setattr(single_ledgers.Judge, "judge_all", judge_all)
     state = AuditState.of(asker(), [1, 2], TERMS)
     for ledger_id, looks in state.looks.items():
         looks.records.append(LedgerRecord(ledger_id, 1, 0, RecordStatus.GONE))

@@ -17,7 +17,7 @@ from auditor.clock import now_ms
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import Terms
-from auditor.run.asker import Asker
+from auditor.run.single_ledgers import Asker
 from auditor.run.single_ledgers import audit_ledgers as audit_without_spark
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster

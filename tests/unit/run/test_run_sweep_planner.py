@@ -17,7 +17,7 @@ from auditor.evidence.schemas import LEDGERS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.run.sweep_planner import SweepPlanner
+from auditor.run.judging_rounds import SweepPlanner
 from auditor.sandbox.notation import ledger
 from auditor.summary.about import About
 
