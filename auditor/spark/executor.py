@@ -1,9 +1,17 @@
-"""Carry out stages on Spark: each is one job, whose tasks do the work on Arrow batches."""
+"""Carry out stages on Spark: each is one job, whose tasks do the work on Arrow batches.
+
+Each bookie has one Spark partition, a lane: a job keeps one bounded conversation with it. A hash of
+the bookie's id would put two bookies into one partition and serialise them. Each lane therefore has
+a key of its own: an integer that Spark's hash partitioning puts into the partition of that number.
+Keys are found by hashing integers as Spark does. Asking Spark for their hashes takes a job, which
+costs half a second of a small audit. A test holds the two hashes equal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar
 
 import pyarrow as pa
@@ -15,7 +23,6 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS, SEEN
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.spark.jobs import renew_workers, run_job
-from auditor.spark.lanes import by_lane
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stages.asking import WANTED, Directory
 from auditor.stages.reading import Work
@@ -23,6 +30,59 @@ from auditor.stages.selection import Ledgers
 from auditor.stages.steps import STEPS, steps_name, steps_prefix
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
+
+KEYS_TRIED_PER_LANE = 60
+"""Integers hashed for each lane. A given lane gets none of them with a probability of e^-60."""
+
+SPARK_SEED = 42
+"""The seed of Spark's Murmur3Hash expression, by which it partitions."""
+
+
+def lane_keys(lanes: int) -> list[int]:
+    """Return, for each lane, an integer that Spark's hash partitioning puts there."""
+    keys: dict[int, int] = {}
+    for key in range(lanes * KEYS_TRIED_PER_LANE):
+        keys.setdefault(spark_hash(key) % lanes, key)
+        if len(keys) == lanes:
+            break
+    assert len(keys) == lanes, f"no key found for {lanes - len(keys)} of {lanes} lanes"
+    return [keys[lane] for lane in range(lanes)]
+
+
+def spark_hash(key: int) -> int:
+    """Return the result of Spark's `hash` of an int: 32 bits of Murmur3 (Murmur3_x86_32.hashInt),
+    signed.
+    """
+    mixed = _times(_rotate(_times(key, 0xCC9E2D51), 15), 0x1B873593)
+    word = (_times(_rotate(SPARK_SEED ^ mixed, 13), 5) + 0xE6546B64) & _WORD
+    word ^= 4  # the length of an int, in bytes
+    word = _times(word ^ word >> 16, 0x85EBCA6B)
+    word = _times(word ^ word >> 13, 0xC2B2AE35)
+    word ^= word >> 16
+    return word - (word >> 31 << 32)
+
+
+_WORD = 2**32 - 1
+
+
+def _times(word: int, factor: int) -> int:
+    return (word & _WORD) * factor & _WORD
+
+
+def _rotate(word: int, bits: int) -> int:
+    return (word << bits | word >> 32 - bits) & _WORD
+
+
+def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
+    """Return the rows with one partition for each registered bookie, and one for all others."""
+    bookies = directory.lanes()
+    keys = lane_keys(len(bookies) + 1)
+    key = f.lit(keys[0])
+    if bookies:
+        pairs = chain.from_iterable(zip(bookies, keys[1:], strict=True))
+        lane_of = f.create_map(*(f.lit(part) for part in pairs))
+        key = f.coalesce(lane_of[f.col("bookie_id")], key)
+    return rows.withColumn("lane", key).repartition(len(keys), f.col("lane"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """Run Spark jobs in a thread, watch them, and cancel them cleanly on a signal.
 
-An exception of a job becomes an operating error, as text.
+An exception of a job becomes an operating error, as text. A job in which no task ends any more
+shows that a worker or an executor hangs.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable
 from threading import Event, Thread
 from typing import TypeVar
 
@@ -25,8 +27,35 @@ from auditor.errors import (
     WorkerDied,
 )
 from auditor.local_faults import local_fault_in
-from auditor.spark.stall_watch import StallWatch
 from auditor.stop import Interrupted, StopRequest
+
+PAUSE_MAX_S = 1.0
+"""At most so many seconds between two calls count as time in which the job made no progress."""
+
+
+class StallWatch:
+    """Watches the progress of one job. `max_s`: seconds a job may go on without any progress.
+
+    The bound is on the time between two tasks that finish, not on the whole job: a large cluster
+    takes long, and each of its lanes ends within `--bookie-deadline`. Call `is_stalled` often: a
+    longer pause between two calls means that this process was stopped, and counts as PAUSE_MAX_S
+    only.
+    """
+
+    def __init__(self, max_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._max_s, self._clock = max_s, clock
+        self._last: Hashable = None
+        self._called_s, self._spent_s = clock(), 0.0
+
+    def is_stalled(self, progress: Hashable) -> bool:
+        """Record the progress, in any form. Return whether it was the same `max_s` ago."""
+        now = self._clock()
+        self._spent_s += min(now - self._called_s, PAUSE_MAX_S)
+        self._called_s = now
+        if progress != self._last:
+            self._last, self._spent_s = progress, 0.0
+        return self._spent_s >= self._max_s
+
 
 T = TypeVar("T")
 

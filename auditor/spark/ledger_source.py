@@ -1,17 +1,22 @@
-"""The metadata of a BookKeeper cluster as Spark tables: bookkeeper_ledgers, _bookies,
-_underreplicated, _topics.
+"""The metadata of a cluster as Spark tables for anybody: bookkeeper_ledgers, _topics and more.
 
-These public sources use the run's own readers and are lazy, like Spark's sources: *every action
-reads ZooKeeper again*, and two actions see two states of the cluster. To judge a state, write it
-first, like the run (`auditor.run.pipeline`). docs/data-sources.md has the columns.
+The others are bookkeeper_bookies and bookkeeper_underreplicated. These sources use the run's own
+readers and are lazy, as Spark's sources are: *every action reads ZooKeeper again*, and two actions
+see two states of the cluster. To judge a state, write it first, like the run
+(`auditor.run.pipeline`). docs/data-sources.md has the columns.
+
+Their options are the run's ZooKeeper settings in Spark's spelling, with the same bounds.
 """
 
 from __future__ import annotations
 
+import difflib
+import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from itertools import chain
+from typing import ClassVar, Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -19,17 +24,208 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from auditor.clock import now_ms
+from auditor.config import SETTINGS, Layers, Setting, Settings, parse
 from auditor.errors import ConfigError, StoreUnavailable
+from auditor.evidence.reference_rows import topic_rows
 from auditor.evidence.rows import bookie_row, mark_cells
 from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK, TOPICS
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
-from auditor.spark.source_options import SourceOptions, source_options
+from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.spark.store import spark_type
-from auditor.spark.topic_source import TopicsReader
 from auditor.stages.reading import Batches, in_batches, ledger_batches, listed_ids
+from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
+from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
+from auditor.zookeeper.topics import (
+    TopicsAddress,
+    TopicStore,
+    open_topics,
+    prefixes_of,
+    topics_with_schemas_only,
+)
+
+URI_OPTION: Final = "metadataServiceUri"
+PULSAR_OPTION: Final = "pulsarMetadataUri"
+READERS_OPTION: Final = "readers"
+READERS_DEFAULT: Final = 8
+READERS_MAX: Final = 1_000
+"""Spark partitions that read ledgers. Each has a ZooKeeper session; they share the rate."""
+
+
+def _spelt(key: str) -> str:
+    """Return a setting's key as Spark's users write options.
+
+    Example: zookeeperBatchPaths for zookeeper_batch_paths.
+    """
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), key)
+
+
+ZOOKEEPER_OPTIONS: Final[dict[str, Setting]] = {
+    _spelt(s.key): s
+    for s in SETTINGS
+    if s.key.startswith("zookeeper_") and not s.key.endswith("_command")
+}
+"""Each option with the setting of docs/configuration.md that gives its unit, range and default.
+
+No option is a command: whoever may write a query must not be able to run programs."""
+
+OPTIONS: Final = (URI_OPTION, PULSAR_OPTION, READERS_OPTION, *ZOOKEEPER_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What the user of a data source requested. `settings` has the limits on ZooKeeper.
+
+    `pulsar_uri` is None if topics are looked for beside the ledgers.
+    """
+
+    uri: ServiceUri
+    pulsar_uri: ServiceUri | None
+    readers: int
+    settings: Settings
+
+
+def source_options(options: Mapping[str, str]) -> SourceOptions:
+    """Return the options that Spark passed. Their names ignore case. Pure.
+
+    Raises ConfigError with the option, and what to write.
+    """
+    known = {name.lower(): name for name in OPTIONS}
+    given: dict[str, str] = {}
+    for name, value in options.items():
+        if name.lower() not in known:
+            near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6)
+            said = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
+            raise ConfigError(f"this source has no option {name}: {said}")
+        given[known[name.lower()]] = value
+    flags = {
+        s.key: _check(name, s, given[name])
+        for name, s in ZOOKEEPER_OPTIONS.items()
+        if name in given
+    }
+    return SourceOptions(
+        _uri(given.get(URI_OPTION)),
+        _pulsar_uri(given.get(PULSAR_OPTION)),
+        _readers(given.get(READERS_OPTION)),
+        parse(Layers(flags=flags)),
+    )
+
+
+def _uri(text: str | None) -> ServiceUri:
+    if text is None or not text.strip():
+        raise ConfigError(
+            f'option {URI_OPTION} is not set: write .option("{URI_OPTION}", "{RIGHT_FORM}")'
+        )
+    try:
+        return parse_uri(text)
+    except ConfigError as error:
+        raise ConfigError(f"option {URI_OPTION}: {error}") from None
+
+
+def _pulsar_uri(text: str | None) -> ServiceUri | None:
+    if text is None:
+        return None
+    try:
+        return parse_pulsar(text)
+    except ConfigError as error:
+        raise ConfigError(f"option {PULSAR_OPTION}: {error}") from None
+
+
+def _readers(text: str | None) -> int:
+    readers = (
+        READERS_DEFAULT if text is None else int(text) if text.isascii() and text.isdecimal() else 0
+    )
+    if not 1 <= readers <= READERS_MAX:
+        raise ConfigError(
+            f"option {READERS_OPTION} = {str(text)[:200]!r} is out of range: 1 to {READERS_MAX}"
+        )
+    return readers
+
+
+def _check(name: str, setting: Setting, text: str) -> str:
+    """Return `text` if its setting accepts it. Errors name the option, not the setting."""
+    try:
+        setting.parse(text)
+    except ValueError as error:
+        raise ConfigError(f"option {name} = {text[:200]!r} {error}") from None
+    return text
+
+
+@dataclass(slots=True)
+class TopicsPartition(InputPartition):
+    """The namespaces that one reader lists and reads, and how fast; picklable, without secrets.
+
+    `should_read_topics_with_schemas_only`: whether it also reads these, of every namespace.
+    """
+
+    address: TopicsAddress
+    namespaces: tuple[str, ...]
+    should_read_topics_with_schemas_only: bool
+
+
+class TopicsReader(DataSourceReader):
+    """Finds the namespaces once for a DataFrame, and lists and reads their topics at each action.
+
+    One reader lists all namespaces and topics again, to find those that only have schemas: one that
+    is made or deleted meanwhile may have two rows or none.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions: at most `readers`, and at most one a namespace.
+
+        Raises StoreUnavailable.
+        """
+        address = self._address()
+        with address.open() as topics:
+            namespaces = topics.namespaces()
+        readers = max(1, min(self._options.readers, len(namespaces)))
+        shared = replace(address, limits=self._options.settings.zookeeper_limits(readers))
+        return [
+            TopicsPartition(
+                shared, tuple(namespaces[at::readers]), should_read_topics_with_schemas_only=at == 0
+            )
+            for at in range(readers)
+        ]
+
+    def read(self, partition: InputPartition) -> Batches:
+        """Yield TOPICS.
+
+        Raises StoreUnavailable if a namespace or the schemas cannot be listed: topics would be
+        missed.
+        """
+        assert isinstance(partition, TopicsPartition), partition
+        with partition.address.open() as topics:
+            records = topics.read(topics.topics_in(partition.namespaces), now_ms)
+            if partition.should_read_topics_with_schemas_only:
+                records = chain(records, _read_topics_with_schemas_only(topics))
+            yield from in_batches((row for record in records for row in topic_rows(record)), TOPICS)
+
+    def _address(self) -> TopicsAddress:
+        limits = self._options.settings.zookeeper_limits(1)
+        uri = self._options.pulsar_uri or self._options.uri
+        prefixes: tuple[str, ...] = (uri.chroot,)
+        if self._options.pulsar_uri is None:
+            with open_store(uri, limits) as store:
+                prefixes = prefixes_of(uri, store.root)
+        with open_topics(uri, prefixes, limits) as topics:
+            return TopicsAddress(uri, topics.prefix, limits)
+
+
+def _read_topics_with_schemas_only(store: TopicStore) -> Iterator[TopicRecord]:
+    """Yield the topics that have schemas and no ledgers. Holds the names of all topics."""
+    readable: list[TopicName] = []
+    for topic, problem in topics_with_schemas_only(store, store.topics_in(store.namespaces())):
+        if problem is None:
+            readable.append(topic)
+        else:
+            yield TopicRecord(topic, now_ms(), TopicStatus.UNREADABLE, problems=(problem,))
+    yield from store.read(readable, now_ms)
+
 
 LOOK = 1
 """Evidence numbers its looks. A source looks once and does not offer the column."""

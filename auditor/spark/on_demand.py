@@ -80,7 +80,7 @@ def spark_on_demand(
 
         def start(bookies: int) -> SparkSession:
             from auditor.spark.session import spark_session
-            from auditor.spark.shared_output import require_shared_output
+            from auditor.spark.store import require_shared_output
 
             started = spark_session(bookies, master, stop, verbose=verbose, lock=lock)
             session = stack.enter_context(started)

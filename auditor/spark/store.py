@@ -1,17 +1,27 @@
 """Tables between the stages: each is written once, and read back with its schema checked.
 
 A lazy table that asks the network would ask again at every use. Here every stage reads only what
-was written.
+was written. Before anybody is asked, it is tried whether Spark's executors and this process share
+the output.
 """
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import pyarrow as pa
+from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
+
+from auditor.errors import ConfigError, OutputError, SparkJobFailed
+from auditor.evidence.run_directory import Place
+from auditor.spark.jobs import run_job
+from auditor.stop import StopRequest
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -46,3 +56,56 @@ def read_tables(spark: SparkSession, paths: Iterable[str], schema: pa.Schema) ->
 def local_rows(spark: SparkSession, batch: pa.RecordBatch) -> DataFrame:
     """Return rows that this process holds as a Spark table."""
     return spark.createDataFrame(pa.Table.from_batches([batch]))
+
+
+TRIED = pa.schema([("n", pa.int64())])
+TASKS_MAX = 64
+"""Tasks that try the output: one for each free slot of a small cluster, a sample of a large one."""
+STALL_MAX_S = 300.0
+"""The trial is given up after so long without a task that ends: executors may have to be granted
+first."""
+
+_ONE_MACHINE = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
+
+
+def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:
+    """Raise ConfigError unless executors read what this process writes in `root`, and vice versa.
+
+    Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one Spark
+    job of at most TASKS_MAX tasks. An executor that joins later is not tried.
+    """
+    is_local = isinstance(root.files, fs.LocalFileSystem)
+    if is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or ""):
+        return
+    name = f".shared-{uuid.uuid4().hex}"
+    try:
+        problem = _try(spark, root / name, stop)
+    finally:
+        with suppress(OutputError):
+            root.remove(name)
+    if problem:
+        raise ConfigError(
+            f"--output {root.address} is not shared by this process and Spark's executors"
+            f" ({problem}): give a place that all of them can write, such as s3a://BUCKET/PATH,"
+            " hdfs://NAME/PATH or a mounted file system, and give Spark the file system's jars"
+            " and credentials (docs/output.md)"
+        )
+
+
+def _try(spark: SparkSession, place: Place, stop: StopRequest) -> str | None:
+    """Return the evidence that the place is not shared; None if there is none."""
+    tasks = min(TASKS_MAX, max(2, spark.sparkContext.defaultParallelism))
+    place.write_table("ours", pa.table({"n": range(tasks)}, schema=TRIED), "ours")
+
+    def copy() -> None:
+        rows = read_tables(spark, [f"{place.uri}/ours"], TRIED)
+        append(rows.repartition(tasks), f"{place.uri}/theirs")
+
+    try:
+        run_job(spark, stop, copy, lambda _: None, STALL_MAX_S)
+        seen = place.count("theirs", TRIED)
+    except SparkJobFailed as error:
+        return f"an executor could not read or write there: {error}"
+    except OutputError:
+        seen = 0
+    return None if seen == tasks else f"of {tasks} rows that executors wrote, {seen} are there"

@@ -1,6 +1,6 @@
 """Ask bookies for lists and entries, batch by batch, in conversations that end with the work.
 
-On Spark each piece of work has one bookie (`auditor.spark.lanes`). In this process one piece of
+On Spark each piece of work has one bookie (`auditor.spark.executor`). In this process one piece of
 work asks all bookies in parallel.
 """
 

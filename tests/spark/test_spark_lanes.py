@@ -20,8 +20,7 @@ from support.audits import ON_SPARK, Outcome, audit
 from auditor.evidence.rows import table
 from auditor.sandbox.bookie import Bookie
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.spark.lane_keys import KEYS_TRIED_PER_LANE, spark_hash
-from auditor.spark.lanes import by_lane
+from auditor.spark.executor import KEYS_TRIED_PER_LANE, by_lane, spark_hash
 from auditor.spark.store import local_rows
 from auditor.stages import stages
 from auditor.stages.asking import QUESTIONS, Directory

@@ -18,12 +18,13 @@ from auditor.errors import ConfigError
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import ledger_source
-from auditor.spark.ledger_source import SOURCES, LedgersReader
-from auditor.spark.source_options import (
+from auditor.spark.ledger_source import (
     OPTIONS,
     READERS_DEFAULT,
     READERS_MAX,
+    SOURCES,
     ZOOKEEPER_OPTIONS,
+    LedgersReader,
     source_options,
 )
 from auditor.spark.store import spark_type

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place, place
 from auditor.spark import session as session_module
-from auditor.spark import shared_output
+from auditor.spark import store
 from auditor.spark.on_demand import spark_on_demand
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
@@ -103,7 +103,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Sessions:
         monkeypatch.delenv(name, raising=False)
     made = Sessions()
     monkeypatch.setattr(session_module, "spark_session", made)
-    monkeypatch.setattr(shared_output, "require_shared_output", lambda *_: None)
+    monkeypatch.setattr(store, "require_shared_output", lambda *_: None)
     return made
 
 
@@ -143,7 +143,7 @@ def test_on_a_cluster_the_session_is_started_and_checked_at_once(
     def refuse(session: object, output: Place, stop: StopRequest) -> None:
         raise ConfigError(f"{output.address} is not shared")
 
-    monkeypatch.setattr(shared_output, "require_shared_output", refuse)
+    monkeypatch.setattr(store, "require_shared_output", refuse)
     with (
         pytest.raises(ConfigError, match="/nowhere is not shared"),
         spark_on_demand("spark://host:7077", StopRequest(), OUTPUT),

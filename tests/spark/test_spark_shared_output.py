@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place, place
-from auditor.spark import shared_output
-from auditor.spark.shared_output import require_shared_output
+from auditor.spark import store
+from auditor.spark.store import require_shared_output
 from auditor.stop import StopRequest
 
 pytestmark = pytest.mark.spark
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Return an output that is tried although Spark runs in this machine's one JVM."""
-    monkeypatch.setattr(shared_output, "_ONE_MACHINE", re.compile("none"))
+    monkeypatch.setattr(store, "_ONE_MACHINE", re.compile("none"))
     found = place(str(tmp_path / "audits"))
     found.create()
     return found
@@ -46,12 +46,12 @@ def test_what_executors_write_elsewhere_is_not_shared(
     spark: SparkSession, root: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """They read the driver's file, but their own files never arrive."""
-    append = shared_output.append
+    append = store.append
 
     def append_elsewhere(rows: object, path: str) -> None:
         append(rows, (tmp_path / "elsewhere").as_uri())
 
-    monkeypatch.setattr(shared_output, "append", append_elsewhere)
+    monkeypatch.setattr(store, "append", append_elsewhere)
     with pytest.raises(ConfigError, match=r"of \d+ rows that executors wrote, 0 are there"):
         require_shared_output(spark, root, StopRequest())
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 
 import pytest
 
-from auditor.spark.stall_watch import StallWatch
+from auditor.spark.jobs import StallWatch
 
 
 class Polled:
