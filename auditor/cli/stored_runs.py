@@ -22,8 +22,8 @@ def replay(run_dir: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
-        from auditor.commands.chosen_run import choose_run
         from auditor.commands.replay import replay as command
+        from auditor.commands.stored_run import choose_run
 
         return command(context, choose_run(context, run_dir))
 
@@ -49,8 +49,8 @@ def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
-        from auditor.commands.chosen_run import choose_run
         from auditor.commands.replay import report as command
+        from auditor.commands.stored_run import choose_run
 
         return command(context, choose_run(context, run_dir), page)
 
@@ -72,8 +72,8 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
-        from auditor.commands.chosen_run import choose_two_runs
         from auditor.commands.diff import diff as command
+        from auditor.commands.stored_run import choose_two_runs
 
         return command(context, *choose_two_runs(context, earlier, later))
 
@@ -103,8 +103,8 @@ def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
-        from auditor.commands.chosen_run import choose_run
         from auditor.commands.margin import margin as command
+        from auditor.commands.stored_run import choose_run
 
         return command(context, choose_run(context, run_dir), without)
 
@@ -187,7 +187,7 @@ def bundle(
 
     def work(context: Any) -> int:
         from auditor.commands.bundle import bundle as command
-        from auditor.commands.chosen_run import choose_run, is_run
+        from auditor.commands.stored_run import choose_run, is_run
 
         is_named = run_dir is not None and is_run(run_dir)
         run = choose_run(context, run_dir if is_named else None)

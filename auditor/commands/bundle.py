@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from auditor import __version__
 from auditor.commands.explain import choose_findings
 from auditor.commands.file_modes import restrict_new_files
-from auditor.commands.finished_run import read_about, read_all_findings
-from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.commands.stored_run import read_about, read_all_findings, refuse_damaged_run
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError
 from auditor.evidence.pseudonyms import Pseudonyms, bookie_ids_in

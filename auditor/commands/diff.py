@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from auditor.commands.finished_run import (
+from auditor.commands.stored_run import (
     open_finished_run,
     read_about,
     read_all_findings,
+    refuse_damaged_run,
     require_fields,
     require_verdicts,
     time_of,
 )
-from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
 from auditor.evidence.rows import bookie_records

@@ -11,17 +11,17 @@ from difflib import get_close_matches
 import numpy as np
 
 from auditor.clock import utc_now
-from auditor.commands.finished_run import (
+from auditor.commands.stored_run import (
     open_finished_run,
     read_about,
     read_all_findings,
     read_newest_bookies,
     read_rows_of,
+    refuse_damaged_run,
     require_fields,
     require_verdicts,
     time_of,
 )
-from auditor.commands.stored_run_faults import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.run_directory import Place

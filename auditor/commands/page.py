@@ -1,10 +1,14 @@
-"""Write report.html of a finished run. No failure here ends the run."""
+"""Write report.html of a finished run. No failure here ends the run.
+
+Some of its parts are computed by other commands: the margin, and what changed.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,9 +16,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from auditor.commands.diff import compare_runs
 from auditor.commands.file_modes import restrict_new_files
-from auditor.commands.page_sections import read_changes, read_margin
-from auditor.commands.stored_run_faults import UNREADABLE
+from auditor.commands.margin import margin_basis, margin_of_cluster, read_copies
+from auditor.commands.stored_run import UNREADABLE, open_finished_run
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
@@ -26,18 +31,74 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
-from auditor.page.contents import BookieSeen, Lacking, PageContents, PastRun
+from auditor.page.contents import (
+    BookieSeen,
+    ChangesSeen,
+    Lacking,
+    MarginSeen,
+    PageContents,
+    PastRun,
+)
 from auditor.page.page_view import TOPICS_SHOWN_MAX
+from auditor.page.pictures import LEDGERS_MAX
 from auditor.page.rendering import render_page
 from auditor.summary.about import About
 from auditor.summary.cluster.bookies import by_look
 from auditor.summary.previous_run import is_of_cluster, read_summary
 
+NO_AGE_LIMIT_S = float("inf")
+"""The age that a page accepts of its evidence: no limit, because a page says how old the evidence
+is."""
+COMPARED_MAX = 20_000
+"""A page compares at most this many findings, of both runs together. Each takes some 10 kB of
+memory. `auditor diff` compares any number."""
+
+Json = Mapping[str, Any]
+
+
+def read_margin(directory: Place, summary: Summary) -> MarginSeen | None:
+    """Return what more may fail; None for a run of more than LEDGERS_MAX ledgers.
+
+    Raises OutputError if the run lacks a part of what it stored.
+    """
+    if summary.ledgers.listed > LEDGERS_MAX:
+        return None
+    try:
+        run = read_copies(directory)
+    except ConfigError as error:
+        raise OutputError(str(error)) from error
+    return MarginSeen(margin_basis(run, NO_AGE_LIMIT_S), margin_of_cluster(run))
+
+
+def read_changes(directory: Place, summary: Summary) -> ChangesSeen | None:
+    """Return what became of the findings since the run that this one was compared with.
+
+    None if there was no such run. Raises OutputError if it can no longer be read.
+    """
+    since = summary.changes.since if summary.changes else None
+    if since is None:
+        return None
+    name = f"run-{since.run_id}"
+    if not RUN_NAME.fullmatch(name):
+        raise OutputError("the earlier run has no name that a run has")
+    path = f"{directory.path.rpartition('/')[0]}/{name}"
+    earlier = Place(directory.files, path, path)
+    try:
+        _, before = open_finished_run(earlier)
+        if before.findings_total + summary.findings_total > COMPARED_MAX:
+            raise OutputError(
+                f"the two runs have more than {COMPARED_MAX:,} findings: use auditor diff"
+            )
+        found = compare_runs(earlier, replace(directory, missing_is_empty=False))
+    except ConfigError as error:
+        raise OutputError(str(error)) from error
+    return ChangesSeen(since.run_id, since.started_at, tuple(found.notes), found.differences)
+
+
 PAGE = "report.html"
 HISTORY_RUNS_MAX = 60
 """Runs in the history, including this one: two months of nightly runs. Each costs one file read."""
 
-Json = Mapping[str, Any]
 T = TypeVar("T")
 
 

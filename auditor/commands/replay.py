@@ -7,10 +7,15 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from auditor.commands.finished_run import read_about, read_all_findings
 from auditor.commands.page import read_contents, save_page
 from auditor.commands.shown_report import show_report
-from auditor.commands.stored_run_faults import UNREADABLE, describe_fault, refuse_damaged_run
+from auditor.commands.stored_run import (
+    UNREADABLE,
+    describe_fault,
+    read_about,
+    read_all_findings,
+    refuse_damaged_run,
+)
 from auditor.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence import findings_file

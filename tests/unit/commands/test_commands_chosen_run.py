@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.commands.chosen_run import choose_run, choose_two_runs, is_run
+from auditor.commands.stored_run import choose_run, choose_two_runs, is_run
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError

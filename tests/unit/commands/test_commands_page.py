@@ -20,14 +20,16 @@ from support.stored_run import store_run
 from auditor.commands import page as module
 from auditor.commands import replay
 from auditor.commands.page import (
+    COMPARED_MAX,
     HISTORY_RUNS_MAX,
     count_lacking,
     publish_page,
+    read_changes,
     read_contents,
     read_history,
+    read_margin,
     read_topics,
 )
-from auditor.commands.page_sections import COMPARED_MAX, read_changes, read_margin
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError

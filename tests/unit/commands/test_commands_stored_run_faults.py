@@ -16,7 +16,7 @@ from auditor.commands.diff import diff
 from auditor.commands.explain import explain
 from auditor.commands.margin import margin
 from auditor.commands.replay import replay, report
-from auditor.commands.stored_run_faults import refuse_damaged_run
+from auditor.commands.stored_run import refuse_damaged_run
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import AccountingError, ConfigError, OutputError

@@ -1,15 +1,26 @@
-"""Open the directory of a finished run, and refuse one that has lost a part of its stored data."""
+"""Open a stored run: which run an argument means, its directory, and what is wrong with it.
+
+An argument is a run's id, its directory's name, or its path or URI. A finished run that has lost a
+part of what it stored is refused. Errors in reading it become one sentence: anybody may have
+written its files.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path, PurePath
+from traceback import extract_tb
 
 import pyarrow as pa
 
+from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.findings_file import parse_json
+from auditor.evidence.newest_run import run_name
+from auditor.evidence.output_directory import Output
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.run_tables import require_stored
@@ -18,9 +29,104 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import Summary
-from auditor.report.layout import of
+from auditor.report.layout import of, printable
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
+
+DETAIL_CHARS_MAX = 200
+"""At most this many characters of an exception's text are shown."""
+UNREADABLE = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration,
+    TypeError, ValueError,
+    pa.ArrowException,
+)  # fmt: skip
+"""Exceptions that code raises for a value of an unexpected shape. Errors of the machine, such as
+MemoryError, are not among them."""
+
+
+@contextmanager
+def refuse_damaged_run(context: Context, *run_dirs: str) -> Iterator[None]:
+    """Raise ConfigError if files of a stored run cannot be read, or have values that no run writes.
+
+    The sentence says where the error occurred, and that a fault of the auditor looks the same. The
+    log has the traceback with --verbose.
+    """
+    try:
+        yield
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
+    except UNREADABLE as error:
+        context.logger.debug("stored_run_unreadable", run_dirs=list(run_dirs), exc_info=error)
+        raise ConfigError(
+            f"{' or '.join(run_dirs)} cannot be used ({describe_fault(error)}): "
+            "its files are damaged, were changed, or come from another version of the auditor; "
+            "if none of this is so, please report it"
+        ) from error
+
+
+def describe_fault(error: Exception) -> str:
+    """Return the text of an exception, and where it was raised, in one printable line."""
+    at = extract_tb(error.__traceback__)[-1]
+    said = printable(f"{type(error).__name__}: {error}".partition("\n")[0], DETAIL_CHARS_MAX)
+    return f"{said}, at {PurePath(at.filename).name}:{at.lineno}"
+
+
+def is_run(text: str) -> bool:
+    """Return whether an argument means a run, not a finding, a ledger or a bookie."""
+    return run_name(text) is not None or "/" in text or Path(text).is_dir()
+
+
+def choose_run(context: Context, text: str | None) -> str:
+    """Return the path or URI of the run that an argument means; None means the newest finished one.
+
+    An id and a name are looked for in --output, unless a directory here has that name. Raises
+    ConfigError where --output has no finished run.
+    """
+    output = _output(context)
+    if text is None:
+        with _as_usage_error():
+            newest = output.latest()
+        if newest is None:
+            raise ConfigError(
+                f"{context.settings.output} has no finished run: give the id or the directory of a"
+                " run"
+            )
+        return newest.address
+    name = run_name(text)
+    return text if name is None or Path(text).is_dir() else (output.root / name).address
+
+
+def choose_two_runs(context: Context, earlier: str | None, later: str | None) -> tuple[str, str]:
+    """Return the runs to compare. By default `later` is the newest finished run of the whole
+    cluster, and `earlier` the one before it. Raises ConfigError where there are not two.
+    """
+    newer = choose_run(context, later)
+    if earlier is not None:
+        return choose_run(context, earlier), newer
+    with _as_usage_error():
+        for run in reversed(_output(context).runs()):
+            if run.path < place(newer).path:
+                summary = read_summary(run)
+                if summary is not None and not summary.is_partial:
+                    return run.address, newer
+    raise ConfigError(
+        f"{context.settings.output} has one finished run of the whole cluster: give two runs to"
+        " compare"
+    )
+
+
+def _output(context: Context) -> Output:
+    with _as_usage_error():
+        return Output(place(context.settings.output))
+
+
+@contextmanager
+def _as_usage_error() -> Iterator[None]:
+    """Raise ConfigError where --output cannot be read: nothing was contacted."""
+    try:
+        yield
+    except OutputError as error:
+        raise ConfigError(str(error)) from error
 
 
 def open_finished_run(run_dir: str | Place) -> tuple[Place, Summary]:
