@@ -1,0 +1,4 @@
+"""One whole audit: `pipeline` for a cluster, `single_ledgers` and `topics` for a few, `replay`.
+
+Begin with `pipeline`. `conclusion` ends a run.
+"""

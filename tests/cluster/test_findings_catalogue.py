@@ -27,9 +27,9 @@ from support.printed_commands import harm_of
 from support.quick_forms import few_or_all
 from support.real_cluster import RealCluster
 
-from auditor.evidence.findings_file import HISTORY_FIELDS
 from auditor.evidence.run_tables import STORED
 from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding_record import HISTORY_FIELDS
 from auditor.wire import ledger_metadata
 
 pytestmark = pytest.mark.real

@@ -91,29 +91,26 @@ TESTS = {
         f"auditor/judging/{name}.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES)
         for name in ("settle", "newest_state")
     },
+    "auditor/summary/references/reference_findings.py": (
+        "tests/unit/summary/references/test_summary_reference_findings.py",
+        "tests/unit/summary/references/test_summary_reference_words.py",
+    ),
+    "auditor/summary/contradicted_lists.py": (
+        "tests/unit/summary/test_summary_spoiled_lists.py",
+        "tests/unit/summary/test_summary_unindexed_entries.py",
+    ),
     "auditor/summary/references/reference_tables.py": (
         "tests/unit/summary/references/test_summary_reference_tables.py",
         "tests/unit/summary/references/test_summary_reference_findings.py",
     ),
-    "auditor/summary/cluster/bookies.py": ("tests/unit/summary/cluster/test_summary_renames.py",),
     **{
         f"auditor/summary/{place}{name}.py": (f"tests/unit/summary/{place}test_summary_{tests}.py",)
         for place, name, tests in (
-            ("", "paces", "paces"),
             ("", "due_copies", "due_copies"),
             ("changes/", "differences", "differences"),
-            ("changes/", "rechecks", "differences"),
             ("durability/", "margin", "margin"),
             ("durability/", "stored_copies", "margin"),
-            ("durability/", "stored_doubts", "margin"),
-            ("", "unindexed_entries", "unindexed_entries"),
-            ("cluster/", "lost_logs", "lost_logs"),
-            ("", "spoiled_lists", "spoiled_lists"),
             ("", "sweeps", "sweeps"),
-            ("references/", "reference_findings", "reference_findings"),
-            ("references/", "reference_words", "reference_words"),
-            ("references/", "topic_hits", "topic_hits"),
-            ("cluster/", "on_cluster", "on_cluster"),
         )
     },
     "auditor/summary": ("tests/unit/summary",),
