@@ -66,7 +66,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     (directory / "run.json").write_text("{}")
     (directory / "summary.json").write_text(json.dumps(summary.as_json()))
-    (directory / "findings.jsonl").write_text(json.dumps(finding, ensure_ascii=False) + "\n")
+    (directory / "findings.jsonl").write_text(finding.line() + "\n")
     return directory
 
 

@@ -322,7 +322,7 @@ FAULTS: dict[str, tuple[str, Play]] = {
 def words_in_table() -> list[str]:
     """Return the words of the table of faults in docs/secured-clusters.md."""
     text = (PROJECT / "docs" / "secured-clusters.md").read_text(encoding="utf-8")
-    section = text.split("## What is said of what is wrong\n", 1)[1].strip().split("\n\n", 1)[0]
+    section = text.split("## Messages and their causes\n", 1)[1].strip().split("\n\n", 1)[0]
     rows = [row.split("|") for row in section.splitlines()[2:]]
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row[2])]
 
