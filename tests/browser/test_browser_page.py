@@ -96,7 +96,7 @@ def test_filters_narrow_the_table(opened: Opens):
     page, total = seen.page, len(made.findings)
     assert f"{total} findings" == page.locator("#shown").inner_text()
     page.select_option("#severity", "critical")
-    critical = sum(found["severity"] == "critical" for found in made.findings)
+    critical = sum(found.severity.word == "critical" for found in made.findings)
     assert f"{critical} findings of {total}" == page.locator("#shown").inner_text()
     page.select_option("#kind", label="ENTRY_CORRUPT")
     assert 1 == len(seen.rows())
@@ -108,7 +108,7 @@ def test_filters_narrow_the_table(opened: Opens):
     assert 1 == len(seen.rows())
     page.click("button[type=reset]")
     page.locator(".rack .pick", has_text="b-3").click()
-    lacking = sum("b-3" in found["missing_on"] for found in made.findings)
+    lacking = sum("b-3" in found.missing_on for found in made.findings)
     assert lacking == len(seen.rows()) > 1
 
 
@@ -206,7 +206,7 @@ def test_an_opened_finding_tells_all_of_it(opened: Opens):
     row = detail.locator(".says-what tbody tr", has_text="b-3")
     assert "lacks" == row.locator("td.lacks").inner_text()
     assert "CHANGES THE CLUSTER" in detail.locator(".changes").inner_text()
-    assert f"auditor explain {found['id']} {made.run_dir}" in words
+    assert f"auditor explain {found.id} {made.run_dir}" in words
 
 
 def test_a_command_is_copied_as_it_is_shown(opened: Opens):
@@ -221,9 +221,9 @@ def test_a_command_is_copied_as_it_is_shown(opened: Opens):
 def test_an_address_names_a_finding(opened: Opens):
     """The finding is opened, on whichever page of the table it is."""
     made = PageContents(report_stories.summary(), many(200), "", "/run")
-    seen = opened(made, fragment=f"#f-{made.findings[120]['id']}")
+    seen = opened(made, fragment=f"#f-{made.findings[120].id}")
     assert 1 == seen.page.locator(".detail").count()
-    assert f"ledger {made.findings[120]['ledger_id']}" in seen.page.locator(".detail").inner_text()
+    assert f"ledger {made.findings[120].ledger_id}" in seen.page.locator(".detail").inner_text()
 
 
 def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(
@@ -240,7 +240,7 @@ def test_a_hundred_thousand_findings_are_a_table_of_fifty_rows(
     assert "100 findings of 100,000" == page.locator("#shown").inner_text()
     page.fill("#search", "")
     page.select_option("#severity", "critical")
-    critical = sum(found["severity"] == "critical" for found in hundred_thousand.findings)
+    critical = sum(found.severity.word == "critical" for found in hundred_thousand.findings)
     assert f"{critical:,} finding" in page.locator("#shown").inner_text()
     page.select_option("#severity", "")
     page.locator("[data-sort=subject]").click()
