@@ -156,7 +156,7 @@ def said(causes: Iterable[Cause]) -> list[tuple[str, str, int]]:
     return [(one.kind.value, one.subject, len(one.own)) for one in causes]
 
 
-def written(hits: Hits, world: World = SIX) -> Causes:
+def causes_of(hits: Hits, world: World = SIX) -> Causes:
     return rows_and_files(world.causes(hits), hits, FACTS)
 
 
@@ -459,7 +459,7 @@ def test_every_ledger_that_is_hit_is_counted_once():
     """Each is of a listed cause, of a cause beyond CAUSES_MAX, or without a cause."""
     apart = World({n: [f"b{n % 20:02}"] for n in range(1_000)})
     lost = {f"b{n:02}": apart.naming(f"b{n:02}")[: 10 + n] for n in range(CAUSES_MAX + 3)}
-    made = written(lacking(**lost), apart)
+    made = causes_of(lacking(**lost), apart)
     assert CAUSES_MAX == len(made.rows) == len(made.files)
     listed = sum(row["ledgers"] for row in made.rows)
     assert sum(map(len, lost.values())) == listed + made.rest["ledgers"] + made.unexplained
@@ -473,7 +473,7 @@ def test_a_row_has_its_shares_its_kinds_and_its_file():
     mine = SIX.naming("b1")
     hits = lacking(b1=mine)
     hits = replace(hits, by_kind={**hits.by_kind, Kind.ENTRY_CORRUPT.value: ids(mine[:2])})
-    made = written(hits)
+    made = causes_of(hits)
     (row,) = made.rows
     assert {BELOW: len(mine), Kind.ENTRY_CORRUPT.value: 2} == row["kinds"]
     assert [BELOW, Kind.ENTRY_CORRUPT.value] == list(row["kinds"])
@@ -504,7 +504,7 @@ def test_a_row_has_its_shares_its_kinds_and_its_file():
 def test_whatever_a_subject_is_named_its_file_is_harmless(subject: str, slug: str):
     """The file stays in its directory, is not hidden and has a short name."""
     world = World({n: [subject if n < 10 else "ok"] for n in range(100)})
-    (row,) = written(lacking(**{subject: range(10)}), world).rows
+    (row,) = causes_of(lacking(**{subject: range(10)}), world).rows
     assert f"causes/01-bookie-{slug}.txt" == row["file"]
 
 
@@ -513,7 +513,7 @@ def test_an_id_is_that_of_the_cluster_the_cause_and_the_family():
     instance id is known by its root and its hosts, in any order.
     """
     one = cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
-    assert one == written(lacking(b1=SIX.naming("b1"))).rows[0]["id"] == "03686ae7d6d62e95"
+    assert one == causes_of(lacking(b1=SIX.naming("b1"))).rows[0]["id"] == "03686ae7d6d62e95"
     others = [
         cause_id(CauseKind.RACK, "b1", "entry", FACTS),
         cause_id(CauseKind.BOOKIE, "b2", "entry", FACTS),

@@ -31,7 +31,6 @@ from auditor.model.ledger import (
     LedgerState,
     Mark,
     RecordStatus,
-    ReplicationLock,
     Segment,
     ZnodeStamp,
 )
@@ -351,37 +350,14 @@ def sentences_of(
     return [row["says"] for row in found.rows]
 
 
-def write_marks(run: Tables, *, locked: range, beside: range = range(0)) -> None:
-    """Write marks of 40 of the ledgers BESIDE. Worker w1 locks `locked` at the second look and
-    locked `beside` at the first.
-    """
-    lock = ReplicationLock("w1", 5)
+def write_marks(run: Tables) -> None:
+    """Write marks of 40 of the ledgers BESIDE, seen at the second look."""
     records = [
-        LedgerRecord(
-            n,
-            2,
-            0,
-            RecordStatus.FOUND,
-            ZnodeStamp(1, 0, 0),
-            metadata_of(n),
-            mark=Mark(0, lock=lock if n in locked else None),
-        )
+        LedgerRecord(n, 2, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata_of(n), mark=Mark(0))
         for n in BESIDE[:40]
     ]
-    first = [
-        LedgerRecord(
-            n,
-            1,
-            0,
-            RecordStatus.FOUND,
-            ZnodeStamp(1, 0, None),
-            metadata_of(n),
-            mark=Mark(0, lock=lock),
-        )
-        for n in beside
-    ]
     run.write_table(
-        "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in (*records, *first)]), "later"
+        "evidence/ledgers", table(LEDGERS, [ledger_row(one) for one in records]), "later"
     )
 
 
@@ -397,12 +373,9 @@ def test_where_nothing_is_hit_nothing_is_read(run: Tables):
     assert ([], []) == (sentences_of(run, ()), run.asked)
 
 
-def test_the_newest_mark_of_a_ledger_says_what_is_missing_and_who_holds_its_lock(run: Tables):
-    """A lock that was released before the last look does not count, and a bookie that all newest
-    marks name as missing is the cause.
-    """
-    lock = ReplicationLock("w1", 5)
-    looks = [Mark(0, lock=lock), Mark(0, missing_replicas=("b5",))]
+def test_the_newest_mark_of_a_ledger_says_what_is_missing(run: Tables):
+    """A bookie that all newest marks name as missing is the cause, whatever older marks name."""
+    looks = [Mark(0), Mark(0, missing_replicas=("b5",))]
     records = [
         LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0), metadata_of(n), mark=mark)
         for n in BESIDE[:20]
@@ -419,7 +392,7 @@ def test_auto_recovery_that_is_disabled_is_a_cause(run: Tables):
     """The share is of all marks, because those within grace wait as well. The mark of ledger 9 is
     one of them.
     """
-    write_marks(run, locked=range(0))
+    write_marks(run)
     about = replace(ABOUT, facts=replace(FACTS, replication_disabled=True))
     (said,) = sentences_of(run, too_old(range(101, 121)), about)
     assert (
