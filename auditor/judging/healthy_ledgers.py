@@ -235,7 +235,7 @@ def _promises(batch: pa.RecordBatch) -> set[tuple[int, LedgerId, EntryId, Bookie
 
     It has the ledger's row number and id, its last entry and the bookie.
     """
-    rows = _owners(batch["records"])
+    rows = pc.list_parent_indices(batch["records"]).to_numpy()
     records = batch["records"].flatten()
     is_closed = pc.fill_null(
         pc.equal(pc.struct_field(records, "state"), LedgerState.CLOSED.value), False
@@ -244,14 +244,8 @@ def _promises(batch: pa.RecordBatch) -> set[tuple[int, LedgerId, EntryId, Bookie
     last = pc.fill_null(pc.struct_field(records, "last_entry_id"), LAST_UNKNOWN)
     segments = pc.struct_field(records, "segments")
     ensembles = pc.struct_field(segments.flatten(), "ensemble")
-    owners = _owners(segments)[_owners(ensembles)]
+    owners = pc.list_parent_indices(segments).take(pc.list_parent_indices(ensembles)).to_numpy()
     rows = rows[owners]
     ids, ends = batch["ledger_id"].to_numpy()[rows], last.to_numpy()[owners]
     bookies = ensembles.flatten().to_pylist()
     return set(zip(rows.tolist(), ids.tolist(), ends.tolist(), bookies, strict=True))
-
-
-def _owners(column: pa.ListArray) -> np.ndarray:
-    """Return the row of each flattened value of a column of lists."""
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
-    return np.repeat(np.arange(len(column)), lengths)
