@@ -32,7 +32,7 @@ from benchmarks.targets import Target
 RATIO_MIN = 0.6
 FLOOR_PER_S_MIN = 20_000
 """Below this the bookie or the machine is what was measured, and the ratio says nothing."""
-WINDOWS, REPEATS = (BookieLimits().inflight_max, 256), 9
+WINDOWS, REPEATS = (BookieLimits().bookie_inflight, 256), 9
 """The run's own window, which is judged, and one for comparison."""
 LISTS_PER_ROUND = 40_000
 """A round is long beside the pauses of a busy machine: about half a second."""
@@ -126,7 +126,7 @@ def lane_round(
     """Lists a second of one round of the lane, questions and answers made within it, and its
     answers by status.
     """
-    limits = BookieLimits(requests_per_second=0, inflight_max=window)
+    limits = BookieLimits(bookie_requests_per_second=0, bookie_inflight=window)
     with Lane(
         AsyncLane(
             f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000)

@@ -47,7 +47,7 @@ ADDS = 2_000
 """Adds of one side of a round: 20 of them are beyond the 99th percentile."""
 ADD_LEDGER = 10_000_000
 """The ledger of the adds; each round has one of its own behind it."""
-WINDOW = BookieLimits().inflight_max
+WINDOW = BookieLimits().bookie_inflight
 DB, SORTED = "b1", "b2"
 
 

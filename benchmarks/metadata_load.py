@@ -35,8 +35,8 @@ from benchmarks.targets import Target
 
 ROOT = "/benchmark/ledgers"
 LAYOUT = LedgerLayout.HIERARCHICAL
-LIMITS = ZooKeeperLimits(reads_per_second=0)
-INFLIGHT_READS = LIMITS.batch_paths * LIMITS.inflight_max
+LIMITS = ZooKeeperLimits(zookeeper_reads_per_second=0)
+INFLIGHT_READS = LIMITS.zookeeper_batch_paths * LIMITS.zookeeper_inflight
 RATIO_TARGET = 10.0
 ANSWER_TIMEOUT_S = 60
 LEDGERS, ROUNDS = 20_000, 3

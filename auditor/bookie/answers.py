@@ -83,7 +83,7 @@ _SAYS = {
 class Evidence:
     """Makes the evidence of one bookie at one look.
 
-    `groups_max` and `frame_bytes_max` are those of BookieLimits; `now_ms` is the wall clock.
+    `groups_max` and `frame_bytes_max` are settings; `now_ms` is the wall clock.
     """
 
     def __init__(

@@ -102,14 +102,14 @@ class End(NamedTuple):
             Greeting.SILENT,
             "silent",
             f"{NOT_DIALLED}no KDC gave us a Kerberos ticket before the conversation's deadline of"
-            f" {limits.deadline_ms} ms passed",
+            f" {limits.bookie_deadline_ms} ms passed",
         )
 
     @classmethod
     def deadline_passed(cls, limits: BookieLimits, pace: LanePace, *, has_answered: bool) -> Self:
         """Return the end of a conversation that used up its whole time."""
         greeting = Greeting.ANSWERED if has_answered else Greeting.SILENT
-        detail = f"the conversation's deadline of {limits.deadline_ms} ms passed"
+        detail = f"the conversation's deadline of {limits.bookie_deadline_ms} ms passed"
         if pace.is_low:
             detail += (
                 f", at the end with {pace.inflight} requests outstanding: the bookie refused"
@@ -184,7 +184,7 @@ class Conversation:
         self._timeout_s = limits.rpc_timeout_ms / 1000
         self._tick_s = min(TICK_MAX_S, self._timeout_s / TICKS_PER_TIMEOUT)
         self._answer_timeout_ms = limits.rpc_timeout_ms
-        self._left_s = limits.deadline_ms / 1000
+        self._left_s = limits.bookie_deadline_ms / 1000
         self._exchange = Exchange(limits, evidence, 0.0, proof)
         self._link: Link | None = None
         self._hello: asyncio.Future[None] | None = None
@@ -278,7 +278,7 @@ class Conversation:
     async def _connect(self) -> None:
         """Connect and get a reply to GET_BOOKIE_INFO, or set `end`."""
         while self.end is None and self._link is None:
-            if self._attempts >= self._limits.connect_attempts_max:
+            if self._attempts >= self._limits.bookie_connect_attempts:
                 end = End.barred if self._is_barred else End.unreachable
                 self._finish(end(self._trouble, self._attempts))
                 return
@@ -292,7 +292,7 @@ class Conversation:
                 self._trouble, self._is_barred = str(error), isinstance(error, BookieBarred)
                 self._exchange.pause_after_failure(self._loop.time())
             except LocalFault:  # the lack of sockets may pass when other conversations end
-                if self._attempts >= self._limits.connect_attempts_max:
+                if self._attempts >= self._limits.bookie_connect_attempts:
                     raise
                 self._exchange.pause_after_failure(self._loop.time())
             else:

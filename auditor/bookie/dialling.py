@@ -83,7 +83,7 @@ class Dialler:
         Raises BookieUnreachable if it is worth trying again, BookieRefused if it is not, and
         LocalFault if this host is at fault.
         """
-        access, timeout_s = self._limits.access, self._limits.connect_timeout_ms / 1000
+        access, timeout_s = self._limits.access, self._limits.bookie_connect_timeout_ms / 1000
         if not access.is_secured:
             return await open_link(
                 listener, self._host, self._port, self._limits.frame_bytes_max, timeout_s
@@ -125,7 +125,7 @@ class Dialler:
         Such a bookie is not silent: losing the connection may be its way to refuse our certificate.
         """
         self._failures += replies.has_answered
-        if self._failures < self._limits.connect_attempts_max:
+        if self._failures < self._limits.bookie_connect_attempts:
             return error
         return BookieRefused(f"{error} ({self._failures} attempts)")
 

@@ -68,7 +68,7 @@ class Throttle:
     """
 
     def __init__(self, limits: BookieLimits, now: float) -> None:
-        self._size_max, self._rate_max = limits.inflight_max, limits.requests_per_second
+        self._size_max, self._rate_max = limits.bookie_inflight, limits.bookie_requests_per_second
         self._bucket = TokenBucket(self._rate_max, now, BURST_S)
         self._latencies = {True: Latencies(), False: Latencies()}
         self.size: int
@@ -164,7 +164,7 @@ class Exchange:
         self._limits = limits
         self._evidence = evidence
         self.throttle = Throttle(limits, now)
-        self._waiting = Waiting((), limits.retries_max)
+        self._waiting = Waiting((), limits.bookie_retries)
         self._outstanding: dict[int, Ask] = {}
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
@@ -179,7 +179,7 @@ class Exchange:
     def begin(self, asks: Sequence[Ask]) -> None:
         """Take the questions of a new call. Those of the last call must be done."""
         assert self.done, "one call at a time"
-        self._waiting = Waiting(asks, self._limits.retries_max)
+        self._waiting = Waiting(asks, self._limits.bookie_retries)
 
     @property
     def done(self) -> bool:
@@ -223,7 +223,7 @@ class Exchange:
             return frames
         waiting, outstanding = self._waiting, self._outstanding
         asked_at_ms = self._evidence.now_ms()
-        bytes_max = self._limits.inflight_bytes_max
+        bytes_max = self._limits.bookie_inflight_bytes
         for _ in range(count):
             ask = waiting.next()
             if outstanding and self._outstanding_bytes + ask.expected_bytes > bytes_max:
@@ -302,7 +302,7 @@ class Exchange:
             return
         ask.losses += 1
         ask.refused += 1
-        if ask.losses > self._limits.retries_max:
+        if ask.losses > self._limits.bookie_retries:
             ask.outcome = self._evidence.from_event(ask, event)
             return
         if isinstance(event, Answered):
@@ -330,7 +330,7 @@ class Exchange:
         for ask in asks:
             ask.losses += 1
             ask.lost_by.append(why)
-            if ask.losses <= self._limits.retries_max:
+            if ask.losses <= self._limits.bookie_retries:
                 self._waiting.put_back(ask)
             elif breach:
                 ask.outcome = self._evidence.without(

@@ -54,7 +54,7 @@ class AsyncLane:
         has_listed: bool = False,
         patience: ListPatience | None = None,
     ) -> None:
-        evidence = Evidence(bookie_id, look, limits.groups_max, limits.frame_bytes_max, now_ms)
+        evidence = Evidence(bookie_id, look, limits.list_groups_max, limits.frame_bytes_max, now_ms)
         proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
         late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
@@ -119,7 +119,8 @@ class AsyncLane:
 
 
 class Lane:
-    """An AsyncLane for a caller without an event loop. `deadline_ms` bounds how long methods block.
+    """An AsyncLane for a caller without an event loop. Its methods block at most for
+    `bookie_deadline_ms`.
 
     Use it from one thread in which no event loop is running. As a context manager it closes itself.
     """

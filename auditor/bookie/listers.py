@@ -136,10 +136,11 @@ NAME_MAX = 200
 
 def limits_of_lister(limits: BookieLimits) -> BookieLimits:
     """Return the limits for a conversation with a lister: one short attempt to connect."""
-    connect_timeout_ms = min(limits.connect_timeout_ms, CONNECT_TIMEOUT_MS)
-    access = limits.access.of_listers()
     return replace(
-        limits, connect_attempts_max=1, connect_timeout_ms=connect_timeout_ms, access=access
+        limits,
+        bookie_connect_attempts=1,
+        bookie_connect_timeout_ms=min(limits.bookie_connect_timeout_ms, CONNECT_TIMEOUT_MS),
+        access=limits.access.of_listers(),
     )
 
 
@@ -212,7 +213,7 @@ class ListerLane(AsyncLane):
         bookie_id: BookieId = identity.bookie_id
         bounds = limits_of_lister(limits)
         evidence = ListerEvidence(
-            bookie_id, look, bounds.groups_max, bounds.frame_bytes_max, now_ms
+            bookie_id, look, bounds.list_groups_max, bounds.frame_bytes_max, now_ms
         )
         proof = ListingProof(has_listed=True)
         list_timeout_ms = max(bounds.rpc_timeout_ms, LIST_TIMEOUT_MS)

@@ -14,7 +14,7 @@ from auditor.model.ledger import DigestType
 class ListQuestion(NamedTuple):
     """Asks which entries of a ledger the bookie holds.
 
-    `expected_bytes` is a guess of the answer's size, for `inflight_bytes_max`. `expected_groups`
+    `expected_bytes` is a guess of the answer's size, for `bookie_inflight_bytes`. `expected_groups`
     has what the bookie should hold, as `schedule.expected_list` returns it, to compare a lister's
     list with.
     """

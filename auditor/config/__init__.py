@@ -1,7 +1,7 @@
 """Frozen settings. One table gives each its unit, its default and the reason for the default."""
 
+from auditor.config.limit_settings import BookieLimits, ZooKeeperLimits
 from auditor.config.parse import (
-    SETTINGS,
     Layers,
     Origin,
     ignored_variables,
@@ -10,9 +10,9 @@ from auditor.config.parse import (
     shown_values,
 )
 from auditor.config.reference import reference_markdown
-from auditor.config.run_settings import CONFIG_FILE
+from auditor.config.run_settings import CONFIG_FILE, JudgingLimits
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
-from auditor.config.settings import BookieLimits, JudgingLimits, Settings, ZooKeeperLimits
+from auditor.config.settings import SETTINGS, Settings
 from auditor.config.sources import read_layers
 from auditor.config.units import has_credentials, without_credentials
 

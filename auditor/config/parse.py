@@ -12,20 +12,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from auditor.config.jaas import PASSWORD_KEY
-from auditor.config.limit_settings import BOOKIE_SETTINGS, ZOOKEEPER_SETTINGS
-from auditor.config.lister_settings import LISTER_SETTINGS
-from auditor.config.run_settings import (
-    CLUSTER_SETTINGS,
-    CONFIG_FILE,
-    ENGINE_SETTINGS,
-    JUDGEMENT_SETTINGS,
-    OUTPUT_SETTINGS,
-    PLACEMENT_SETTINGS,
-    PULSAR_SETTINGS,
-)
-from auditor.config.secured_settings import SECRET_OF, SECRET_VARIABLES, SECRETS, SECURED_SETTINGS
+from auditor.config.run_settings import CONFIG_FILE
+from auditor.config.secured_settings import SECRET_OF, SECRET_VARIABLES, SECRETS
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
-from auditor.config.settings import Settings, secret_source
+from auditor.config.settings import SETTINGS, Settings, secret_source
 from auditor.config.units import ON_OFF, Value, has_credentials
 from auditor.errors import ConfigError
 
@@ -133,13 +123,6 @@ def _refuse_half_login(settings: Settings, peer: str) -> None:
             f" --{peer}-sasl-password-command COMMAND or AUDITOR_{peer.upper()}_SASL_PASSWORD"
         )
 
-
-SETTINGS: tuple[Setting, ...] = (
-    *CLUSTER_SETTINGS, *JUDGEMENT_SETTINGS, *PULSAR_SETTINGS, *PLACEMENT_SETTINGS, *OUTPUT_SETTINGS,
-    *ENGINE_SETTINGS,
-    *BOOKIE_SETTINGS, *ZOOKEEPER_SETTINGS, *SECURED_SETTINGS, *LISTER_SETTINGS,
-)  # fmt: skip
-"""Every setting, in the order of docs/configuration.md."""
 
 NEAR_RATIO = 0.75
 """An unknown AUDITOR_ variable with this similarity (difflib, 0 to 1) to a setting is taken for a

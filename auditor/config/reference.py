@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from auditor.config.parse import SETTINGS
 from auditor.config.run_settings import CONFIG_FILE
 from auditor.config.setting import Setting
+from auditor.config.settings import SETTINGS
 
 _OPENING = """\
 # Configuration

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
+from auditor.config.setting import ENVIRONMENT_PREFIX, setting
 from auditor.config.units import FILE, ON_OFF, TEXT, one_of
 
-_BOOKIES = "Secured bookies"
-_ZOOKEEPER = "Secured ZooKeeper"
 ASK_BOOKIES = frozenset({"run", "ledger", "topic"})
 """The commands that need credentials for bookies."""
 READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
@@ -40,185 +38,228 @@ class Secret:
         return ENVIRONMENT_PREFIX + self.key.upper()
 
 
-def _tls_settings(
-    peer: str, section: str, whose: str, commands: frozenset[str]
-) -> tuple[Setting, ...]:
-    """Return the settings of TLS with one kind of peer."""
-    return (
-        Setting(
-            f"{peer}_tls", section, ON_OFF, "off",
-            f"Speak TLS with {whose}. One that offers none is refused, never asked in clear.",
+# fmt: off
+
+def secret_file(key: str, what: str, commands: frozenset[str]) -> str | None:
+    """Return the field for the file that has a secret."""
+    return setting(
+        FILE, None,
+        f"File with {what}, read on each machine that asks. The secret itself may be in "
+        f"{ENVIRONMENT_PREFIX}{key.upper()}.",
+        _FROM_ENVIRONMENT,
+        commands=commands,
+    )
+
+
+def secret_command(what: str, commands: frozenset[str]) -> str | None:
+    """Return the field for the command that prints a secret."""
+    return setting(
+        TEXT, None,
+        f"Command that prints {what}. It runs on each machine that asks, without a shell.",
+        _FROM_ENVIRONMENT,
+        commands=commands,
+    )
+
+
+@dataclass(frozen=True)
+class _Peer:
+    """The fields that bookies and ZooKeeper have alike. `name` is the prefix of their keys.
+
+    `service` is the default first part of the servers' principals. Java's client takes it from
+    `service_property`.
+    """
+
+    name: str
+    names: str
+    commands: frozenset[str]
+    service: str
+    service_property: str
+
+    def tls(self) -> bool:
+        return setting(
+            ON_OFF, "off",
+            f"Speak TLS with {self.names}. One that offers none is refused, never asked in clear.",
             "Off: a cluster without TLS needs no settings.",
-            commands=commands,
-        ),
-        Setting(
-            f"{peer}_tls_ca", section, FILE, None,
-            f"PEM file with the CAs that may have signed the certificates of {whose}. No other CA "
-            "is trusted then.",
+            commands=self.commands,
+        )
+
+    def tls_ca(self) -> str | None:
+        return setting(
+            FILE, None,
+            f"PEM file with the CAs that may have signed the certificates of {self.names}. No "
+            "other CA is trusted then.",
             "Not set: the CAs of the system are trusted.",
-            commands=commands,
-        ),
-        *_certificate_settings(f"{peer}_tls", section, whose, commands),
-        Setting(
-            f"{peer}_tls_hostname_verification", section, ON_OFF, "on",
-            f"Check that the certificates of {whose} name the host that was dialled. The CA is "
-            "checked in any case.",
-            "On: without it the holder of any certificate of the CA can answer in the place of "
-            "another. BookKeeper's "
-            "own client has it off (tlsHostnameVerificationEnabled), so certificates may lack the "
-            "names.",
-            commands=commands,
-        ),
-    )  # fmt: skip
+            commands=self.commands,
+        )
 
-
-def _certificate_settings(
-    prefix: str, section: str, whose: str, commands: frozenset[str]
-) -> tuple[Setting, ...]:
-    """Return the settings of our client certificate, its key and the key's password."""
-    flag = f"--{prefix.replace('_', '-')}"
-    return (
-        Setting(
-            f"{prefix}_certificate", section, FILE, None,
-            f"PEM file with our client certificate for {whose}, and those between it and its CA.",
+    def tls_certificate(self) -> str | None:
+        return setting(
+            FILE, None,
+            f"PEM file with our client certificate for {self.names}, and those between it and its "
+            "CA.",
             "Not set: none is sent. A server that demands one refuses us.",
-            commands=commands,
-        ),
-        Setting(
-            f"{prefix}_key", section, FILE, None,
-            f"PEM file with the private key of {flag}-certificate. It may be encrypted.",
+            commands=self.commands,
+        )
+
+    def tls_key(self) -> str | None:
+        return setting(
+            FILE, None,
+            f"PEM file with the private key of --{self.name}-tls-certificate. It may be encrypted.",
             "Not set: the key is in the file of the certificate.",
-            commands=commands,
-        ),
-        *secret_settings(
-            f"{prefix}_key_password", section, f"the password of {flag}-key", commands
-        ),
-    )  # fmt: skip
+            commands=self.commands,
+        )
 
+    def tls_key_password_file(self) -> str | None:
+        what = f"the password of --{self.name}-tls-key"
+        return secret_file(f"{self.name}_tls_key_password", what, self.commands)
 
-def secret_settings(
-    key: str, section: str, what: str, commands: frozenset[str]
-) -> tuple[Setting, ...]:
-    """Return the two settings that say where a secret is."""
-    return (
-        Setting(
-            f"{key}_file", section, FILE, None,
-            f"File with {what}, read on each machine that asks. The secret itself may be in "
-            f"{ENVIRONMENT_PREFIX}{key.upper()}.",
-            _FROM_ENVIRONMENT,
-            commands=commands,
-        ),
-        Setting(
-            f"{key}_command", section, TEXT, None,
-            f"Command that prints {what}. It runs on each machine that asks, without a shell.",
-            _FROM_ENVIRONMENT,
-            commands=commands,
-        ),
-    )  # fmt: skip
+    def tls_key_password_command(self) -> str | None:
+        return secret_command(f"the password of --{self.name}-tls-key", self.commands)
 
+    def tls_hostname_verification(self) -> bool:
+        return setting(
+            ON_OFF, "on",
+            f"Check that the certificates of {self.names} name the host that was dialled. The CA "
+            "is checked in any case.",
+            "On: without it the holder of any certificate of the CA can answer in the place of "
+            "another. BookKeeper's own client has it off (tlsHostnameVerificationEnabled), so "
+            "certificates may lack the names.",
+            commands=self.commands,
+        )
 
-def _sasl_settings(
-    peer: str, section: str, whose: str, commands: frozenset[str]
-) -> tuple[Setting, ...]:
-    """Return the settings of a SASL login."""
-    return (
-        Setting(
-            f"{peer}_sasl", section, _SASL, "none",
-            f"Log in to {whose} with this SASL mechanism. With TLS the login is inside it.",
+    def sasl(self) -> str:
+        return setting(
+            _SASL, "none",
+            f"Log in to {self.names} with this SASL mechanism. With TLS the login is inside it.",
             "none: a cluster without logins needs no settings.",
-            commands=commands,
-        ),
-        Setting(
-            f"{peer}_sasl_username", section, TEXT, None,
+            commands=self.commands,
+        )
+
+    def sasl_username(self) -> str | None:
+        return setting(
+            TEXT, None,
             "User of a login by digest-md5.",
             "No default: the name is the one in the servers' JAAS file.",
-            commands=commands,
-        ),
-        *secret_settings(f"{peer}_sasl_password", section, "the password of the login", commands),
-        *_kerberos_settings(f"{peer}_sasl", section, peer, commands),
-    )  # fmt: skip
+            commands=self.commands,
+        )
 
+    def sasl_password_file(self) -> str | None:
+        what = "the password of the login"
+        return secret_file(f"{self.name}_sasl_password", what, self.commands)
 
-SERVICES = {"bookie": "bookkeeper", "zookeeper": "zookeeper"}
-"""The default first part of the servers' principals, as in Java's clients."""
-_SERVICE_PROPERTIES = {
-    "bookie": "bookkeeper.sasl.servicename",
-    "zookeeper": "zookeeper.sasl.client.username",
-}
+    def sasl_password_command(self) -> str | None:
+        return secret_command("the password of the login", self.commands)
 
-
-def _kerberos_settings(
-    prefix: str, section: str, peer: str, commands: frozenset[str]
-) -> tuple[Setting, ...]:
-    """Return the settings of a login by GSSAPI."""
-    return (
-        Setting(
-            f"{prefix}_keytab", section, FILE, None,
+    def sasl_keytab(self) -> str | None:
+        return setting(
+            FILE, None,
             "Key tab for a login by gssapi, read on each machine that asks.",
             "Not set: the tickets in the ticket cache are used, as kinit left them.",
-            commands=commands,
-        ),
-        Setting(
-            f"{prefix}_principal", section, TEXT, None,
+            commands=self.commands,
+        )
+
+    def sasl_principal(self) -> str | None:
+        return setting(
+            TEXT, None,
             "Our principal for a login by gssapi.",
             "Not set: the first in the key tab, or that of the ticket cache.",
-            commands=commands,
-        ),
-        Setting(
-            f"{prefix}_ticket_cache", section, FILE, None,
+            commands=self.commands,
+        )
+
+    def sasl_ticket_cache(self) -> str | None:
+        return setting(
+            FILE, None,
             "Ticket cache for a login by gssapi, read on each machine that asks.",
             "Not set: the default of Kerberos there (KRB5CCNAME, krb5.conf).",
-            commands=commands,
-        ),
-        Setting(
-            f"{prefix}_service", section, TEXT, SERVICES[peer],
+            commands=self.commands,
+        )
+
+    def sasl_service(self) -> str:
+        return setting(
+            TEXT, self.service,
             "First part of the servers' principals for a login by gssapi: SERVICE/HOST, where HOST "
             "is the name at which the server is reached.",
-            f"The default of Java's client ({_SERVICE_PROPERTIES[peer]}).",
-            commands=commands,
-        ),
-    )  # fmt: skip
+            f"The default of Java's client ({self.service_property}).",
+            commands=self.commands,
+        )
 
 
-SECURED_SETTINGS = (
-    Setting(
-        "bookkeeper_client_conf",
-        _BOOKIES,
-        FILE,
-        None,
-        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and SASL"
-        " is used, unless a setting here says otherwise.",
+_BOOKIES = _Peer("bookie", "bookies", _ASKING, "bookkeeper", "bookkeeper.sasl.servicename")
+_ZOOKEEPER = _Peer(
+    "zookeeper", "ZooKeeper", _READING, "zookeeper", "zookeeper.sasl.client.username"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BookieSecurity:
+    """TLS with bookies, and the login to them."""
+
+    bookkeeper_client_conf: str | None = setting(
+        FILE, None,
+        "Configuration file of a BookKeeper client or a Pulsar broker. What it says of TLS and "
+        "SASL is used, unless a setting here says otherwise.",
         "Not set: only the settings below count.",
         commands=_ASKING,
-    ),
-    *_tls_settings("bookie", _BOOKIES, "bookies", _ASKING),
-    *_sasl_settings("bookie", _BOOKIES, "bookies", _ASKING),
-    Setting(
-        "bookie_jaas_file",
-        _BOOKIES,
-        FILE,
-        None,
+    )
+    bookie_tls: bool = _BOOKIES.tls()
+    bookie_tls_ca: str | None = _BOOKIES.tls_ca()
+    bookie_tls_certificate: str | None = _BOOKIES.tls_certificate()
+    bookie_tls_key: str | None = _BOOKIES.tls_key()
+    bookie_tls_key_password_file: str | None = _BOOKIES.tls_key_password_file()
+    bookie_tls_key_password_command: str | None = _BOOKIES.tls_key_password_command()
+    bookie_tls_hostname_verification: bool = _BOOKIES.tls_hostname_verification()
+    bookie_sasl: str = _BOOKIES.sasl()
+    bookie_sasl_username: str | None = _BOOKIES.sasl_username()
+    bookie_sasl_password_file: str | None = _BOOKIES.sasl_password_file()
+    bookie_sasl_password_command: str | None = _BOOKIES.sasl_password_command()
+    bookie_sasl_keytab: str | None = _BOOKIES.sasl_keytab()
+    bookie_sasl_principal: str | None = _BOOKIES.sasl_principal()
+    bookie_sasl_ticket_cache: str | None = _BOOKIES.sasl_ticket_cache()
+    bookie_sasl_service: str = _BOOKIES.sasl_service()
+    bookie_jaas_file: str | None = setting(
+        FILE, None,
         "JAAS file of a BookKeeper client, read on each machine that asks. Its login is used,"
         " unless a setting here says otherwise.",
         "Not set: Java's clients find theirs by a property of the JVM"
         " (java.security.auth.login.config), which is in no file that we read.",
         commands=_ASKING,
-    ),
-    Setting(
-        "bookie_jaas_section",
-        _BOOKIES,
-        TEXT,
-        JAAS_SECTION,
+    )
+    bookie_jaas_section: str = setting(
+        TEXT, JAAS_SECTION,
         "Section of --bookie-jaas-file.",
         "The default of BookKeeper's client (saslJaasClientSectionName).",
         commands=_ASKING,
-    ),
-    *_tls_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
-    *_sasl_settings("zookeeper", _ZOOKEEPER, "ZooKeeper", _READING),
-    *secret_settings(
-        "zookeeper_digest", _ZOOKEEPER, "user:password for ZooKeeper's scheme digest", _READING
-    ),
-)
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZooKeeperSecurity:
+    """TLS with ZooKeeper, and the login to it."""
+
+    zookeeper_tls: bool = _ZOOKEEPER.tls()
+    zookeeper_tls_ca: str | None = _ZOOKEEPER.tls_ca()
+    zookeeper_tls_certificate: str | None = _ZOOKEEPER.tls_certificate()
+    zookeeper_tls_key: str | None = _ZOOKEEPER.tls_key()
+    zookeeper_tls_key_password_file: str | None = _ZOOKEEPER.tls_key_password_file()
+    zookeeper_tls_key_password_command: str | None = _ZOOKEEPER.tls_key_password_command()
+    zookeeper_tls_hostname_verification: bool = _ZOOKEEPER.tls_hostname_verification()
+    zookeeper_sasl: str = _ZOOKEEPER.sasl()
+    zookeeper_sasl_username: str | None = _ZOOKEEPER.sasl_username()
+    zookeeper_sasl_password_file: str | None = _ZOOKEEPER.sasl_password_file()
+    zookeeper_sasl_password_command: str | None = _ZOOKEEPER.sasl_password_command()
+    zookeeper_sasl_keytab: str | None = _ZOOKEEPER.sasl_keytab()
+    zookeeper_sasl_principal: str | None = _ZOOKEEPER.sasl_principal()
+    zookeeper_sasl_ticket_cache: str | None = _ZOOKEEPER.sasl_ticket_cache()
+    zookeeper_sasl_service: str = _ZOOKEEPER.sasl_service()
+    zookeeper_digest_file: str | None = secret_file(
+        "zookeeper_digest", "user:password for ZooKeeper's scheme digest", _READING
+    )
+    zookeeper_digest_command: str | None = secret_command(
+        "user:password for ZooKeeper's scheme digest", _READING
+    )
+
+# fmt: on
+
 
 SECRETS = (
     Secret("bookie_tls_key_password", "the password of --bookie-tls-key"),

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from auditor.daily_window import parse_window
@@ -52,16 +53,19 @@ _SWITCH = {
 }
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
-class Unit:
+class Unit(Generic[T]):
     """One notation for values. `show(parse(x))` is x in its shortest form, without credentials.
 
     `metavar` stands for a value in help texts.
     """
 
     metavar: str
-    parse: Callable[[object], Value]
-    show: Callable[[Value], str]
+    parse: Callable[[object], T]
+    show: Callable[[T], str]
 
 
 def _text_of(raw: object, what: str) -> str:
@@ -197,13 +201,13 @@ def without_credentials(text: str) -> str:
     return re.sub(r"//[^/?#\s]*@", "//***@", text)
 
 
-def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
+def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit[str]:
     """Return a unit that accepts fixed words only.
 
     `refused` maps words that a user may expect to the reason why they are not accepted.
     """
 
-    def parse(raw: object) -> Value:
+    def parse(raw: object) -> str:
         if isinstance(raw, str) and raw.strip() in words:
             return raw.strip()
         if refused and isinstance(raw, str) and raw.strip() in refused:
@@ -212,19 +216,14 @@ def one_of(*words: str, refused: dict[str, str] | None = None) -> Unit:
             f"is not one of {', '.join(words)}" if len(words) > 1 else f"can only be {words[0]}"
         )
 
-    return Unit("|".join(words), parse, show_plain)
+    return Unit("|".join(words), parse, str)
 
 
-def show_plain(value: Value) -> str:
-    return "" if value is None else str(value)
-
-
-def show_percent(value: Value) -> str:
+def show_percent(value: int) -> str:
     return f"{value}%"
 
 
-def show_umask(value: Value) -> str:
-    assert isinstance(value, int), value
+def show_umask(value: int) -> str:
     return f"{value:03o}"
 
 
@@ -233,33 +232,31 @@ def parse_daily_window(raw: object) -> str:
     return str(parse_window(str(parse_text(raw))))
 
 
-def show_list(value: Value) -> str:
-    assert value is None or isinstance(value, tuple), value
-    return ",".join(value or ())
+def show_list(value: tuple[str, ...]) -> str:
+    return ",".join(value)
 
 
-def show_rate(value: Value) -> str:
+def show_rate(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def show_switch(value: Value) -> str:
+def show_switch(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _largest(value: Value, units: dict[str, int]) -> str:
-    assert isinstance(value, int), value
+def _largest(value: int, units: dict[str, int]) -> str:
     if value == 0:
         return "0"
     unit = max((u for u in units if value % units[u] == 0), key=lambda u: units[u])
     return f"{value // units[unit]}{unit}"
 
 
-def show_duration(value: Value) -> str:
+def show_duration(value: int) -> str:
     """Show milliseconds in the largest unit, up to hours, that keeps them whole: "72h"."""
     return _largest(value, {u: ms for u, ms in _MS.items() if u != "d"})
 
 
-def show_size(value: Value) -> str:
+def show_size(value: int) -> str:
     """Show bytes in the largest binary unit that keeps them whole: 67108864 is "64MiB"."""
     return _largest(value, {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30})
 
@@ -270,13 +267,13 @@ RATE = Unit("RATE", parse_rate, show_rate)
 PERCENT = Unit("PERCENT", parse_percent, show_percent)
 LIST = Unit("LIST", parse_list, show_list)
 UMASK = Unit("MASK", parse_umask, show_umask)
-COUNT = Unit("N", parse_count, show_plain)
+COUNT = Unit("N", parse_count, str)
 SWITCH = Unit("", parse_switch, show_switch)
 ON_OFF = Unit("on|off", parse_switch, lambda value: "on" if value else "off")
 """A switch whose flag takes a value, as an operator copies it from a configuration."""
-WINDOW = Unit("WINDOW", parse_daily_window, show_plain)
-TEXT = Unit("TEXT", parse_text, show_plain)
-FILE = Unit("FILE", parse_text, show_plain)
-DIRECTORY = Unit("DIR", parse_text, show_plain)
-URI = Unit("URI", parse_text, lambda value: without_credentials(show_plain(value)))
-HTTP_URL = Unit("URL", parse_http_url, lambda value: without_credentials(show_plain(value)))
+WINDOW = Unit("WINDOW", parse_daily_window, str)
+TEXT = Unit("TEXT", parse_text, str)
+FILE = Unit("FILE", parse_text, str)
+DIRECTORY = Unit("DIR", parse_text, str)
+URI = Unit("URI", parse_text, without_credentials)
+HTTP_URL = Unit("URL", parse_http_url, without_credentials)

@@ -198,10 +198,10 @@ _NOT_ASKED = "the lister could not ask the bookie"
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 LIMITS = BookieLimits(
-    connect_attempts_max=1,
-    connect_timeout_ms=GREETING_TIMEOUT_MS,
+    bookie_connect_attempts=1,
+    bookie_connect_timeout_ms=GREETING_TIMEOUT_MS,
     rpc_timeout_ms=GREETING_TIMEOUT_MS,
-    deadline_ms=3 * GREETING_TIMEOUT_MS,
+    bookie_deadline_ms=3 * GREETING_TIMEOUT_MS,
 )
 
 

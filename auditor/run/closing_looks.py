@@ -306,7 +306,9 @@ class RenameSearch:
         return [row for rows in await asyncio.gather(*(ask(*one) for one in asked)) for row in rows]
 
     def _limits(self) -> BookieLimits:
-        return replace(self.limits, deadline_ms=min(self.limits.deadline_ms, RENAME_DEADLINE_MS))
+        return replace(
+            self.limits, bookie_deadline_ms=min(self.limits.bookie_deadline_ms, RENAME_DEADLINE_MS)
+        )
 
 
 class _Conversation:

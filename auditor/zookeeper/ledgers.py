@@ -100,8 +100,9 @@ def list_ids(
     """Yield the ledgers below each parent of `partition`, in its order.
 
     A parent that vanished is empty. Names that are not ledgers of this layout are counted. Costs
-    one list a parent and about 2 µs a child. Holds the names of at most `inflight_max` batches of
-    parents: 10,000 children a parent, in the flat layout all ledgers. Raises StoreUnavailable.
+    one list a parent and about 2 µs a child. Holds the names of at most `zookeeper_inflight`
+    batches of parents: 10,000 children a parent, in the flat layout all ledgers. Raises
+    StoreUnavailable.
     """
     for parent, names in _children(session, root, partition.parents):
         children = znode_paths.classify_children(layout, parent, names)

@@ -48,7 +48,7 @@ class StoreAddress:
     def open(self) -> MetadataStore:
         """Return a store with a session of its own. The caller closes it.
 
-        Raises StoreUnavailable when no connection is made within `connect_timeout_ms`.
+        Raises StoreUnavailable when no connection is made within `zookeeper_connect_timeout_ms`.
         """
         return MetadataStore(connect(self.uri, self.limits), self)
 

@@ -86,9 +86,10 @@ PROBES_MAX: Final = 2
 def read_many(session: Session, paths: Iterable[str]) -> Iterator[Znode]:
     """Yield the data of each path, in order. Never raises for a znode.
 
-    Holds at most `inflight_max` batches of `batch_paths` znodes. Costs one request per batch, or
-    one per znode before ZooKeeper 3.6. A znode that is still unanswered after `retries_max` repeats
-    has the error CONNECTION_LOSS, or that of a session that was refused.
+    Holds at most `zookeeper_inflight` batches of `zookeeper_batch_paths` znodes. Costs one request
+    per batch, or one per znode before ZooKeeper 3.6. A znode that is still unanswered after
+    `zookeeper_retries` repeats has the error CONNECTION_LOSS, or that of a session that was
+    refused.
     """
     return _pipeline(session, GET_DATA, paths)
 
@@ -220,8 +221,8 @@ def _answers_single_reads(session: Session) -> bool:
 
 def _pipeline(session: Session, operation: int, paths: Iterable[str]) -> Iterator[Any]:
     window: deque[_Batch] = deque()
-    for batch in _batches(session.limits.batch_paths, operation, paths):
-        while len(window) >= session.limits.inflight_max:
+    for batch in _batches(session.limits.zookeeper_batch_paths, operation, paths):
+        while len(window) >= session.limits.zookeeper_inflight:
             yield from _first_answer(session, window)
         batch.ask(session)
         window.append(batch)
@@ -246,7 +247,7 @@ def _batches(batch_paths: int, operation: int, paths: Iterable[str]) -> Iterator
 def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
     """Remove the oldest batch from the window and return its items.
 
-    A lost batch is requested again at most `retries_max` times.
+    A lost batch is requested again at most `zookeeper_retries` times.
     """
     batch = window[0]
     items: Sequence[Item] | None = None

@@ -158,7 +158,7 @@ class Session:
         self.hosts = tuple(hosts)
         self.limits = limits
         self.counts = ReadCounts()
-        self.pace = Pace(limits.reads_per_second, BURST_S)
+        self.pace = Pace(limits.zookeeper_reads_per_second, BURST_S)
         self.given_up = False
         self.multi_read: bool | None = None
         self._log = KazooLog()
@@ -186,18 +186,20 @@ class Session:
 
     @property
     def reply_timeout_s(self) -> float:
-        return REPLY_TIMEOUT_SESSIONS * self.limits.session_timeout_ms / 1_000
+        return REPLY_TIMEOUT_SESSIONS * self.limits.zookeeper_session_timeout_ms / 1_000
 
     def open(self) -> None:
         """Connect to one of the hosts.
 
-        Raises StoreUnavailable after `connect_timeout_ms`, or at once if all servers refuse us.
-        Raises LocalFault if this host allows no connection. Ending a connection attempt that hangs
-        takes up to one session time-out more.
+        Raises StoreUnavailable after `zookeeper_connect_timeout_ms`, or at once if all servers
+        refuse us. Raises LocalFault if this host allows no connection. Ending a connection attempt
+        that hangs takes up to one session time-out more.
         """
         self._live = self._client.start_async()
-        if not self._await_first(self._live, self.limits.connect_timeout_ms / 1_000):
-            error = self.unavailable("did not let us connect", self.limits.connect_timeout_ms)
+        if not self._await_first(self._live, self.limits.zookeeper_connect_timeout_ms / 1_000):
+            error = self.unavailable(
+                "did not let us connect", self.limits.zookeeper_connect_timeout_ms
+            )
             self.close()
             raise error
         if self._credentials is not None:
@@ -258,16 +260,19 @@ class Session:
     def may_repeat(self, repeats: Repeats) -> bool:
         """Wait until a lost read may be repeated, and return whether it may.
 
-        Returns False and gives the session up when `retries_max` repeats are used up. Each repeat
-        waits `retry_wait_ms`, then at most one session time-out for the connection. Raises
-        LocalFault if connections fail because this host has run out of a resource.
+        Returns False and gives the session up when `zookeeper_retries` repeats are used up. Each
+        repeat waits `zookeeper_retry_wait_ms`, then at most one session time-out for the
+        connection. Raises LocalFault if connections fail because this host has run out of a
+        resource.
         """
         if self._credentials is not None and self.refusals.has_all(self._client.hosts):
             self.given_up = True
-        while repeats.used < self.limits.retries_max and (self.is_connected or not self.given_up):
+        while repeats.used < self.limits.zookeeper_retries and (
+            self.is_connected or not self.given_up
+        ):
             repeats.used += 1
             self.counts.repeats += 1
-            time.sleep(self.limits.retry_wait_ms / 1_000)
+            time.sleep(self.limits.zookeeper_retry_wait_ms / 1_000)
             if self.await_connected():
                 return True
         self.given_up = True
@@ -282,10 +287,11 @@ class Session:
             self._end_client()
             self._client = self._new_client()
             self._live = self._client.start_async()
-        return bool(self._live.wait(self.limits.session_timeout_ms / 1_000))
+        return bool(self._live.wait(self.limits.zookeeper_session_timeout_ms / 1_000))
 
     def ask(self, request: Request) -> Any:
-        """Send one request and return its reply, with at most `retries_max` repeats after losses.
+        """Send one request and return its reply. A lost one is repeated at most `zookeeper_retries`
+        times.
 
         Raises StoreUnavailable, or the KazooException by which the server refused."""
         repeats = Repeats()
@@ -295,7 +301,7 @@ class Session:
             except LOSSES:
                 if not self.may_repeat(repeats):
                     raise self.unavailable(
-                        "did not answer", self.limits.session_timeout_ms
+                        "did not answer", self.limits.zookeeper_session_timeout_ms
                     ) from None
             except KazooException as error:
                 if not is_refusal(error):
@@ -336,7 +342,7 @@ class Session:
         credentials = self._credentials
         client = KazooClient(
             hosts=",".join(self.hosts),
-            timeout=self.limits.session_timeout_ms / 1_000,
+            timeout=self.limits.zookeeper_session_timeout_ms / 1_000,
             read_only=False,  # A server without its quorum may be arbitrarily stale.
             connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": RECONNECT_WAIT_MAX_S},
             handler=KazooThreads(None if credentials is None else credentials.context),

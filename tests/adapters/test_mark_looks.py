@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from auditor.clock import now_ms
-from auditor.config.settings import ZooKeeperLimits
+from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place

@@ -15,7 +15,7 @@ import pytest
 from support.topics import closed, put_topic
 
 from auditor.clock import now_ms
-from auditor.config.settings import ZooKeeperLimits
+from auditor.config import ZooKeeperLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
@@ -395,7 +395,7 @@ def test_a_task_without_zookeeper_says_so_of_each_topic(scene: Scene) -> None:
     nowhere = replace(
         scene.address,
         uri=parse("zk+hierarchical://127.0.0.1:1/ledgers"),
-        limits=replace(LIMITS, connect_timeout_ms=200),
+        limits=replace(LIMITS, zookeeper_connect_timeout_ms=200),
     )
     (read,) = topic_reader(nowhere, 1)(iter([table(TOPIC_NAMES, [TopicName("t", "", "n", "x")])]))
     assert [("topic", "unreadable"), ("problem", None)] == list(

@@ -20,7 +20,7 @@ from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.session import connect
 
-IMPATIENT = replace(QUICK, connect_timeout_ms=3_000)
+IMPATIENT = replace(QUICK, zookeeper_connect_timeout_ms=3_000)
 
 
 @pytest.mark.timeout(60)
@@ -57,7 +57,9 @@ def test_a_server_without_its_quorum_is_not_read(tmp_path: Path) -> None:
     try:
         cut_off.start()
         with pytest.raises(StoreUnavailable, match="did not let us connect"):
-            connect(uri(cut_off.hosts, "/ledgers"), replace(QUICK, connect_timeout_ms=2_000))
+            connect(
+                uri(cut_off.hosts, "/ledgers"), replace(QUICK, zookeeper_connect_timeout_ms=2_000)
+            )
     finally:
         cut_off.stop()
 

@@ -230,7 +230,7 @@ def test_a_mark_is_read_before_its_ledger(server: Server, tree: Znodes) -> None:
     root = "/order/ledgers"
     tree.layout(root, H)
     asked: list[str] = []
-    with open_store(uri(server.hosts, root), replace(STEADY, batch_paths=3)) as store:
+    with open_store(uri(server.hosts, root), replace(STEADY, zookeeper_batch_paths=3)) as store:
         call = store._session._client._call
 
         def recording(request: Any, result: Any) -> Any:

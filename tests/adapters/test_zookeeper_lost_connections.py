@@ -56,7 +56,7 @@ def seeded(tree: Znodes) -> Znodes:
 
 def test_a_restarted_server_costs_repeats_and_no_item(own_server: ZooKeeperProcess) -> None:
     """The connection is lost in the middle and restored: every item is there, once, in order."""
-    patient = replace(QUICK, retries_max=30)
+    patient = replace(QUICK, zookeeper_retries=30)
     with (
         connect(uri(own_server.hosts, "/data"), patient) as reader,
         ThreadPoolExecutor(1) as beside,
@@ -95,7 +95,9 @@ def test_a_server_gone_for_good_leaves_items_that_say_so(
     """Unreadable items are lost one by one, without a wait for each batch; once the server is back,
     reads work.
     """
-    with connect(uri(own_server.hosts, "/data"), replace(QUICK, batch_paths=10)) as reader:
+    with connect(
+        uri(own_server.hosts, "/data"), replace(QUICK, zookeeper_batch_paths=10)
+    ) as reader:
         if not as_one:
             reader.multi_read = False
         items = read_many(reader, PATHS)
@@ -169,7 +171,7 @@ def test_after_a_sync_no_read_is_older_even_over_another_connection(
         expire(own_server, reader)
         sent.clear()
         assert_all_read(reader)
-    assert [SYNC, *[MULTI_READ] * (COUNT // QUICK.batch_paths)] == sent
+    assert [SYNC, *[MULTI_READ] * (COUNT // QUICK.zookeeper_batch_paths)] == sent
 
 
 def test_a_server_that_drops_multi_reads_is_read_one_by_one(

@@ -54,7 +54,7 @@ def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) 
     requested ahead than they allow.
     """
     for batch_paths, inflight_max in ((1, 1), (7, 3), (200, 4), (10_000, 1)):
-        limits = replace(STEADY, batch_paths=batch_paths, inflight_max=inflight_max)
+        limits = replace(STEADY, zookeeper_batch_paths=batch_paths, zookeeper_inflight=inflight_max)
         asked = 0
 
         def paths() -> Iterator[str]:
@@ -79,7 +79,7 @@ def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes)
     would drop the connection.
     """
     paths = [f"/data/{number:04}" + "x" * 2_000 for number in range(2_000)]
-    limits = replace(STEADY, batch_paths=100_000)
+    limits = replace(STEADY, zookeeper_batch_paths=100_000)
     with connect(uri(server.hosts, "/data"), limits) as reader:
         items = list(read_many(reader, paths))
         assert reader.counts.repeats == 0

@@ -76,7 +76,7 @@ class Guarded:
         with pytest.raises(StoreUnavailable) as raised:
             open_store(
                 uri(hosts or self.hosts(access), ROOT),
-                self.limits(access, connect_timeout_ms=60_000, **limits),
+                self.limits(access, zookeeper_connect_timeout_ms=60_000, **limits),
             )
         assert time.monotonic() - began < 30
         assert "canary" not in str(raised.value)
@@ -231,7 +231,7 @@ def test_tls_to_a_port_without_it_is_reported(guarded: Guarded) -> None:
     with pytest.raises(StoreUnavailable, match=r"secureClientPort|does not speak TLS"):
         connect(
             uri(guarded.server.hosts, ROOT),
-            guarded.limits(ZooKeeperAccess(tls), connect_timeout_ms=5_000),
+            guarded.limits(ZooKeeperAccess(tls), zookeeper_connect_timeout_ms=5_000),
         )
 
 

@@ -69,7 +69,7 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
     One request at a time, with a time-out of three seconds each, for every ledger would exceed the
     deadline and end as SILENT.
     """
-    limits = BookieLimits(inflight_max=1, rpc_timeout_ms=3_000, deadline_ms=30_000)
+    limits = BookieLimits(bookie_inflight=1, rpc_timeout_ms=3_000, bookie_deadline_ms=30_000)
     with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
         answers = lane.lists([ListQuestion(UNKNOWN), *map(ListQuestion, HELD)])
         reads = lane.reads(

@@ -140,7 +140,7 @@ def test_many_questions_in_flight_are_all_answered(
     questions.
     """
     questions = [ListQuestion(LEDGER_ID + number % 8) for number in range(1000)]
-    with lane(seeded[kind][1], BookieLimits(requests_per_second=0)) as to_real:
+    with lane(seeded[kind][1], BookieLimits(bookie_requests_per_second=0)) as to_real:
         answers = to_real.lists(questions)
     assert [answer.ledger_id for answer in answers] == [
         question.ledger_id for question in questions

@@ -48,7 +48,7 @@ def _listed(answer: frames.Response) -> entry_availability.Decoded | None:
         or answer.status != frames.Status.EOK
     ):
         return None
-    return entry_availability.decode(answer.payload, BookieLimits().groups_max)
+    return entry_availability.decode(answer.payload, BookieLimits().list_groups_max)
 
 
 def fields(exchanges: Iterable[Exchange]) -> dict[str, pb.Response]:

@@ -173,7 +173,9 @@ def test_readers_share_the_rate(cluster, readers, each):
         "readers": readers,
     }
     partitions = LedgersReader(source_options(options)).partitions()
-    assert [each] * int(readers) == [p.address.limits.reads_per_second for p in partitions]  # type: ignore[attr-defined]
+    assert [each] * int(readers) == [
+        p.address.limits.zookeeper_reads_per_second for p in partitions
+    ]  # type: ignore[attr-defined]
 
 
 def test_a_cluster_without_ledgers_is_an_empty_table(spark, tmp_path):
@@ -391,8 +393,8 @@ def test_options_know_no_case_and_reach_the_limits():
     assert (("h:2181",), READERS_DEFAULT, 7, 20) == (
         chosen.uri.hosts,
         chosen.readers,
-        limits.batch_paths,
-        limits.retry_wait_ms,
+        limits.zookeeper_batch_paths,
+        limits.zookeeper_retry_wait_ms,
     )
 
 

@@ -31,10 +31,10 @@ REFUSED, FAILED, INVALID, TOO_LARGE, UNSUPPORTED = (
 LOOK, NOW_MS = 1, 1_700_000_000_000
 SHORT_MS = 1_000
 LIMITS: dict[str, float] = {
-    "requests_per_second": 0,
+    "bookie_requests_per_second": 0,
     "rpc_timeout_ms": 20_000,
-    "connect_timeout_ms": 2_000,
-    "deadline_ms": 60_000,
+    "bookie_connect_timeout_ms": 2_000,
+    "bookie_deadline_ms": 60_000,
     "frame_bytes_max": 2**20,
 }
 

@@ -19,14 +19,14 @@ from auditor.wire.service_uri import ServiceUri, parse
 from auditor.wire.znode_paths import LedgerLayout
 
 QUICK = ZooKeeperLimits(
-    reads_per_second=0,
-    session_timeout_ms=1_500,
-    connect_timeout_ms=10_000,
-    retries_max=3,
-    retry_wait_ms=100,
+    zookeeper_reads_per_second=0,
+    zookeeper_session_timeout_ms=1_500,
+    zookeeper_connect_timeout_ms=10_000,
+    zookeeper_retries=3,
+    zookeeper_retry_wait_ms=100,
 )
 """Session limits for tests: a lost server is noticed in a second or two, not in ten."""
-STEADY = replace(QUICK, session_timeout_ms=10_000)
+STEADY = replace(QUICK, zookeeper_session_timeout_ms=10_000)
 """Session limits for tests on a server that is up. A pause of the machine costs no repeat."""
 WRITER = ("writer", "secret")
 ONLY_WRITER = [make_digest_acl(*WRITER, all=True)]

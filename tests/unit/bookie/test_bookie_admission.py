@@ -20,7 +20,9 @@ from auditor.errors import BookieRefused, KdcUnreachable
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieRecord, Registration
 
-LIMITS = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=20_000, connect_attempts_max=1)
+LIMITS = BookieLimits(
+    rpc_timeout_ms=20_000, bookie_connect_timeout_ms=20_000, bookie_connect_attempts=1
+)
 
 
 def record(name: str, port: int | None) -> BookieRecord:
@@ -81,7 +83,7 @@ def test_a_secret_that_comes_too_late_is_not_taken_for_a_kdc(
     """The deadline passes while a command gives the password: nobody awaited a Kerberos ticket."""
     command = f"sh -c 'sleep 1; echo p' {tmp_path}"  # what a command gave is remembered
     login = SaslLogin("u", SecretSource("the password", "AUDITOR_X", command=command))
-    limits = replace(LIMITS, deadline_ms=100, access=BookieAccess(sasl=login))
+    limits = replace(LIMITS, bookie_deadline_ms=100, access=BookieAccess(sasl=login))
     assert asyncio.run(refusal_of_all([record("b1", refusing[0].port)], limits, clock)) is None
     assert not refusing[0].connections
 

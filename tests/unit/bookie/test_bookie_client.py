@@ -51,7 +51,7 @@ def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPat
 
 def test_the_host_that_was_named_is_the_one_that_is_called() -> None:
     """Not whoever listens on this machine."""
-    limits = BookieLimits(**{**LIMITS, "connect_attempts_max": 1})  # type: ignore[arg-type]
+    limits = BookieLimits(**{**LIMITS, "bookie_connect_attempts": 1})  # type: ignore[arg-type]
     with ScriptedBookie(ledgers(1)) as bookie:
         asker = Lane(
             AsyncLane("b1:3181", "no such host", bookie.port, limits, LOOK, lambda: NOW_MS)

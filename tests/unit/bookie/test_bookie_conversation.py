@@ -117,7 +117,7 @@ def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
         raise ConnectionRefusedError("refused")
 
     with VirtualLoop(ScriptedBookie(), refuse) as loop:
-        asker = loop.lane(connect_attempts_max=3)
+        asker = loop.lane(bookie_connect_attempts=3)
         (only,) = ask_lists(loop, asker, 1)
         assert [0.0, PAUSE_S, 3 * PAUSE_S] == pytest.approx([at for at, *_ in loop.connects])
         assert loop.time() == loop.connects[-1][0]
@@ -163,7 +163,7 @@ def test_a_connection_that_does_not_come_is_waited_for_so_long_each_time() -> No
         await asyncio.sleep(1_000)
 
     with VirtualLoop(ScriptedBookie(), never) as loop:
-        loop.run(loop.lane(connect_attempts_max=2, connect_timeout_ms=2_000).greet())
+        loop.run(loop.lane(bookie_connect_attempts=2, bookie_connect_timeout_ms=2_000).greet())
         assert 4.0 + PAUSE_S == pytest.approx(loop.time())
 
 
@@ -177,7 +177,7 @@ def test_attempts_count_from_the_last_connection_that_was_of_use() -> None:
         return False
 
     with VirtualLoop(ScriptedBookie(ledgers(1), act)) as loop:
-        (only,) = ask_lists(loop, loop.lane(connect_attempts_max=1), 1)
+        (only,) = ask_lists(loop, loop.lane(bookie_connect_attempts=1), 1)
         assert (HELD, 3) == (only.status, only.requests)
         assert [0.0, PAUSE_S, 3 * PAUSE_S] == pytest.approx([at for at, *_ in loop.connects])
 
@@ -186,7 +186,7 @@ def test_a_connection_lost_before_its_greeting_is_an_attempt() -> None:
     """With a pause before the next; the reason is the last one."""
     bookie = ScriptedBookie(greet=lambda connection: connection.close())
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(connect_attempts_max=2)
+        asker = loop.lane(bookie_connect_attempts=2)
         expected = Greeting.SILENT, "the bookie closed the connection (2 attempts)"
         assert expected == loop.run(asker.greet())
         assert [0.0, PAUSE_S] == [at for at, *_ in loop.connects]
@@ -254,7 +254,7 @@ def test_a_bookie_that_said_nothing_since_is_asked_whether_it_is_there() -> None
 
     bookie = ScriptedBookie(ledgers(1), act)
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, requests_per_second=100)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_requests_per_second=100)
         found = ask_reads(loop, asker, 0, 1, 2, 3, 4)
         assert (pytest.approx(0.0625 + RPC_S, abs=1e-4), 2) == (loop.time(), asker.probes)
     late = ReadStatus.TIMED_OUT
@@ -285,7 +285,7 @@ def test_what_was_asked_on_a_dead_connection_is_asked_on_the_next() -> None:
         assert 2 * RPC_S + PAUSE_S == loop.time()
     assert [(HELD, 2)] * 2 == [(one.status, one.requests) for one in found]
     with VirtualLoop(ScriptedBookie(ledgers(1), silent_on(1, after=1))) as loop:
-        (read,) = ask_reads(loop, loop.lane(rpc_timeout_ms=RPC_MS, retries_max=0), 0)
+        (read,) = ask_reads(loop, loop.lane(rpc_timeout_ms=RPC_MS, bookie_retries=0), 0)
     why = "no answer to anything within 1250 ms each of the 1 times this was asked"
     assert (ReadStatus.TIMED_OUT, why) == (read.status, read.detail)
 
@@ -317,7 +317,7 @@ def test_lists_beside_a_greeting_that_is_answered_cannot_be_had() -> None:
     """One time-out finds it out; it is not asked for lists again, and can be read."""
     bookie = ScriptedBookie(ledgers(9), never_lists)
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, inflight_max=4)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_inflight=4)
         found = ask_lists(loop, asker, *range(1, 8))
         assert ([UNSUPPORTED] * 7, RPC_S, 2) == (statuses(found), loop.time(), asker.probes)
         assert {asker.greeting()} == {(Greeting.UNSUPPORTED, one.detail) for one in found}
@@ -341,7 +341,7 @@ def test_a_late_list_that_was_given_up_does_no_harm() -> None:
 
     bookie = ScriptedBookie(ledgers(9), act)
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, inflight_max=4)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_inflight=4)
         assert [UNSUPPORTED] * 7 == statuses(ask_lists(loop, asker, *range(1, 8)))
         loop.run(asyncio.sleep(4.0))
         assert [ReadStatus.PRESENT] == statuses(ask_reads(loop, asker, 0))
@@ -394,7 +394,7 @@ def test_a_list_that_was_given_up_shows_that_the_bookie_can_list(groups: int) ->
         return listed(request) is not None
 
     with VirtualLoop(ScriptedBookie(ledgers(2), act)) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, inflight_max=1)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_inflight=1)
         assert [TIMED_OUT, TIMED_OUT] == statuses(ask_lists(loop, asker, 1, 2))
         assert (2 * RPC_S, 2) == (loop.time(), asker.probes)
 
@@ -409,7 +409,7 @@ def test_a_refusal_that_comes_late_is_no_list(status: int) -> None:
         return listed(request) is not None
 
     with VirtualLoop(ScriptedBookie(ledgers(4), act)) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, look=1, inflight_max=1)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, look=1, bookie_inflight=1)
         assert [UNSUPPORTED] * 4 == statuses(ask_lists(loop, asker, 1, 2, 3, 4))
 
 
@@ -435,7 +435,7 @@ def test_a_read_lost_with_its_connection_needs_no_new_connection() -> None:
         return request.header.operation == READ
 
     with VirtualLoop(ScriptedBookie(ledgers(1), act)) as loop:
-        (read,) = ask_reads(loop, loop.lane(retries_max=0), 0)
+        (read,) = ask_reads(loop, loop.lane(bookie_retries=0), 0)
         assert (ReadStatus.TIMED_OUT, 1) == (read.status, len(loop.connects))
     assert (
         "the connection was lost (reset by peer) each of the 1 times this was asked" == read.detail
@@ -456,7 +456,7 @@ def test_a_list_lost_with_its_connection_is_followed_by_a_greeting_where_none_ev
         return listed(request) == 1
 
     with VirtualLoop(ScriptedBookie(ledgers(2), act)) as loop:
-        asker = loop.lane(look=2, retries_max=0)
+        asker = loop.lane(look=2, bookie_retries=0)
         if held_first:
             assert [HELD] == statuses(ask_lists(loop, asker, 2))
         assert [expected] == statuses(ask_lists(loop, asker, 1))
@@ -475,7 +475,7 @@ def test_a_bookie_that_never_answers_before_it_hangs_up_is_left_alone(
         return listed(request) is not None
 
     with VirtualLoop(ScriptedBookie(ledgers(40), act)) as loop:
-        asker = loop.lane(retries_max=99, inflight_max=4)
+        asker = loop.lane(bookie_retries=99, bookie_inflight=4)
         found = ask_lists(loop, asker, *range(1, 40))
         assert FRUITLESS_MAX == len(loop.connects) == asker.probes
         assert {(expected, asker.greeting()[1])} == {(one.status, one.detail) for one in found}
@@ -499,7 +499,7 @@ def test_the_rate_spreads_the_questions() -> None:
     """One at a time at 50 a second: five take four fiftieths."""
     with VirtualLoop(ScriptedBookie(ledgers(5))) as loop:
         assert [HELD] * 5 == statuses(
-            ask_lists(loop, loop.lane(requests_per_second=50), 1, 2, 3, 4, 5)
+            ask_lists(loop, loop.lane(bookie_requests_per_second=50), 1, 2, 3, 4, 5)
         )
         assert 0.08 == pytest.approx(loop.time(), abs=1e-4)
 
@@ -520,7 +520,7 @@ def test_the_deadline_counts_what_was_spent_in_calls_and_nothing_between() -> No
     """Two of three seconds in the first call, one in the second; then no call asks anything."""
     bookie = ScriptedBookie(ledgers(9), answers_some())
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, deadline_ms=3_000, inflight_max=1)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_deadline_ms=3_000, bookie_inflight=1)
         assert [HELD] * 2 == statuses(ask_lists(loop, asker, 1, 2))
         loop.advance(50.0)
         found = ask_lists(loop, asker, 3, 4, 5)
@@ -537,7 +537,7 @@ def test_the_deadline_counts_what_was_spent_in_calls_and_nothing_between() -> No
 def test_what_had_timed_out_before_the_deadline_has_timed_out() -> None:
     """What was still waited for is silent."""
     with VirtualLoop(ScriptedBookie(ledgers(9), answers_some(1))) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, deadline_ms=2_500, inflight_max=2)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_deadline_ms=2_500, bookie_inflight=2)
         found = ask_lists(loop, asker, 1, 2, 3, 4, 5, 6, 7)
     assert [TIMED_OUT, HELD] == statuses(found)[:2]
     assert SILENT is found[-1].status
@@ -546,7 +546,7 @@ def test_what_had_timed_out_before_the_deadline_has_timed_out() -> None:
 def test_a_deadline_before_the_greeting_is_silence() -> None:
     """The bookie never spoke."""
     with VirtualLoop(ScriptedBookie(act=lambda connection, request: True)) as loop:
-        asker = loop.lane(rpc_timeout_ms=RPC_MS, deadline_ms=1_000)
+        asker = loop.lane(rpc_timeout_ms=RPC_MS, bookie_deadline_ms=1_000)
         expected = Greeting.SILENT, "the conversation's deadline of 1000 ms passed"
         assert (expected, 1.0) == (loop.run(asker.greet()), loop.time())
 
@@ -562,7 +562,7 @@ def test_eua_ends_the_conversation_at_once(operation: int) -> None:
 
     bookie = ScriptedBookie(ledgers(9), act)
     with VirtualLoop(bookie) as loop:
-        asker = loop.lane(inflight_max=2)
+        asker = loop.lane(bookie_inflight=2)
         found = ask_lists(loop, asker, *range(1, 9))
         assert {("refused", NOT_AUTHORISED)} == {(one.status.value, one.detail) for one in found}
         assert (Greeting.REFUSED, NOT_AUTHORISED) == loop.run(asker.greet())

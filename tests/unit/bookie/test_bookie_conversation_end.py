@@ -31,14 +31,15 @@ LIMITS = BookieLimits()
             End.deadline_passed(LIMITS, LanePace(64, 0.0, is_low=False), has_answered=True),
             Greeting.ANSWERED,
             "silent",
-            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed",
+            f"the conversation's deadline of {LIMITS.bookie_deadline_ms} ms passed",
         ),
         (
             End.deadline_passed(LIMITS, LanePace(8, 250.0, is_low=True), has_answered=False),
             Greeting.SILENT,
             "silent",
-            f"the conversation's deadline of {LIMITS.deadline_ms} ms passed, at the end with 8"
-            " requests outstanding: the bookie refused requests, closed connections or became slow",
+            f"the conversation's deadline of {LIMITS.bookie_deadline_ms} ms passed, at the end with"
+            " 8 requests outstanding: the bookie refused requests, closed connections or became"
+            " slow",
         ),
         (End.unreachable("reset", 3), Greeting.SILENT, "silent", "reset (3 attempts)"),
         (
@@ -78,7 +79,7 @@ def test_each_end_says_how_the_bookie_greeted_and_what_becomes_of_questions(
 def test_a_deadline_names_the_pace_where_it_is_below_the_limits(pace: LanePace, more: str) -> None:
     """Otherwise nobody learns that the bookie was slow, and not the auditor."""
     end = End.deadline_passed(LIMITS, pace, has_answered=True)
-    begins = f"the conversation's deadline of {LIMITS.deadline_ms} ms passed"
+    begins = f"the conversation's deadline of {LIMITS.bookie_deadline_ms} ms passed"
     assert end.detail.startswith(begins + more) and (bool(more) or end.detail == begins)
 
 
@@ -86,6 +87,6 @@ def test_who_waits_for_a_kdc_all_the_time_does_not_dial() -> None:
     """Only the detail distinguishes it from a bookie that is silent."""
     says = (
         f"{NOT_DIALLED}no KDC gave us a Kerberos ticket before the conversation's deadline of"
-        f" {LIMITS.deadline_ms} ms passed"
+        f" {LIMITS.bookie_deadline_ms} ms passed"
     )
     assert (Greeting.SILENT, "silent", says) == End.without_ticket(LIMITS)

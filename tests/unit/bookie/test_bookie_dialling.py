@@ -38,7 +38,9 @@ from auditor.wire.frames import Operation, Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 PASSWORD = "pässword"
-QUICK = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=10_000, deadline_ms=20_000)
+QUICK = BookieLimits(
+    rpc_timeout_ms=20_000, bookie_connect_timeout_ms=10_000, bookie_deadline_ms=20_000
+)
 SHORT = replace(QUICK, rpc_timeout_ms=2_000)
 """For a bookie that is silent first, and answers then."""
 SHORTEST = replace(QUICK, rpc_timeout_ms=400)
@@ -170,7 +172,7 @@ def test_bytes_in_clear_behind_the_answer_to_start_tls_end_the_connection(pki: P
         greeting, detail = greet(bookie, BookieAccess(tls(pki)))
         assert greeting is Greeting.REFUSED
         assert "broke the protocol" in detail
-        assert len(bookie.connections) == QUICK.connect_attempts_max
+        assert len(bookie.connections) == QUICK.bookie_connect_attempts
 
 
 @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ def test_failures_before_a_success_do_not_count(pki: Pki, login: SaslLogin) -> N
         )
         for _ in range(3):
             lost[0] = True
-            for _ in range(QUICK.connect_attempts_max - 1):
+            for _ in range(QUICK.bookie_connect_attempts - 1):
                 with pytest.raises(BookieUnreachable):
                     await dialler.open(Unused())
             lost[0] = False
@@ -375,7 +377,7 @@ def test_a_bookie_that_loses_each_secured_connection_is_not_called_silent(pki: P
     greeting, detail = greet(bookie, BookieAccess(tls(pki)))
     assert greeting is Greeting.REFUSED
     assert LOST_AFTER_HANDSHAKE in detail
-    assert len(bookie.connections) == QUICK.connect_attempts_max
+    assert len(bookie.connections) == QUICK.bookie_connect_attempts
 
 
 def test_a_login_that_is_not_given_is_asked_for(pki: Pki) -> None:
@@ -480,7 +482,7 @@ def test_the_handshake_of_tls_has_the_time_for_connecting(
     )
     with GuardedBookie(tls=pki.issue("b")) as bookie:
         asyncio.run(dial())
-    assert asked == ["stopped", ("127.0.0.1", QUICK.connect_timeout_ms / 1000)]
+    assert asked == ["stopped", ("127.0.0.1", QUICK.bookie_connect_timeout_ms / 1000)]
 
 
 def test_each_login_has_a_nonce_of_its_own(login: SaslLogin) -> None:
@@ -571,7 +573,7 @@ def test_a_connection_is_opened_and_secured_in_the_time_that_is_set(
 
     async def dial(access: BookieAccess) -> None:
         limits = BookieLimits(
-            rpc_timeout_ms=rpc_timeout_ms, connect_timeout_ms=2_500, access=access
+            rpc_timeout_ms=rpc_timeout_ms, bookie_connect_timeout_ms=2_500, access=access
         )
         with pytest.raises(BookieUnreachable, match="nobody is there"):
             await Dialler(("b1.example", 3181), limits).open(listener)

@@ -20,10 +20,10 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def exchange(**limits: float) -> Exchange:
-    made = BookieLimits(**{"requests_per_second": 0, **limits})  # type: ignore[arg-type]
+    made = BookieLimits(**{"bookie_requests_per_second": 0, **limits})  # type: ignore[arg-type]
     return Exchange(
         made,
-        Evidence("b1", 1, made.groups_max, made.frame_bytes_max, lambda: NOW_MS),
+        Evidence("b1", 1, made.list_groups_max, made.frame_bytes_max, lambda: NOW_MS),
         0.0,
         ListingProof(),
     )
@@ -53,7 +53,7 @@ def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
     """As many go out as the window has room for, in one piece; after answers, as many as there
     were.
     """
-    talk, wire, questions = exchange(inflight_max=8), BookieConnection(2**20), asks(20)
+    talk, wire, questions = exchange(bookie_inflight=8), BookieConnection(2**20), asks(20)
     talk.begin(questions)
     assert frames(talk.send(wire, 0.0)[0]) == 8
     assert talk.send(wire, 0.0) == (b"", 0.0)
@@ -70,7 +70,10 @@ def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
 
 def test_the_rate_holds_back_and_says_for_how_long() -> None:
     """1,000 a second: a burst of 20 at once, and then two after each pause that it names."""
-    talk, wire = exchange(requests_per_second=1_000, inflight_max=500), BookieConnection(2**20)
+    talk, wire = (
+        exchange(bookie_requests_per_second=1_000, bookie_inflight=500),
+        BookieConnection(2**20),
+    )
     talk.begin(asks(400))
     sent, now, rounds = 0, 0.0, 0
     while sent < 400:
@@ -88,7 +91,7 @@ def test_nothing_goes_out_during_a_setback() -> None:
     """A failure is followed by a pause in seconds, twice as long each time in a row; an answer
     resets it.
     """
-    talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
     talk.begin(asks(3))
     pauses = []
     for _ in range(3):
@@ -107,7 +110,7 @@ def test_time_behind_a_large_answer_is_not_waiting() -> None:
     """While a large answer is coming in, the others are stuck behind it: their time counts from
     then.
     """
-    talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=4), BookieConnection(2**20)
     talk.begin(asks(4))
     talk.send(wire, 0.0)
     assert talk.overdue(0.9, 1.0, busy_at=0.0) == []
@@ -118,7 +121,7 @@ def test_time_behind_a_large_answer_is_not_waiting() -> None:
 
 def test_txn_ids_of_a_new_connection_are_not_those_of_the_old() -> None:
     """A question made alone on one connection does not keep the next connection's window at one."""
-    talk, wire = exchange(inflight_max=8, retries_max=1), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=8, bookie_retries=1), BookieConnection(2**20)
     talk.begin(asks(30))
     talk.send(wire, 0.0)
     talk.on_lost("gone", breach=False)
@@ -134,7 +137,7 @@ def test_the_byte_budget_is_free_again_after_each_answer() -> None:
     count against the rate.
     """
     talk, wire = (
-        exchange(inflight_bytes_max=1_000, requests_per_second=300),
+        exchange(bookie_inflight_bytes=1_000, bookie_requests_per_second=300),
         BookieConnection(2**20),
     )
     talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 7)])
@@ -163,7 +166,7 @@ def no_entry(txn_id: int, entry_id: int) -> bytes:
 
 def test_a_new_exchange_has_met_no_trouble_and_sends_at_once() -> None:
     """Nothing refused, nothing lost, nothing to wait for."""
-    talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
     assert (False, 0, 0.0, 0.0) == (
         talk.refused,
         talk.fruitless,
@@ -180,7 +183,7 @@ def test_a_new_exchange_has_met_no_trouble_and_sends_at_once() -> None:
 
 def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
     """Also while the first question of all is not answered; and on a new connection."""
-    talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=4, bookie_retries=9), BookieConnection(2**20)
     talk.begin(asks(20))
     for held in (2, 3):
         window = frames(talk.send(wire, 0.0)[0])
@@ -192,7 +195,10 @@ def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
 
 def test_the_rate_names_the_time_until_the_next_step_may_go() -> None:
     """20 of 25 go in one burst; two thousandths of a second later two more may, and so on."""
-    talk, wire = exchange(requests_per_second=1_000, inflight_max=25), BookieConnection(2**20)
+    talk, wire = (
+        exchange(bookie_requests_per_second=1_000, bookie_inflight=25),
+        BookieConnection(2**20),
+    )
     talk.begin(asks(40))
     data, wait_s = talk.send(wire, 0.0)
     assert (20, 0.002) == (frames(data), pytest.approx(wait_s))
@@ -204,7 +210,7 @@ def test_the_rate_names_the_time_until_the_next_step_may_go() -> None:
 
 def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
     """Nothing to send yet is not an error; the pause is returned. The rate is halved."""
-    talk, wire = exchange(requests_per_second=50, retries_max=1), BookieConnection(2**20)
+    talk, wire = exchange(bookie_requests_per_second=50, bookie_retries=1), BookieConnection(2**20)
     talk.begin(asks(3))
     assert frames(talk.send(wire, 0.0)[0]) == 1
     talk.on_lost("gone", breach=False)
@@ -224,7 +230,7 @@ def test_small_answers_that_come_later_than_before_make_it_ask_less(
     later_s: float, received_bytes: int, is_low: bool
 ) -> None:
     """A long list takes longer on an idle bookie too."""
-    talk, wire, now = exchange(inflight_max=SAMPLES), BookieConnection(2**20), 5.0
+    talk, wire, now = exchange(bookie_inflight=SAMPLES), BookieConnection(2**20), 5.0
     talk.begin(asks(2 * SAMPLES))
     for took_s in (0.001, later_s):
         talk.send(wire, now)
@@ -253,7 +259,7 @@ def test_what_is_expected_fills_the_byte_budget_exactly() -> None:
     """As much as may be outstanding, and not a byte more; a question larger than all of it goes
     alone.
     """
-    talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight_bytes=1_000, bookie_retries=9), BookieConnection(2**20)
     sizes = (300, 300, 400, 1, 999, 5_000, 1)
     talk.begin([Ask(ListQuestion(n, size)) for n, size in enumerate(sizes, 1)])
     sent = []
@@ -270,7 +276,7 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
     """Three of 400, 300 and 300 bytes fill the budget; once they are gone, however, three more
     fit.
     """
-    talk, wire = exchange(inflight_bytes_max=1_000, retries_max=9), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight_bytes=1_000, bookie_retries=9), BookieConnection(2**20)
     talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
     assert frames(talk.send(wire, 0.0)[0]) == 3
     if how == "answered":
@@ -289,7 +295,7 @@ def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
 def test_what_the_byte_budget_holds_back_is_given_back_to_the_rate_exactly() -> None:
     """A burst is six: three times two go out at once, and the seventh waits for the rate."""
     talk, wire = (
-        exchange(inflight_bytes_max=1_000, requests_per_second=300),
+        exchange(bookie_inflight_bytes=1_000, bookie_requests_per_second=300),
         BookieConnection(2**20),
     )
     talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 13)])
@@ -339,7 +345,7 @@ def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -
     """GET_BOOKIE_INFO among lists: each list behind it counts, and it is no answer that lets the
     window grow.
     """
-    talk, wire = exchange(inflight_max=4, retries_max=9), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=4, bookie_retries=9), BookieConnection(2**20)
     talk.begin(asks(9))
     talk.send(wire, 0.0)
     talk.on_lost("gone", breach=False)
@@ -356,7 +362,7 @@ def test_a_full_read_queue_is_asked_again_until_no_try_is_left() -> None:
     """What each try cost is added up; those behind it are heard all the same; a new answer of it is
     a refusal in the end.
     """
-    talk, wire, (busy, held) = exchange(retries_max=2), BookieConnection(2**20), asks(2)
+    talk, wire, (busy, held) = exchange(bookie_retries=2), BookieConnection(2**20), asks(2)
     talk.begin([busy, held])
     talk.send(wire, 0.0)
     size = len(too_many(1, 1))
@@ -382,7 +388,7 @@ def test_a_full_read_queue_halves_the_window_once_a_pause() -> None:
     """Whatever was sent before the pause says the same once more; what is said after it halves
     again.
     """
-    talk, wire = exchange(inflight_max=16, retries_max=9), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=16, bookie_retries=9), BookieConnection(2**20)
     talk.begin(asks(16))
     assert frames(talk.send(wire, 1.0)[0]) == 16
     hear(talk, wire, b"".join(too_many(n, n) for n in range(1, 17)), 1.0)
@@ -408,7 +414,7 @@ def test_a_lost_connection_is_a_try_of_each_question_on_it(breach: bool) -> None
     """After two tries a breach is reported as one, and anything else leaves the question
     unanswered.
     """
-    talk, questions = exchange(retries_max=1), asks(2)
+    talk, questions = exchange(bookie_retries=1), asks(2)
     talk.begin(questions)
     talk.send(BookieConnection(2**20), 0.0)
     talk.on_lost("gone", breach=breach)
@@ -435,7 +441,7 @@ def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() ->
     """ETOOMANYREQUESTS is a response: what is lost behind it says nothing about the storage, and
     each failure is counted.
     """
-    talk, (question,) = exchange(retries_max=2), asks(1)
+    talk, (question,) = exchange(bookie_retries=2), asks(1)
     talk.begin([question])
     for txn_id, is_lost in ((1, False), (2, True), (3, True)):
         now = 10.0 * txn_id
@@ -454,7 +460,7 @@ def test_a_list_that_was_responded_to_is_no_proof_that_a_bookie_cannot_list() ->
 
 def test_each_time_that_a_bookie_was_too_busy_is_counted() -> None:
     """In what is said when the last try is lost."""
-    talk, (question,) = exchange(retries_max=2), asks(1)
+    talk, (question,) = exchange(bookie_retries=2), asks(1)
     talk.begin([question])
     wire = BookieConnection(2**20)
     for txn_id in (1, 2):
@@ -467,7 +473,7 @@ def test_each_time_that_a_bookie_was_too_busy_is_counted() -> None:
 
 def test_connections_lost_for_different_reasons_are_distinguished() -> None:
     """No reason is given for a try that failed for another."""
-    talk, (question,) = exchange(retries_max=1), asks(1)
+    talk, (question,) = exchange(bookie_retries=1), asks(1)
     talk.begin([question])
     for n, why in enumerate(
         ("no answer to anything within 1000 ms", "the bookie closed the connection")
@@ -483,7 +489,7 @@ def test_connections_lost_for_different_reasons_are_distinguished() -> None:
 
 def test_a_question_that_was_asked_before_is_not_said_to_have_failed_alike_each_time() -> None:
     """A list that is asked for again after it was overdue has a try of another end."""
-    talk, (question,) = exchange(retries_max=0), asks(1)
+    talk, (question,) = exchange(bookie_retries=0), asks(1)
     talk.begin([question])
     question.requests = 1
     talk.send(BookieConnection(2**20), 0.0)
@@ -493,7 +499,7 @@ def test_a_question_that_was_asked_before_is_not_said_to_have_failed_alike_each_
 
 def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
     """It is no fruitless one, and the window stays."""
-    talk, wire = exchange(inflight_max=4), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=4), BookieConnection(2**20)
     talk.begin(asks(8))
     talk.on_lost("gone", breach=False)
     assert 0 == talk.fruitless
@@ -508,7 +514,7 @@ def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
 
 def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
     """They are unanswered, and not counted among lists."""
-    talk = exchange(retries_max=0)
+    talk = exchange(bookie_retries=0)
     read = Ask(ReadQuestion(1, 0))
     talk.begin([read])
     talk.send(BookieConnection(2**20), 0.0)
@@ -518,7 +524,11 @@ def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
 
 def test_what_is_given_up_is_counted_and_known_again() -> None:
     """The oldest alone are overdue; their late answers are no breach and no answer."""
-    talk, wire, questions = exchange(requests_per_second=100), BookieConnection(2**20), asks(4)
+    talk, wire, questions = (
+        exchange(bookie_requests_per_second=100),
+        BookieConnection(2**20),
+        asks(4),
+    )
     talk.begin(questions)
     for now in (0.0, 1.0):
         assert frames(talk.send(wire, now)[0]) == 2
@@ -536,7 +546,7 @@ def test_what_is_given_up_is_counted_and_known_again() -> None:
 
 def test_what_is_dropped_may_still_be_answered() -> None:
     """Nothing waits, nothing is outstanding; a late answer is a stray one."""
-    talk, wire = exchange(inflight_max=1), BookieConnection(2**20)
+    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
     talk.begin(asks(3))
     talk.send(wire, 0.0)
     talk.drop()

@@ -28,7 +28,9 @@ from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, AnswerStatus, 
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 SERVER, OURS = "bookkeeper/localhost", "bookkeeper-auditor"
-QUICK = BookieLimits(rpc_timeout_ms=20_000, connect_timeout_ms=10_000, deadline_ms=20_000)
+QUICK = BookieLimits(
+    rpc_timeout_ms=20_000, bookie_connect_timeout_ms=10_000, bookie_deadline_ms=20_000
+)
 SHORT = replace(QUICK, rpc_timeout_ms=2_000)
 """For a bookie that says nothing to our ticket, and answers the next request."""
 
@@ -324,7 +326,7 @@ def test_a_deadline_that_passes_while_a_kdc_is_awaited_says_nothing_of_the_booki
     """Its detail says that it was not dialled, and no finding accuses such a bookie."""
     may_end = threading.Event()
     monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
-    limits = replace(QUICK, deadline_ms=3_000, access=BookieAccess(sasl=login))
+    limits = replace(QUICK, bookie_deadline_ms=3_000, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab)
     with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
         greeting = one.greet()
@@ -341,7 +343,7 @@ def test_a_bookie_that_was_dialled_before_a_kdc_is_awaited_is_silent(
     may_end = threading.Event()
     tickets = iter([lambda: b"token", lambda: may_end.wait(60) and b""])
     monkeypatch.setattr(KerberosExchange, "start", lambda self: next(tickets)())
-    limits = replace(QUICK, deadline_ms=3_000, access=BookieAccess(sasl=login))
+    limits = replace(QUICK, bookie_deadline_ms=3_000, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab)
     bookie.greet = Connection.close
     with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
@@ -358,7 +360,7 @@ def test_a_bookie_that_says_nothing_to_our_ticket_until_the_deadline_is_silent(
     """We had a ticket and dialled: nothing is left that a KDC could be blamed for."""
     monkeypatch.setattr(KerberosExchange, "start", lambda self: b"token")
     bookie = KerberosBookie(keytab, replies=(None,))
-    with bookie, lane(bookie, login, replace(QUICK, deadline_ms=3_000)) as one:
+    with bookie, lane(bookie, login, replace(QUICK, bookie_deadline_ms=3_000)) as one:
         greeting = one.greet()
     assert (Greeting.SILENT, "the conversation's deadline of 3000 ms passed") == greeting
     assert 1 == len(bookie.connections)

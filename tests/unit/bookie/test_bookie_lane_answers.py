@@ -89,7 +89,7 @@ def test_many_ledgers_are_asked_once_each_over_one_connection() -> None:
         waiting.clear()
 
     with ScriptedBookie(ledgers(1000), hold_back) as bookie:
-        answers, _ = ask(bookie, range(1, 1001), inflight_max=8)
+        answers, _ = ask(bookie, range(1, 1001), bookie_inflight=8)
         assert {HELD: 1000} == Counter(statuses(answers))
         assert {1: 1} == Counter(
             number for number, operation, *_ in bookie.requests if operation == INFO
@@ -114,7 +114,7 @@ def test_answers_out_of_order_find_their_questions() -> None:
         return True
 
     with ScriptedBookie(act=backwards) as bookie:
-        answers, _ = ask(bookie, range(1, 51), inflight_max=5)
+        answers, _ = ask(bookie, range(1, 51), bookie_inflight=5)
     assert [((n, n, 1, 0),) for n in range(1, 51)] == [groups_of(a.groups) for a in answers]
 
 
@@ -180,7 +180,7 @@ def test_expected_bytes_hold_questions_back() -> None:
 
     with (
         ScriptedBookie(ledgers(20), watch) as bookie,
-        lane(bookie, inflight_bytes_max=1000) as asker,
+        lane(bookie, bookie_inflight_bytes=1000) as asker,
     ):
         answers = asker.lists([ListQuestion(n, 5000 if n == 10 else 400) for n in range(1, 21)])
     assert {HELD: 20} == Counter(statuses(answers))
@@ -218,7 +218,7 @@ def test_a_ledger_that_is_never_answered_times_out_alone() -> None:
     """While others are answered, the one that is not has timed out; it is not asked again."""
     with ScriptedBookie(ledgers(50), lambda connection, request: listed(request) == 7) as bookie:
         answers, greeting = ask_in_virtual_time(
-            bookie, range(1, 51), inflight_max=4, rpc_timeout_ms=SHORT_MS
+            bookie, range(1, 51), bookie_inflight=4, rpc_timeout_ms=SHORT_MS
         )
         assert 1 == bookie.asked(LIST).count(7)
     assert {HELD: 49, TIMED_OUT: 1} == Counter(statuses(answers))
@@ -243,7 +243,7 @@ def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
 
     with ScriptedBookie(ledgers(60), late) as bookie:
         answers, _ = ask_in_virtual_time(
-            bookie, range(1, 61), inflight_max=2, rpc_timeout_ms=SHORT_MS
+            bookie, range(1, 61), bookie_inflight=2, rpc_timeout_ms=SHORT_MS
         )
         assert 1 == len(bookie.connections)
     assert [TIMED_OUT] + [HELD] * 59 == statuses(answers)
@@ -367,7 +367,7 @@ def test_an_exception_while_answers_come_in_is_raised_where_they_were_asked() ->
     with (
         ScriptedBookie(ledgers(50)) as bookie,
         Lane(
-            AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(inflight_max=2), LOOK, clock)
+            AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(bookie_inflight=2), LOOK, clock)
         ) as asker,
         pytest.raises(RuntimeError, match="the clock failed"),
     ):

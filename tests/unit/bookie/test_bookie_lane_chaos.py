@@ -76,7 +76,11 @@ def test_every_question_is_answered_once_and_no_answer_is_a_lie(seed: int) -> No
     chaos = Chaos(seed)
     with ScriptedBookie(act=chaos) as bookie:
         answers, _ = ask(
-            bookie, range(1, LEDGERS + 1), inflight_max=8, rpc_timeout_ms=250, deadline_ms=20_000
+            bookie,
+            range(1, LEDGERS + 1),
+            bookie_inflight=8,
+            rpc_timeout_ms=250,
+            bookie_deadline_ms=20_000,
         )
     for answer in answers:
         case = f"seed {seed}: {answer}"

@@ -47,7 +47,7 @@ def test_a_reset_is_asked_again_and_counted() -> None:
         return connection.number == 1 and len(bookie.asked(LIST)) > 20
 
     with ScriptedBookie(ledgers(100), reset_once) as bookie:
-        answers, greeting = ask(bookie, range(1, 101), inflight_max=32)
+        answers, greeting = ask(bookie, range(1, 101), bookie_inflight=32)
         asked = Counter(bookie.asked(LIST))
     assert {HELD: 100} == Counter(statuses(answers))
     assert 0 < sum(a.retries for a in answers) <= 64
@@ -71,7 +71,7 @@ def test_a_reset_halves_the_window() -> None:
         return False
 
     with ScriptedBookie(ledgers(64), crowded) as bookie:
-        answers, _ = ask(bookie, range(1, 65), inflight_max=64, retries_max=5)
+        answers, _ = ask(bookie, range(1, 65), bookie_inflight=64, bookie_retries=5)
     assert {HELD: 64} == Counter(statuses(answers))
     assert [64, 32, 16] == [bursts[n] for n in (1, 2, 3)]
 
@@ -88,7 +88,7 @@ def test_a_ledger_that_always_resets_harms_no_other() -> None:
         return True
 
     with ScriptedBookie(ledgers(40), poison) as bookie:
-        answers, greeting = ask(bookie, range(1, 41), inflight_max=16)
+        answers, greeting = ask(bookie, range(1, 41), bookie_inflight=16)
         assert 4 == bookie.asked(LIST).count(13)
     assert {HELD: 39, TIMED_OUT: 1} == Counter(statuses(answers))
     assert (TIMED_OUT, 4, 3) == (answers[12].status, answers[12].requests, answers[12].retries)
@@ -134,7 +134,7 @@ def test_a_breach_of_the_protocol_ends_as_invalid_for_its_question_alone(
         return True
 
     with ScriptedBookie(ledgers(12), breach) as bookie:
-        answers, greeting = ask(bookie, range(1, 13), inflight_max=4)
+        answers, greeting = ask(bookie, range(1, 13), bookie_inflight=4)
         assert 4 == bookie.asked(LIST).count(3)
     assert {HELD: 11, INVALID: 1} == Counter(statuses(answers))
     assert (INVALID, 3) == (answers[2].status, answers[2].retries)
@@ -153,7 +153,7 @@ def test_an_answer_given_twice_costs_a_connection_and_nothing_else() -> None:
         return False
 
     with ScriptedBookie(ledgers(30), twice) as bookie:
-        answers, _ = ask(bookie, range(1, 31), inflight_max=3)
+        answers, _ = ask(bookie, range(1, 31), bookie_inflight=3)
         assert 2 == len(bookie.connections)
     assert {HELD: 30} == Counter(statuses(answers))
 
@@ -169,7 +169,7 @@ def test_a_connection_closed_in_the_middle_of_an_answer_is_a_reset() -> None:
         return True
 
     with ScriptedBookie(ledgers(3), half) as bookie:
-        answers, _ = ask(bookie, [1, 2, 3], inflight_max=1)
+        answers, _ = ask(bookie, [1, 2, 3], bookie_inflight=1)
     assert [(HELD, 0), (HELD, 1), (HELD, 0)] == [(a.status, a.retries) for a in answers]
 
 
@@ -215,7 +215,7 @@ def test_a_bookie_that_spoils_every_question_is_left_alone(
         return True
 
     with ScriptedBookie(ledgers(5000), spoil) as bookie:
-        answers, (greeting, why) = ask(bookie, range(1, 5001), inflight_max=16)
+        answers, (greeting, why) = ask(bookie, range(1, 5001), bookie_inflight=16)
         assert len(bookie.connections) < 30
         assert len(bookie.asked(LIST)) < 200
     assert answers[0].status is HELD

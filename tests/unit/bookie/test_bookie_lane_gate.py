@@ -114,7 +114,7 @@ def test_a_lack_of_descriptors_that_lasts_is_not_the_silence_of_a_bookie(
     """It is raised, so that no answer says anything of the bookie."""
     with ScriptedBookie(ledgers(1)) as bookie:
         with (
-            lane(bookie, connect_attempts_max=3) as asker,
+            lane(bookie, bookie_connect_attempts=3) as asker,
             monkeypatch.context() as patch,
             pytest.raises(LocalFault, match="ulimit -n"),
         ):
@@ -129,7 +129,7 @@ def test_a_lack_of_descriptors_that_passes_costs_only_an_attempt(
     """Others end their conversations meanwhile."""
     with ScriptedBookie(ledgers(1)) as bookie:
         no_sockets(monkeypatch, 1)
-        answers, (greeting, _) = ask(bookie, [1], connect_attempts_max=3)
+        answers, (greeting, _) = ask(bookie, [1], bookie_connect_attempts=3)
     assert [HELD] == statuses(answers)
     assert Greeting.ANSWERED is greeting
 
@@ -163,7 +163,7 @@ def test_a_bookie_to_which_this_host_has_no_way_is_not_silent(
     """
     with ScriptedBookie(ledgers(1)) as bookie:
         no_sockets(monkeypatch, 100, number)
-        answers, (greeting, detail) = ask(bookie, [1], connect_attempts_max=2)
+        answers, (greeting, detail) = ask(bookie, [1], bookie_connect_attempts=2)
     assert [AnswerStatus.AUDITOR_LIMITED] == statuses(answers)
     assert Greeting.AUDITOR_LIMITED is greeting
     assert BARRED[number] in detail
@@ -177,5 +177,5 @@ def test_a_bookie_that_refuses_at_last_is_silent(monkeypatch: pytest.MonkeyPatch
     no_sockets(monkeypatch, 1, errno.ENETUNREACH)
     gone = ScriptedBookie()
     gone.port = port
-    _, (greeting, _) = ask(gone, [1], connect_attempts_max=2)
+    _, (greeting, _) = ask(gone, [1], bookie_connect_attempts=2)
     assert Greeting.SILENT is greeting

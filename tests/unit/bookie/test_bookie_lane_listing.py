@@ -48,7 +48,7 @@ def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
     """
     with (
         ScriptedBookie(act=db_ledger_storage) as bookie,
-        virtual_lane(bookie, inflight_max=8, rpc_timeout_ms=SHORT_MS) as asker,
+        virtual_lane(bookie, bookie_inflight=8, rpc_timeout_ms=SHORT_MS) as asker,
     ):
         answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
         assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
@@ -98,7 +98,9 @@ def test_one_at_a_time_three_time_outs_are_enough() -> None:
     as well.
     """
     with ScriptedBookie(act=db_ledger_storage) as bookie:
-        answers, _ = ask_in_virtual_time(bookie, range(1, 50), inflight_max=1, rpc_timeout_ms=250)
+        answers, _ = ask_in_virtual_time(
+            bookie, range(1, 50), bookie_inflight=1, rpc_timeout_ms=250
+        )
         assert [1, 2, 3] == bookie.asked(LIST)
     assert {UNSUPPORTED: 49} == Counter(statuses(answers))
 
@@ -111,7 +113,7 @@ def test_one_list_answered_proves_that_the_bookie_can_list() -> None:
         ledgers(12), lambda connection, request: (listed(request) or 1) > 1
     ) as bookie:
         answers, (greeting, _) = ask_in_virtual_time(
-            bookie, range(1, 13), inflight_max=4, rpc_timeout_ms=250
+            bookie, range(1, 13), bookie_inflight=4, rpc_timeout_ms=250
         )
     assert [HELD] + [TIMED_OUT] * 11 == statuses(answers)
     assert Greeting.ANSWERED is greeting
@@ -128,7 +130,7 @@ def test_a_bookie_that_resets_every_list_again_cannot_list() -> None:
     answered on the next one.
     """
     with ScriptedBookie(act=reset_lists) as bookie:
-        answers, (greeting, _) = ask(bookie, range(1, 500), 2, inflight_max=4, retries_max=1)
+        answers, (greeting, _) = ask(bookie, range(1, 500), 2, bookie_inflight=4, bookie_retries=1)
         assert len(bookie.asked(LIST)) < 20
     assert {UNSUPPORTED: 499} == Counter(statuses(answers))
     assert Greeting.UNSUPPORTED is greeting
@@ -142,7 +144,9 @@ def test_at_the_first_look_lists_that_reset_prove_nothing(
     The second look tells.
     """
     with ScriptedBookie(act=reset_lists) as bookie:
-        answers, (greeting, _) = ask(bookie, range(1, count + 1), inflight_max=4, retries_max=1)
+        answers, (greeting, _) = ask(
+            bookie, range(1, count + 1), bookie_inflight=4, bookie_retries=1
+        )
         assert len(bookie.asked(LIST)) < 100
     assert (expected, Greeting.ANSWERED) == (set(statuses(answers)), greeting)
 
@@ -159,7 +163,7 @@ def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
 
     with ScriptedBookie(act=one_late) as bookie:
         answers, (greeting, _) = ask_in_virtual_time(
-            bookie, range(1, 6), inflight_max=1, rpc_timeout_ms=250
+            bookie, range(1, 6), bookie_inflight=1, rpc_timeout_ms=250
         )
     assert [TIMED_OUT] * 5 == statuses(answers)
     assert Greeting.ANSWERED is greeting
@@ -184,7 +188,7 @@ def test_get_bookie_info_must_be_answered_after_the_lists() -> None:
 
     with ScriptedBookie(act=only_once) as bookie:
         answers, _ = ask_in_virtual_time(
-            bookie, [1, 2, 3, 101], 2, retries_max=1, rpc_timeout_ms=250
+            bookie, [1, 2, 3, 101], 2, bookie_retries=1, rpc_timeout_ms=250
         )
     assert [(UNSUPPORTED, 2)] * 3 == [(a.status, a.requests) for a in answers[:3]]
     assert answers[3].status is NO_SUCH_LEDGER
@@ -198,7 +202,7 @@ def test_a_bookie_that_resets_lists_and_then_dies_is_silent() -> None:
             connection.close()
 
     with ScriptedBookie(act=reset_lists, greet=die) as bookie:
-        answers, (greeting, _) = ask(bookie, [1], retries_max=1)
+        answers, (greeting, _) = ask(bookie, [1], bookie_retries=1)
     assert [SILENT] == statuses(answers)
     assert Greeting.SILENT is greeting
 
@@ -225,7 +229,7 @@ def test_no_list_is_asked_for_while_get_bookie_info_is_awaited() -> None:
 
     with ScriptedBookie(act=slow_info) as bookie:
         answers, _ = ask_in_virtual_time(
-            bookie, [1, *range(101, 301)], inflight_max=3, rpc_timeout_ms=250
+            bookie, [1, *range(101, 301)], bookie_inflight=3, rpc_timeout_ms=250
         )
     assert [UNSUPPORTED] + [NO_SUCH_LEDGER] * 200 == statuses(answers)
     assert in_doubt[0] == in_doubt[1] < 201

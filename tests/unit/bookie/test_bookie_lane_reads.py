@@ -175,7 +175,7 @@ def test_a_read_that_is_never_answered_times_out_alone() -> None:
         reads = read(
             bookie,
             *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)),
-            inflight_max=2,
+            bookie_inflight=2,
             rpc_timeout_ms=SHORT_MS,
         )
     assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(
@@ -204,9 +204,9 @@ def test_too_many_requests_is_asked_again_after_a_pause() -> None:
 
 
 def test_too_many_requests_for_ever_is_a_refusal() -> None:
-    """After retries_max more tries it is REFUSED, with BookKeeper's name."""
+    """After bookie_retries more tries it is REFUSED, with BookKeeper's name."""
     with ScriptedBookie(act=reading(None, pb.ETOOMANYREQUESTS)) as bookie:
-        (found,) = read(bookie, ReadQuestion(1, 1), retries_max=2)
+        (found,) = read(bookie, ReadQuestion(1, 1), bookie_retries=2)
     assert (ReadStatus.REFUSED, 3, 2) == (found.status, found.requests, found.retries)
     assert found.detail.startswith("ETOOMANYREQUESTS")
 

@@ -44,7 +44,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
 def test_a_refused_connection_is_tried_so_many_times_and_then_silent() -> None:
-    """Nobody listens: connect_attempts_max attempts, then everything is SILENT, now and in later
+    """Nobody listens: bookie_connect_attempts attempts, then everything is SILENT, now and in later
     calls, unasked.
     """
     with socket.socket() as nobody:
@@ -82,7 +82,7 @@ def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
             "b1",
             host,
             1,
-            BookieLimits(connect_attempts_max=1, connect_timeout_ms=2000),
+            BookieLimits(bookie_connect_attempts=1, bookie_connect_timeout_ms=2000),
             LOOK,
             lambda: NOW_MS,
         )
@@ -96,7 +96,7 @@ def test_a_port_that_is_none_is_silence(port: int) -> None:
     """As for a host."""
     with Lane(
         AsyncLane(
-            "b1", "127.0.0.1", port, BookieLimits(connect_attempts_max=1), LOOK, lambda: NOW_MS
+            "b1", "127.0.0.1", port, BookieLimits(bookie_connect_attempts=1), LOOK, lambda: NOW_MS
         )
     ) as asker:
         assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
@@ -146,7 +146,7 @@ def test_a_bookie_that_falls_silent_is_tried_once_more_and_then_left() -> None:
 
     with ScriptedBookie(ledgers(1000), fall_silent) as bookie:
         answers, (greeting, _) = ask_in_virtual_time(
-            bookie, range(1, 1001), inflight_max=8, rpc_timeout_ms=SHORT_MS
+            bookie, range(1, 1001), bookie_inflight=8, rpc_timeout_ms=SHORT_MS
         )
         assert 2 == len(bookie.connections)
     assert {HELD: 39, SILENT: 961} == Counter(statuses(answers))
@@ -164,7 +164,7 @@ def test_a_half_open_connection_is_replaced() -> None:
 
     with ScriptedBookie(ledgers(100), dead_after_ten) as bookie:
         answers, (greeting, _) = ask_in_virtual_time(
-            bookie, range(1, 101), inflight_max=4, rpc_timeout_ms=SHORT_MS
+            bookie, range(1, 101), bookie_inflight=4, rpc_timeout_ms=SHORT_MS
         )
         assert 2 == len(bookie.connections)
     assert {HELD: 100} == Counter(statuses(answers))
@@ -185,7 +185,7 @@ def test_the_deadline_ends_the_conversation() -> None:
 
     with (
         ScriptedBookie(ledgers(100), slow) as bookie,
-        virtual_lane(bookie, inflight_max=1, deadline_ms=400) as asker,
+        virtual_lane(bookie, bookie_inflight=1, bookie_deadline_ms=400) as asker,
     ):
         answers = asker.lists([ListQuestion(n) for n in range(1, 101)])
         asked = len(bookie.requests)
@@ -228,7 +228,7 @@ def test_eua_to_a_list_ends_the_asking() -> None:
         return True
 
     with ScriptedBookie(ledgers(9), eua) as bookie:
-        answers, (greeting, _) = ask(bookie, range(1, 1000), inflight_max=4)
+        answers, (greeting, _) = ask(bookie, range(1, 1000), bookie_inflight=4)
         assert 1 <= len(bookie.asked(LIST)) <= 4
     assert {REFUSED: 999} == Counter(statuses(answers))
     assert Greeting.REFUSED is greeting

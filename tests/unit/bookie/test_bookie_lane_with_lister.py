@@ -30,7 +30,7 @@ from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.listener import HOST
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 
-LIMITS = BookieLimits(rpc_timeout_ms=5_000, deadline_ms=30_000)
+LIMITS = BookieLimits(rpc_timeout_ms=5_000, bookie_deadline_ms=30_000)
 TEN = encode_runs([(0, 10)])[HEADER_BYTES:]
 
 

@@ -135,7 +135,7 @@ def test_lists_beyond_the_window_are_asked_once_the_bookie_can_list() -> None:
 
     with (
         ScriptedBookie(ledgers(9), act) as bookie,
-        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS, inflight_max=4) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS, bookie_inflight=4) as asker,
     ):
         assert [UNSUPPORTED] * 9 == statuses(asker.lists([ListQuestion(n) for n in range(1, 10)]))
         answers = asker.settle_late_lists()
@@ -206,7 +206,7 @@ def test_a_bookie_that_says_nothing_at_all_is_silent() -> None:
     """Without GET_BOOKIE_INFO answered after the lists, no bookie counts as unable to list."""
     with (
         ScriptedBookie(act=lambda connection, request: len(bookie.requests) > 1) as bookie,
-        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=200, retries_max=0) as asker,
+        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=200, bookie_retries=0) as asker,
     ):
         assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
         assert not asker.settle_late_lists()

@@ -41,10 +41,10 @@ from auditor.wire.lister_fields import ListerIdentity, with_identity
 MINE = ListerIdentity("b1", "cluster-1")
 LIMITS = BookieLimits(
     rpc_timeout_ms=5_000,
-    connect_timeout_ms=2_000,
-    deadline_ms=60_000,
+    bookie_connect_timeout_ms=2_000,
+    bookie_deadline_ms=60_000,
     frame_bytes_max=2**12,
-    groups_max=3,
+    list_groups_max=3,
 )
 LOOK, NOW_MS = 2, 1_700_000_000_000
 
@@ -196,7 +196,7 @@ def test_a_list_that_stays_away_does_not_make_a_lister_unable() -> None:
 
     lister.act = keep
     with VirtualLoop(lister) as loop:
-        limits = replace(LIMITS, deadline_ms=600_000)
+        limits = replace(LIMITS, bookie_deadline_ms=600_000)
         lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
         kept = loop.run(lane.lists([ListQuestion(ledger) for ledger in (11, 12, 13, 14)]))
         (found,) = loop.run(lane.lists([ListQuestion(1)]))
@@ -229,17 +229,21 @@ def test_a_lister_is_connected_once_and_soon() -> None:
     its lister.
     """
     far = BookieLimits(
-        connect_attempts_max=5, connect_timeout_ms=CONNECT_TIMEOUT_MS + 1, rpc_timeout_ms=77
+        bookie_connect_attempts=5,
+        bookie_connect_timeout_ms=CONNECT_TIMEOUT_MS + 1,
+        rpc_timeout_ms=77,
     )
     near = limits_of_lister(far)
-    assert (1, CONNECT_TIMEOUT_MS) == (near.connect_attempts_max, near.connect_timeout_ms)
+    assert (1, CONNECT_TIMEOUT_MS) == (near.bookie_connect_attempts, near.bookie_connect_timeout_ms)
     assert far == replace(
         near,
-        connect_attempts_max=5,
-        connect_timeout_ms=far.connect_timeout_ms,
+        bookie_connect_attempts=5,
+        bookie_connect_timeout_ms=far.bookie_connect_timeout_ms,
         access=far.access,
     )
-    assert 5 == limits_of_lister(replace(far, connect_timeout_ms=5)).connect_timeout_ms
+    assert (
+        5 == limits_of_lister(replace(far, bookie_connect_timeout_ms=5)).bookie_connect_timeout_ms
+    )
 
 
 def test_a_lister_is_asked_with_the_tls_of_listers_and_no_login() -> None:
@@ -257,7 +261,11 @@ def test_a_lister_that_is_not_there_is_not_tried_again() -> None:
         port = bookie.port
     with Lane(
         ListerLane(
-            MINE, ("127.0.0.1", port), replace(LIMITS, connect_attempts_max=5), LOOK, lambda: NOW_MS
+            MINE,
+            ("127.0.0.1", port),
+            replace(LIMITS, bookie_connect_attempts=5),
+            LOOK,
+            lambda: NOW_MS,
         )
     ) as lane:
         greeting, why = lane.greet()
@@ -344,7 +352,7 @@ def test_a_lister_may_be_silent_as_long_as_a_list_may_take(
         return True
 
     lister.act = wait
-    limits = replace(LIMITS, deadline_ms=600_000, retries_max=0)
+    limits = replace(LIMITS, bookie_deadline_ms=600_000, bookie_retries=0)
     with VirtualLoop(lister) as loop:
         lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
         (found,) = loop.run(lane.lists([ListQuestion(1)]))
@@ -366,7 +374,7 @@ def test_with_each_list_the_time_of_the_others_starts_anew() -> None:
 
     lister.act = wait
     with VirtualLoop(lister) as loop:
-        limits = replace(LIMITS, deadline_ms=600_000, retries_max=0)
+        limits = replace(LIMITS, bookie_deadline_ms=600_000, bookie_retries=0)
         lane = ListerLane(MINE, ("b1", 3182), limits, LOOK, lambda: NOW_MS)
         found = loop.run(lane.lists([ListQuestion(ledger) for ledger in (1, 2, 3)]))
     assert [AnswerStatus.HELD] * 3 == [one.status for one in found]

@@ -196,7 +196,7 @@ def test_a_late_list_that_is_too_much_for_the_bookie_is_asked_again() -> None:
 def test_the_deadline_holds_for_late_lists_too() -> None:
     """What did not come by then is silent, as everything after it."""
     with VirtualLoop(ScriptedBookie(ledgers(4), lists_after({1: 3.0}))) as loop:
-        asker = loop.lane(patience=PATIENCE, rpc_timeout_ms=LONG_MS, deadline_ms=4_000)
+        asker = loop.lane(patience=PATIENCE, rpc_timeout_ms=LONG_MS, bookie_deadline_ms=4_000)
         ask_lists(loop, asker, 1, 2)
         found = loop.run(asker.settle_late_lists())
         assert (pytest.approx(4.0), [HELD, SILENT]) == (loop.time(), statuses(found))

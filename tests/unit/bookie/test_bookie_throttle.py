@@ -12,7 +12,7 @@ SEED = 1
 
 
 def throttle(size: int = 64, rate: float = 2_000.0) -> Throttle:
-    return Throttle(BookieLimits(inflight_max=size, requests_per_second=rate), 0.0)
+    return Throttle(BookieLimits(bookie_inflight=size, bookie_requests_per_second=rate), 0.0)
 
 
 def answers(of: Throttle, count: int, seconds: float, *, are_lists: bool = True) -> None:

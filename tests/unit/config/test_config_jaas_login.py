@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import Layers, origins, parse, read_layers, shown_values
+from auditor.config import Layers, Settings, origins, parse, read_layers, shown_values
 from auditor.config.access import KerberosLogin, SaslLogin, SecretSource
 from auditor.config.jaas import JAAS_BYTES_MAX
-from auditor.config.settings import Settings
 from auditor.credentials.checking import secrets_open_to_all
 from auditor.credentials.secret_reading import read_secret
 from auditor.errors import ConfigError

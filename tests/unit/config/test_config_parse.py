@@ -221,16 +221,9 @@ def test_the_defaults_of_the_limits_are_the_defaults_of_the_settings():
 
 def test_readers_share_the_zookeeper_rate():
     """The rate is that of the whole job. 0 stays without a limit."""
-    assert (
-        parse(Layers(file={"zookeeper_reads_per_second": 9_000}))
-        .zookeeper_limits(3)
-        .reads_per_second
-        == 3_000
-    )
-    assert (
-        parse(Layers(file={"zookeeper_reads_per_second": 0})).zookeeper_limits(3).reads_per_second
-        == 0
-    )
+    for whole, share in ((9_000, 3_000), (0, 0)):
+        limits = parse(Layers(file={"zookeeper_reads_per_second": whole})).zookeeper_limits(3)
+        assert share == limits.zookeeper_reads_per_second
 
 
 @pytest.mark.parametrize(

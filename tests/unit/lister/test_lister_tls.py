@@ -39,7 +39,9 @@ from auditor.wire.lister_fields import ListerIdentity
 
 CANARY = "canary-of-a-lister"
 IN_CLEAR_ONLY = "start_tls_is_a_bad_request_and_the_connection_stays_usable"
-LIMITS = BookieLimits(rpc_timeout_ms=5_000, connect_timeout_ms=5_000, deadline_ms=60_000)
+LIMITS = BookieLimits(
+    rpc_timeout_ms=5_000, bookie_connect_timeout_ms=5_000, bookie_deadline_ms=60_000
+)
 
 
 @pytest.fixture(scope="module")

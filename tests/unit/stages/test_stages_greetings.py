@@ -18,7 +18,10 @@ from auditor.evidence.rows import table
 from auditor.stages.asking import WANTED, Directory, entry_reader, list_asker
 
 LIMITS = BookieLimits(
-    rpc_timeout_ms=20_000, connect_timeout_ms=2_000, connect_attempts_max=2, deadline_ms=20_000
+    rpc_timeout_ms=20_000,
+    bookie_connect_timeout_ms=2_000,
+    bookie_connect_attempts=2,
+    bookie_deadline_ms=20_000,
 )
 
 

@@ -166,7 +166,7 @@ def test_a_multi_read_that_is_lost_once_is_tried_again(server: MemoryZooKeeper) 
 def test_a_server_that_drops_all_reads_says_nothing_of_multi_read(server: MemoryZooKeeper) -> None:
     """It is asked again next time, and taken to know it meanwhile."""
     lose(server, *range(100))
-    with connected(server, retries_max=3) as session:
+    with connected(server, zookeeper_retries=3) as session:
         assert supports_multi_read(session)
         assert session.multi_read is None
         assert [MultiRead, MultiRead, GetData, MultiRead, GetData, MultiRead] == kinds(server)
@@ -179,7 +179,7 @@ def test_a_session_moved_to_an_older_server_reads_on_one_by_one(server: MemoryZo
     """Each item comes once and in order, children as well as data; what is left is not asked by
     multiRead again.
     """
-    with known(server, batch_paths=3, inflight_max=1) as session:
+    with known(server, zookeeper_batch_paths=3, zookeeper_inflight=1) as session:
         items = read_many(session, PATHS)
         first = next(items)
         refuse_multi_read(server, UnimplementedError())
@@ -205,7 +205,7 @@ def test_batches_hold_so_many_paths_and_the_window_so_many_batches(
     """Before the first item all batches of the window are asked, and no more; then one for each
     that is handed out.
     """
-    with connected(server, batch_paths=3, inflight_max=2) as session:
+    with connected(server, zookeeper_batch_paths=3, zookeeper_inflight=2) as session:
         session.multi_read = as_one
         items = read_many(session, PATHS)
         for taken, asked in ((1, 6), (3, 9), (3, 10)):
@@ -241,7 +241,7 @@ def test_every_znode_takes_a_permit_also_when_it_is_repeated(
 ) -> None:
     """A server that comes back is not flooded."""
     taken: list[int] = []
-    with known(server, batch_paths=4) as session:
+    with known(server, zookeeper_batch_paths=4) as session:
         monkeypatch.setattr(session.pace, "take", taken.append)
         lose(server, 1)
         list(read_many(session, PATHS))
@@ -259,7 +259,7 @@ def test_what_is_lost_is_asked_again_and_nothing_else(
     are not repeated.
     """
     batches = [PATHS[start : start + 3] for start in range(0, 10, 3)]
-    with known(server, batch_paths=3) as session:
+    with known(server, zookeeper_batch_paths=3) as session:
         lose(server, *lost)
         assert PATHS == [item.path for item in read_many(session, PATHS) if item.error == OK]
         assert [*batches, *(batches[number] for number in lost)] == sent(server)
@@ -268,7 +268,7 @@ def test_what_is_lost_is_asked_again_and_nothing_else(
 
 def test_single_reads_of_a_batch_are_lost_together(server: MemoryZooKeeper) -> None:
     """One of them lost is the batch lost; another batch that was answered is not asked again."""
-    with connected(server, batch_paths=4) as session:
+    with connected(server, zookeeper_batch_paths=4) as session:
         session.multi_read = False
         lose(server, 1, 8)
         assert PATHS == [item.path for item in read_many(session, PATHS) if item.error == OK]
@@ -288,7 +288,7 @@ def test_what_is_lost_for_good_says_so(
     """One item a path, of the kind asked for, after all repeats; once the server answers, the
     session is not given up.
     """
-    with connected(server, batch_paths=5, retries_max=2) as session:
+    with connected(server, zookeeper_batch_paths=5, zookeeper_retries=2) as session:
         session.multi_read = as_one
         server.stop()
         assert [kind(path, CONNECTION_LOSS) for path in PATHS] == list(read(session, PATHS))
@@ -300,7 +300,9 @@ def test_what_is_lost_for_good_says_so(
 
 def test_each_batch_has_its_own_repeats(server: MemoryZooKeeper) -> None:
     """The repeats of one batch do not reduce those of the next."""
-    with known(server, batch_paths=5, inflight_max=1, retries_max=1) as session:
+    with known(
+        server, zookeeper_batch_paths=5, zookeeper_inflight=1, zookeeper_retries=1
+    ) as session:
         lose(server, 0, 2)
         assert PATHS == [item.path for item in read_many(session, PATHS) if item.error == OK]
         assert 2 == session.counts.repeats

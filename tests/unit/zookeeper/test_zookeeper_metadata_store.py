@@ -26,7 +26,7 @@ H = LedgerLayout.HIERARCHICAL
 ROOT = "/a/ledgers"
 NOW_MS = 1_700_000_000_000
 IDS = (1, 2, 70_000, 2**40)
-LIMITS = replace(QUICK, batch_paths=2, retries_max=1)
+LIMITS = replace(QUICK, zookeeper_batch_paths=2, zookeeper_retries=1)
 READS: dict[str, Callable[[MetadataStore], Any]] = {
     "cluster_facts": lambda store: store.cluster_facts(),
     "bookies": lambda store: store.bookies(1, lambda: NOW_MS),

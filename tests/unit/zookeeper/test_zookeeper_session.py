@@ -52,7 +52,7 @@ def test_kazoo_gets_the_hosts_and_never_stops_trying() -> None:
     """Every host, the time-out in ms, no server without a quorum, and attempts for ever at most a
     second apart.
     """
-    session = Session(["h1:1", "h2:2"], replace(QUICK, session_timeout_ms=1_234))
+    session = Session(["h1:1", "h2:2"], replace(QUICK, zookeeper_session_timeout_ms=1_234))
     client: Any = session._client
     assert isinstance(client, KazooClient)
     assert {("h1", 1), ("h2", 2)} == set(client.hosts)
@@ -66,7 +66,9 @@ def test_kazoo_gets_the_hosts_and_never_stops_trying() -> None:
 def test_a_connection_is_waited_for_as_long_as_the_limit_says(server: MemoryZooKeeper) -> None:
     """One host of several that answers is enough, and the session is connected."""
     hosts = f"elsewhere.invalid:2181,{server.hosts}"
-    with connect(uri(hosts, "/ledgers"), replace(QUICK, connect_timeout_ms=4_321)) as session:
+    with connect(
+        uri(hosts, "/ledgers"), replace(QUICK, zookeeper_connect_timeout_ms=4_321)
+    ) as session:
         assert session.is_connected
         assert (tuple(hosts.split(",")), [4.321]) == (session.hosts, server.waits_s)
     assert not session.is_connected
@@ -78,7 +80,7 @@ def test_what_cannot_be_connected_is_ended_and_says_what_was_seen_last(
 ) -> None:
     """Who did not answer, for how long, the last warning of kazoo, and nothing runs on."""
     server.stop()
-    session = Session([server.hosts, "h2:2"], replace(QUICK, connect_timeout_ms=400))
+    session = Session([server.hosts, "h2:2"], replace(QUICK, zookeeper_connect_timeout_ms=400))
     log = session._client.options["logger"]
     server.before_wait = lambda: log.warning("refused by %s", "h2")
     with pytest.raises(StoreUnavailable) as raised:
@@ -167,8 +169,8 @@ def test_a_reply_is_waited_for_two_session_time_outs(server: MemoryZooKeeper) ->
     def silent(request: Any) -> None:
         raise Silence
 
-    assert 3.0 == connected(server, session_timeout_ms=1_500).reply_timeout_s
-    with connected(server, session_timeout_ms=1) as session:
+    assert 3.0 == connected(server, zookeeper_session_timeout_ms=1_500).reply_timeout_s
+    with connected(server, zookeeper_session_timeout_ms=1) as session:
         server.before_answer = silent
         with pytest.raises(KazooTimeoutError):
             session.answer(session.submit(ROOT))
@@ -199,7 +201,7 @@ def test_a_lost_read_is_repeated_so_many_times(
     """One answered at its last repeat is answered; one more loss, and the session is given up with
     the reason.
     """
-    with connected(server, retries_max=retries_max, retry_wait_ms=70) as session:
+    with connected(server, zookeeper_retries=retries_max, zookeeper_retry_wait_ms=70) as session:
         server.before_answer = losing(server, retries_max)
         data, _ = session.ask(ROOT)
         assert (b"", retries_max, False) == (data, session.counts.repeats, session.given_up)
@@ -388,11 +390,11 @@ def test_a_lack_of_descriptors_is_not_an_absent_zookeeper(server: MemoryZooKeepe
     be unreadable.
     """
     server.stop()
-    session = Session([server.hosts], replace(QUICK, connect_timeout_ms=200))
+    session = Session([server.hosts], replace(QUICK, zookeeper_connect_timeout_ms=200))
     session._client.handler.local_fault = LocalFault("no descriptor")
     with pytest.raises(LocalFault, match="no connection to ZooKeeper can be made: no descriptor"):
         session.open()
     session._client.handler.local_fault = LocalFault("no descriptor")
     session._live = threading.Event()
     with pytest.raises(LocalFault, match="no descriptor"):
-        session.may_repeat(Repeats(QUICK.retries_max))
+        session.may_repeat(Repeats(QUICK.zookeeper_retries))

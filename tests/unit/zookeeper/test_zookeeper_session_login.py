@@ -129,7 +129,7 @@ def test_a_connection_is_not_waited_for_once_every_server_refused_us(
 ) -> None:
     """The limit may be hours: the answer stays the same."""
     server.stop()
-    session = Session([server.hosts], replace(secured, connect_timeout_ms=100_000_000))
+    session = Session([server.hosts], replace(secured, zookeeper_connect_timeout_ms=100_000_000))
     server.before_wait = lambda: session.refusals.note(HERE, "wrong password")
     with pytest.raises(StoreUnavailable, match="did not let us in: wrong password"):
         session.open()
@@ -142,7 +142,7 @@ def test_a_session_that_no_kdc_gave_a_ticket_is_not_said_to_be_refused(
     """It is waited for as long as the limit says: the KDC may be back."""
     server.stop()
     why = "no KDC answered: start it"
-    session = Session([server.hosts], replace(secured, connect_timeout_ms=300))
+    session = Session([server.hosts], replace(secured, zookeeper_connect_timeout_ms=300))
     server.before_wait = lambda: session.refusals.await_kdc(why)
     with pytest.raises(StoreUnavailable) as raised:
         session.open()
@@ -158,11 +158,11 @@ def test_a_connection_with_a_login_is_waited_for_as_long_as_the_limit_says(
     """While no server refused us; one that comes late is connected."""
     server.stop()
     with pytest.raises(StoreUnavailable, match="did not let us connect within 20 ms"):
-        connect(uri(server.hosts, "/ledgers"), replace(secured, connect_timeout_ms=20))
+        connect(uri(server.hosts, "/ledgers"), replace(secured, zookeeper_connect_timeout_ms=20))
     waited = len(server.waits_s)
     server.before_wait = lambda: server.start() if len(server.waits_s) == waited + 3 else None
     with connect(
-        uri(server.hosts, "/ledgers"), replace(secured, connect_timeout_ms=100_000_000)
+        uri(server.hosts, "/ledgers"), replace(secured, zookeeper_connect_timeout_ms=100_000_000)
     ) as session:
         assert session.is_connected
 
