@@ -76,7 +76,7 @@ def topic(topics: Sequence[str], **flags: Any) -> None:
 
     def work(context: Any) -> int:
         from auditor.commands.topic import topic as command
-        from auditor.wire.topic_paths import parse_topic
+        from auditor.pulsar.topic_paths import parse_topic
 
         return command(context, list(dict.fromkeys(map(parse_topic, topics))))
 

@@ -7,6 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from auditor.after.compared_finding import ComparedFinding
+from auditor.after.differences import Change, Difference, compare_findings
+from auditor.after.differences_text import ComparedRun, differences_json, differences_text
+from auditor.after.rechecks import Judged, judged_run, terms_json
 from auditor.commands.stored_run import (
     open_finished_run,
     read_about,
@@ -24,12 +28,8 @@ from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
 from auditor.model.summary import Summary
-from auditor.report.differences_text import ComparedRun, differences_json, differences_text
 from auditor.report.layout import printable
 from auditor.summary.about import About
-from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.differences import Change, Difference, compare_findings
-from auditor.summary.changes.rechecks import Judged, judged_run, terms_json
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
 
 COMPARED_TERMS = (

@@ -10,6 +10,23 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from auditor.after.margin import (
+    copies_of_worst_entry,
+    exposure_by_bookie,
+    ledgers_in_order,
+    losses_without,
+)
+from auditor.after.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
+from auditor.after.stored_copies import (
+    ANSWER_COLUMNS,
+    LEDGER_COLUMNS,
+    VERDICT_COLUMNS,
+    StoredCopies,
+    doubt_bookies,
+    ledgers_in_doubt,
+    promised_copies,
+    with_doubts,
+)
 from auditor.clock import utc_now
 from auditor.commands.stored_run import (
     open_finished_run,
@@ -31,24 +48,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
 from auditor.report.layout import of
-from auditor.report.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
 from auditor.summary.about import About
-from auditor.summary.durability.margin import (
-    copies_of_worst_entry,
-    exposure_by_bookie,
-    ledgers_in_order,
-    losses_without,
-)
-from auditor.summary.durability.stored_copies import (
-    ANSWER_COLUMNS,
-    LEDGER_COLUMNS,
-    VERDICT_COLUMNS,
-    StoredCopies,
-    doubt_bookies,
-    ledgers_in_doubt,
-    promised_copies,
-    with_doubts,
-)
 from auditor.wire.locations import is_within
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from datetime import date
 
+from auditor.after.mutes import WHY_CHARS_MAX, Mute, state_of
 from auditor.clock import utc_now
 from auditor.commands.explain import choose_findings
 from auditor.commands.stored_run import choose_run, open_finished_run, read_all_findings
@@ -17,7 +18,6 @@ from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import subject_words
 from auditor.report.layout import printable
 from auditor.run.mutes_file import edit_mutes, mutes_place
-from auditor.summary.changes.mutes import WHY_CHARS_MAX, Mute, state_of
 
 
 def mute(

@@ -16,6 +16,17 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from pyarrow import fs
 
+from auditor.after.page.contents import (
+    BookieSeen,
+    ChangesSeen,
+    Lacking,
+    MarginSeen,
+    PageContents,
+    PastRun,
+)
+from auditor.after.page.page_view import TOPICS_SHOWN_MAX
+from auditor.after.page.pictures import LEDGERS_MAX
+from auditor.after.page.rendering import render_page
 from auditor.commands.diff import compare_runs
 from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.margin import margin_basis, margin_of_cluster, read_copies
@@ -27,23 +38,12 @@ from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.table_scan import file_errors
+from auditor.findings.bookie_tables import by_look
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
-from auditor.page.contents import (
-    BookieSeen,
-    ChangesSeen,
-    Lacking,
-    MarginSeen,
-    PageContents,
-    PastRun,
-)
-from auditor.page.page_view import TOPICS_SHOWN_MAX
-from auditor.page.pictures import LEDGERS_MAX
-from auditor.page.rendering import render_page
 from auditor.summary.about import About
-from auditor.summary.cluster.bookies import by_look
 from auditor.summary.previous_run import is_of_cluster, read_summary
 
 NO_AGE_LIMIT_S = float("inf")

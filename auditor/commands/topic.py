@@ -12,6 +12,7 @@ from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
 from auditor.commands.ledger import asker_for
 from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import newest_run
+from auditor.findings.topics import topic_json, with_topics
 from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.readability import TopicReadability
@@ -21,7 +22,6 @@ from auditor.run.clock_check import require_clock_of_records
 from auditor.run.pulsar import open_pulsar
 from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.run.topics import AuditedTopics, audit_topics
-from auditor.summary.references.topics import topic_json, with_topics
 from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri

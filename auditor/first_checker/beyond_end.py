@@ -21,10 +21,11 @@ from auditor.first_checker.confirmation import Wanted
 from auditor.first_checker.coverage import Answers, Coverage, Reads
 from auditor.first_checker.entry_set import EMPTY, EntrySet
 from auditor.first_checker.metadata import is_longer_than_its_end
-from auditor.first_checker.probing import ANSWERED_READS, REASON_OF_ANSWER, REASON_OF_READ
+from auditor.first_checker.probing import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.first_checker.schedule import questions
 from auditor.model.availability import (
     ABSENT_READS,
+    ANSWERED_READS,
     HIGHEST_STORED,
     AnswerStatus,
     EntryRead,

@@ -28,7 +28,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 
-from auditor.first_checker.bookies import BookieLook
 from auditor.first_checker.coverage import Reads
 from auditor.first_checker.schedule import Question
 from auditor.model.availability import (
@@ -39,7 +38,7 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord, Registration
 from auditor.model.evidence import Look, Terms
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,

@@ -29,7 +29,13 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.first_checker.entry_set import EMPTY, EntrySet
-from auditor.model.availability import ABSENT_READS, AnswerStatus, EntryRead, ReadStatus
+from auditor.model.availability import (
+    ABSENT_READS,
+    ANSWERED_READS,
+    AnswerStatus,
+    EntryRead,
+    ReadStatus,
+)
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import Unknown
@@ -167,9 +173,6 @@ probed."""
 RULE_OF_THREE = 3
 """If none of n samples is missing, at most 3/n of the entries are missing, at 95 % confidence
 (Hanley and Lippman-Hand, 1983)."""
-
-ANSWERED_READS = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, *ABSENT_READS})
-"""Reads in which the bookie said something about the requested entry."""
 
 
 def missing_bound(random_probes: int) -> float:

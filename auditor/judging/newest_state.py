@@ -12,11 +12,11 @@ from auditor.first_checker.coverage import Answers, Copy, Denials, Reads
 from auditor.first_checker.entries import Unserved
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.metadata import unknown_bookies
-from auditor.first_checker.probing import ANSWERED_READS
 from auditor.first_checker.recheck import newest_state_start, same_state
 from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import (
     ABSENT_READS,
+    ANSWERED_READS,
     VALID_ANSWERS,
     Answer,
     AnswerStatus,

@@ -156,6 +156,8 @@ ABSENT_READS = frozenset({ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER})
 UNREADABLE_READS = frozenset({ReadStatus.FAILED, ReadStatus.CORRUPT})
 """Results of a read in which the bookie does not deny the entry but fails to send it as it was
 written: an error of its own, or a wrong digest."""
+ANSWERED_READS = frozenset({ReadStatus.PRESENT, ReadStatus.CORRUPT, *ABSENT_READS})
+"""Reads in which the bookie said something about the requested entry."""
 
 HIGHEST_STORED: EntryId = -1
 """The entry id with which READ_ENTRY returns the highest entry of a ledger that a bookie stores."""

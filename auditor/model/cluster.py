@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeAlias
 
 from auditor.model.availability import Greeting
 from auditor.model.identity import Areas, BookieId, LedgerId, location_in
@@ -40,6 +41,10 @@ class BookieRecord:
     problem: str = ""
     greeting: Greeting | None = None
     greeting_detail: str = ""
+
+
+BookieLook: TypeAlias = Mapping[BookieId, BookieRecord]
+"""The bookies as one look had them."""
 
 
 @dataclass(frozen=True, slots=True)

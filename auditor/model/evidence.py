@@ -99,3 +99,22 @@ class Terms:
 
     `judged_at_ms` is then the newest time that ZooKeeper proves, and ages are lower bounds. An age
     below a limit may really be above it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastPopulation:
+    """The finished whole run of the same cluster with which the next run is compared.
+
+    It is the last run, unless the last ones listed far fewer ledgers than it. A run may list up to
+    `drop_percent` percent fewer ledgers than it; 0 allows any number.
+    """
+
+    run_id: str
+    finished_at: str
+    listed: int
+    drop_percent: int
+    low_listed: tuple[int, ...] = ()
+    """The numbers that the latest whole runs since then listed, oldest first. Each had the finding,
+    and they agree."""
+    low_runs: int = 0
+    """Number of whole runs in a row since then that had the finding, whether or not they agree."""

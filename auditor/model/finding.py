@@ -83,7 +83,7 @@ class Kind(StrEnum):
 
 
 CAUSE_LEDGERS_MIN = 3
-"""Minimum number of ledgers that a common cause explains (`auditor.summary.causes`). Fewer are
+"""Minimum number of ledgers that a common cause explains (`auditor.after.causes`). Fewer are
 listed one by one.
 """
 

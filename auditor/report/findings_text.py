@@ -122,7 +122,7 @@ BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable a
 
 
 def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
-    """Yield the lines on causes: about three for each of at most ten causes (`summary.causes`).
+    """Yield the lines on causes: about three for each of at most ten causes (`after.causes`).
 
     A last line counts the ledgers that have findings or could not be judged, without a cause.
     """
@@ -150,14 +150,14 @@ class CauseWords(NamedTuple):
 
 
 def cause_words(row: Cause) -> CauseWords:
-    """Return one of `summary.causes` in words."""
+    """Return one of `after.causes` in words."""
     explained = f"{of(row.ledgers, 'ledger')} ({percent(row.share)} of all hit)"
     says = printable(row.says, SAYS_CHARS_MAX)
     return CauseWords(says, f"{explained}: {_kinds(row.kinds)}", printable(row.file))
 
 
 def more_causes(summary: Summary) -> str:
-    """Return how many causes `summary.causes` leaves out; "" if none."""
+    """Return how many causes `after.causes` leaves out; "" if none."""
     rest = summary.causes_rest
     if not rest.causes:
         return ""
@@ -168,7 +168,7 @@ def without_cause(summary: Summary) -> str:
     """Return how many ledgers have findings or could not be judged, without a common cause.
 
     Counts only findings of the kinds that are grouped, and only ledgers unjudged because of a whole
-    bookie (`auditor.summary.causes`): others may have findings or be unjudged too.
+    bookie (`auditor.after.causes`): others may have findings or be unjudged too.
     """
     unexplained, has_causes = summary.ledgers_without_cause, bool(summary.causes)
     unjudged = summary.unjudged_without_cause

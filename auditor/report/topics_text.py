@@ -85,7 +85,7 @@ def render_topics(
 ) -> str:
     """Return the report. Pure. The machine line is last.
 
-    `topics` have the form of `auditor.summary.references.topics.topic_json`.
+    `topics` have the form of `auditor.findings.topics.topic_json`.
     """
     width = fit(width)
     return assemble(

@@ -18,7 +18,16 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
-from auditor.first_checker.bookies import recovery_gap_ms
+from auditor.findings.bookie_tables import (
+    BRIEF_ANSWERS,
+    IS_MARKED,
+    MARK_KEY,
+    UNHEARD_OR_GREETING,
+    by_look,
+    unmarked_rows,
+    with_greetings,
+)
+from auditor.findings.bookies import recovery_gap_ms
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
@@ -29,15 +38,6 @@ from auditor.model.availability import (
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.identity import BookieId
 from auditor.stages.asking import Directory
-from auditor.summary.cluster.bookies import (
-    BRIEF_ANSWERS,
-    IS_MARKED,
-    MARK_KEY,
-    UNHEARD_OR_GREETING,
-    by_look,
-    unmarked_rows,
-    with_greetings,
-)
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LAST = 0
@@ -215,7 +215,7 @@ class BookieRegister:
         That bookie may be restarting, and the cluster may know. If finding out would take longer
         than `longest_ms`, the run does not wait: a later run, which knows since when the bookie is
         gone, reports it. The run does not wait either while auto-recovery is disabled: then a
-        bookie with a cookie is never reported (`first_checker.bookies.withheld` says why).
+        bookie with a cookie is never reported (`findings.bookies.withheld` says why).
         """
         gap_ms = recovery_gap_ms(self.facts) + GAP_MARGIN_MS
         if (

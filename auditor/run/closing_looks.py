@@ -10,7 +10,7 @@ single short listing is not reported as a drop.
 **Renames.** A renamed bookie has the entries of a missing one under another name. Registered
 bookies are asked for them in a small step in the driver: at most RENAMES_MAX missing bookies,
 RENAME_LEDGERS_MAX ledgers of each, and one conversation with each registered bookie that one of
-these ledgers does not name. The answers are written down; `summary.cluster.bookies` draws the
+these ledgers does not name. The answers are written down; `findings.bookie_tables` draws the
 conclusion.
 """
 
@@ -31,19 +31,8 @@ from auditor.errors import OutputError, StoreUnavailable
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS, MARKS, RENAMES
-from auditor.first_checker.population import LastPopulation, has_dropped
-from auditor.first_checker.renaming import RenameCase, reads_due
-from auditor.first_checker.underreplication import age_ms
-from auditor.host_limits import sockets_affordable
-from auditor.model.availability import Answer, AnswerStatus, EntryRead
-from auditor.model.evidence import Terms
-from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import DigestType, LedgerMetadata, LedgerRecord, Mark, RecordStatus
-from auditor.run.request_counts import count_silent_parents
-from auditor.stages.asking import Directory
-from auditor.stages.stages import Stages
-from auditor.summary.cluster.bookies import NAME, rename_cases
-from auditor.summary.cluster.on_cluster import (
+from auditor.findings.bookie_tables import NAME, rename_cases
+from auditor.findings.on_cluster import (
     FIRST_LISTING,
     FIRST_LOOK,
     LAST_LOOK,
@@ -58,6 +47,17 @@ from auditor.summary.cluster.on_cluster import (
     some_gone,
     suspects_of,
 )
+from auditor.findings.population import has_dropped
+from auditor.findings.renaming import RenameCase, reads_due
+from auditor.first_checker.underreplication import age_ms
+from auditor.host_limits import sockets_affordable
+from auditor.model.availability import Answer, AnswerStatus, EntryRead
+from auditor.model.evidence import LastPopulation, Terms
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import DigestType, LedgerMetadata, LedgerRecord, Mark, RecordStatus
+from auditor.run.request_counts import count_silent_parents
+from auditor.stages.asking import Directory
+from auditor.stages.stages import Stages
 from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 

@@ -14,12 +14,34 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from auditor.after.causes import causes
+from auditor.after.compared_finding import ComparedFinding
+from auditor.after.history import (
+    EarlierRun,
+    History,
+    UnreadableRun,
+    first_history,
+    trace,
+    unknown_history,
+)
+from auditor.after.mutes import Applied, Mute, apply_mutes, mutes_json, state_of, why_outgrown
+from auditor.after.rechecks import judged_run
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.bookies import (
-    BookieLook,
+from auditor.findings.bookie_tables import (
+    BRIEF_ANSWERS,
+    IS_MARKED,
+    MARK_KEY,
+    STATE,
+    UNHEARD_OR_GREETING,
+    bookies_missed,
+    by_look,
+    named_ledgers,
+    renames,
+)
+from auditor.findings.bookies import (
     Missed,
     Refusals,
     judge_bookies,
@@ -31,10 +53,15 @@ from auditor.first_checker.bookies import (
     withheld_content,
     withheld_failing,
 )
-from auditor.first_checker.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
-from auditor.first_checker.renaming import Renamed
-from auditor.first_checker.unreadable import Unreadable, judge_unreadable
-from auditor.model.cluster import BookieRecord
+from auditor.findings.failed_requests import lost_logs, refusals_of, unreadable_entries
+from auditor.findings.lost_content import Heard, add_doubt, doubt_of, gather_heard
+from auditor.findings.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
+from auditor.findings.on_cluster import findings_on_cluster
+from auditor.findings.open_ledgers import blocked_open
+from auditor.findings.renaming import Renamed
+from auditor.findings.topics import topic_hits
+from auditor.findings.unreadable_entries import Unreadable, judge_unreadable
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId
@@ -44,47 +71,12 @@ from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
-from auditor.summary.causes import causes
-from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.history import (
-    EarlierRun,
-    History,
-    UnreadableRun,
-    first_history,
-    trace,
-    unknown_history,
-)
-from auditor.summary.changes.mutes import (
-    Applied,
-    Mute,
-    apply_mutes,
-    mutes_json,
-    state_of,
-    why_outgrown,
-)
-from auditor.summary.changes.rechecks import judged_run
-from auditor.summary.cluster.bookies import (
-    BRIEF_ANSWERS,
-    IS_MARKED,
-    MARK_KEY,
-    STATE,
-    UNHEARD_OR_GREETING,
-    bookies_missed,
-    by_look,
-    named_ledgers,
-    renames,
-)
-from auditor.summary.cluster.content import Heard, add_doubt, doubt_of, gather_heard
-from auditor.summary.cluster.failed_requests import lost_logs, refusals_of, unreadable_entries
-from auditor.summary.cluster.on_cluster import findings_on_cluster
-from auditor.summary.cluster.open_ledgers import blocked_open
 from auditor.summary.contradicted_lists import add_unindexed
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.odd_lists import read_odd_lists
 from auditor.summary.outcome import reaches
 from auditor.summary.previous_run import Previous, absences_json, unregistered_since
-from auditor.summary.references.topics import topic_hits
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.witness.finding_lines import bookie_testimony
 

@@ -24,6 +24,7 @@ from auditor.evidence.ids import Shard
 from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS, READS, VERDICTS
+from auditor.findings.lost_content import lacks_of
 from auditor.first_checker.probing import step_within
 from auditor.first_checker.recheck import same_state
 from auditor.first_checker.spot_reads import Density, ListTests
@@ -35,7 +36,6 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.stages.stages import Stages
 from auditor.stages.steps import STEPS, steps_name
 from auditor.summary.about import About
-from auditor.summary.cluster.content import lacks_of
 from auditor.summary.contradicted_lists import spoiled_ledgers
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_bookie_copies

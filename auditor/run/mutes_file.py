@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from auditor.after.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 from auditor.clock import utc_now
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
@@ -11,7 +12,6 @@ from auditor.evidence.local_files import is_uri
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.run.conclusion import Mutes
-from auditor.summary.changes.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
 
 
 def mutes_place(context: Context, output: Output) -> tuple[Place, str]:

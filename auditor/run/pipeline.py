@@ -22,6 +22,8 @@ from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, READS, with_pace, with_read_counts
+from auditor.findings.bookie_tables import by_look
+from auditor.findings.open_ledgers import blocked_open
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.model.cluster import BookieRecord
@@ -35,8 +37,6 @@ from auditor.run.request_counts import count_silent_parents
 from auditor.stages.asking import Directory
 from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
-from auditor.summary.cluster.bookies import by_look
-from auditor.summary.cluster.open_ledgers import blocked_open
 from auditor.telemetry.progress import PAUSE, LedgersDone, Progress
 from auditor.zookeeper.metadata_store import MetadataStore
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from auditor.after.history import UNCHECKED
 from auditor.context import Context
 from auditor.errors import OutputError
 from auditor.evidence import findings_file
@@ -19,7 +20,6 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.run.conclusion import Conclusion
-from auditor.summary.changes.history import UNCHECKED
 from auditor.telemetry import log, metrics
 
 METRICS_FILE_BYTES_MAX = 16 * 2**20

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from auditor.context import Context
 from auditor.errors import StoreUnavailable
-from auditor.run.reference_looks import PulsarTopics
-from auditor.wire.service_uri import ServiceUri, parse_pulsar
-from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.topics import (
+from auditor.pulsar.topic_store import (
     TopicsAddress,
     TopicStore,
     find_topics,
     open_topics,
     prefixes_of,
 )
+from auditor.run.reference_looks import PulsarTopics
+from auditor.wire.service_uri import ServiceUri, parse_pulsar
+from auditor.zookeeper.metadata_store import MetadataStore
 
 OFF = "off"
 OTHER_TOPICS = (

@@ -4,7 +4,7 @@ A broker creates a ledger before it references it, and removes the reference bef
 ledger, except when it deletes a topic: then the ledgers go first. Each look therefore reads the
 references first and the ledgers after them, each after a sync. The looks are at least
 LOOKS_APART_MIN_MS apart. What was seen is written to evidence/references and
-evidence/referenced_ledgers; `summary.references.reference_findings` draws the conclusions.
+evidence/referenced_ledgers; `findings.reference_findings` draws the conclusions.
 
 The topics read are those with ledgers, those that only have schemas, and the partitions that Pulsar
 names and that have no znode.
@@ -22,26 +22,10 @@ import pyarrow as pa
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
-from auditor.evidence.reference_rows import (
-    listing_problem_row,
-    namespace_of,
-    namespace_row,
-    partition_problem_row,
-    partition_row,
-    reference_rows,
-)
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
-from auditor.first_checker.references import can_decide, topic_named_by
-from auditor.model.evidence import Terms
-from auditor.model.facts import LOOKS_APART_MIN_MS
-from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerRecord
-from auditor.model.topic import TopicName
-from auditor.stages.stages import Stages
-from auditor.stop import StopRequest
-from auditor.summary.references.reference_tables import (
+from auditor.findings.reference_tables import (
     AGAIN,
     FIRST,
     LEDGERS_WHERE,
@@ -55,10 +39,22 @@ from auditor.summary.references.reference_tables import (
     unreferenced_ledgers,
     were_references_read,
 )
-from auditor.wire import topic_paths
-from auditor.zookeeper.metadata_store import MetadataStore
-from auditor.zookeeper.session import ReadCounts
-from auditor.zookeeper.topics import (
+from auditor.findings.references import can_decide, topic_named_by
+from auditor.model.evidence import Terms
+from auditor.model.facts import LOOKS_APART_MIN_MS
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerRecord
+from auditor.model.topic import TopicName
+from auditor.pulsar import topic_paths
+from auditor.pulsar.reference_rows import (
+    listing_problem_row,
+    namespace_of,
+    namespace_row,
+    partition_problem_row,
+    partition_row,
+    reference_rows,
+)
+from auditor.pulsar.topic_store import (
     Partitions,
     TopicsAddress,
     TopicStore,
@@ -67,6 +63,10 @@ from auditor.zookeeper.topics import (
     present_namespaces,
     topics_with_schemas_only,
 )
+from auditor.stages.stages import Stages
+from auditor.stop import StopRequest
+from auditor.zookeeper.metadata_store import MetadataStore
+from auditor.zookeeper.session import ReadCounts
 
 NO_TOPICS = "no Pulsar topics were found any more"
 Problem = tuple[str | None, str]

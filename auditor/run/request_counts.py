@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READ_COUNTS, READS, RENAMES
+from auditor.findings.bookie_tables import NAME as RENAMES_NAME
+from auditor.findings.on_cluster import LISTINGS_AT
+from auditor.findings.reference_tables import WHERE as REFERENCES_AT
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
-from auditor.summary.cluster.bookies import NAME as RENAMES_NAME
-from auditor.summary.cluster.on_cluster import LISTINGS_AT
 from auditor.summary.costs import Costs, paces_json
-from auditor.summary.references.reference_tables import WHERE as REFERENCES_AT
 from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts
 

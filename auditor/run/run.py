@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 
+from auditor.after.history import EarlierRun, UnreadableRun, read_earlier_run
 from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.context import Context, Watch, new_run_id
@@ -50,7 +51,6 @@ from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Stages
 from auditor.summary.about import About
-from auditor.summary.changes.history import EarlierRun, UnreadableRun, read_earlier_run
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
 from auditor.summary.sweeps import continue_series

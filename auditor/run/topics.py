@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from auditor.bookie.address_table import AddressTable
 from auditor.bookie.lane import AsyncLane, LaneGate
 from auditor.errors import StoreUnavailable
-from auditor.judging.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
 from auditor.judging.settle import Step
 from auditor.model.availability import Greeting
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -20,8 +19,9 @@ from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references, schema_ledgers
 from auditor.model.verdict import Standing, Unknown, Verdict
+from auditor.pulsar.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
+from auditor.pulsar.topic_store import Partitions, TopicStore, partitions_of
 from auditor.run.single_ledgers import Asker, audit_ledgers
-from auditor.zookeeper.topics import Partitions, TopicStore, partitions_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from auditor.first_checker.bookies import FAILING_LEDGERS_MIN
+from auditor.findings.bookies import FAILING_LEDGERS_MIN
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position
+from auditor.pulsar.metadata import encode_cursor, encode_managed_ledger
+from auditor.pulsar.topic_paths import encode_name, parse_topic, topic_path
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.pulsar_metadata import encode_cursor, encode_managed_ledger
-from auditor.wire.topic_paths import encode_name, parse_topic, topic_path
 
 SILENT, LOST, LOST_AND_MARKED, BESIDE_B1, WIPED, SCRATCHED, UNLISTABLE = (
     "b6",

@@ -26,25 +26,25 @@ from pyspark.sql.types import StructType
 from auditor.clock import now_ms
 from auditor.config import SETTINGS, Layers, Setting, Settings, parse
 from auditor.errors import ConfigError, StoreUnavailable
-from auditor.evidence.reference_rows import topic_rows
 from auditor.evidence.rows import bookie_row, mark_cells
 from auditor.evidence.schemas import BOOKIES, LEDGERS, MARK, TOPICS
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
-from auditor.spark.store import spark_type
-from auditor.stages.reading import Batches, in_batches, ledger_batches, listed_ids
-from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
-from auditor.wire.service_uri import parse as parse_uri
-from auditor.zookeeper.ledgers import ListingPartition
-from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
-from auditor.zookeeper.topics import (
+from auditor.pulsar.reference_rows import topic_rows
+from auditor.pulsar.topic_store import (
     TopicsAddress,
     TopicStore,
     open_topics,
     prefixes_of,
     topics_with_schemas_only,
 )
+from auditor.spark.store import spark_type
+from auditor.stages.reading import Batches, in_batches, ledger_batches, listed_ids
+from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
+from auditor.wire.service_uri import parse as parse_uri
+from auditor.zookeeper.ledgers import ListingPartition
+from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress, open_store
 
 URI_OPTION: Final = "metadataServiceUri"
 PULSAR_OPTION: Final = "pulsarMetadataUri"

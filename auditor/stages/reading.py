@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
-from auditor.evidence.reference_rows import reference_rows
 from auditor.evidence.rows import Row, ledger_row, table
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES, with_read_counts
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+from auditor.pulsar.reference_rows import reference_rows
+from auditor.pulsar.topic_store import TopicsAddress
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import MetadataStore, StoreAddress
 from auditor.zookeeper.session import ReadCounts
-from auditor.zookeeper.topics import TopicsAddress
 
 ROWS_PER_BATCH = 2_000
 """Ledgers in one Arrow batch: few enough for flat memory, enough to be worth the overhead."""

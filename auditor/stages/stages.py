@@ -23,6 +23,7 @@ from auditor.model.evidence import Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import Mark
 from auditor.model.topic import TopicName
+from auditor.pulsar.topic_store import TopicsAddress
 from auditor.stages.asking import (
     COUNTED_READS,
     PACED_ANSWERS,
@@ -49,7 +50,6 @@ from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.steps import STEPS, asker_of, judge_of, spots_of, steps_name
 from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledgers import ListingPartition
-from auditor.zookeeper.topics import TopicsAddress
 
 COSTS = pa.schema(
     [("bookie_id", pa.string()), ("requests", pa.int64()), ("expected_bytes", pa.int64())]

@@ -8,9 +8,8 @@ from typing import Any
 
 from auditor import __version__
 from auditor.errors import OutputError
-from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Sweep, Terms
+from auditor.model.evidence import LastPopulation, Sweep, Terms
 from auditor.model.identity import BookieId
 from auditor.model.placement import PlacementRule, Policy
 

@@ -17,9 +17,8 @@ from auditor.evidence import findings_file as jsonl
 from auditor.evidence.findings_file import parse_json
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
-from auditor.first_checker.bookies import BookieLook
-from auditor.first_checker.population import LastPopulation
-from auditor.model.cluster import ClusterFacts, Registration
+from auditor.model.cluster import BookieLook, ClusterFacts, Registration
+from auditor.model.evidence import LastPopulation
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId

@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.evidence.table_scan import TableScan
-from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import BookieRecord, ClusterFacts
-from auditor.model.evidence import Terms
+from auditor.model.evidence import LastPopulation, Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary

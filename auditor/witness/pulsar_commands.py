@@ -30,7 +30,7 @@ from auditor.model.finding import Finding
 from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.topic import Role, TopicName
-from auditor.wire.topic_paths import (
+from auditor.pulsar.topic_paths import (
     MANAGED_LEDGERS,
     PERSISTENT,
     SCHEMAS,

@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
 from support.deployed import DEPLOY, ROOT
 
-from auditor.telemetry.dashboard import COLUMNS, dashboard
+from auditor.after.dashboard import COLUMNS, dashboard
 
 DASHBOARD = DEPLOY / "grafana/dashboard.json"
 METRIC = re.compile(r"\bbookkeeper_(?:auditor|lister)_\w+")
@@ -36,7 +36,7 @@ def queries() -> Iterator[str]:
 
 
 def test_the_file_is_what_the_code_makes():
-    """Run `python -m auditor.telemetry.dashboard > deploy/grafana/dashboard.json` after a
+    """Run `python -m auditor.after.dashboard > deploy/grafana/dashboard.json` after a
     change.
     """
     assert dashboard() == stored()

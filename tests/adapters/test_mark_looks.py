@@ -16,12 +16,12 @@ from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, MARKS
+from auditor.findings.on_cluster import MARKS_AT, SeenMarks, seen_marks
 from auditor.first_checker.underreplication import confirmed_marks
 from auditor.model.evidence import Terms
 from auditor.run import closing_looks
 from auditor.run.closing_looks import MarkLooks
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.on_cluster import MARKS_AT, SeenMarks, seen_marks
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 

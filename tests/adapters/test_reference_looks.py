@@ -20,9 +20,14 @@ from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, LISTING, READ_COUNTS
+from auditor.findings.reference_findings import ReferenceFindings, reference_findings
+from auditor.findings.topics import topic_hits
 from auditor.model.evidence import Terms
 from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.model.topic import Position, SchemaVersion, TopicName
+from auditor.pulsar.metadata import encode_schemas
+from auditor.pulsar.topic_paths import parse_topic, topic_path
+from auditor.pulsar.topic_store import Partitions, TopicsAddress, open_topics
 from auditor.run import reference_looks
 from auditor.run.reference_looks import TOPICS_AT, PulsarTopics, ReferenceLooks
 from auditor.sandbox.cluster import SandboxCluster
@@ -31,13 +36,8 @@ from auditor.stages.reading import TOPIC_NAMES, topic_reader
 from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.references.reference_findings import ReferenceFindings, reference_findings
-from auditor.summary.references.topics import topic_hits
-from auditor.wire.pulsar_metadata import encode_schemas
 from auditor.wire.service_uri import parse
-from auditor.wire.topic_paths import parse_topic, topic_path
 from auditor.zookeeper.metadata_store import open_store
-from auditor.zookeeper.topics import Partitions, TopicsAddress, open_topics
 
 DELAY_MS = 60_000
 TEXT = "e1 w1 a1 0:[b1] closed 9"

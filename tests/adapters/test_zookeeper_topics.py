@@ -20,12 +20,8 @@ from auditor.model.topic import (
     TopicStatus,
     Unread,
 )
-from auditor.wire.service_uri import parse, parse_pulsar
-from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
-from auditor.zookeeper.multi_read import NO_AUTH
-from auditor.zookeeper.reading import refusal_sentence
-from auditor.zookeeper.session import ReadCounts
-from auditor.zookeeper.topics import (
+from auditor.pulsar.topic_paths import parse_topic, schema_path, topic_path
+from auditor.pulsar.topic_store import (
     TOPICS_AT_ONCE,
     TopicsAddress,
     TopicStore,
@@ -36,6 +32,10 @@ from auditor.zookeeper.topics import (
     prefixes_of,
     topics_with_schemas,
 )
+from auditor.wire.service_uri import parse, parse_pulsar
+from auditor.zookeeper.multi_read import NO_AUTH
+from auditor.zookeeper.reading import refusal_sentence
+from auditor.zookeeper.session import ReadCounts
 
 pytestmark = pytest.mark.also_in_memory
 

@@ -13,8 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from support.requirements import lack
 
-from auditor.page.contents import PageContents
-from auditor.page.rendering import render_page
+from auditor.after.page.contents import PageContents
+from auditor.after.page.rendering import render_page
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
 ARGUMENTS = [

@@ -12,7 +12,7 @@ from playwright import sync_api
 from support import report_stories
 from support.page_stories import HOSTILE, contents, many, sound
 
-from auditor.page.contents import PageContents
+from auditor.after.page.contents import PageContents
 from auditor.report.layout import printable
 
 ROWS_SHOWN = 50

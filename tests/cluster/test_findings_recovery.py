@@ -13,9 +13,9 @@ import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
 from support.real_cluster import RealCluster
 
+from auditor.findings.open_ledgers import BLOCKED_OPEN
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.open_ledgers import BLOCKED_OPEN
 
 Cluster = RealCluster | SandboxCluster
 DOWN = "b3"

@@ -13,7 +13,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorSet
 from support.real_jars import pulsar_jars
 from support.supported_versions import PULSARS
 
-from auditor.wire.pulsar_metadata import PULSAR_FIELDS
+from auditor.pulsar.metadata import PULSAR_FIELDS
 
 pytestmark = pytest.mark.real
 

@@ -39,7 +39,8 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, VERDICTS
-from auditor.first_checker.population import has_dropped
+from auditor.findings.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING, listing_row
+from auditor.findings.population import has_dropped
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.finding import Kind
@@ -56,12 +57,6 @@ from auditor.run.request_counts import add_kept_counts, kept_reads, write_read_c
 from auditor.run.resumption import resume_about
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.cluster.on_cluster import (
-    FIRST_LISTING,
-    LISTINGS_AT,
-    SECOND_LISTING,
-    listing_row,
-)
 from auditor.summary.previous_run import read_previous
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry import metrics

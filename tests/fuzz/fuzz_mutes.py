@@ -15,6 +15,7 @@ from fuzz_runs import template
 from support.stored_run import ABOUT
 from targets import Target
 
+from auditor.after.mutes import MUTES_FILE, Mute, state_of
 from auditor.clock import utc_now
 from auditor.commands.mute import list_mutes, remove_mute
 from auditor.config import Layers, parse
@@ -32,7 +33,6 @@ from auditor.report.findings_text import muted_words, mutes_sentences
 from auditor.run.conclusion import Conclusion, add_history
 from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
-from auditor.summary.changes.mutes import MUTES_FILE, Mute, state_of
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 

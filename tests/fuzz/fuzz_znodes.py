@@ -15,6 +15,8 @@ from auditor.first_checker.placement import recorded_policy
 from auditor.model.finding_record import Owner
 from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
+from auditor.pulsar import metadata as pulsar_metadata
+from auditor.pulsar.metadata import UNCOMPRESSED_BYTES_MAX
 from auditor.sandbox import notation
 from auditor.second_checker.placement import read_recorded
 from auditor.topology.location_table import Places
@@ -22,12 +24,10 @@ from auditor.wire import (
     bookie_registration,
     ledger_metadata,
     locations,
-    pulsar_metadata,
     underreplication_mark,
     znode_paths,
 )
 from auditor.wire.generated.managed_ledger_pb2 import CompressionHeader
-from auditor.wire.pulsar_metadata import UNCOMPRESSED_BYTES_MAX
 from auditor.witness.pulsar_commands import owner_of
 
 POLICY = (

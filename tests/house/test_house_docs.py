@@ -20,12 +20,16 @@ from support.commands_of_findings import OWNERS, commands_of
 from support.findings_by_kind import finding_of
 
 from auditor import context
+from auditor.after.causes import Causes
+from auditor.after.mutes import Applied, mutes_json
 from auditor.cli import cli
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
 from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import scan_rows
+from auditor.findings.lost_content import Doubt, add_doubt
+from auditor.findings.open_ledgers import BlockedOpen
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
@@ -34,10 +38,6 @@ from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_text import OUTCOMES
 from auditor.sandbox import seeding
-from auditor.summary.causes import Causes
-from auditor.summary.changes.mutes import Applied, mutes_json
-from auditor.summary.cluster.content import Doubt, add_doubt
-from auditor.summary.cluster.open_ledgers import BlockedOpen
 from auditor.summary.costs import Costs
 from auditor.summary.odd_lists import odd_lists_json
 from auditor.summary.previous_run import NO_PREVIOUS

@@ -37,8 +37,8 @@ HOMES = {
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),
     "google": ("auditor/wire/",),
-    "jinja2": ("auditor/page/",),
-    "markupsafe": ("auditor/page/",),
+    "jinja2": ("auditor/after/page/",),
+    "markupsafe": ("auditor/after/page/",),
     "subprocess": (
         "auditor/credentials/secret_reading.py",
         "auditor/java.py",
@@ -59,7 +59,7 @@ PLANTS = {
         ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/stages/stages.py", "auditor.spark.executor"),
-        ("auditor/report/text.py", "auditor.page.rendering"),
+        ("auditor/report/text.py", "auditor.after.page.rendering"),
         ("auditor/zookeeper/session.py", "auditor.bookie.exchange"),
         ("auditor/credentials/tls.py", "auditor.bookie.exchange"),
         ("auditor/topology/locating.py", "auditor.zookeeper.metadata_store"),
@@ -73,22 +73,17 @@ PLANTS = {
         ("auditor/run/closing_looks.py", "auditor.run.pipeline"),
         ("auditor/run/request_counts.py", "auditor.run.conclusion"),
     ],
-    "summary": [
-        ("auditor/summary/run_summary.py", "auditor.summary.causes"),
-        ("auditor/summary/cluster/on_cluster.py", "auditor.summary.changes.history"),
-        ("auditor/summary/references/topics.py", "auditor.summary.cluster.on_cluster"),
+    "after": [
+        ("auditor/after/causes.py", "auditor.judging.settle"),
+        ("auditor/after/page/rendering.py", "auditor.zookeeper.session"),
     ],
     "no-spark": [
         ("auditor/run/single_ledgers.py", "auditor.spark.store"),
         ("auditor/run/replay.py", "auditor.spark.store"),
         ("auditor/run/pipeline.py", "auditor.spark.on_demand"),
         ("auditor/stages/local.py", "pyspark"),
-        ("auditor/summary/counts.py", "pyspark"),
-        ("auditor/evidence/rows.py", "pyspark"),
-        ("auditor/evidence/run_directory.py", "pyspark"),
         ("auditor/sandbox/cluster.py", "pyspark"),
-        ("auditor/topology/sources.py", "pyspark"),
-        ("auditor/page/rendering.py", "auditor.spark.store"),
+        ("auditor/after/page/rendering.py", "auditor.spark.store"),
     ],
     "pure-core": [
         (module, f"{name}")
@@ -236,10 +231,11 @@ def test_private_attributes_of_spark_are_named_in_one_module():
     assert {"auditor/spark/private_spark.py"} == found
 
 
-def test_protobuf_classes_stay_in_wire():
-    """Generated classes are imported only in auditor/wire."""
+def test_protobuf_classes_stay_with_the_codecs():
+    """Generated classes are imported only where bytes become values."""
     users = [name for name, text, _ in modules() if re.search(r"wire\.generated|_pb2", text)]
-    assert [] == [name for name in users if not name.startswith("auditor/wire/")]
+    homes = ("auditor/wire/", "auditor/pulsar/metadata.py")
+    assert [] == [name for name in users if not name.startswith(homes)]
 
 
 def test_no_module_is_called_after_nothing():

@@ -675,7 +675,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one look makes a ledger unmarked",
         ACCOUNTING,
-        "summary.cluster.bookies:LEDGER_LOOKS_MIN",
+        "findings.bookie_tables:LEDGER_LOOKS_MIN",
         "2",
         "1",
         ("test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does",),
@@ -683,7 +683,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "marked ledgers are unmarked too",
         ACCOUNTING,
-        "summary:_count_missed",
+        "findings:_count_missed",
         "~pc.field('marked_any') & (pc.field('look_count_distinct') >= LEDGER_LOOKS_MIN)",
         "pc.field('look_count_distinct') >= LEDGER_LOOKS_MIN",
         ("test_a_ledger_counts_by_its_marks_at_the_first_and_the_last_look",),
@@ -691,7 +691,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that names the bookie no longer counts",
         ACCOUNTING,
-        "summary:bookies_missed",
+        "findings:bookies_missed",
         "(pc.field('status_last') == RecordStatus.FOUND.value) & still",
         "pc.field('status_last') == RecordStatus.FOUND.value",
         ("test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does",),
@@ -707,7 +707,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a read that brought the entry is no answer",
         ACCOUNTING,
-        "summary:refusals",
+        "findings:refusals",
         "pa.concat_tables([lists.select(REQUESTED.names), mine.select(REQUESTED.names)])",
         "lists.select(REQUESTED.names)",
         ("test_a_bookie_with_one_read_that_ended_otherwise_does_not_fail",),
@@ -715,7 +715,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie is lost while its ledgers are being marked",
         ACCOUNTING,
-        "first_checker:_why_withheld",
+        "findings:_why_withheld",
         "missed.marked_last > missed.marked_first",
         "False",
         ("test_while_the_cluster_is_marking_nobody_is_accused",),
@@ -723,7 +723,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie is lost during an upgrade",
         ACCOUNTING,
-        "first_checker:_why_withheld",
+        "findings:_why_withheld",
         "has_cookie and facts.replication_disabled",
         "False",
         ("test_while_replication_is_disabled_a_bookie_with_a_cookie_is_not_accused",),
@@ -731,7 +731,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "two bookies that hold it are one new name",
         ACCOUNTING,
-        "first_checker:find_new_name",
+        "findings:find_new_name",
         "len(holders) == 1",
         "holders",
         ("test_two_that_hold_it_are_no_new_name",),
@@ -739,7 +739,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "any loss is most of a ledger",
         ACCOUNTING,
-        "summary:lacking_most",
+        "findings:lacking_most",
         "pc.multiply(lacks['absent'], 2)",
         "pc.multiply(lacks['absent'], 20)",
         ("test_most_of_a_ledger_is_more_than_half",),
@@ -747,7 +747,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the first word counts, not the last",
         ACCOUNTING,
-        "summary:newest_words",
+        "findings:newest_words",
         "'look'",
         "[('look', 'descending')]",
         ("test_the_last_word_counts",),
@@ -1141,7 +1141,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that is there again is missing",
         FACTS,
-        "first_checker:_judge_missing",
+        "findings:_judge_missing",
         (
             "seen.again is None or seen.again.status is not RecordStatus.GONE or (not (lost or "
             "newest))"
@@ -1152,7 +1152,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "what long-term storage has can be lost",
         FACTS,
-        "first_checker:Use.can_be_lost",
+        "findings:Use.can_be_lost",
         "not self.is_elsewhere and self.entries != 0",
         "self.entries != 0",
         ("test_an_absence_that_is_not_a_loss_is_not_a_finding",),
@@ -1160,7 +1160,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the newest ledger of a topic in use is missing like any other",
         FACTS,
-        "first_checker:_use_of_data",
+        "findings:_use_of_data",
         "is_newest and ledger.entries is None",
         "False",
         ("test_a_newest_ledger_without_a_record_is_a_finding_of_its_own",),
@@ -1168,7 +1168,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that lacks its last entry alone is whole",
         FACTS,
-        "summary:suspect_ids",
+        "findings:suspect_ids",
         "ends + 1",
         "ends + 2",
         ("test_a_ledger_that_ends_before_what_the_topic_recorded_is_truncated",),
@@ -1176,7 +1176,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "an orphan is decided where its namespace was not read",
         FACTS,
-        "first_checker:KnownTopics.is_read",
+        "findings:KnownTopics.is_read",
         "namespace in self.doubtful",
         "namespace in self.doubtful and (not self.namespaces)",
         ("test_a_doubt_counts_against_an_orphan",),
@@ -1184,7 +1184,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a young ledger is an orphan",
         FACTS,
-        "first_checker:is_old",
+        "findings:is_old",
         "now_ms - created_ms(record) > orphan_age_ms",
         "now_ms - created_ms(record) >= orphan_age_ms",
         ("test_a_doubt_counts_against_an_orphan",),
@@ -1446,7 +1446,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a bookie that was not dialled is accused of silence",
         LOGIN,
-        "first_checker:_is_mute",
+        "findings:_is_mute",
         "not _was_not_dialled(record)",
         "record.look >= 0",
         ("test_a_bookie_that_was_not_dialled_at_some_look_is_not_silent",),

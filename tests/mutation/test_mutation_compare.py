@@ -38,7 +38,7 @@ from try_mutants import (
     terms_of,
 )
 
-from auditor.evidence import pseudonyms
+from auditor.after import pseudonyms
 
 HERE = ("auditor/first_checker/a.py", "f", "return n + 1", "return n - 1")
 ENTRY = """[[survivor]]
@@ -271,5 +271,5 @@ def test_a_child_that_waits_is_ended_and_one_that_computes_is_not(
 def test_a_function_that_calls_itself_can_be_changed() -> None:
     """Its mutant calls itself by the same name."""
     source = inspect.getsource(pseudonyms.bookie_ids_in)
-    file = "auditor/evidence/pseudonyms.py"
+    file = "auditor/after/pseudonyms.py"
     assert planted(Mutant(file, "bookie_ids_in", "before", "after", source)) is not None

@@ -46,8 +46,24 @@ ON_TRIAL = (
     "auditor/evidence",
     "auditor/first_checker",
     "auditor/second_checker",
-    "auditor/summary",
+    "auditor/pulsar",
     "auditor/judging",
+    "auditor/summary",
+    "auditor/findings",
+    *(
+        f"auditor/after/{name}.py"
+        for name in (
+            "causes",
+            "compared_finding",
+            "differences",
+            "history",
+            "margin",
+            "mutes",
+            "pseudonyms",
+            "rechecks",
+            "stored_copies",
+        )
+    ),
     "auditor/bookie",
     "auditor/lister",
     "auditor/zookeeper",
@@ -73,15 +89,15 @@ IN_MEMORY = tuple(
 )
 """Tests that a ZooKeeper in memory passes like a real one; TOO_SLOW leaves out the real one."""
 TESTS = {
-    "auditor/first_checker/lost_logs.py": (
-        "tests/unit/first_checker/test_first_checker_lost_logs.py",
-        "tests/unit/summary/cluster/test_summary_lost_logs.py",
+    "auditor/findings/lost_logs.py": (
+        "tests/unit/findings/test_findings_lost_logs.py",
+        "tests/unit/findings/test_findings_logs_of_listers.py",
     ),
-    "auditor/first_checker/references.py": (
-        "tests/unit/first_checker/test_first_checker_topic_uses.py",
-        "tests/unit/first_checker/test_first_checker_references.py",
-        "tests/unit/first_checker/test_first_checker_orphans.py",
-        "tests/unit/summary/references/test_summary_reference_losses.py",
+    "auditor/findings/references.py": (
+        "tests/unit/findings/test_findings_topic_uses.py",
+        "tests/unit/findings/test_findings_references.py",
+        "tests/unit/findings/test_findings_orphans.py",
+        "tests/unit/findings/test_findings_reference_losses.py",
     ),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
@@ -91,28 +107,33 @@ TESTS = {
         f"auditor/judging/{name}.py": ("tests/unit/judging/test_judging_outcomes.py", *STORIES)
         for name in ("settle", "newest_state")
     },
-    "auditor/summary/references/reference_findings.py": (
-        "tests/unit/summary/references/test_summary_reference_findings.py",
-        "tests/unit/summary/references/test_summary_reference_words.py",
+    "auditor/findings/reference_findings.py": (
+        "tests/unit/findings/test_findings_reference_findings.py",
+        "tests/unit/findings/test_findings_reference_words.py",
     ),
     "auditor/summary/contradicted_lists.py": (
         "tests/unit/summary/test_summary_spoiled_lists.py",
         "tests/unit/summary/test_summary_unindexed_entries.py",
     ),
-    "auditor/summary/references/reference_tables.py": (
-        "tests/unit/summary/references/test_summary_reference_tables.py",
-        "tests/unit/summary/references/test_summary_reference_findings.py",
+    "auditor/findings/reference_tables.py": (
+        "tests/unit/findings/test_findings_reference_tables.py",
+        "tests/unit/findings/test_findings_reference_findings.py",
     ),
     **{
-        f"auditor/summary/{place}{name}.py": (f"tests/unit/summary/{place}test_summary_{tests}.py",)
-        for place, name, tests in (
-            ("", "due_copies", "due_copies"),
-            ("changes/", "differences", "differences"),
-            ("durability/", "margin", "margin"),
-            ("durability/", "stored_copies", "margin"),
-            ("", "sweeps", "sweeps"),
+        f"auditor/after/{name}.py": (f"tests/unit/after/test_after_{tests}.py",)
+        for name, tests in (
+            ("differences", "differences"),
+            ("margin", "margin"),
+            ("stored_copies", "margin"),
+            ("pseudonyms", "pseudonyms"),
         )
     },
+    "auditor/after": ("tests/unit/after",),
+    "auditor/findings": ("tests/unit/findings",),
+    "auditor/pulsar/topic_store.py": ("tests/unit/pulsar", *IN_MEMORY),
+    "auditor/pulsar": ("tests/unit/pulsar",),
+    "auditor/summary/due_copies.py": ("tests/unit/summary/test_summary_due_copies.py",),
+    "auditor/summary/sweeps.py": ("tests/unit/summary/test_summary_sweeps.py",),
     "auditor/summary": ("tests/unit/summary",),
     **{
         f"auditor/evidence/{name}.py": tuple(
@@ -124,9 +145,7 @@ TESTS = {
             ("local_files", ("local_files", "run_directory")),
             ("output_directory", ("output_directory",)),
             ("output_lock", ("output_lock", "output_directory", "hdfs_lock", "s3_lease")),
-            ("pseudonyms", ("pseudonyms",)),
-            ("reference_rows", ("reference_rows", "reference_rows_of_topics")),
-            ("rows", ("reference_rows", "round_trip")),
+            ("rows", ("round_trip",)),
             ("run_directory", ("run_directory", "text_file")),
             ("schemas", ("schemas",)),
             ("table_scan", ("table_scan", "local_files", "newest_run")),

@@ -11,10 +11,10 @@ import pytest
 from support.audits import Outcome, accounted, audit
 from support.command_line import command_here
 
+from auditor.after.mutes import Mute, state_of
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.changes.mutes import Mute, state_of
 
 LOST, SOUND = 1, 2
 WHOLE, LOSS = [(0, 9)], [(0, 3), (5, 9)]

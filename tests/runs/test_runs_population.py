@@ -10,9 +10,9 @@ from support.audits import Outcome, accounted, audit, replay_run
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LISTING
+from auditor.findings.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 
 THEN = 120
 LINE = THEN // 2

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.audits import accounted, audit, audit_ledgers
 
+from auditor.after.margin import losses_without
 from auditor.commands.margin import read_copies
+from auditor.findings.lost_content import Doubt
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.summary.cluster.content import Doubt
-from auditor.summary.durability.margin import losses_without
 
 SOUND, HIT = range(1, 41), 50
 ENTRIES = 10

@@ -16,6 +16,8 @@ from auditor.clock import now_ms
 from auditor.config import ZooKeeperLimits
 from auditor.errors import ConfigError
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion
+from auditor.pulsar.metadata import encode_schemas
+from auditor.pulsar.topic_paths import parse_topic, schema_path, topic_path
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark import ledger_source
 from auditor.spark.ledger_source import (
@@ -29,9 +31,7 @@ from auditor.spark.ledger_source import (
 )
 from auditor.spark.store import spark_type
 from auditor.stages.reading import COUNTED_LEDGERS, reader
-from auditor.wire.pulsar_metadata import encode_schemas
 from auditor.wire.service_uri import parse as parse_uri
-from auditor.wire.topic_paths import parse_topic, schema_path, topic_path
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.spark

@@ -13,10 +13,10 @@ from support.audits import ON_SPARK, Outcome, accounted, audit
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LISTING
+from auditor.findings.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.executor import SparkExecutor
-from auditor.summary.cluster.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING
 
 APART = 10_000
 """Ledger ids that share one parent in the hierarchical layouts: ids further apart have different

@@ -19,10 +19,10 @@ from support.topics import closed, put_topic
 from auditor.evidence.journal import Journal
 from auditor.model.finding import Kind
 from auditor.model.topic import Cursor, DataLedger, Position
+from auditor.pulsar.topic_paths import parse_topic, topic_path
 from auditor.run import reference_looks
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.stories import with_owner
-from auditor.wire.topic_paths import parse_topic, topic_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

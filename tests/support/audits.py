@@ -49,12 +49,12 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.summary import Summary
+from auditor.pulsar.topic_paths import parse_topic
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.telemetry.progress import Silent
-from auditor.wire.topic_paths import parse_topic
 
 Json = dict[str, Any]
 

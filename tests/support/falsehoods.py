@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from auditor.first_checker.renaming import Renamed
+from auditor.findings.renaming import Renamed
 from auditor.model.facts import (
     BeyondEndFacts,
     CorruptFacts,
@@ -232,10 +232,10 @@ so nothing is assumed.
 """
 
 RUN: dict[type, tuple[str, ...]] = {
-    LostFacts: ("auditor.first_checker.bookies",),
-    SilentFacts: ("auditor.first_checker.bookies",),
-    FailingFacts: ("auditor.first_checker.bookies",),
-    Renamed: ("auditor.first_checker.renaming",),
+    LostFacts: ("auditor.findings.bookies",),
+    SilentFacts: ("auditor.findings.bookies",),
+    FailingFacts: ("auditor.findings.bookies",),
+    Renamed: ("auditor.findings.renaming",),
     MarkWithoutLedgerFacts: ("auditor.first_checker.underreplication",),
     CopyCounts: ("auditor.summary.counts",),
 }

@@ -13,7 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from auditor.evidence.reference_rows import listing_problem_row, reference_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS, REFERENCES
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
@@ -28,6 +27,7 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
+from auditor.pulsar.reference_rows import listing_problem_row, reference_rows
 
 UNLISTED = range(200, 206)
 """Ledgers that topics may reference and that the listing does not name."""

@@ -31,7 +31,6 @@ from auditor.evidence.schemas import (
     VERDICTS,
 )
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import (
     Answer,
     AnswerStatus,
@@ -41,7 +40,7 @@ from auditor.model.availability import (
     SequenceGroup,
 )
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import LastPopulation, Terms
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,

@@ -11,12 +11,11 @@ from typing import Any
 
 from support import report_stories
 
-from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.finding import CATALOGUE, Kind, Subject
-from auditor.model.finding_record import FindingHistory, FindingRecord, Muted, Owner
-from auditor.model.verdict import Exempt, Unknown
-from auditor.page.contents import (
+from auditor.after.compared_finding import ComparedFinding
+from auditor.after.differences import Change, Difference, Side
+from auditor.after.margin import Exposure, Losses, Sort
+from auditor.after.margin_text import Cluster, MarginBasis
+from auditor.after.page.contents import (
     BookieSeen,
     ChangesSeen,
     Lacking,
@@ -24,11 +23,12 @@ from auditor.page.contents import (
     PageContents,
     PastRun,
 )
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import CATALOGUE, Kind, Subject
+from auditor.model.finding_record import FindingHistory, FindingRecord, Muted, Owner
+from auditor.model.verdict import Exempt, Unknown
 from auditor.report import text
-from auditor.report.margin_text import Cluster, MarginBasis
-from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.differences import Change, Difference, Side
-from auditor.summary.durability.margin import Exposure, Losses, Sort
 
 HOSTILE = (
     "</script><script>window.pwned=1</script></title><img src=x onerror=window.pwned=2>\"'"

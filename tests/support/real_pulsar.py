@@ -37,9 +37,9 @@ from support.supported_versions import PULSARS
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.topic import Cursor, DataLedger, SchemaVersion
+from auditor.pulsar.metadata import decode_cursor, decode_managed_ledger, decode_schemas
+from auditor.pulsar.topic_paths import encode_name, parse_topic, schema_path, topic_path
 from auditor.sandbox import notation
-from auditor.wire.pulsar_metadata import decode_cursor, decode_managed_ledger, decode_schemas
-from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
 BOOKIES = 4
 BOOKIE_SETTINGS: Mapping[str, object] = {"flushInterval": 1_000}

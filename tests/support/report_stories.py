@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from support.findings_by_kind import finding_of
 
+from auditor.after.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.model.cluster import ClusterFacts
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Unknown
-from auditor.summary.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.witness.next_commands import CHANGES
 
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]

@@ -15,8 +15,8 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.wire.pulsar_metadata import encode_cursor, encode_managed_ledger, encode_schemas
-from auditor.wire.topic_paths import encode_name, parse_topic, schema_path, topic_path
+from auditor.pulsar.metadata import encode_cursor, encode_managed_ledger, encode_schemas
+from auditor.pulsar.topic_paths import encode_name, parse_topic, schema_path, topic_path
 
 Put = Callable[[str, bytes], object]
 """A function that writes a znode, such as `Znodes.put` or `SandboxCluster.set_raw`."""

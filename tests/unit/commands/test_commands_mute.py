@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from support import report_stories
 
+from auditor.after.mutes import parse_mutes
 from auditor.commands import mute as command
 from auditor.config import Layers, parse
 from auditor.context import Context
@@ -20,7 +21,6 @@ from auditor.evidence.run_directory import place
 from auditor.model.finding import Kind
 from auditor.run.mutes_file import read_mutes
 from auditor.stop import StopRequest
-from auditor.summary.changes.mutes import parse_mutes
 from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent

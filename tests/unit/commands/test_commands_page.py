@@ -17,6 +17,11 @@ from support.page_elements import Elements
 from support.page_stories import topic
 from support.stored_run import store_run
 
+from auditor.after.differences import Change
+from auditor.after.page.contents import Lacking
+from auditor.after.page.page_view import TOPICS_SHOWN_MAX
+from auditor.after.page.pictures import LEDGERS_MAX
+from auditor.after.page.rendering import render_page
 from auditor.commands import page as module
 from auditor.commands import replay
 from auditor.commands.page import (
@@ -42,13 +47,8 @@ from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
-from auditor.page.contents import Lacking
-from auditor.page.page_view import TOPICS_SHOWN_MAX
-from auditor.page.pictures import LEDGERS_MAX
-from auditor.page.rendering import render_page
 from auditor.stop import StopRequest
 from auditor.summary.about import About
-from auditor.summary.changes.differences import Change
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from support import report_stories as stories
 
+from auditor.after.causes import CAUSES_MAX
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
 from auditor.report.findings_text import causes_section
 from auditor.report.text import render
-from auditor.summary.causes import CAUSES_MAX
 
 BELOW = Kind.ENTRY_BELOW_WRITE_QUORUM
 

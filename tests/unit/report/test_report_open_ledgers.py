@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support import report_stories as stories
 
-from auditor.page.page_view import notes
+from auditor.after.page.page_view import notes
 from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.text import render
 

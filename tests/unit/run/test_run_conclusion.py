@@ -16,6 +16,8 @@ from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
 from auditor.evidence.table_scan import scan_rows
+from auditor.findings.failed_requests import refusals_of
+from auditor.findings.on_cluster import FIRST_LOOK, LAST_LOOK, LISTED, mark_row
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     NOT_DIALLED,
@@ -42,8 +44,6 @@ from auditor.model.ledger import (
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.request_counts import write_read_counts
 from auditor.summary.about import About
-from auditor.summary.cluster.failed_requests import refusals_of
-from auditor.summary.cluster.on_cluster import FIRST_LOOK, LAST_LOOK, LISTED, mark_row
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
 from auditor.wire.entry_availability import canonical
 from auditor.witness.finding_lines import finding_id

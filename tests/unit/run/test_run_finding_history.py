@@ -14,6 +14,9 @@ import pytest
 from support import report_stories
 from support.tables_in_memory import Tables
 
+from auditor.after.compared_finding import ComparedFinding
+from auditor.after.history import EarlierRun, Sighting, UnreadableRun
+from auditor.after.mutes import Mute, state_of
 from auditor.evidence.rows import answer_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
@@ -25,9 +28,6 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import HISTORY_FIELDS, FindingRecord
 from auditor.run.conclusion import Conclusion, Mutes, add_history, restore_history
 from auditor.summary.about import About
-from auditor.summary.changes.compared_finding import ComparedFinding
-from auditor.summary.changes.history import EarlierRun, Sighting, UnreadableRun
-from auditor.summary.changes.mutes import Mute, state_of
 
 NOWHERE = cast(Place, Tables())
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "inst", False, None)

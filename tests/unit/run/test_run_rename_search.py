@@ -14,6 +14,7 @@ from auditor.config import BookieLimits
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, RENAMES
+from auditor.findings.bookie_tables import renames
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, SequenceGroup
 from auditor.model.ledger import (
     LedgerMetadata,
@@ -26,7 +27,6 @@ from auditor.model.ledger import (
 from auditor.run import closing_looks
 from auditor.run.closing_looks import RenameSearch
 from auditor.stages.asking import Directory
-from auditor.summary.cluster.bookies import renames
 from auditor.wire.entry_availability import canonical
 
 GONE, NEW = "gone", "b2"

@@ -14,10 +14,10 @@ from support.topics import closed, put_topic
 
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.model.topic import Cursor, DataLedger, Position, SchemaVersion, TopicName
+from auditor.pulsar.metadata import encode_cursor
+from auditor.pulsar.topic_paths import parse_topic, partitioned_path, topic_path
+from auditor.pulsar.topic_store import Partitions, TopicStore
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.wire.pulsar_metadata import encode_cursor
-from auditor.wire.topic_paths import parse_topic, partitioned_path, topic_path
-from auditor.zookeeper.topics import Partitions, TopicStore
 
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 TWO = "e2 w2 a2 0:[b1 b2] closed 9"

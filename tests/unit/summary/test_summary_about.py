@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import OutputError
-from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Sweep, Terms
+from auditor.model.evidence import LastPopulation, Sweep, Terms
 from auditor.model.placement import PlacementRule, Policy
 from auditor.summary.about import About
 

@@ -17,8 +17,8 @@ from auditor.evidence import findings_file
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place, write_json
-from auditor.first_checker.population import LastPopulation
 from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import LastPopulation
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.summary import Summary
 from auditor.summary.costs import Costs

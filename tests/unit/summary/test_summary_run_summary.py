@@ -12,10 +12,9 @@ from support import report_stories
 from auditor import __version__
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.first_checker.population import LastPopulation
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
-from auditor.model.evidence import Sweep, Terms
+from auditor.model.evidence import LastPopulation, Sweep, Terms
 from auditor.model.finding import Kind, Severity
 from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Exempt, Standing, Unknown

@@ -1,0 +1,252 @@
+"""Make the Grafana dashboard from the names of the metrics.
+
+`python -m auditor.after.dashboard` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.telemetry.metrics import PREFIX
+
+Json = dict[str, Any]
+
+COLUMNS = 24
+"""Columns of Grafana's grid."""
+SCHEMA_VERSION = 39
+"""Version of the dashboard's schema. Grafana 10.4 and later read it and convert it themselves."""
+OF_CLUSTER = '{cluster=~"$cluster"}'
+UID = "bookkeeper-auditor"
+_DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+_OUTCOMES = {
+    "SOUND": "green",
+    "INCOMPLETE": "yellow",
+    "VIOLATED": "red",
+    "AUDITOR_FAULT": "purple",
+    "UNREACHABLE": "orange",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One panel. `queries` are pairs of an expression and its legend. `steps` are pairs of a value
+    and the colour from that value on.
+    """
+
+    title: str
+    says: str
+    queries: Sequence[tuple[str, str]]
+    kind: str = "timeseries"
+    unit: str = "short"
+    width: int = 12
+    height: int = 8
+    steps: tuple[tuple[float | None, str], ...] = ((None, "green"),)
+
+
+def _metric(name: str, condition: str = "") -> str:
+    return f"{PREFIX}{name}{OF_CLUSTER}{condition}"
+
+
+FIRST = (
+    Panel("Outcome", "Of the last run.", [(_metric("last_run_outcome", " == 1"), "{{outcome}}")],
+    "stat", width=6, height=4),
+    Panel(
+        "Age of the verdict", "Since a run last ended with one. Everything else is as old.",
+        [(f"time() - {_metric('last_success_timestamp_seconds')}", "{{cluster}}")], "stat", "s", 4,
+        4,
+        ((None, "green"), (172_800, "red")),
+    ),
+    Panel(
+        "Verified copies",
+        "Promised copies that were read, or listed by a bookie that is not in doubt.",
+        [(_metric("last_run_verified_copies_ratio"), "{{cluster}}")], "stat", "percentunit", 4, 4,
+        ((None, "orange"), (0.5, "green")),
+    ),
+    Panel(
+        "Coverage",
+        "Ledgers that carry no reason to be unknown and are not merely excused by a mark.",
+        [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 5, 4,
+        ((None, "red"), (0.95, "green")),
+    ),
+    Panel(
+        "Oldest under-replication mark", "How long a ledger has been waiting for its copies.",
+        [(_metric("last_run_oldest_underreplicated_seconds"), "{{cluster}}")], "stat", "s", 5, 4,
+    ),
+)  # fmt: skip
+FINDINGS = (
+    Panel(
+        "Found by the last run",
+        "Ledgers (or bookies; 1 for the cluster) by kind. docs/findings has a page for each.",
+        [(f"sort_desc({_metric('last_run_violations', ' > 0')})", "{{severity}}: {{kind}}")],
+        "bargauge",
+        steps=((None, "red"),),
+    ),
+    Panel(
+        "Findings over time",
+        "By kind, as of each run, muted ones included. Alerts do not count what is muted.",
+        [
+            (_metric("last_run_violations", " > 0"), "{{kind}}"),
+            (_metric("last_run_muted_findings", " > 0"), "muted: {{kind}}"),
+        ],
+    ),
+)  # fmt: skip
+LEDGERS = (
+    Panel("Ledgers by standing", "They add up to the ledgers listed.",
+    [(_metric("last_run_ledgers"), "{{standing}}")]),
+    Panel("Why ledgers could not be judged, or not in full", "By reason.",
+    [(_metric("last_run_indeterminate_ledgers", " > 0"), "{{reason}}")]),
+    Panel("Under-replication marks", "By state; stale: every copy was listed or read.",
+    [(_metric("last_run_marks"), "{{state}}")]),
+    Panel("Copies", "In judged closed ledgers, by what they rest on; expected is all of them.",
+    [(_metric("last_run_copies"), "{{evidence}}")]),
+    Panel(
+        "Certainty",
+        "Share of copies that were verified, and of ledgers without a reason to be unknown that are"
+        " not merely excused by a mark.",
+        [(_metric("last_run_verified_copies_ratio"), "copies"),
+        (_metric("last_run_coverage_ratio"), "ledgers")],
+        unit="percentunit",
+    ),
+    Panel("Open ledgers that could not be recovered", "If their writers died at the last run.",
+    [(_metric("last_run_open_recovery_blocked_ledgers"), "{{cluster}}")]),
+)  # fmt: skip
+COSTS = (
+    Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")],
+    unit="s"),
+    Panel(
+        "Requests in a day", "To bookies and ZooKeeper, by outcome.",
+        [
+            (f"increase({_metric('bookie_requests_total')}[1d])", "bookies: {{outcome}}"),
+            (f"increase({_metric('zookeeper_reads_total')}[1d])", "ZooKeeper: {{outcome}}"),
+        ],
+    ),
+)  # fmt: skip
+LISTERS = (
+    Panel("Age of a lister's view", "-1: it has none.",
+    [("bookkeeper_lister_view_age_seconds", "{{bookie}}")], unit="s"),
+    Panel(
+        "Requests to listers", "Lists in doubt are refused.",
+        [("sum by (bookie, outcome) (rate(bookkeeper_lister_lists_total[5m]))",
+        "{{bookie}}: {{outcome}}")], unit="reqps",
+    ),
+)  # fmt: skip
+ROWS: tuple[tuple[str, Sequence[Panel]], ...] = (
+    ("The last run", FIRST), ("Findings", FINDINGS), ("Ledgers", LEDGERS), ("What it costs", COSTS),
+    ("Listers", LISTERS),
+)  # fmt: skip
+
+
+def dashboard() -> Json:
+    """Return the dashboard as JSON. The same names give the same dashboard."""
+    return {
+        "uid": UID,
+        "title": "BookKeeper audit",
+        "description": (
+            "Is every acknowledged entry where the metadata says it is, in as many copies as was"
+            " promised?"
+        ),
+        "tags": ["bookkeeper", "pulsar"],
+        "schemaVersion": SCHEMA_VERSION,
+        "editable": True,
+        "time": {"from": "now-30d", "to": "now"},
+        "timezone": "browser",
+        "refresh": "5m",
+        "templating": {"list": list(_variables())},
+        "panels": list(_lay_out()),
+    }
+
+
+def _variables() -> Iterable[Json]:
+    yield {
+        "name": "datasource",
+        "label": "Data source",
+        "type": "datasource",
+        "query": "prometheus",
+    }
+    clusters = f"label_values({PREFIX}last_run_timestamp_seconds, cluster)"
+    yield {
+        "name": "cluster", "label": "Cluster", "type": "query", "datasource": _DATASOURCE,
+        "query": clusters,
+        "definition": clusters, "includeAll": True, "multi": True, "refresh": 2, "sort": 1,
+    }  # fmt: skip
+
+
+def _lay_out() -> Iterable[Json]:
+    """Yield rows and panels, numbered from 1 and laid out from left to right."""
+    number, top = 1, 0
+    for title, panels in ROWS:
+        yield {
+            "id": number,
+            "type": "row",
+            "title": title,
+            "collapsed": False,
+            "gridPos": _place(0, top, COLUMNS, 1),
+            "panels": [],
+        }
+        number, top, left, tallest = number + 1, top + 1, 0, 0
+        for panel in panels:
+            if left + panel.width > COLUMNS:
+                left, top, tallest = 0, top + tallest, 0
+            yield _panel(panel, number, _place(left, top, panel.width, panel.height))
+            number, left, tallest = number + 1, left + panel.width, max(tallest, panel.height)
+        top += tallest
+
+
+def _place(left: int, top: int, width: int, height: int) -> dict[str, int]:
+    return {"x": left, "y": top, "w": width, "h": height}
+
+
+def _panel(panel: Panel, number: int, place: Mapping[str, int]) -> Json:
+    steps = [{"value": value, "color": color} for value, color in panel.steps]
+    return {
+        "id": number,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.says,
+        "datasource": _DATASOURCE,
+        "gridPos": dict(place),
+        "targets": [
+            _target(letter, *query, panel)
+            for letter, query in zip("ABCD", panel.queries, strict=False)
+        ],
+        "fieldConfig": {
+            "defaults": {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}},
+            "overrides": (
+                [_color_of(word, color) for word, color in _OUTCOMES.items()]
+                if panel.title == "Outcome"
+                else []
+            ),
+        },
+        "options": (
+            {"textMode": "name" if panel.title == "Outcome" else "auto"}
+            if panel.kind == "stat"
+            else {}
+        ),
+    }
+
+
+def _target(letter: str, expression: str, legend: str, panel: Panel) -> Json:
+    return {
+        "refId": letter,
+        "expr": expression,
+        "legendFormat": legend,
+        "instant": panel.kind != "timeseries",
+    }
+
+
+def _color_of(word: str, color: str) -> Json:
+    fixed = {"id": "color", "value": {"mode": "fixed", "fixedColor": color}}
+    return {"matcher": {"id": "byName", "options": word}, "properties": [fixed]}
+
+
+def main() -> None:
+    """Print the dashboard."""
+    sys.stdout.write(json.dumps(dashboard(), indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

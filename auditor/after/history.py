@@ -1,0 +1,353 @@
+"""Follow each finding through the runs: since when it is seen, in how many runs, and what changed.
+
+A chain of runs that had a finding ends only when a run checked it and did not find it. A run that
+could not check it again passes it on, in a file of its own, and does not count as one that saw it.
+A finding thereby keeps the time when it was first seen, even if a run in between could not check
+it. The findings of the newest finished run are what the next run's are compared with.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from auditor.after.compared_finding import ComparedFinding, Key
+from auditor.after.differences import Change, compare_findings
+from auditor.after.rechecks import Judged, Row, differs, setting_of, terms_json, why_unchecked
+from auditor.errors import OutputError
+from auditor.evidence.newest_run import LATEST
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place
+from auditor.model.cluster import ClusterFacts
+from auditor.model.finding import Family, Kind
+from auditor.model.finding_record import FindingHistory, FindingRecord
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import Summary
+from auditor.model.verdict import Exempt
+from auditor.summary.about import About
+from auditor.summary.previous_run import are_as_counted, is_of_cluster, read_findings, read_summary
+
+Json = dict[str, Any]
+
+UNCHECKED = "not_checked_again.jsonl"
+"""File with the findings of earlier runs that a run could not check again, one object a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A finding of an earlier run, as far as later runs need it.
+
+    `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
+    of the chain had the finding. Both are None if unknown. `runs_unchecked`: how many runs since
+    then could not check it again. `is_gone`: the newest of these did not list its ledger.
+    """
+
+    finding: ComparedFinding
+    first_seen: str | None
+    runs_seen: int | None
+    runs_unchecked: int = 0
+    is_gone: bool = False
+    why: str = ""
+    setting: Any = None
+    """The value of the setting on which its kind depends, in the run that had it."""
+
+    def as_json(self) -> Json:
+        """Return the line of UNCHECKED, which `from_json` reads."""
+        chain = {"first_seen": self.first_seen, "runs_seen": self.runs_seen}
+        return {
+            **self.finding.as_json(),
+            **chain,
+            "runs_unchecked": self.runs_unchecked,
+            "is_gone": self.is_gone,
+            "why": self.why,
+            "setting": self.setting,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Sighting:
+        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
+        else.
+        """
+        seen, since = stored["runs_seen"], stored["first_seen"]
+        return cls(
+            ComparedFinding.from_json(stored),
+            _time(since),
+            None if seen is None else int(seen),
+            int(stored["runs_unchecked"]),
+            bool(stored["is_gone"]),
+            str(stored["why"]),
+            stored["setting"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """The newest finished run of the cluster. Times are RFC 3339, UTC.
+
+    `carried`: the findings that it passed on.
+    """
+
+    run_id: str
+    started_at: str
+    terms: Mapping[str, Any]
+    found: Sequence[Sighting] = ()
+    carried: Sequence[Sighting] = ()
+
+    def as_judged(self) -> Judged:
+        """Return what a comparison needs of it: its terms, and which findings rest on a sample."""
+        rows = {
+            one.finding.ledger_id: Row(None, (), one.finding.assurance)
+            for one in self.found
+            if one.finding.ledger_id is not None and one.finding.family is Family.ENTRY
+        }
+        return Judged(False, False, True, rows, {}, terms=self.terms)
+
+    def known(self) -> frozenset[tuple[str, Kind]]:
+        """Return the id and kind of each finding that it passed on: found again, it is not new."""
+        return frozenset((one.finding.id, one.finding.kind) for one in self.carried)
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRun:
+    """An earlier run exists, or existed, and cannot be read: `problem` says why."""
+
+    problem: str
+
+
+def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | UnreadableRun | None:
+    """Return the newest finished run of the cluster that `facts` describes; None if there is none.
+
+    The run of another cluster counts as none. A damaged or lost run is `Unreadable`: its findings
+    must not look new.
+    """
+    run = output.latest()
+    if run is None:
+        return (
+            None
+            if output.root.read_text(LATEST) is None
+            else UnreadableRun("latest.json names no run")
+        )
+    try:
+        summary = read_summary(run)
+        if summary is None:
+            return UnreadableRun(f"{run.address} is not there, or has no summary.json")
+        started_at = _time(summary.started_at)
+        if started_at is None:
+            return UnreadableRun(f"{run.address} does not say when it began")
+        if not is_of_cluster(summary, facts):
+            return None
+        about = About.from_json(json.loads(run.read_text("run.json") or "null"))
+        terms = terms_json(about)
+        found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
+        return EarlierRun(summary.run_id, started_at, terms, found, _read_carried(run))
+    except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
+        return UnreadableRun(f"{run.address} is damaged or of another version ({error})")
+
+
+def _to_sighting(finding: FindingRecord, terms: Mapping[str, Any]) -> Sighting:
+    history, name = finding.history or FindingHistory(), setting_of(finding.kind)
+    setting = None if name is None else terms[name]
+    since = _time(history.first_seen)
+    return Sighting(ComparedFinding.of(finding), since, history.runs_seen, setting=setting)
+
+
+def _time(text: Any) -> str | None:
+    """Return a time of a file (RFC 3339, UTC), or None. Raises TypeError or ValueError for anything
+    else.
+    """
+    if text is None:
+        return None
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError(f"{text!a} is a time without a zone")
+    return str(text)
+
+
+def _all_findings(run: Place, summary: Summary) -> Sequence[FindingRecord]:
+    """Return the findings of a run. Raises OutputError unless they match its summary's counts."""
+    findings = read_findings(run)
+    if not are_as_counted(findings, summary):
+        raise OutputError("findings.jsonl does not have the findings that summary.json counts")
+    return findings
+
+
+def _read_carried(run: Place) -> Sequence[Sighting]:
+    text = run.read_text(UNCHECKED)
+    lines: Iterable[str] = () if text is None else filter(None, text.splitlines())
+    return [Sighting.from_json(json.loads(line)) for line in lines]
+
+
+UNCHECKED_RUNS_MAX = 30
+"""At most this many runs pass on a finding without checking it: a month of nights, as many as
+`--keep-runs` keeps."""
+GONE_RUNS_MAX = 3
+"""At most this many runs pass on a finding on a ledger that they do not list. After three whole
+runs that agree, a lower number of ledgers is the new baseline (LEDGER_POPULATION_DROPPED)."""
+
+
+class Chain(NamedTuple):
+    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None if unknown."""
+
+    first_seen: str | None
+    runs_seen: int | None
+
+
+UNKNOWN = Chain(None, None)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What became of the findings. `chains` has one item for each finding of this run, in order.
+
+    `unchecked` are findings of earlier runs that this run could not check. `changes` is the field
+    of the summary.
+    """
+
+    chains: Sequence[Chain]
+    unchecked: Sequence[Sighting]
+    changes: Json | None
+
+
+def trace(
+    found: Sequence[ComparedFinding], earlier: EarlierRun, now: Judged, started_at: str
+) -> History:
+    """Return the history of the findings of a run that began at `started_at`. Pure.
+
+    `now` is what the run knows of the subjects of all findings of the earlier run.
+    """
+    seen = {finding.key for finding in found}
+    before = _compared_with(earlier, now, seen)
+    known = {one.finding.key: one for one in before}
+    chains = [_chain(known.get(finding.key), started_at) for finding in found]
+    kinds = _kinds(found)
+    then = earlier.as_judged()
+    lost = [_hand_on(one, then, now, kinds) for one in before if one.finding.key not in seen]
+    unchecked = [one for one in lost if one is not None]
+    return History(
+        chains,
+        [one for one in unchecked if _is_kept(one)],
+        _changes(found, before, unchecked, earlier, now),
+    )
+
+
+def first_history(found: Sequence[ComparedFinding], started_at: str) -> History:
+    """Return the history of the findings of a run without an earlier run."""
+    return History([Chain(started_at, 1)] * len(found), (), None)
+
+
+def unknown_history(found: Sequence[ComparedFinding], problem: str) -> History:
+    """Return the history if the earlier run cannot be read: nothing is known of any finding."""
+    return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
+
+
+def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
+    """Return the findings with which the run is compared.
+
+    A run of named ledgers says nothing about other subjects, except what it found itself: a bookie
+    may be lost for the named ledgers, too.
+    """
+    before = [*earlier.found, *earlier.carried]
+    return (
+        [one for one in before if one.finding.ledger_id in now.rows or one.finding.key in seen]
+        if now.is_partial
+        else before
+    )
+
+
+def _chain(before: Sighting | None, started_at: str) -> Chain:
+    """Return the chain of a finding.
+
+    A resumed run may have begun before the run with which it is compared.
+    """
+    if before is None:
+        return Chain(started_at, 1)
+    if before.first_seen is None or before.runs_seen is None:
+        return UNKNOWN
+    return Chain(min(before.first_seen, started_at), before.runs_seen + 1)
+
+
+def _kinds(
+    found: Iterable[ComparedFinding],
+) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
+    """Return the kinds found on each ledger and bookie."""
+    kinds = defaultdict[tuple[LedgerId | None, BookieId | None], set[Kind]](set)
+    for one in found:
+        if one.ledger_id is not None or one.bookie_id is not None:
+            kinds[one.ledger_id, one.bookie_id].add(one.kind)
+    return {subject: frozenset(some) for subject, some in kinds.items()}
+
+
+def _hand_on(
+    before: Sighting,
+    earlier: Judged,
+    now: Judged,
+    kinds: Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]],
+) -> Sighting | None:
+    """Return a finding that this run lacks in the form in which it is passed on.
+
+    None if the run checked it.
+    """
+    subjects = before.finding.subjects
+    here = kinds.get((subjects.ledger_id, subjects.bookie_id), frozenset())
+    kind = before.finding.kind
+    if name := setting_of(kind):
+        earlier = replace(earlier, terms={**earlier.terms, name: before.setting})
+    why = why_unchecked(subjects, kind, earlier, now, here)
+    if not why:
+        return None
+    row = now.rows.get(subjects.ledger_id) if subjects.ledger_id is not None else None
+    on_ledger = subjects.ledger_id is not None and subjects.family != Family.REFERENCE
+    is_gone = on_ledger and (row is None or row.exempt == Exempt.DELETED)
+    runs = 1 if is_gone and not before.is_gone else before.runs_unchecked + 1
+    return replace(before, runs_unchecked=runs, is_gone=is_gone, why=why)
+
+
+def _is_kept(one: Sighting) -> bool:
+    return one.runs_unchecked <= (GONE_RUNS_MAX if one.is_gone else UNCHECKED_RUNS_MAX)
+
+
+def _is_counted_before(one: Sighting, now: Judged) -> bool:
+    """Return whether an earlier run already counted the finding as unchecked, for a lasting reason.
+
+    Lasting reasons are a ledger that is gone, and a setting that differs from that of the run that
+    had the finding.
+    """
+    name = setting_of(one.finding.kind)
+    is_other = name is not None and differs(name, one.setting, now.terms.get(name))
+    return one.runs_unchecked > 0 and (one.is_gone or is_other)
+
+
+def _changes(
+    found: Sequence[ComparedFinding],
+    before: Sequence[Sighting],
+    unchecked: Sequence[Sighting],
+    earlier: EarlierRun,
+    now: Judged,
+) -> Json:
+    """Return how many findings have each change, as `auditor diff` counts them.
+
+    Findings that are passed on are included, except those of `_is_counted_before`.
+    """
+    seen = {finding.key for finding in found}
+    compared = [
+        one.finding for one in before if one.finding.key in seen or not _is_counted_before(one, now)
+    ]
+    differences = compare_findings(compared, found, earlier.as_judged(), now)
+    counts = Counter(one.change for one in differences)
+    new = Counter(
+        one.after.kind.value
+        for one in differences
+        if one.change is Change.NEW and one.after is not None
+    )
+    gone = {one.finding.subjects for one in unchecked if one.is_gone}
+    unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
+    return {
+        "since": {"run_id": earlier.run_id, "started_at": earlier.started_at},
+        "partial": now.is_partial,
+        **{change.value.replace(" ", "_"): counts[change] for change in Change},
+        "gone": sum(one.subjects in gone for one in unheard),
+        "new_by_kind": dict(sorted(new.items())),
+    }

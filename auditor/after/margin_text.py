@@ -1,0 +1,300 @@
+"""Render what more may fail before ledgers lose copies, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.after.margin import Exposure, Losses, Sort
+from auditor.model.identity import BookieId
+from auditor.report.layout import duration, of, printable, table, wrap
+
+SHOWN_MAX = 20
+"""At most this many bookies and racks are shown, those with the most ledgers at risk first; the
+JSON form has all."""
+NO_COPY = "no copy of some entry"
+BELOW_ACK = "fewer copies than the ack quorum"
+_SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_quorum")
+"""The kinds of loss as fields, in the order of `Losses`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginBasis:
+    """What the answer rests on. `age_s`: seconds since the run started; if negative, its clock is
+    wrong.
+
+    `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: closed ledgers
+    with an entry that has none. The answer leaves out `others`: still written, in recovery, empty
+    or deleted. It does not hold for `unread` (as in `StoredCopies`).
+    """
+
+    run_id: str
+    started_at: str
+    age_s: float
+    is_too_old: bool
+    is_partial: bool
+    in_order: int
+    unconfirmed: int
+    others: int
+    unread: int
+    assumed_copies: int
+
+    def closed_words(self, of_what: str = "") -> str:
+        """Return the ledgers that the answer is about: "8 closed ledgers of the cluster"."""
+        closed = of(self.in_order + self.unconfirmed, "closed ledger") + of_what
+        return f"{closed} whose metadata is understood" if self.unread else closed
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """The question of `--without`: the given names, and which bookies they stand for.
+
+    `unlocated`: bookies that ledgers name and whose location is unknown, if a location was given:
+    they may be there too.
+    """
+
+    named: tuple[str, ...]
+    bookies: tuple[BookieId, ...]
+    losses: Losses
+    unlocated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The answer for the whole cluster.
+
+    `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: the effect of
+    losing a whole location. `unlocated`: as in `Without`, if the run knows any location.
+    """
+
+    by_copies: Mapping[int, int]
+    exposure: Exposure
+    by_rack: Mapping[str, Losses]
+    unlocated: int = 0
+
+
+def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -> dict[str, Any]:
+    """Return the JSON form."""
+    known = {
+        "run_id": basis.run_id,
+        "started_at": basis.started_at,
+        "age_s": round(basis.age_s),
+        "too_old": basis.is_too_old,
+        "partial": basis.is_partial,
+        "ledgers": {
+            "in_order": basis.in_order,
+            "unconfirmed": basis.unconfirmed,
+            "others": basis.others,
+            "unread": basis.unread,
+        },
+        "copies_assumed": basis.assumed_copies,
+        "bookies_without_location": answer.unlocated,
+        "exit_code": exit_code,
+    }
+    if isinstance(answer, Without):
+        return known | {
+            "without": list(answer.named),
+            "bookies": list(answer.bookies),
+            **_losses_json(answer.losses),
+        }
+    return known | {
+        "ledgers_by_copies": {
+            str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())
+        },
+        "bookies": {bookie: _row_json(row) for bookie, *row in rank_exposure(answer.exposure)},
+        "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
+    }
+
+
+def _row_json(numbers: Sequence[Any]) -> dict[str, int]:
+    return dict(zip(_SORTS, numbers, strict=True))
+
+
+def _losses_json(losses: Losses) -> dict[str, Any]:
+    return {
+        name: {"ledgers": sort.ledgers, "ids": list(sort.ids)}
+        for name, sort in zip(
+            _SORTS,
+            (losses.no_copy, losses.may_have_no_copy, losses.below_ack, losses.may_be_below_ack),
+            strict=True,
+        )
+    }
+
+
+def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, width: int) -> str:
+    """Return the text form. Its last line is for machines."""
+    last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
+    if isinstance(answer, Cluster):
+        body = _cluster(basis, answer)
+    else:
+        body = _without(basis, answer, width)
+        last += (
+            f" no_copy={answer.losses.no_copy.ledgers}"
+            f" may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
+        )
+    return "\n".join([*body, "", *_basis(basis, answer, width), "", last, ""])
+
+
+def _without(basis: MarginBasis, answer: Without, width: int) -> Iterator[str]:
+    who = ", ".join(map(printable, answer.bookies[:SHOWN_MAX])) + (
+        " ..." if len(answer.bookies) > SHOWN_MAX else ""
+    )
+    losses = answer.losses
+    of_which = f", of the {basis.closed_words()}" if basis.unread else ""
+    yield from wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}){of_which}:", width)
+    yield from table(
+        [
+            [NO_COPY, of(losses.no_copy.ledgers, "ledger"), _ids(losses.no_copy)],
+            [
+                "  not ruled out for",
+                of(losses.may_have_no_copy.ledgers, "more ledger"),
+                _ids(losses.may_have_no_copy),
+            ],
+            [BELOW_ACK, of(losses.below_ack.ledgers, "ledger"), _ids(losses.below_ack)],
+            [
+                "  not ruled out for",
+                of(losses.may_be_below_ack.ledgers, "more ledger"),
+                _ids(losses.may_be_below_ack),
+            ],
+        ],
+        "  ",
+    )
+
+
+def _ids(sort: Sort) -> str:
+    shown = ", ".join(map(str, sort.ids[:3]))
+    return shown + (", ..." if sort.ledgers > 3 else "")
+
+
+def _cluster(basis: MarginBasis, answer: Cluster) -> Iterator[str]:
+    yield "Ledgers by the confirmed copies of their worst entry"
+    yield from table(
+        [
+            [of(copies, "copy", "copies"), of(n, "ledger")]
+            for copies, n in sorted(answer.by_copies.items())
+        ],
+        "  ",
+    )
+    yield ""
+    yield "Ledgers with such an entry if one bookie failed"
+    yield from _lines_by_harm(basis, "bookie", list(rank_exposure(answer.exposure)))
+    if answer.by_rack:
+        yield ""
+        yield "Ledgers with such an entry if all bookies of one location failed"
+        yield from _lines_by_harm(basis, "location", rank_racks(answer.by_rack))
+
+
+Row = tuple[str, int, int, int, int]
+"""A bookie or location, and the four numbers of ledgers in the order of `Losses`."""
+
+
+def _by_harm(row: Row) -> tuple[Any, ...]:
+    name, *numbers = row
+    return *(-number for number in numbers), name
+
+
+def rank_exposure(exposure: Exposure) -> Iterator[Row]:
+    """Yield the bookies whose failure alone would or may harm a ledger, the most harmful first."""
+    sorts = (
+        exposure.no_copy,
+        exposure.may_have_no_copy,
+        exposure.below_ack,
+        exposure.may_be_below_ack,
+    )
+    bookies = {bookie for sort in sorts for bookie in sort}
+    no_copy, may_no_copy, below, may_below = sorts
+    rows = [
+        (b, no_copy.get(b, 0), may_no_copy.get(b, 0), below.get(b, 0), may_below.get(b, 0))
+        for b in bookies
+    ]
+    yield from sorted(rows, key=_by_harm)
+
+
+def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
+    """Return the locations, those whose failure would harm most ledgers first."""
+    rows = [
+        (
+            rack,
+            one.no_copy.ledgers,
+            one.may_have_no_copy.ledgers,
+            one.below_ack.ledgers,
+            one.may_be_below_ack.ledgers,
+        )
+        for rack, one in by_rack.items()
+    ]
+    return sorted(rows, key=_by_harm)
+
+
+def no_ledger_words(basis: MarginBasis) -> str:
+    """Return the subject of a sentence on failures that would harm none of the ledgers."""
+    return f"none of the {basis.closed_words()}" if basis.unread else "no closed ledger"
+
+
+def _lines_by_harm(basis: MarginBasis, what: str, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield one line for each bookie or location: its name, and how many ledgers it would harm."""
+    if not any(any(numbers) for _, *numbers in rows):
+        yield f"  {no_ledger_words(basis)} would have fewer copies than the ack quorum"
+        return
+    cells = [
+        [printable(name), *(f"{number:,}" for number in numbers)]
+        for name, *numbers in rows[:SHOWN_MAX]
+    ]
+    heads = [what, "without a copy", "not ruled out", "below ack quorum", "not ruled out"]
+    yield from table([heads, *cells], "  ")
+    if len(rows) > SHOWN_MAX:
+        yield f"  ... and {len(rows) - SHOWN_MAX:,} more (--format json has all)"
+
+
+def _location_note(answer: Without | Cluster) -> str:
+    """Return a sentence on bookies that may be at a location unnoticed, or ""."""
+    if not answer.unlocated:
+        return ""
+    return (
+        f"The location of {of(answer.unlocated, 'bookie')} that ledgers name is not known:"
+        " locations may have more bookies."
+    )
+
+
+def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
+    """Return what the answer leaves out or assumes, each as a sentence."""
+    sentences = []
+    if basis.unread:
+        sentences.append(
+            f"The metadata of {of(basis.unread, 'ledger')} could not be read or understood: what"
+            f" {'it' if basis.unread == 1 else 'they'} would lose is not known."
+        )
+    if basis.unconfirmed:
+        sentences.append(
+            f"Of some entry of {of(basis.unconfirmed, 'closed ledger')}, no copy is confirmed now:"
+            " see the report of the run."
+        )
+    if basis.others:
+        sentences.append(
+            "Left out because they are not closed, are deleted, or have no entry:"
+            f" {of(basis.others, 'ledger')}."
+        )
+    if basis.assumed_copies:
+        copies = of(basis.assumed_copies, "copy", "copies")
+        sentences.append(f"Of the cluster's copies, {copies} rest on a sample of other entries.")
+    return [one for one in (*sentences, _location_note(answer)) if one]
+
+
+def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterator[str]:
+    """Yield what the answer rests on, and what it leaves out."""
+    of_what = "the ledgers that the run was asked to audit" if basis.is_partial else "the cluster"
+    sentences = [
+        f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
+        f"on {basis.closed_words(f' of {of_what}')}."
+    ]
+    if basis.is_too_old and basis.age_s >= 0:
+        sentences.append(
+            "That is older than --evidence-age-max: run the audit again before you rely on it."
+        )
+    yield from wrap(" ".join([*sentences, *limits_of(basis, answer)]), width)
+
+
+def _age(basis: MarginBasis) -> str:
+    if basis.age_s < 0:
+        return "which started in the future: a clock is wrong, so its age is not known"
+    return f"{duration(basis.age_s)} old"

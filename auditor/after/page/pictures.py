@@ -1,0 +1,326 @@
+"""The page's pictures as SVG, made by small pure functions, with the numbers that they show.
+
+They show how much more may fail (ledgers by the copies they have left, and the worst bookies to
+lose), and bookies by location, with what each surely lacks.
+
+Colours come from the style sheet, by class, and therefore follow dark mode. A picture has a text
+beside it or in it that says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from markupsafe import Markup
+
+from auditor.after.margin_text import Row, limits_of, no_ledger_words, rank_exposure, rank_racks
+from auditor.after.page.contents import BookieSeen, MarginSeen
+from auditor.model.availability import Greeting
+from auditor.model.cluster import Registration
+from auditor.report.layout import count, moment, of, printable
+
+WIDTH = 600
+BAR_HEIGHT = 14
+CHART_HEIGHT = 120
+"""Heights and widths are in the units of the view box; the page scales them."""
+
+
+class Part(NamedTuple):
+    """One part of a stacked bar: its class in the style sheet, and its size."""
+
+    name: str
+    size: int
+
+
+def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
+    """Return a bar with the parts side by side. A part that is not empty is at least 3 units
+    wide.
+    """
+    svg = _svg(WIDTH, BAR_HEIGHT, label, stretch=True)
+    widths = _widths([part.size for part in parts], WIDTH, 3.0)
+    left = 0.0
+    for part, width in zip(parts, widths, strict=True):
+        if width:
+            _rect(svg, left, 0, width, BAR_HEIGHT, part.name)
+        left += width
+    return _text_of(svg)
+
+
+def _widths(sizes: Sequence[int], width: float, least: float) -> list[float]:
+    """Share `width` by size. Each size above 0 gets at least `least`, taken from the largest."""
+    total = sum(sizes)
+    if not total:
+        return [0.0 for _ in sizes]
+    shares = [max(least, width * size / total) if size else 0.0 for size in sizes]
+    largest = shares.index(max(shares))
+    shares[largest] -= sum(shares) - width
+    return shares
+
+
+def meter(ratio: float, name: str, label: str) -> Markup:
+    """Return a bar that is filled to `ratio`. It is full only if the ratio is 1."""
+    svg = _svg(WIDTH, BAR_HEIGHT, label, stretch=True)
+    _rect(svg, 0, 0, WIDTH, BAR_HEIGHT, "track")
+    filled = WIDTH if ratio == 1 else min(WIDTH * ratio, WIDTH - 3.0)
+    if filled > 0:
+        _rect(svg, 0, 0, filled, BAR_HEIGHT, name)
+    return _text_of(svg)
+
+
+def line_chart(
+    values: Sequence[float | None],
+    name: str,
+    label: str,
+    *,
+    top: float | None = None,
+    bottom: float = 0,
+) -> Markup:
+    """Return the values as a line, from the oldest on the left; None is a gap.
+
+    The axis goes from `bottom` to `top`, by default to the largest value.
+    """
+    svg = _svg(WIDTH, CHART_HEIGHT, label)
+    highest = max((v for v in values if v is not None), default=0.0) if top is None else top
+    span = (highest - bottom) or 1.0
+    pad = 8
+    height = CHART_HEIGHT - 2 * pad
+    for y in (pad, CHART_HEIGHT - pad):
+        SubElement(
+            svg, "line", {"class": "axis", "x1": "0", "x2": str(WIDTH), "y1": str(y), "y2": str(y)}
+        )
+    step = (WIDTH - 2 * pad) / max(1, len(values) - 1)
+    points = [
+        None if v is None else (pad + step * i, CHART_HEIGHT - pad - (v - bottom) / span * height)
+        for i, v in enumerate(values)
+    ]
+    for before, after in pairwise(points):
+        if before and after:
+            (x1, y1), (x2, y2) = before, after
+            SubElement(
+                svg, "line", {"class": name, "x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)}
+            )
+    for point in filter(None, points):
+        SubElement(svg, "circle", {"class": name, "cx": _n(point[0]), "cy": _n(point[1]), "r": "4"})
+    return _text_of(svg)
+
+
+def _svg(width: float, height: float, label: str, *, stretch: bool = False) -> Element:
+    svg = Element(
+        "svg", {"viewBox": f"0 0 {_n(width)} {_n(height)}", "role": "img", "aria-label": label}
+    )
+    if stretch:
+        svg.set("preserveAspectRatio", "none")
+    return svg
+
+
+def _rect(svg: Element, x: float, y: float, width: float, height: float, name: str) -> None:
+    SubElement(
+        svg,
+        "rect",
+        {"class": name, "x": _n(x), "y": _n(y), "width": _n(width), "height": _n(height)},
+    )
+
+
+def _n(number: float) -> str:
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def _text_of(svg: Element) -> Markup:
+    """Return the element as text. ElementTree escapes what is in it."""
+    return Markup(tostring(svg, encoding="unicode"))  # noqa: S704
+
+
+LEDGERS_MAX = 250_000
+"""The page of a run with more ledgers has no margin. 500,000 ledgers took 400 MB and 16 s of one
+core, too much for the end of every run. `auditor margin` takes any number."""
+SHOWN_MAX = 20
+"""At most this many bookies, and locations, are in the tables: those whose loss would harm most
+ledgers."""
+_FEWEST_IN_ORDER = 2
+"""If an entry has fewer confirmed copies than this, the loss of one bookie may lose it."""
+
+Json = dict[str, Any]
+
+
+def margin_view(seen: MarginSeen) -> Json | None:
+    """Return the section's sentences, bars and tables.
+
+    None if no ledger that was read is closed and has entries.
+    """
+    by_copies = seen.cluster.by_copies
+    if not by_copies:
+        return None
+    racks = rank_racks(seen.cluster.by_rack)
+    bookies = list(rank_exposure(seen.cluster.exposure))
+    return {
+        "sentence": _sentence(seen),
+        "bars": list(_bars(by_copies)),
+        "tables": [
+            table
+            for table in (_table("Bookie", bookies), _table("Location", racks))
+            if table is not None
+        ],
+        "harmless": "" if bookies else _harmless_sentence(seen),
+        "limits": limits_of(seen.basis, seen.cluster),
+    }
+
+
+def _sentence(seen: MarginSeen) -> str:
+    basis = seen.basis
+    began = moment(basis.started_at)
+    of_what = "the ledgers that were named" if basis.is_partial else "the cluster"
+    return (
+        f"From the evidence of this run, from {began:%Y-%m-%d %H:%M} UTC on, of"
+        f" {basis.closed_words(f' of {of_what}')}. The older that is, the less it says: ask again"
+        " before you stop a bookie."
+    )
+
+
+def _harmless_sentence(seen: MarginSeen) -> str:
+    return (
+        f"If one bookie failed, {no_ledger_words(seen.basis)} would have fewer copies of an entry"
+        " than its ack quorum."
+    )
+
+
+def _bars(by_copies: Mapping[int, int]) -> Iterator[Json]:
+    total = sum(by_copies.values())
+    for copies, ledgers in sorted(by_copies.items()):
+        words = of(copies, "copy", "copies") if copies else "none confirmed"
+        name = "sound" if copies >= _FEWEST_IN_ORDER else "unknown" if copies else "violated"
+        label = f"{words}: {of(ledgers, 'ledger')}"
+        yield {
+            "words": words,
+            "count": count(ledgers),
+            "bar": meter(ledgers / total, name, label),
+        }
+
+
+def _table(what: str, rows: Sequence[Row]) -> Json | None:
+    """Return the worst rows; None if no loss would harm a ledger."""
+    harmful = [row for row in rows if any(row[1:])]
+    if not harmful:
+        return None
+    return {
+        "what": what,
+        "rows": [
+            {"name": printable(name), "numbers": [count(number) for number in numbers]}
+            for name, *numbers in harmful[:SHOWN_MAX]
+        ],
+        "left": len(harmful) - len(harmful[:SHOWN_MAX]),
+    }
+
+
+BOOKIES_SHOWN_MAX = 500
+"""At most this many bookies are drawn: those that lack entries, have findings or did not answer
+first. The rest is counted."""
+
+_STATES: dict[Greeting, str] = {
+    Greeting.ANSWERED: "answered",
+    Greeting.SILENT: "silent",
+    Greeting.REFUSED: "refused",
+    Greeting.UNSUPPORTED: "gave no list of entries",
+    Greeting.ADDRESS_UNKNOWN: "without a readable address",
+    Greeting.AUDITOR_LIMITED: "out of reach of the auditor",
+    Greeting.UNREGISTERED: "not registered",
+}
+_AWAY = "not registered, has a cookie"
+_GONE = "gone: neither registered nor known by a cookie"
+_READ_ONLY = ", read-only"
+
+
+def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> Json:
+    """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last.
+
+    `found` has, by bookie, the kinds of its findings.
+    """
+    worst_first = sorted(bookies, key=lambda one: _badness(one, found))
+    shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
+    most = max((one.lacking.entries for one in shown), default=0)
+    racks: dict[str | None, list[BookieSeen]] = {}
+    for one in sorted(shown, key=lambda one: _natural(one.bookie_id)):
+        racks.setdefault(one.location, []).append(one)
+    order = sorted(racks, key=lambda location: (location is None, location or ""))
+    return {
+        "racks": [
+            {
+                "location": None if name is None else printable(name),
+                "bookies": [_tile(one, most, found) for one in racks[name]],
+            }
+            for name in order
+        ],
+        "left": _left_words(left, found),
+    }
+
+
+def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> str:
+    """Return a text on how many bookies are not drawn, and whether they are healthy; "" for
+    none.
+    """
+    if not left:
+        return ""
+    head = of(len(left), "bookie is not drawn", "bookies are not drawn")
+    if any(_badness(one, found)[0] < _HEALTHY for one in left):
+        return f"{head}; some of them lack entries, have a finding or did not answer."
+    return (
+        f"{head}; it answered and lacks nothing."
+        if len(left) == 1
+        else f"{head}; all answered and lack nothing."
+    )
+
+
+_HEALTHY = 2
+
+
+def _badness(one: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, ...]:
+    rank = (
+        0
+        if one.lacking.entries or one.bookie_id in found
+        else 1
+        if one.record.greeting is not Greeting.ANSWERED
+        else _HEALTHY
+    )
+    return rank, -one.lacking.entries, _natural(one.bookie_id)
+
+
+def _natural(name: str) -> tuple[int, str]:
+    """Return a key that sorts b2 before b10, if names have the same pattern."""
+    return len(name), name
+
+
+def _tile(one: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
+    lacking = one.lacking
+    says = (
+        f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
+        if lacking.entries
+        else ""
+    )
+    name = printable(one.bookie_id)
+    return {
+        "name": name,
+        "state": state_words(one),
+        "is_answering": one.record.greeting is Greeting.ANSWERED,
+        "lacks": says,
+        "found": list(found.get(one.bookie_id, ())),
+        "bar": (
+            meter(
+                lacking.entries / most,
+                "violated",
+                f"{count(lacking.entries)} of at most {count(most)}",
+            )
+            if says
+            else ""
+        ),
+    }
+
+
+def state_words(one: BookieSeen) -> str:
+    """Return the state of the bookie at its newest look."""
+    record = one.record
+    if record.registration is Registration.NONE:
+        return _AWAY if record.has_cookie else _GONE
+    greeting = "registered, not asked" if record.greeting is None else _STATES[record.greeting]
+    return greeting + (_READ_ONLY if record.registration is Registration.READONLY else "")

@@ -1,0 +1,398 @@
+"""Judge bookies: silent or lost, without their content, or failing every request.
+
+**The fourth check of BP-34.** A silent bookie should not be registered, and the cluster should
+know. Verified: registered bookies that were dialled answered at some look. Closed ledgers that name
+an unregistered bookie are marked, or the cluster is marking them. Not verified: why a bookie is
+silent; that somebody works on a marked ledger (its age is judged elsewhere); bookies in planned
+maintenance, which are known to be down; whether a bookie that two runs saw unregistered was back in
+between.
+
+**A bookie that answers and lacks most of what it should hold**: a wiped disk or an empty volume.
+Verified: at two looks, the bookie lacks more than half of its entries in more than half of the
+ledgers that it validly answered for. Not verified: how this happened. A marked ledger counts only
+if it is violated: the cluster knows about the others.
+
+**A bookie that is registered, connects, and fails every request.** This goes beyond BP-34's fourth
+check. Verified: at two looks or more, each list and each read of ledgers that the bookie should
+hold ended in an error status. Some other bookie served its requests. Not verified: why the bookie
+fails (a disk, an unclean shutdown, its authentication). Time-outs, silence and unreadable answers
+are not error statuses: a bookie with any of them is not reported as failing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from auditor.model.availability import NOT_DIALLED, Greeting
+from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration
+from auditor.model.facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, LedgerId
+
+LEDGERS_NAMED_MAX = 10
+"""At most this many ledgers are named in the finding on a lost bookie. The others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """What a run knows of a bookie that is not registered, beside its records.
+
+    It counts closed, non-empty ledgers that still name the bookie. `unmarked`: those that no look
+    of at least two saw marked; `some` are the first of them. `marked_last`: those with a mark when
+    they were last read. `marked_first`: those of `marked_last` that had a mark at the first look
+    too. While the cluster is marking, `marked_last` is larger. A ledger whose mark was removed
+    counts nowhere.
+    """
+
+    unmarked: int
+    some: tuple[LedgerId, ...]
+    marked_first: int = 0
+    marked_last: int = 0
+    since_ms: int | None = None
+    """When it was first known to be unregistered, also from earlier runs; None: at the first
+    look."""
+    renamed_to: BookieId | None = None
+    """The registered bookie that holds this bookie's entries, if there is one."""
+
+
+def nobody_answered(looks: Sequence[BookieLook]) -> bool:
+    """Return whether every registered bookie that was asked was silent or refused at every look.
+
+    Then the fault lies with our network or our credentials. A bookie without a known address was
+    not asked. False if no registered bookie was silent or refused.
+    """
+    greetings = {
+        b.greeting
+        for look in looks
+        for b in look.values()
+        if b.registration is not Registration.NONE
+    }
+    return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {
+        Greeting.ANSWERED,
+        Greeting.UNSUPPORTED,
+    }
+
+
+def recovery_gap_ms(facts: ClusterFacts) -> int:
+    """Return the least time between two looks at an unregistered bookie with a cookie, in ms.
+
+    It is lostBookieRecoveryDelay and a session time-out: a slow restart must not alert anybody.
+    """
+    return (facts.lost_bookie_recovery_delay_s or 0) * 1000 + facts.session_timeout_ms
+
+
+def judge_bookies(
+    looks: Sequence[BookieLook],
+    missed: Mapping[BookieId, Missed],
+    facts: ClusterFacts,
+    maintenance: frozenset[BookieId] = frozenset(),
+) -> list[Finding]:
+    """Return the findings on bookies after the last look, in order of bookie id.
+
+    Needs at least two looks. Empty if no bookie answered. Bookies in `maintenance` get no finding.
+    """
+    if len(looks) < 2 or nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(set().union(*looks) - maintenance):
+        records = [look[bookie] for look in looks if bookie in look]
+        if len(records) < 2:
+            continue
+        if all(_is_mute(record) for record in records):
+            found.append(_silent(records, facts))
+        if _is_missed(records, missed.get(bookie)) and not _why_withheld(
+            records, missed[bookie], facts
+        ):
+            found.append(_lost_finding(records, missed[bookie], facts))
+    return found
+
+
+def withheld(
+    looks: Sequence[BookieLook],
+    missed: Mapping[BookieId, Missed],
+    facts: ClusterFacts,
+    maintenance: frozenset[BookieId] = frozenset(),
+) -> list[str]:
+    """Return a sentence for each lost bookie that is not accused, in order of bookie id.
+
+    Bookies in `maintenance` are reported elsewhere.
+    """
+    found = []
+    for bookie in sorted(missed.keys() - maintenance):
+        records = [look[bookie] for look in looks if bookie in look]
+        if _is_missed(records, missed[bookie]) and (
+            why := _why_withheld(records, missed[bookie], facts)
+        ):
+            found.append(
+                f"bookie {bookie} is not registered and some closed ledgers that name it are"
+                f" unmarked: {why}"
+            )
+    return found
+
+
+def not_dialled(looks: Sequence[BookieLook]) -> list[str]:
+    """Return a sentence if bookies without a finding were not dialled at the last look.
+
+    The sentence names the first of them and the reason: its length does not depend on their number.
+    """
+    newest = [looks[-1][bookie] for bookie in sorted(looks[-1])] if looks else []
+    found = [record for record in newest if _was_not_dialled(record)]
+    if not found:
+        return []
+    first = found[0]
+    named = f"bookie {first.bookie_id} was" if len(found) == 1 else f"{len(found)} bookies were"
+    return [
+        f"{named} asked nothing at the last look, and says nothing about itself"
+        f" ({first.bookie_id}: {first.greeting_detail})"
+    ]
+
+
+def _was_not_dialled(record: BookieRecord) -> bool:
+    """Return whether we did not dial the bookie because no KDC gave us a ticket."""
+    return record.greeting is Greeting.SILENT and record.greeting_detail.startswith(NOT_DIALLED)
+
+
+def _is_mute(record: BookieRecord) -> bool:
+    """Return whether a registered bookie was silent when it was dialled."""
+    return (
+        record.registration is not Registration.NONE
+        and record.greeting is Greeting.SILENT
+        and not _was_not_dialled(record)
+    )
+
+
+def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:
+    """Return whether the bookie was unregistered at every look, and unmarked ledgers name it.
+
+    One look is not enough: it takes at least two.
+    """
+    gone = len(records) > 1 and all(record.registration is Registration.NONE for record in records)
+    return gone and missed is not None and missed.unmarked > 0
+
+
+def _why_withheld(records: Sequence[BookieRecord], missed: Missed, facts: ClusterFacts) -> str:
+    """Return why the cluster may still know of the bookie, or "" if nothing says so."""
+    has_cookie = any(record.has_cookie for record in records)
+    if missed.marked_last > missed.marked_first:
+        named = missed.marked_last + missed.unmarked
+        return (
+            f"replication is being arranged: {missed.marked_last} of {named} ledgers are marked,"
+            f" {missed.marked_first} of them were at the first look"
+        )
+    if has_cookie and facts.replication_disabled:
+        return (
+            "it has a cookie and auto-recovery is disabled, as during an upgrade: it is reported"
+            " when auto-recovery is enabled and the bookie is still not registered"
+        )
+    if has_cookie and _unregistered_for_ms(records, missed) < recovery_gap_ms(facts):
+        return (
+            "it has a cookie and may be restarting. It is reported once it has not been registered"
+            f" for {recovery_gap_ms(facts) // 1000} s (lostBookieRecoveryDelay and a session"
+            " time-out). So far it is known to be unregistered for"
+            f" {_unregistered_for_ms(records, missed) // 1000} s; whole runs remember since when,"
+            " and --lost-bookie-wait-max bounds how long one run waits"
+        )
+    return ""
+
+
+def _unregistered_for_ms(records: Sequence[BookieRecord], missed: Missed) -> int:
+    """Return for how long the bookie is known to be unregistered, up to the last look."""
+    first = records[0].read_at_ms
+    since = first if missed.since_ms is None else min(missed.since_ms, first)
+    return records[-1].read_at_ms - since
+
+
+def _silent(records: Sequence[BookieRecord], cluster: ClusterFacts) -> Finding:
+    last = records[-1]
+    facts = SilentFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        looks=len(records),
+        detail=last.greeting_detail,
+        lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
+        replication_disabled=cluster.replication_disabled,
+    )
+    return Finding(Kind.BOOKIE_SILENT_YET_REGISTERED, facts, bookie_id=last.bookie_id)
+
+
+def _lost_finding(
+    records: Sequence[BookieRecord], missed: Missed, cluster: ClusterFacts
+) -> Finding:
+    last = records[-1]
+    facts = LostFacts(
+        has_cookie=last.has_cookie,
+        unmarked_ledgers=missed.unmarked,
+        some_ledgers=missed.some[:LEDGERS_NAMED_MAX],
+        marked_ledgers_first=missed.marked_first,
+        marked_ledgers_last=missed.marked_last,
+        apart_ms=last.read_at_ms - records[0].read_at_ms,
+        unregistered_ms=_unregistered_for_ms(records, missed),
+        lost_bookie_recovery_delay_s=cluster.lost_bookie_recovery_delay_s,
+        replication_disabled=cluster.replication_disabled,
+        renamed_to=missed.renamed_to,
+    )
+    return Finding(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id=last.bookie_id)
+
+
+LOST_CONTENT_LEDGERS_MIN = 3
+"""A bookie that lacks most of fewer ledgers has lost ledgers, not its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a whole run knows about one bookie's content.
+
+    `asked`: ledgers for which its last answer is valid. That is a list or, if it cannot list
+    (`was_probed`), entries that were read.
+
+    `lacking_most`: those of them that are violated, and therefore had a second look, and of whose
+    entries it surely lacks more than half. It lacks `absent` of `expected` entries in these. `some`
+    are the lowest ids.
+    """
+
+    asked: int
+    lacking_most: int
+    expected: int
+    absent: int
+    some: tuple[LedgerId, ...]
+    was_probed: bool = False
+
+
+def is_lost(content: Content) -> bool:
+    """Return whether the bookie lost most of what it should hold."""
+    return is_most(content.lacking_most, content.asked)
+
+
+def is_most(lacking: int, asked: int) -> bool:
+    """Return whether a bookie lost its content.
+
+    It did if it lacks most of `lacking` ledgers, and these are most of the `asked` ledgers for
+    which its last answer is valid. A bookie that lacks more ledgers than its last answers cover
+    went away meanwhile, which is not a loss.
+    """
+    return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
+
+
+def judge_content(
+    looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]
+) -> list[Finding]:
+    """Return the findings on bookies that lost their content, in order of bookie id."""
+    found = []
+    for bookie in sorted(contents):
+        records = [look[bookie] for look in looks if bookie in look]
+        if (
+            records
+            and records[-1].registration is not Registration.NONE
+            and is_lost(contents[bookie])
+        ):
+            found.append(_lost_content_finding(records[-1], contents[bookie]))
+    return found
+
+
+def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
+    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
+
+    A bookie that lacks most of these ledgers need not lack most of its content.
+    """
+    return [
+        f"bookie {bookie} lacks most of {counts.lacking_most} of the {counts.asked} ledgers it was"
+        " asked about; as these were named by an operator, that says nothing about the rest of what"
+        " it should hold: run over all ledgers to find out"
+        for bookie, counts in sorted(contents.items())
+        if is_lost(counts)
+    ]
+
+
+def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
+    facts = LostContentFacts(
+        registration=record.registration.value,
+        address=f"{record.host}:{record.port}",
+        asked=content.asked,
+        was_probed=content.was_probed,
+        lacking_most=content.lacking_most,
+        absent=content.absent,
+        expected=content.expected,
+        some_ledgers=content.some[:LEDGERS_NAMED_MAX],
+    )
+    return Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id=record.bookie_id)
+
+
+FAILING_LEDGERS_MIN = 3
+"""A bookie is reported only if it refused at least this many ledgers at two looks or more. Fewer
+may have a fault of their own, such as a damaged index page."""
+
+_CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Refusals:
+    """The requests to one bookie about ledgers that it should hold, all of which ended in an error.
+
+    `ledgers` were refused at two looks or more. `statuses` are the error statuses with their
+    number, the most frequent first.
+    """
+
+    ledgers: int
+    some: tuple[LedgerId, ...]
+    lists: int
+    reads: int
+    statuses: tuple[tuple[str, int], ...]
+
+
+def is_failing(refusals: Refusals) -> bool:
+    """Return whether enough ledgers were refused to blame the bookie."""
+    return refusals.ledgers >= FAILING_LEDGERS_MIN
+
+
+def judge_failing(
+    looks: Sequence[BookieLook],
+    refusals: Mapping[BookieId, Refusals],
+    maintenance: frozenset[BookieId] = frozenset(),
+) -> list[Finding]:
+    """Return the findings on bookies that fail every request, in order of bookie id.
+
+    Bookies in `maintenance` get no finding. `refusals` must be empty if no bookie served anything:
+    then the fault lies with our credentials.
+    """
+    if nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(refusals.keys() - maintenance):
+        records = [look[bookie] for look in looks if bookie in look]
+        if is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
+            found.append(_failing_finding(records, refusals[bookie]))
+    return found
+
+
+def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
+    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
+
+    These ledgers say nothing about the bookie's other ledgers.
+    """
+    return [
+        f"bookie {bookie} refused each request about {refusal.ledgers} ledgers; as these were named"
+        " by an operator, that says nothing about its other ledgers: run over all ledgers to find"
+        " out"
+        for bookie, refusal in sorted(refusals.items())
+        if is_failing(refusal)
+    ]
+
+
+def _is_connected(record: BookieRecord) -> bool:
+    return record.registration is not Registration.NONE and record.greeting in _CONNECTED
+
+
+def _failing_finding(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:
+    last = records[-1]
+    facts = FailingFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        looks=len(records),
+        ledgers=refusals.ledgers,
+        some_ledgers=refusals.some[:LEDGERS_NAMED_MAX],
+        lists_refused=refusals.lists,
+        reads_refused=refusals.reads,
+        statuses=refusals.statuses,
+    )
+    return Finding(Kind.BOOKIE_FAILING_REQUESTS, facts, bookie_id=last.bookie_id)

@@ -1,0 +1,205 @@
+"""A bookie that cannot send entries which it should hold. BP-34 does not ask for this.
+
+Verified: at two looks a read of an entry that the bookie lists, or should hold if it cannot list,
+ended in an error of the bookie's own or brought the entry with a wrong digest.
+
+Not verified: why the bookie fails (a disk, a lost entry log); entries that were not read; whether
+the copies on other bookies exist (the kinds of the entry family are about that).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, floor, lgamma, log, log1p
+
+from auditor.findings.bookies import nobody_answered
+from auditor.model.availability import ANSWERED_READS, UNREADABLE_READS, ReadStatus
+from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.facts import UnreadableFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, EntryId, LedgerId
+
+LOOKS_MIN = 2
+"""A copy is reported only if its reads failed at this many looks."""
+ENTRIES_NAMED_MAX = 10
+"""At most this many entries are named in a finding. The others are counted."""
+WRONG_DIGEST = "digest"
+"""Listed among the statuses for an entry whose digest does not match."""
+CONFIDENCE = 0.95
+_SHARE_STEPS = 10**6
+TELLING = ANSWERED_READS | UNREADABLE_READS
+"""Results of a read that say whether the bookie has the entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The reads of one copy that the bookie lists, or should hold if it cannot list.
+
+    `words` has the status and the detail of each, oldest first. `is_spot`: the first read tested a
+    list. Then the entry was drawn from all that the bookie should hold, unless `is_denser`.
+    """
+
+    ledger_id: LedgerId
+    entry_id: EntryId
+    words: tuple[tuple[ReadStatus, str], ...]
+    is_spot: bool
+    is_denser: bool = False
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the entry belongs to a sample of all that the bookie should hold."""
+        return self.is_spot and not self.is_denser
+
+    @property
+    def failures(self) -> int:
+        """How many of the conclusive reads failed since the last one that did not."""
+        failed = 0
+        for status, _ in self.words:
+            if status in TELLING:
+                failed = failed + 1 if status in UNREADABLE_READS else 0
+        return failed
+
+    @property
+    def is_answered(self) -> bool:
+        return any(status in TELLING for status, _ in self.words)
+
+    @property
+    def last_failure(self) -> str:
+        """The name of the status of the newest failed read."""
+        return next(
+            WRONG_DIGEST if status is ReadStatus.CORRUPT else detail.split(":")[0]
+            for status, detail in reversed(self.words)
+            if status in UNREADABLE_READS
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """What reads on one bookie say: `failed` of the `read` entries cannot be sent.
+
+    `sample_failed` and `sample_read` are the same numbers for the entries that were drawn from all
+    that the bookie should hold.
+    """
+
+    read: int
+    failed: int
+    ledgers: int
+    some: tuple[tuple[LedgerId, EntryId], ...]
+    statuses: tuple[tuple[str, int], ...]
+    sample_read: int
+    sample_failed: int
+
+
+def unreadable_of(readings: Iterable[Reading]) -> Unreadable | None:
+    """Return what the reads on one bookie say; None unless a copy failed at LOOKS_MIN looks.
+
+    Ledgers without such a copy do not count as failed: they may have been deleted meanwhile. Only
+    the spot reads are counted if one of them failed, else all reads.
+    """
+    answered = [reading for reading in readings if reading.is_answered]
+    sure = {reading.ledger_id for reading in answered if reading.failures >= LOOKS_MIN}
+    if not sure:
+        return None
+    has_spots = any(
+        reading.is_spot and reading.failures and reading.ledger_id in sure for reading in answered
+    )
+    counted = [reading for reading in answered if reading.is_spot] if has_spots else answered
+    failed = [reading for reading in counted if reading.failures and reading.ledger_id in sure]
+    named = sorted((reading.ledger_id, reading.entry_id) for reading in failed)
+    statuses = Counter(reading.last_failure for reading in failed)
+    return Unreadable(
+        len(counted),
+        len(failed),
+        len({reading.ledger_id for reading in failed}),
+        tuple(named[:ENTRIES_NAMED_MAX]),
+        tuple(sorted(statuses.items(), key=lambda pair: (-pair[1], pair[0]))),
+        sum(reading.is_drawn for reading in counted),
+        sum(reading.is_drawn for reading in failed),
+    )
+
+
+def judge_unreadable(
+    looks: Sequence[BookieLook],
+    unreadable: Mapping[BookieId, Unreadable],
+    passed_over: frozenset[BookieId] = frozenset(),
+    *,
+    is_partial: bool = False,
+) -> list[Finding]:
+    """Return the findings on bookies that cannot send entries, in order of bookie id.
+
+    Bookies in `passed_over` get none: they are in maintenance, or fail every request. `is_partial`:
+    an operator named the ledgers, which says nothing of the share of all that a bookie holds.
+    """
+    if nobody_answered(looks):
+        return []
+    found = []
+    for bookie in sorted(unreadable.keys() - passed_over):
+        records = [look[bookie] for look in looks if bookie in look]
+        if records and records[-1].registration is not Registration.NONE:
+            found.append(_finding(records[-1], unreadable[bookie], is_partial=is_partial))
+    return found
+
+
+def _finding(last: BookieRecord, one: Unreadable, *, is_partial: bool) -> Finding:
+    proves_share = one.sample_failed > 0 and not is_partial
+    facts = UnreadableFacts(
+        registration=last.registration.value,
+        address=f"{last.host}:{last.port}",
+        read=one.read,
+        failed=one.failed,
+        ledgers=one.ledgers,
+        some=one.some,
+        statuses=one.statuses,
+        sample_read=one.sample_read,
+        sample_failed=one.sample_failed,
+        share_min=least_share(one.sample_failed, one.sample_read) if proves_share else None,
+    )
+    return Finding(Kind.BOOKIE_UNREADABLE_ENTRIES, facts, bookie_id=last.bookie_id)
+
+
+def least_share(failed: int, read: int) -> float:
+    """Return the least share of entries that fail, at CONFIDENCE, where `failed` of `read` did.
+
+    The lower end of the one-sided interval of Clopper and Pearson (1934), rounded down. It assumes
+    independent draws; a sweep spreads them more evenly.
+    """
+    if failed == 0:
+        return 0.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _at_least(failed, read, middle) > 1 - CONFIDENCE:
+            high = middle
+        else:
+            low = middle
+    return floor(low * _SHARE_STEPS) / _SHARE_STEPS
+
+
+def _at_least(failed: int, read: int, share: float) -> float:
+    """Return the probability of at least `failed` failures in `read` draws.
+
+    Sums the terms from the greater side of the tail until they no longer matter.
+    """
+    if share <= 0.0 or share >= 1.0:
+        return float(share >= 1.0)
+    if failed > read * share:
+        return _sum_terms(range(failed, read + 1), read, share)
+    return 1.0 - _sum_terms(range(failed - 1, -1, -1), read, share)
+
+
+def _sum_terms(counts: Iterable[int], read: int, share: float) -> float:
+    total = 0.0
+    for count in counts:
+        term = exp(
+            lgamma(read + 1)
+            - lgamma(count + 1)
+            - lgamma(read - count + 1)
+            + count * log(share)
+            + (read - count) * log1p(-share)
+        )
+        total += term
+        if term < total * 1e-12:
+            break
+    return total

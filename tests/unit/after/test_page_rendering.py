@@ -1,0 +1,192 @@
+"""report.html: nothing in it is loaded, run or forged, and it says what the text report says."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from support import report_stories
+from support.page_elements import Elements
+from support.page_stories import HOSTILE, contents, many, sound
+
+from auditor.after.page import findings_data
+from auditor.after.page.contents import PageContents
+from auditor.after.page.rendering import render_page
+from auditor.report import text
+from auditor.report.layout import printable
+
+STORIES = {
+    "everything": contents(),
+    "sound": sound(),
+    "nobody answered": replace(sound(), summary=report_stories.nobody_answered()),
+    "no ledger": replace(sound(), summary=report_stories.empty_cluster()),
+    "fail-on critical": replace(contents(), summary=contents().summary | {"exit_code": 0}),
+}
+
+
+def between(page: str, start: str, end: str) -> str:
+    return page.partition(start)[2].partition(end)[0]
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_first_words_are_those_of_the_report(story: str):
+    """The outcome, its sentences, and what must be known before the counts: word for word, and all
+    of it.
+    """
+    made = STORIES[story]
+    report = " ".join(text.render(made.summary, made.findings).split("\n\n")[0].split())
+    header = "<h1>" + between(render_page(made), "<h1>", "<dl")
+    outcome, *sentences = [words for _, words in Elements(header).texts]
+    assert report == " ".join(f"{outcome}: {' '.join(sentences)}".split())
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_the_page_has_the_machine_line_once(story: str):
+    """It is the last line of the text report."""
+    made = STORIES[story]
+    page = Elements(render_page(replace(made, report="")))
+    assert 1 == page.words().count(text.render(made.summary, made.findings).splitlines()[-1])
+
+
+def test_sections_of_the_report_are_there_in_its_words():
+    """The page has every line of the text report on causes, on marks, and on what could not be
+    judged.
+    """
+    made = contents()
+    words = Elements(render_page(replace(made, report=""))).words()
+    report = text.render(made.summary, made.findings, width=120)
+    sections = {part.splitlines()[0]: part for part in report.split("\n\n")}
+    checked = 0
+    for heading, part in sections.items():
+        if not re.match(r"Causes|Marks|What could not", heading):
+            continue
+        lines = [re.sub(r"^(\d+\.|-) ", "", line.strip()) for line in part.splitlines()[1:]]
+        checked += sum(" ".join(line.split()) in words for line in lines)
+        missing = [line for line in lines if " ".join(line.split()) not in words]
+        assert [] == missing, heading
+    assert checked > 10
+
+
+def test_the_section_on_reasons_has_the_heading_of_the_report():
+    """Ledgers in violation carry reasons too: they are judged, but not in full."""
+    page = render_page(replace(contents(), report=""))
+    assert "What could not be judged, or not in full" == between(page, 'id="unjudged-h">', "<")
+
+
+def test_names_from_the_cluster_change_nothing_but_text():
+    """Elements and attributes are the same as for harmless names. The page is printable ASCII,
+    without characters that turn text around.
+    """
+    harmless, hostile = (Elements(render_page(contents(name))) for name in ("bookie", HOSTILE))
+    assert harmless.tags == hostile.tags
+    page = render_page(contents(HOSTILE))
+    assert page.isascii() and page.replace("\n", "").isprintable()
+    assert printable(HOSTILE, 300) in Elements(page).words()
+
+
+def test_the_data_of_the_script_ends_where_it_should():
+    """No name closes the element of the data, which has a row for each finding."""
+    page = render_page(contents(HOSTILE))
+    data = between(page, '<script type="application/json" id="data">', "</script>")
+    assert not set("<>&'") & set(data)
+    assert len(contents().findings) == len(json.loads(data)["rows"])
+
+
+def test_nothing_is_loaded_and_only_our_script_may_run():
+    """No element names another file, no script or style stands in an attribute, and the policy has
+    the hashes of both texts.
+    """
+    page = render_page(contents())
+    elements = Elements(page)
+    assert {"html", "script", "style", "svg", "table"} <= {tag for tag, _ in elements.tags}
+    assert not {"link", "img", "iframe", "object", "embed", "base"} & {
+        tag for tag, _ in elements.tags
+    }
+    assert not {"src", "srcset", "style", "background", "action"} & {
+        name for _, name, _ in elements.attributes
+    }
+    assert not [name for _, name, _ in elements.attributes if name.startswith("on")]
+    assert all(value.startswith("#") for _, name, value in elements.attributes if name == "href")
+    assert not re.search(r"url\(|@import|eval\(|innerHTML|fetch\(|XMLHttpRequest", page)
+    (policy,) = [
+        value
+        for tag, name, value in elements.attributes
+        if (tag, name) == ("meta", "content") and "src" in value
+    ]
+    for what, source in (
+        ("style", between(page, "<style>", "</style>")),
+        ("script", between(page, "<script>", "</script>")),
+    ):
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        assert f"{what}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ") and "unsafe" not in policy
+
+
+def test_what_has_no_data_is_left_out_and_said():
+    """A part without data has a sentence instead of a section. No such sentence names a part that
+    is there.
+    """
+    page, full = Elements(render_page(sound())), Elements(render_page(contents()))
+    sections = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
+    assert {"ledgers", "findings", "bookies", "more"} == sections
+    for name in ("Causes", "Topics", "Marks", "History"):
+        assert f" {name}: " in page.words() and f" {name}: " not in full.words()
+    assert "There is no finding." in page.words()
+    assert not {"script", "button"} & {tag for tag, _ in page.tags}
+
+
+def test_what_could_not_be_read_is_said():
+    """A damaged part is named with the reason."""
+    made = replace(
+        sound(),
+        bookies=None,
+        problems=("Bookies: not shown, because it could not be read (no such table).",),
+    )
+    words = Elements(render_page(made)).words()
+    assert made.problems[0] in words and "the run stored none" not in words
+
+
+def test_the_page_says_what_it_does_not_hold(monkeypatch: pytest.MonkeyPatch):
+    """How many findings the table has, how many are in full, and where the others are."""
+    monkeypatch.setattr(findings_data.choose_listed, "__defaults__", (1_000,))
+    monkeypatch.setattr(findings_data.choose_in_full, "__defaults__", (50,))
+    made = PageContents(
+        report_stories.summary(outcome="VIOLATED", exit_code=1), many(2_000), "", "/run"
+    )
+    words = Elements(render_page(made)).words()
+    assert (
+        "The table has 1,000 of 2,000 findings, the worst of each kind; all are in findings.jsonl ."
+        in words
+    )
+    assert (
+        "50 findings, the worst of each kind, are here in full; auditor explain ID shows any other."
+        in words
+    )
+
+
+def test_the_size_is_bounded_by_the_row():
+    """A row takes less than 200 bytes. A browser can open a page with a hundred thousand of
+    them.
+    """
+    sizes = [
+        len(render_page(PageContents(report_stories.summary(), many(number), "", "/run")))
+        for number in (2_000, 4_000)
+    ]
+    assert (sizes[1] - sizes[0]) / 2_000 < 200
+
+
+def test_the_whole_report_is_in_the_page():
+    """Its text is that of report.txt."""
+    made = contents()
+    assert made.report in [
+        words for tag, words in Elements(render_page(made)).texts if tag == "pre"
+    ]
+
+
+def test_the_same_run_gives_the_same_page():
+    """The pages are equal to the byte."""
+    assert render_page(contents()) == render_page(contents())

@@ -1,0 +1,195 @@
+"""The parts of a page: numbers, pictures and their sentences."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import report_stories
+from support.page_stories import bookies, contents, finding, history, sound
+
+from auditor.after.page import pictures
+from auditor.after.page.contents import BookieSeen, Lacking
+from auditor.after.page.page_view import TOPICS_SHOWN_MAX, page_view
+from auditor.after.page.pictures import WIDTH, Part, line_chart, meter, racks_view, stacked_bar
+from auditor.after.page.rendering import render_page
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.finding import Kind
+
+
+def widths(svg: str) -> list[float]:
+    return [float(one.get("width", "0")) for one in ElementTree.fromstring(svg)]
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=4, max_size=4))
+def test_a_bar_shows_every_part_and_no_more(sizes: list[int]):
+    """Each part that is not empty can be seen. Together the parts fill the bar, unless all are
+    empty.
+    """
+    drawn = widths(stacked_bar([Part("sound", size) for size in sizes], "x"))
+    assert len(drawn) == sum(size > 0 for size in sizes) and all(width >= 2.9 for width in drawn)
+    assert not drawn or abs(sum(drawn) - WIDTH) < 0.5
+
+
+@given(st.floats(0, 1))
+def test_only_all_of_it_fills_a_meter(ratio: float):
+    """Less than everything is never drawn as everything."""
+    _, *filled = widths(meter(ratio, "sound", "x"))
+    assert (filled == [WIDTH]) == (ratio == 1)
+
+
+def test_a_gap_in_the_history_is_a_gap():
+    """A run that counted no copies has no point, and no line leads over it."""
+    svg = ElementTree.fromstring(line_chart([1.0, None, 2.0, 3.0], "sound", "x"))
+    lines = [one for one in svg if one.get("class") == "sound" and one.tag == "line"]
+    assert (3, 1) == (len([one for one in svg if one.tag == "circle"]), len(lines))
+
+
+def test_a_picture_says_its_numbers():
+    """Its label has the numbers for readers who do not see it."""
+    view = page_view(contents())
+    assert (
+        'aria-label="18 violated, 10 indeterminate, 12 exempt, 60 sound"'
+        in view["standings"]["bar"]
+    )
+    titles = [
+        (chart["title"], chart["last"], chart["top"], chart["bottom"])
+        for chart in view["history"]["charts"]
+    ]
+    assert ("Ledgers in violation", "3", "3", "0") == titles[0]
+    assert ("Copies verified", "93.00 %", "93.00 %", "90.00 %") == titles[2]
+    assert (
+        'aria-label="Copies verified: 3 runs, from 90.00 % to 93.00 %, last 93.00 %"'
+        in view["history"]["charts"][2]["svg"]
+    )
+
+
+def test_equal_values_are_a_line():
+    """All copies verified in each run, and nothing ever wrong."""
+    runs = [replace(run, violated=0, indeterminate=0, verified_ratio=1.0) for run in history(3)]
+    charts = page_view(contents(history=runs))["history"]["charts"]
+    assert ["0", "0", "100 %"] == [chart["last"] for chart in charts]
+
+
+def test_one_run_is_no_history():
+    """It is left out, and the page says why, also of a run of named ledgers."""
+    view = page_view(sound())
+    assert view["history"] is None and any(
+        "no other finished run" in line for line in view["left_out"]
+    )
+    part = replace(sound(), summary=report_stories.summary(partial=True), history=[])
+    assert any("named ledgers" in line for line in page_view(part)["left_out"])
+
+
+@pytest.mark.parametrize(
+    ("is_partial", "expected"),
+    [
+        (False, "Marks: no ledger was found marked under-replicated."),
+        (True, "Marks: no named ledger was found marked under-replicated."),
+    ],
+)
+def test_marks_of_other_ledgers_than_the_named_are_not_denied(is_partial: bool, expected: str):
+    """A run of named ledgers does not count the other marks."""
+    summary = report_stories.summary(partial=is_partial, marks={"total": 0})
+    assert expected in page_view(replace(sound(), summary=summary))["left_out"]
+
+
+def test_a_page_without_causes_denies_only_what_is_grouped():
+    """A ledger may be unjudged for another reason, or have a finding of another kind."""
+    summary = report_stories.summary(indeterminate={"metadata_unreadable": 30}, causes=[])
+    assert (
+        "Causes: no ledger has a finding whose cause is looked for, and none was left unjudged"
+        " because a bookie was silent, refused or had no readable address."
+        in page_view(replace(sound(), summary=summary))["left_out"]
+    )
+
+
+def test_shares_are_rounded_down():
+    """A copy that was not verified keeps the share below 100 %."""
+    summary = report_stories.summary(
+        verified_ratio=0.999999,
+        copies={"expected": 10**6, "listed": 999_999, "read": 0, "assumed": 0},
+    )
+    verified, coverage = page_view(replace(sound(), summary=summary))["shares"]
+    assert ("99.99 %", "100 %") == (verified["share"], coverage["share"])
+
+
+def test_copies_in_doubt_stand_beside_the_share_without_them():
+    """The share alone would hide why it is small."""
+    doubt = {"bookies": 1, "some_bookies": ["b1"], "copies": 7}
+    verified, _ = page_view(replace(sound(), summary=sound().summary | {"doubt": doubt}))["shares"]
+    assert "7 copies are only listed by b1" in verified["says"]
+
+
+def test_topics_beyond_the_table_are_counted():
+    """The table is bounded, and the page has the number of the others."""
+    made = contents()
+    summary = made.summary | {"topics_hit": TOPICS_SHOWN_MAX + 5}
+    topics = list(made.topics or ()) * (TOPICS_SHOWN_MAX + 5)
+    view = page_view(replace(made, summary=summary, topics=topics))["topics"]
+    assert (TOPICS_SHOWN_MAX, 5) == (len(view["rows"]), view["left"])
+
+
+def test_the_margin_is_named_as_a_command():
+    """The path is quoted for a shell. The command can be copied only if it is shown unescaped."""
+    assert {"text": "auditor margin '/a run'", "copy": True} == page_view(
+        contents(run_dir="/a run")
+    )["margin_command"]
+    assert not page_view(contents(run_dir="/a\nrun"))["margin_command"]["copy"]
+
+
+def test_bookies_stand_at_their_locations():
+    """Locations are sorted, and bookies without one come last. Each bookie has its state and what
+    it lacks.
+    """
+    racks = racks_view(bookies("b"), {})["racks"]
+    assert ["/rack/b", None] == [rack["location"] for rack in racks]
+    tiles = [(one["name"], one["state"], one["lacks"]) for rack in racks for one in rack["bookies"]]
+    assert [
+        ("b-1", "answered", ""),
+        ("b-3", "answered, read-only", "lacks 300 entries of 2 ledgers"),
+        ("b-9", "silent", ""),
+        ("b-10", "gone: neither registered nor known by a cookie", "lacks 3 entries of 1 ledger"),
+    ] == tiles
+
+
+@pytest.mark.parametrize("greeting", [*Greeting, None])
+def test_every_greeting_has_words(greeting: Greeting | None):
+    """This includes a bookie to which none was sent."""
+    record = BookieRecord("b", 1, 0, Registration.WRITABLE, greeting=greeting)
+    assert re.fullmatch(r"[a-z, ]+", pictures.state_words(BookieSeen(record, None, Lacking(0, 0))))
+
+
+def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyPatch):
+    """The others are counted, and called in order only if they are."""
+    monkeypatch.setattr(pictures, "BOOKIES_SHOWN_MAX", 3)
+    view = racks_view(bookies("b"), {})
+    assert "b-1" not in [one["name"] for rack in view["racks"] for one in rack["bookies"]]
+    assert "1 bookie is not drawn; it answered and lacks nothing." == view["left"]
+    monkeypatch.setattr(pictures, "BOOKIES_SHOWN_MAX", 1)
+    assert (
+        "3 bookies are not drawn; some of them lack entries, have a finding or did not answer."
+        == racks_view(bookies("b"), {})["left"]
+    )
+    assert "" == racks_view(bookies("b")[:1], {})["left"]
+
+
+def test_a_bookie_with_a_finding_is_drawn_as_one_that_needs_attention():
+    """It may answer and lack nothing, and be unable to send what it lists."""
+    found = {"b-1": ["BOOKIE_UNREADABLE_ENTRIES"]}
+    tiles = {
+        one["name"]: one
+        for rack in racks_view(bookies("b"), found)["racks"]
+        for one in rack["bookies"]
+    }
+    assert (["BOOKIE_UNREADABLE_ENTRIES"], []) == (tiles["b-1"]["found"], tiles["b-3"]["found"])
+    made = contents()
+    assert made.bookies is not None
+    one = finding(Kind.BOOKIE_UNREADABLE_ENTRIES, made.bookies[0].bookie_id)
+    page = render_page(replace(made, findings=[one]))
+    assert re.search(r'<li class="lacking">(?:(?!</li>).)*<span>BOOKIE_UNREADABLE', page, re.S)
