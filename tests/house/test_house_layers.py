@@ -36,7 +36,7 @@ HOMES = {
     "ssl": ("auditor/bookie/", "auditor/credentials/", "auditor/lister/", "auditor/zookeeper/"),
     "pyspark": ("auditor/spark/",),
     "prometheus_client": ("auditor/telemetry/",),
-    "google": ("auditor/wire/",),
+    "google": ("auditor/wire/", "auditor/pulsar/metadata.py"),
     "jinja2": ("auditor/after/page/",),
     "markupsafe": ("auditor/after/page/",),
     "subprocess": (
