@@ -19,13 +19,6 @@ def test_the_wheel_has_the_templates(tmp_path: Path):
     subprocess.run(build, cwd=PROJECT, check=True, capture_output=True, timeout=BUILD_TIMEOUT_S)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as files:
-        packed = {
-            name: files.read(name)
-            for name in files.namelist()
-            if name.startswith(PACKED)
-        }
-    assert {
-        f"{PACKED}{path.name}": path.read_bytes()
-        for path in TEMPLATES.iterdir()
-    } == packed
+        packed = {name: files.read(name) for name in files.namelist() if name.startswith(PACKED)}
+    assert {f"{PACKED}{path.name}": path.read_bytes() for path in TEMPLATES.iterdir()} == packed
     assert {"page.html", "page.css", "page.js"} == {path.name for path in TEMPLATES.iterdir()}
