@@ -95,7 +95,7 @@ TESTS = {
     ),
     "auditor/findings/references.py": (
         "tests/unit/findings/test_findings_topic_uses.py",
-        "tests/unit/findings/test_findings_references.py",
+        "tests/unit/findings/test_findings_reference_rules.py",
         "tests/unit/findings/test_findings_orphans.py",
         "tests/unit/findings/test_findings_reference_losses.py",
     ),
