@@ -101,12 +101,14 @@ def breaches(log: Log, reported: Reported, owed: Mapping[int, frozenset[May]]) -
 def by_look(log: Log) -> By:
     """Return the frames of each bookie by their look.
 
-    A look at a ledger begins when its metadata is read after a mark in the log, or after questions
-    about the ledger. Any other repeated read is a retry. All later questions about the ledger
-    belong to that look.
+    The first look at a ledger begins when its metadata is read. A later one begins when it is read
+    with the ledger's under-replication mark, after a mark in the log or after questions about the
+    ledger. Any other repeated read is a retry, or checks that nothing has changed. All later
+    questions about the ledger belong to that look.
     """
     looks: Counter[int] = Counter()
     over: set[int] = set()
+    with_mark: set[int] = set()
     found: dict[tuple[str, int], list[Passed]] = {}
     at: dict[tuple[str, int, int], list[Passed]] = {}
     for epoch in log.epochs():
@@ -115,9 +117,12 @@ def by_look(log: Log) -> By:
             if one.reply:
                 at.get(_exchange(one), []).append(one)
                 continue
+            with_mark.update(one.said.marks_of)
             for ledger in one.said.metadata_of:
-                looks[ledger] += ledger in over or not looks[ledger]
-                over.discard(ledger)
+                if not looks[ledger] or (ledger in over and ledger in with_mark):
+                    looks[ledger] += 1
+                    over.discard(ledger)
+                with_mark.discard(ledger)
             if one.said.operation in ("list", "read") and one.said.ledger_id is not None:
                 over.add(one.said.ledger_id)
                 mine = at[_exchange(one)] = found.setdefault(

@@ -40,6 +40,8 @@ READ_STATUSES = {0: "present", 402: "no_ledger", 403: "no_entry"}
 """The answers to a read that state whether the entry exists."""
 METADATA = re.compile(rb"/ledgers/(\d{2})/(\d{4})/L(\d{4})(?!\d)")
 """The znode of a ledger's metadata in hierarchical layouts."""
+MARK = re.compile(rb"/underreplication/ledgers(?:/[0-9a-f]{4}){4}/urL(\d{10,19})")
+"""The znode that marks a ledger as under-replicated."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Said:
 
     `entries`: in an answer to a list, what is held. `status`: only in answers, see STATUSES,
     READ_STATUSES, or "other". `body`: in an answer to a read, the stored entry. `metadata_of`:
-    ledgers whose metadata a request reads, in order.
+    ledgers whose metadata a request reads, in order. `marks_of`: ledgers whose mark it reads.
     """
 
     operation: str = ""
@@ -61,6 +63,7 @@ class Said:
     about: bytes = b""
     body: bytes = b""
     metadata_of: tuple[int, ...] = ()
+    marks_of: tuple[int, ...] = ()
 
 
 class Dialect(Protocol):
@@ -155,12 +158,18 @@ class ZooKeeperFrames:
         xid, opcode = struct.unpack_from("!ii", body)
         operation = OPCODES.get(opcode, "other")
         self._asked[xid] = (operation, body)
-        ledgers = (
-            tuple(int(b"".join(parts)) for parts in METADATA.findall(body))
-            if operation in ("multi_read", "data")
-            else ()
+        if operation not in ("multi_read", "data"):
+            return Said(operation, xid, about=body)
+        ledgers = tuple(int(b"".join(parts)) for parts in METADATA.findall(body))
+        return Said(
+            operation,
+            xid,
+            None,
+            None,
+            about=body,
+            metadata_of=ledgers,
+            marks_of=tuple(map(int, MARK.findall(body))),
         )
-        return Said(operation, xid, about=body, metadata_of=ledgers)
 
     def reply(self, body: bytes) -> Said:
         if not self._connected:

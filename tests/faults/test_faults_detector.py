@@ -50,7 +50,8 @@ def log(first_look: Callable[[Log], object] = lambda seen: None) -> Log:
         if look == 2:
             first_look(seen)
             seen.mark("pause 1")
-        read = Said("multi_read", look, metadata_of=tuple(ledgers))
+        named = tuple(ledgers)
+        read = Said("multi_read", look, metadata_of=named, marks_of=named)
         seen.add("zookeeper", 0, read, read, "passed", reply=False)
         for bookie in BOOKIES:
             for ledger in ledgers:
@@ -341,6 +342,19 @@ def test_metadata_that_is_read_again_before_anything_is_asked_begins_no_look():
     asked = Said("list", 1, 4)
     exchange(seen, "b1", asked, replace(asked, status="held", entries=held(4)))
     outputs = Reported([("b1", 1, (4,), Heard("held", held(4)))], [(4, verdict(4))], in_order=True)
+    assert [] == breaches(seen, outputs, {4: frozenset({verdict(4)})})
+
+
+def test_metadata_that_is_read_without_its_mark_begins_no_look():
+    """A run sees so that nothing has changed, before it reads more on bookies in doubt."""
+    seen = Log()
+    read = Said("multi_read", 1, metadata_of=(4,))
+    for txn_id in (1, 2):
+        seen.add("zookeeper", 0, read, read, "passed", reply=False)
+        asked = Said("read", txn_id, 4, txn_id)
+        exchange(seen, "b1", asked, replace(asked, status="no_entry"))
+    reads = [("b1", 1, (4, entry), Read("no_entry")) for entry in (1, 2)]
+    outputs = Reported([], [(4, verdict(4))], in_order=True, reads=reads)
     assert [] == breaches(seen, outputs, {4: frozenset({verdict(4)})})
 
 

@@ -200,7 +200,7 @@ def test_a_verdict_is_the_truth_once_its_bookies_were_heard_at_a_later_look():
     """The fault was over by then: what was missing at the first look was heard at the second."""
     partial = owed(frozenset())[1]
     silent = Judged("indeterminate", unknowns=("bookie_silent",))
-    read, asked = Said("multi_read", 1, metadata_of=(1,)), Said("list", 1, 1)
+    read, asked = Said("multi_read", 1, metadata_of=(1,), marks_of=(1,)), Said("list", 1, 1)
     for heals, expected in ((False, []), (True, [Sort.CORRUPTION])):
         seen = Log()
         for look in (1, 2):
