@@ -71,8 +71,9 @@ def loss_effect(role: Role, name: str) -> str:
 def damage_effect(role: Role, name: str, condition: Condition) -> str:
     """Return what a broker does next with a damaged ledger in this role.
 
-    "" if the condition's own text says it. `name` is the subscription of a cursor. The effect of a
-    missing ledger was tried; the rest is read in Pulsar's source.
+    "" if the condition's own text says it. `name` is the subscription of a cursor. The effects of a
+    missing ledger and of lost entries were tried with Pulsar 4.0. Those of entries that no bookie
+    serves now are read in its source.
     """
     if role is Role.CURSOR and condition in _ONE_ENTRY_COUNTS:
         return f"{_ONE_ENTRY_COUNTS[condition]} {loss_effect(role, name)}"

@@ -184,7 +184,7 @@ def test_a_shadow_topic_is_judged_by_its_source(pulsar: RealPulsar) -> None:
     pulsar.create_shadow(shadow, source)
     assert 200 <= pulsar.read(shadow)[0]
     pulsar.skip(source, "s", 100)
-    pulsar.trim_now(source)
+    pulsar.trim_now(source, 2)
     assert 2 == len(pulsar.data_ledgers(source))
     assert 3 == len(pulsar.data_ledgers(shadow)), "its own record is not changed"
     said = audit_topics(pulsar, shadow, second_look_delay="1s")
