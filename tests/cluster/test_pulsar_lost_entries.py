@@ -22,7 +22,7 @@ from support.real_pulsar import BRIEFLY_KEPT, RealPulsar
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.readability import Condition
 from auditor.model.topic import COMPACTION_CURSOR
-from auditor.wire.topic_paths import parse_topic, schema_path
+from auditor.pulsar.topic_paths import parse_topic, schema_path
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
