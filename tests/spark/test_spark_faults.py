@@ -142,10 +142,11 @@ def test_the_detector_sees_what_is_planted_into_written_tables(
             assert [(sort, "b1 at look 1")] == [
                 (breach.sort, breach.sequence.split(",")[0]) for breach in found
             ]
-        (bookie, look, key, _), *reads = reported.reads
+        (bookie, look, key, read), *reads = reported.reads
+        opposite = "no_entry" if read.status == "present" else "present"
         for other, sort in (
             ([], Sort.LOSS),
-            ([(bookie, look, key, Read("present"))], Sort.CORRUPTION),
+            ([(bookie, look, key, Read(opposite))], Sort.CORRUPTION),
         ):
             (breach,) = played.breaches(replace(reported, reads=[*other, *reads]), owed(ALL))
             assert (sort, f"{bookie} at look {look}, reads", key[0]) == (
