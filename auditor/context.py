@@ -20,6 +20,7 @@ from auditor.clock import now_ms
 from auditor.config import Settings
 from auditor.model.cluster import Surroundings
 from auditor.model.evidence import Sweep, Terms
+from auditor.report.layout import PLAIN, Screen
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import LedgersDone, Progress
 
@@ -37,8 +38,7 @@ class Context:
     logger: BoundLogger
     progress: Progress
     stop: StopRequest
-    width: int = 100
-    color: bool = False
+    screen: Screen = PLAIN
     on_screen: bool = False
     """Whether stdout is a terminal: then a person reads the report."""
 

@@ -10,7 +10,7 @@ from auditor.after.compared_finding import Subjects
 from auditor.after.differences import Change, Difference, Side
 from auditor.model.finding import Family, Kind
 from auditor.report.findings_text import owner_text
-from auditor.report.layout import of, paint, printable, table, wrap
+from auditor.report.layout import Screen, of, printable, table
 
 SHOWN_MAX = 20
 """At most this many findings of each change are shown; the JSON form has all of them."""
@@ -87,8 +87,7 @@ def differences_text(
     later: ComparedRun,
     notes: Sequence[str],
     differences: Sequence[Difference],
-    width: int,
-    color: bool,
+    screen: Screen,
 ) -> str:
     """Return the text form. Its last line is for machines, like that of a report."""
     counts = count_changes(differences)
@@ -99,12 +98,10 @@ def differences_text(
     ]
     lines += list(table(runs, "  "))
     for note in notes:
-        lines += wrap(note, width)
+        lines += screen.wrap(note)
     lines.append("")
     for change in Change:
-        lines += _section(
-            change, [one for one in differences if one.change is change], width, color
-        )
+        lines += _section(change, [one for one in differences if one.change is change], screen)
     words = " ".join(f"{_key(change)}={count}" for change, count in counts.items())
     return "\n".join(
         [
@@ -118,16 +115,14 @@ def differences_text(
     )
 
 
-def _section(
-    change: Change, differences: Sequence[Difference], width: int, color: bool
-) -> Iterator[str]:
+def _section(change: Change, differences: Sequence[Difference], screen: Screen) -> Iterator[str]:
     """Yield the findings with one change. Unchanged ones are only counted."""
     if not differences or change is Change.STILL:
         return
     heading = change.value.capitalize()
-    yield paint(heading, _COLORS[change], color) if change in _COLORS else heading
+    yield screen.paint(heading, _COLORS[change]) if change in _COLORS else heading
     for one in differences[:SHOWN_MAX]:
-        yield from wrap(_line(one), width, "  ", hang="  ")
+        yield from screen.wrap(_line(one), "  ", hang="  ")
     if len(differences) > SHOWN_MAX:
         yield f"  ... and {len(differences) - SHOWN_MAX:,} more (--format json has all)"
     yield ""

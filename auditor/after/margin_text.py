@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.after.margin import Exposure, Losses, Sort
 from auditor.model.identity import BookieId
-from auditor.report.layout import duration, of, printable, table, wrap
+from auditor.report.layout import Screen, duration, of, printable, table
 
 SHOWN_MAX = 20
 """At most this many bookies and racks are shown, those with the most ledgers at risk first; the
@@ -122,27 +122,29 @@ def _losses_json(losses: Losses) -> dict[str, Any]:
     }
 
 
-def margin_text(basis: MarginBasis, answer: Without | Cluster, exit_code: int, width: int) -> str:
+def margin_text(
+    basis: MarginBasis, answer: Without | Cluster, exit_code: int, screen: Screen
+) -> str:
     """Return the text form. Its last line is for machines."""
     last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
     if isinstance(answer, Cluster):
         body = _cluster(basis, answer)
     else:
-        body = _without(basis, answer, width)
+        body = _without(basis, answer, screen)
         last += (
             f" no_copy={answer.losses.no_copy.ledgers}"
             f" may_have_no_copy={answer.losses.may_have_no_copy.ledgers}"
         )
-    return "\n".join([*body, "", *_basis(basis, answer, width), "", last, ""])
+    return "\n".join([*body, "", *_basis(basis, answer, screen), "", last, ""])
 
 
-def _without(basis: MarginBasis, answer: Without, width: int) -> Iterator[str]:
+def _without(basis: MarginBasis, answer: Without, screen: Screen) -> Iterator[str]:
     who = ", ".join(map(printable, answer.bookies[:SHOWN_MAX])) + (
         " ..." if len(answer.bookies) > SHOWN_MAX else ""
     )
     losses = answer.losses
     of_which = f", of the {basis.closed_words()}" if basis.unread else ""
-    yield from wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}){of_which}:", width)
+    yield from screen.wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}){of_which}:")
     yield from table(
         [
             [NO_COPY, of(losses.no_copy.ledgers, "ledger"), _ids(losses.no_copy)],
@@ -280,7 +282,7 @@ def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
     return [one for one in (*sentences, _location_note(answer)) if one]
 
 
-def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterator[str]:
+def _basis(basis: MarginBasis, answer: Without | Cluster, screen: Screen) -> Iterator[str]:
     """Yield what the answer rests on, and what it leaves out."""
     of_what = "the ledgers that the run was asked to audit" if basis.is_partial else "the cluster"
     sentences = [
@@ -291,7 +293,7 @@ def _basis(basis: MarginBasis, answer: Without | Cluster, width: int) -> Iterato
         sentences.append(
             "That is older than --evidence-age-max: run the audit again before you rely on it."
         )
-    yield from wrap(" ".join([*sentences, *limits_of(basis, answer)]), width)
+    yield from screen.wrap(" ".join([*sentences, *limits_of(basis, answer)]))
 
 
 def _age(basis: MarginBasis) -> str:

@@ -100,6 +100,7 @@ def call(
     process exits with another code (`auditor.console.code_after_printing`).
     """
     from auditor.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
+    from auditor.report.layout import Screen
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
@@ -119,8 +120,8 @@ def call(
         progress = progress_for(quiet=settings.quiet)
         on_screen = sys.stdout.isatty()
         width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
-        color = on_screen and not os.environ.get("NO_COLOR")
-        context = Context(settings, sys.stdout, logger, progress, stop, width, color, on_screen)
+        screen = Screen(width, color=on_screen and not os.environ.get("NO_COLOR"))
+        context = Context(settings, sys.stdout, logger, progress, stop, screen, on_screen)
         try:
             code = work(context)
         finally:

@@ -84,7 +84,7 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
         if context.settings.format == "json":
             said = json.dumps(differences_json(*compared, notes, differences)) + "\n"
         else:
-            said = differences_text(*compared, notes, differences, context.width, context.color)
+            said = differences_text(*compared, notes, differences, context.screen)
         code = _exit_code(differences, is_whole=_is_whole(found.later.summary))
     context.say(said)
     return code

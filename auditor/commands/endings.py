@@ -25,7 +25,6 @@ def end_without_verdict(
     AUDITOR_FAULT means that the auditor is wrong; `run_dir` then holds the evidence, if the command
     wrote any.
     """
-    width, color = context.width, context.color
     lines_max = None if context.settings.full else SENTENCE_LINES_MAX
     is_fault = outcome == "AUDITOR_FAULT"
     assert is_fault or outcome == "UNREACHABLE", outcome
@@ -37,11 +36,11 @@ def end_without_verdict(
     elif is_fault:
         context.say(
             text.render_fault(
-                run_id, sentence, run_dir=run_dir, lines_max=lines_max, width=width, color=color
+                run_id, sentence, run_dir=run_dir, lines_max=lines_max, screen=context.screen
             )
         )
     else:
         context.say(
-            text.render_unreachable(run_id, sentence, lines_max=lines_max, width=width, color=color)
+            text.render_unreachable(run_id, sentence, lines_max=lines_max, screen=context.screen)
         )
     return EXIT_FAULT if is_fault else EXIT_UNREACHABLE

@@ -48,7 +48,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
             if context.settings.format == "json":
                 context.say(json.dumps(verdict) + "\n")
             else:
-                context.say(render_verdict(verdict, summary, context.width))
+                context.say(render_verdict(verdict, summary, context.screen))
             return EXIT_SOUND
         if not chosen:
             raise ConfigError(
@@ -59,9 +59,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
         if context.settings.format == "json":
             context.say(json.dumps([one.as_json() for one in chosen]) + "\n")
             return EXIT_SOUND
-        shown = [
-            render_finding(finding, context.width, context.color) for finding in chosen[:SHOWN_MAX]
-        ]
+        shown = [render_finding(finding, context.screen) for finding in chosen[:SHOWN_MAX]]
     more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"
     context.say("\n".join(shown) + (more if len(chosen) > SHOWN_MAX else ""))
     return EXIT_SOUND

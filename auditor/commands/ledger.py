@@ -84,8 +84,7 @@ def _say(context: Context, report: LedgersReport) -> None:
             ledgers,
             found,
             second_look_delay_s=delay_s,
-            width=context.width,
-            color=context.color,
+            screen=context.screen,
         )
     )
 

@@ -93,7 +93,7 @@ def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
         if context.settings.format == "json":
             said = json.dumps(margin_json(basis, answer, code)) + "\n"
         else:
-            said = margin_text(basis, answer, code, context.width)
+            said = margin_text(basis, answer, code, context.screen)
     context.say(said)
     return code
 

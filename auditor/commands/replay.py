@@ -62,11 +62,7 @@ def replay(context: Context, run_dir: str) -> int:
             if isinstance(error, (AccountingError, TooManyPoisoned))
             else describe_fault(error)
         )
-        context.say(
-            text.render_fault(
-                "replay", said, run_dir=run_dir, width=context.width, color=context.color
-            )
-        )
+        context.say(text.render_fault("replay", said, run_dir=run_dir, screen=context.screen))
         return EXIT_FAULT
     _compare(context, run, conclusion)
     with refuse_damaged_run(context, run_dir):  # the summary has times, which are not judged again
@@ -162,7 +158,7 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
         findings = read_all_findings(run, summary)
         code = _exit_code(summary)
         if page is not None:
-            whole = text.render(summary, findings, run_dir=run.address, width=context.width)
+            whole = text.render(summary, findings, run_dir=run.address, screen=context.screen.plain)
             save_page(context, read_contents(run, summary, findings, whole), page)
         show_report(context, summary, findings, run)
     return code

@@ -27,19 +27,18 @@ def show_report(
     `is_replay`: the files in the run's directory are not those of this report. `lines_max` limits
     the first screen.
     """
-    width, color = context.width, context.color
     if context.settings.format == "json":
         found = [one.as_json() for one in findings]
         both = {"summary": summary.as_json(), "findings": found}
         context.say(json.dumps({**both, "run_dir": run.address}) + "\n")
     elif context.settings.full:
-        context.say(text.render(summary, findings, run_dir=run.address, width=width, color=color))
+        context.say(text.render(summary, findings, run_dir=run.address, screen=context.screen))
     else:
         where = Whereabouts(
             run.address, "replay" if is_replay else "report", is_stored=not is_replay
         )
         context.say(
             render_first_screen(
-                summary, findings, where, lines_max=lines_max, width=width, color=color
+                summary, findings, where, lines_max=lines_max, screen=context.screen
             )
         )

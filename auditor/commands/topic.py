@@ -88,8 +88,7 @@ def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> Non
             topics,
             report.findings,
             second_look_delay_s=delay_s,
-            width=context.width,
-            color=context.color,
+            screen=context.screen,
         )
     )
 

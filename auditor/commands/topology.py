@@ -36,7 +36,7 @@ def topology(context: Context) -> int:
     if settings.format == "json":
         context.say(json.dumps(_as_json(found, states, problems)) + "\n")
     else:
-        context.say(render_topology(found, states, problems, width=context.width))
+        context.say(render_topology(found, states, problems, screen=context.screen))
     return EXIT_UNKNOWN if found.unplaced_bookies or not found.located else EXIT_SOUND
 
 
@@ -65,7 +65,5 @@ def _unreachable(context: Context, sentence: str) -> int:
     if context.settings.format == "json":
         context.say(json.dumps({"outcome": "UNREACHABLE", "error": sentence}) + "\n")
     else:
-        context.say(
-            text.render_unreachable("topology", sentence, width=context.width, color=context.color)
-        )
+        context.say(text.render_unreachable("topology", sentence, screen=context.screen))
     return EXIT_UNREACHABLE

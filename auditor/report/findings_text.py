@@ -24,7 +24,7 @@ from auditor.model.finding import (
 from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.identity import BookieId
 from auditor.model.summary import Cause, ChangeCounts, Summary
-from auditor.report.layout import count, moment, of, paint, printable, ranges, table, wrap
+from auditor.report.layout import Screen, count, moment, of, printable, ranges, table
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
 from auditor.witness.phrases import percent
@@ -121,7 +121,7 @@ BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable a
 """Names the unjudged ledgers for which causes are looked for: those with a reason of `SILENCES`."""
 
 
-def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def causes_section(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield the lines on causes: about three for each of at most ten causes (`after.causes`).
 
     A last line counts the ledgers that have findings or could not be judged, without a cause.
@@ -129,15 +129,15 @@ def causes_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
     rows, unexplained = summary.causes, summary.ledgers_without_cause
     if not rows and not unexplained:
         return
-    yield paint("Causes, the one that explains most first" if rows else "Causes", "bold", color)
+    yield screen.paint("Causes, the one that explains most first" if rows else "Causes", "bold")
     for number, row in enumerate(rows, start=1):
         cause = cause_words(row)
-        yield from wrap(f"{number}. {cause.says}", width, "  ", SAYS_LINES_MAX, hang="   ")
-        yield from wrap(cause.explains, width, "     ", 2, hang="  ")
+        yield from screen.wrap(f"{number}. {cause.says}", "  ", SAYS_LINES_MAX, hang="   ")
+        yield from screen.wrap(cause.explains, "     ", 2, hang="  ")
         yield f"     ids: {cause.file}"
     if more := more_causes(summary):
         yield f"  ... and {more}"
-    yield from wrap(without_cause(summary), width, "  ")
+    yield from screen.wrap(without_cause(summary), "  ")
     yield ""
 
 
@@ -246,7 +246,7 @@ def _badness(finding: FindingRecord) -> tuple[int, int, int, int, str]:
 
 
 def findings_section(
-    summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
+    summary: Summary, findings: Sequence[FindingRecord], screen: Screen
 ) -> Iterator[str]:
     """Yield lines on each kind found. `findings` may be only some: the counts come from
     `summary`.
@@ -255,25 +255,25 @@ def findings_section(
     found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     if not found:
         return
-    yield paint("Findings, worst first", "bold", color)
+    yield screen.paint("Findings, worst first", "bold")
     for rank, kind in enumerate(found):
         in_full = rank < DETAILED_KINDS_MAX or CATALOGUE[kind].severity is Severity.CRITICAL
         shown_max = LEDGERS_SHOWN_MAX if rank < DETAILED_KINDS_MAX else LEDGERS_SHOWN_BRIEF_MAX
         yield from _kind(
-            kind, summary.hits(kind), worst(groups.get(kind, []), shown_max), in_full, width, color
+            kind, summary.hits(kind), worst(groups.get(kind, []), shown_max), in_full, screen
         )
     yield ""
 
 
 def _kind(
-    kind: Kind, hit: int, shown: Sequence[FindingRecord], in_full: bool, width: int, color: bool
+    kind: Kind, hit: int, shown: Sequence[FindingRecord], in_full: bool, screen: Screen
 ) -> Iterator[str]:
     facts = CATALOGUE[kind]
     hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
     subject = facts.subject.value
     hits_what = "the cluster" if facts.subject is Subject.CLUSTER else of(hit, subject)
-    yield f"  {paint(facts.severity.word.upper() + ' ' + kind.value, hue, color)}  {hits_what}"
-    yield from wrap(facts.says, width, "    ")
+    yield f"  {screen.paint(facts.severity.word.upper() + ' ' + kind.value, hue)}  {hits_what}"
+    yield from screen.wrap(facts.says, "    ")
     for place, finding in enumerate(shown):
         is_in_full = in_full and place == 0
         line = (
@@ -281,10 +281,10 @@ def _kind(
             if is_in_full
             else ": ".join(filter(None, (one_line(finding), one_fact(finding))))
         )
-        yield from wrap("- " + line, width, "    ", FINDING_LINES_MAX, hang="  ")
+        yield from screen.wrap("- " + line, "    ", FINDING_LINES_MAX, hang="  ")
         if is_in_full:
             witness = printable(finding.witness, 2_000)
-            yield from wrap(witness, width, "        ", WITNESS_LINES_MAX)
+            yield from screen.wrap(witness, "        ", WITNESS_LINES_MAX)
             yield from matrix(finding, "        ")
     if hit > len(shown):
         yield (
@@ -395,7 +395,7 @@ def _clock(look: RecordedLook) -> str:
     return f"{moment(look.at):%H:%M:%S}" + ("" if version is None else f" v{version}")
 
 
-def next_section(findings: Sequence[FindingRecord], width: int, color: bool) -> Iterator[str]:
+def next_section(findings: Sequence[FindingRecord], screen: Screen) -> Iterator[str]:
     """Yield commands for the worst finding of each of the worst kinds.
 
     For each finding, what has to be saved comes first, then commands that only look, then those
@@ -406,27 +406,27 @@ def next_section(findings: Sequence[FindingRecord], width: int, color: bool) -> 
     ]
     if not with_commands:
         return
-    yield paint("Next: save, then look", "bold", color)
+    yield screen.paint("Next: save, then look", "bold")
     for finding in with_commands[:NEXT_FINDINGS_MAX]:
         yield f"  for {subject_words(finding)} ({finding.kind.value})"
-        yield from commands_of(finding, width)
+        yield from commands_of(finding, screen)
     if rest := [finding.kind.value for finding in with_commands[NEXT_FINDINGS_MAX:]]:
-        yield from wrap(
-            f"for {', '.join(rest)}: the field `next` in findings.jsonl", width, "  ", hang="  "
+        yield from screen.wrap(
+            f"for {', '.join(rest)}: the field `next` in findings.jsonl", "  ", hang="  "
         )
     yield ""
 
 
-def commands_of(finding: FindingRecord, width: int) -> Iterator[str]:
+def commands_of(finding: FindingRecord, screen: Screen) -> Iterator[str]:
     """Yield what to do about a finding: what to save, what looks, what changes the cluster."""
-    yield from command_lines(subject_words(finding), finding.next, width)
+    yield from command_lines(subject_words(finding), finding.next, screen)
 
 
-def command_lines(subject: str, lines: Sequence[str], width: int) -> Iterator[str]:
+def command_lines(subject: str, lines: Sequence[str], screen: Screen) -> Iterator[str]:
     """Yield the lines of a field `next`, each group below a heading that says what it does."""
     steps = sort_steps(lines)
     for note in steps.notes:
-        yield from wrap(printable(note, COMMAND_CHARS_MAX), width, "    ", hang="    ")
+        yield from screen.wrap(printable(note, COMMAND_CHARS_MAX), "    ", hang="    ")
     left = 0
     for heading, commands in (
         ("save this first; these commands only read" if steps.save else "", steps.save),
@@ -466,44 +466,43 @@ WITNESS_CHARS_MAX = 20_000
 LOOKS_INDENT = "    "
 
 
-def render_finding(finding: FindingRecord, width: int, color: bool) -> str:
+def render_finding(finding: FindingRecord, screen: Screen) -> str:
     """Return everything that is known of a finding: facts, witness, looks, commands and page."""
-    return "\n".join([*_lines(finding, width, color), ""])
+    return "\n".join([*_lines(finding, screen), ""])
 
 
-def _lines(finding: FindingRecord, width: int, color: bool) -> Iterator[str]:
+def _lines(finding: FindingRecord, screen: Screen) -> Iterator[str]:
     hue = "red" if finding.severity is Severity.CRITICAL else "yellow"
     head = f"{finding.severity.name} {finding.kind.value}"
-    yield f"{paint(head, hue, color)}  {printable(finding.id)}"
-    yield from wrap(CATALOGUE[finding.kind].says, width, "  ")
-    yield from wrap(one_line(finding), width, "  ", hang="  ")
+    yield f"{screen.paint(head, hue)}  {printable(finding.id)}"
+    yield from screen.wrap(CATALOGUE[finding.kind].says, "  ")
+    yield from screen.wrap(one_line(finding), "  ", hang="  ")
     for words in filter(None, (seen_words(finding), muted_words(finding))):
-        yield from wrap(words, width, "  ", hang="  ")
+        yield from screen.wrap(words, "  ", hang="  ")
     yield ""
-    yield from wrap(printable(finding.witness, WITNESS_CHARS_MAX), width, "  ")
+    yield from screen.wrap(printable(finding.witness, WITNESS_CHARS_MAX), "  ")
     yield ""
-    yield from _entries(finding, width)
+    yield from _entries(finding, screen)
     yield "  What each bookie answered"
     yield from matrix(finding, LOOKS_INDENT)
     yield ""
     if finding.next:
         yield "  What to do: save, then look"
-        yield from commands_of(finding, width)
+        yield from commands_of(finding, screen)
         yield ""
     yield from table([["page", printable(finding.runbook or "none")]], "  ")
 
 
-def _entries(finding: FindingRecord, width: int) -> Iterator[str]:
+def _entries(finding: FindingRecord, screen: Screen) -> Iterator[str]:
     """Yield every stored range of entries, and what each bookie lacks."""
     stored, rest = finding.entries, finding.entries_unnamed
     if not stored:
         return
     more = f", and {of(rest, 'more entry', 'more entries')}" if rest > 0 else ""
-    yield from wrap(f"Entries {ranges(stored, len(stored))}{more}", width, "  ", hang="  ")
+    yield from screen.wrap(f"Entries {ranges(stored, len(stored))}{more}", "  ", hang="  ")
     for bookie, lacking in finding.missing_on.items():
-        yield from wrap(
+        yield from screen.wrap(
             f"{printable(bookie)} lacks {ranges(lacking, len(lacking))}{_more_ranges(lacking)}",
-            width,
             LOOKS_INDENT,
             hang="  ",
         )

@@ -28,7 +28,7 @@ from auditor.report.findings_text import (
     worst,
     worst_kinds_first,
 )
-from auditor.report.layout import duration, moment, of, paint, printable, wrap
+from auditor.report.layout import PLAIN, Screen, duration, moment, of, printable
 from auditor.report.outcome_text import (
     HUES,
     doubt_words,
@@ -161,17 +161,15 @@ EXAMPLE_CHARS_MIN = 12
 _STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 
 
-def kinds_section(
-    summary: Summary, findings: Sequence[FindingRecord], width: int, color: bool
-) -> Section:
+def kinds_section(summary: Summary, findings: Sequence[FindingRecord], screen: Screen) -> Section:
     """Return a row for each kind found, the worst first: severity, kind, number, worst example."""
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
     rows = [_row(summary, kind, groups.get(kind, [])) for kind in found]
     styles = [_STYLES[CATALOGUE[kind].severity] for kind in found]
-    lines = [[line] for line in _table(rows, styles, width, color)]
+    lines = [[line] for line in _table(rows, styles, screen)]
     names = [f"{kind.value} {summary.hits(kind):,}" for kind in found]
-    return Section("found", lines, "kind", "kinds", weight=4, names=names, width=width)
+    return Section("found", lines, "kind", "kinds", weight=4, names=names, width=screen.width)
 
 
 def _row(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> list[str]:
@@ -208,14 +206,12 @@ def _example(findings: Sequence[FindingRecord]) -> str:
     return f"{subject_words(shown)}{owner}"
 
 
-def _table(
-    rows: Sequence[Sequence[str]], styles: Sequence[str], width: int, color: bool
-) -> list[str]:
-    """Return one line of at most `width` columns for each row; the last column is cut to fit."""
+def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], screen: Screen) -> list[str]:
+    """Return one line that fits the screen for each row; the last column is cut."""
     if not rows:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    left = max(EXAMPLE_CHARS_MIN, width - sum(one + 2 for one in widths if one))
+    left = max(EXAMPLE_CHARS_MIN, screen.width - sum(one + 2 for one in widths if one))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in [0, 1, 2, *([3] if widths[3] else []), 4]:
         table.add_column(
@@ -226,22 +222,25 @@ def _table(
         table.add_row(Text(shown[0], style), *map(Text, shown[1:]))
     out = io.StringIO()
     console = Console(
-        file=out, width=width, force_terminal=color, color_system="standard" if color else None
+        file=out,
+        width=screen.width,
+        force_terminal=screen.color,
+        color_system="standard" if screen.color else None,
     )
     console.print(table)
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
-def causes_section(summary: Summary, width: int) -> Section:
+def causes_section(summary: Summary, screen: Screen) -> Section:
     """Return the causes, the one that explains most first."""
     items = [
-        list(wrap(printable(row.says, SAYS_CHARS_MAX), width, "", ITEM_LINES_MAX))
+        list(screen.wrap(printable(row.says, SAYS_CHARS_MAX), "", ITEM_LINES_MAX))
         for row in summary.causes
     ]
     return Section("causes", items, "cause", "causes")
 
 
-def bookies_section(findings: Sequence[FindingRecord], width: int) -> Section:
+def bookies_section(findings: Sequence[FindingRecord], screen: Screen) -> Section:
     """Return the bookies that have findings in one line, the worst first."""
     named = dict.fromkeys(
         finding.bookie_id
@@ -252,35 +251,34 @@ def bookies_section(findings: Sequence[FindingRecord], width: int) -> Section:
     sentence = f"{len(named):,} with findings: {', '.join(map(printable, named))}"
     return Section(
         "bookies",
-        [[printable(sentence, width)]] if named else [],
+        [[printable(sentence, screen.width)]] if named else [],
         "list of bookies",
         "lists of bookies",
     )
 
 
-def mutes_section(summary: Summary, width: int) -> Section:
+def mutes_section(summary: Summary, screen: Screen) -> Section:
     """Return what is muted, and which mutes do not apply any more."""
     items = [
-        list(wrap(sentence, width, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)
+        list(screen.wrap(sentence, "", ITEM_LINES_MAX)) for sentence in mutes_sentences(summary)
     ]
     return Section("muted", items, "line on mutes", "lines on mutes", weight=2)
 
 
-def topics_section(summary: Summary, width: int) -> Section:
+def topics_section(summary: Summary, screen: Screen) -> Section:
     """Return how many topics are hit."""
-    items = [list(wrap(hit_words(summary), width))] if summary.topics_hit else []
+    items = [list(screen.wrap(hit_words(summary)))] if summary.topics_hit else []
     return Section("topics", items, "line on topics", "lines on topics")
 
 
-def unjudged_section(summary: Summary, width: int) -> Section:
+def unjudged_section(summary: Summary, screen: Screen) -> Section:
     """Return each reason why ledgers could not be judged, then what else could not be decided."""
     unheard = summary.bookies_unheard
     items = [
         list(
-            wrap(
+            screen.wrap(
                 f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
                 f"{name_bookies(reason, unheard)}",
-                width,
                 "",
                 ITEM_LINES_MAX,
             )
@@ -288,26 +286,26 @@ def unjudged_section(summary: Summary, width: int) -> Section:
         for reason, number in most_frequent(summary)
     ]
     if sum_words := reasons_sum_words(summary):
-        items.append(list(wrap(sum_words, width, "", ITEM_LINES_MAX)))
+        items.append(list(screen.wrap(sum_words, "", ITEM_LINES_MAX)))
     for sentence in summary.withheld:
-        items.append(list(wrap(printable(sentence, 1_000), width, "", ITEM_LINES_MAX)))
+        items.append(list(screen.wrap(printable(sentence, 1_000), "", ITEM_LINES_MAX)))
     return Section(
         "unknown", items, "line on what is unknown", "lines on what is unknown", weight=2
     )
 
 
-def upgrade_section(summary: Summary, width: int) -> Section:
+def upgrade_section(summary: Summary, screen: Screen) -> Section:
     """Return the section on disabled auto-recovery, and the bookies not reported as lost because of
     it.
     """
     sentence = upgrade_sentence(summary) or (
         REPLICATION_DISABLED if summary.is_replication_disabled else ""
     )
-    items = [list(wrap(sentence, width, "", NOTE_LINES_MAX))] if sentence else []
+    items = [list(screen.wrap(sentence, "", NOTE_LINES_MAX))] if sentence else []
     return Section("recovery", items, "note on auto-recovery", "notes on auto-recovery")
 
 
-def notes_section(summary: Summary, width: int) -> Section:
+def notes_section(summary: Summary, screen: Screen) -> Section:
     """Return what else limits the run.
 
     That is: bookies that cannot list, maintenance, bookies that were renamed, open ledgers that
@@ -315,14 +313,14 @@ def notes_section(summary: Summary, width: int) -> Section:
     """
     said = upgrade_sentence(summary)
     items = [
-        list(wrap(sentence, width, "", NOTE_LINES_MAX))
+        list(screen.wrap(sentence, "", NOTE_LINES_MAX))
         for sentence in note_sentences(summary)
         if sentence != said
     ]
     return Section("notes", items, "note", "notes")
 
 
-def audited_section(summary: Summary, width: int) -> Section:
+def audited_section(summary: Summary, screen: Screen) -> Section:
     """Return which cluster was audited, and when."""
     started, finished = moment(summary.started_at), moment(summary.finished_at)
     when = ""
@@ -330,7 +328,7 @@ def audited_section(summary: Summary, width: int) -> Section:
         took = duration((finished - started).total_seconds())
         when = f", {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
     name = printable(summary.cluster.metadata_service_uri, 300)
-    items = [list(wrap(f"{name}{when}", width, "", ITEM_LINES_MAX))]
+    items = [list(screen.wrap(f"{name}{when}", "", ITEM_LINES_MAX))]
     return Section("audited", items, "line on cluster and time", "lines on cluster and time")
 
 
@@ -377,59 +375,58 @@ def render_first_screen(
     findings: Sequence[FindingRecord],
     where: Whereabouts,
     *,
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
     lines_max: int = SCREEN_LINES_MAX,
 ) -> str:
-    """Return at most `lines_max` lines of at most `width` columns, the machine line last. Pure.
+    """Return at most `lines_max` lines that fit the screen, the machine line last. Pure.
 
     Only the machine line and a command may be longer. The terminal wraps them, and the rows that
     they then take are counted. The text is printable ASCII except for colours.
     """
-    width = max(WIDTH_MIN, min(width, WIDTH_MAX))
-    head = _head(summary, width, color)
-    foot = _foot(summary, findings, where, width)
-    taken = len(head) + sum(-(-len(line) // width) for line in foot)
-    text_width = width - LABEL_CHARS
+    screen = screen.bounded(WIDTH_MIN, WIDTH_MAX)
+    head = _head(summary, screen)
+    foot = _foot(summary, findings, where, screen)
+    taken = len(head) + sum(-(-len(line) // screen.width) for line in foot)
+    inner = screen.narrowed(LABEL_CHARS)
     sections = [
-        mutes_section(summary, text_width),
-        kinds_section(summary, findings, text_width, color),
-        unjudged_section(summary, text_width),
-        upgrade_section(summary, text_width),
-        causes_section(summary, text_width),
-        bookies_section(findings, text_width),
-        topics_section(summary, text_width),
-        notes_section(summary, text_width),
-        audited_section(summary, text_width),
+        mutes_section(summary, inner),
+        kinds_section(summary, findings, inner),
+        unjudged_section(summary, inner),
+        upgrade_section(summary, inner),
+        causes_section(summary, inner),
+        bookies_section(findings, inner),
+        topics_section(summary, inner),
+        notes_section(summary, inner),
+        audited_section(summary, inner),
     ]
     middle = fill(sections, max(1, lines_max - taken))
     return "".join(f"{line}\n" for line in (*head, *middle, *foot))
 
 
-def _head(summary: Summary, width: int, color: bool) -> list[str]:
+def _head(summary: Summary, screen: Screen) -> list[str]:
     outcome = summary.outcome
-    lines = list(wrap(f"{outcome}: {headline(summary)}", width))
-    lines[0] = lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
+    lines = list(screen.wrap(f"{outcome}: {headline(summary)}"))
+    lines[0] = lines[0].replace(outcome, screen.paint(outcome, HUES[outcome]), 1)
     if said := exit_code_words(summary):
-        lines += wrap(said, width)
-    text_width = width - LABEL_CHARS
+        lines += screen.wrap(said)
+    inner = screen.narrowed(LABEL_CHARS)
     for label, words in (
         ("verified", verified_share_words(summary)),
         ("in doubt", doubt_words(summary)),
         ("changed", changes_words(summary.changes)),
     ):
-        lines += label_lines(label, wrap(words, text_width, "", PART_LINES_MAX))
+        lines += label_lines(label, inner.wrap(words, "", PART_LINES_MAX))
     return lines
 
 
 def _foot(
-    summary: Summary, findings: Sequence[FindingRecord], where: Whereabouts, width: int
+    summary: Summary, findings: Sequence[FindingRecord], where: Whereabouts, screen: Screen
 ) -> list[str]:
     machine = machine_line(summary.outcome, summary.run_id, summary.ledgers)
-    text_width = width - LABEL_CHARS
+    inner = screen.narrowed(LABEL_CHARS)
     step = _next_command(findings, where)
-    steps = [step] if step else list(wrap(_next_sentence(summary), text_width, "", PART_LINES_MAX))
-    rest = wrap(_rest_words(summary, where), text_width, "", PART_LINES_MAX)
+    steps = [step] if step else list(inner.wrap(_next_sentence(summary), "", PART_LINES_MAX))
+    rest = inner.wrap(_rest_words(summary, where), "", PART_LINES_MAX)
     return [*label_lines("next", steps), *label_lines("all of it", rest), machine]
 
 

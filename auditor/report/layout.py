@@ -1,9 +1,10 @@
-"""Formats numbers, durations, sizes, foreign text and tables for a report. Pure functions."""
+"""Format numbers, durations, sizes, foreign text and tables, and fit a report to a screen."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from auditor.witness.phrases import span
@@ -13,6 +14,53 @@ FOREIGN_CHARS_MAX = 120
 id."""
 
 _COLORS = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where a text is shown: how many characters a line has, and whether there are colours."""
+
+    width: int = 100
+    color: bool = False
+
+    @property
+    def plain(self) -> Screen:
+        """This screen without colours, as for a file."""
+        return replace(self, color=False)
+
+    def bounded(self, low: int, high: int) -> Screen:
+        """Return this screen with a width from `low` to `high`."""
+        return replace(self, width=max(low, min(self.width, high)))
+
+    def narrowed(self, chars: int) -> Screen:
+        """Return what is left of this screen beside a margin."""
+        return replace(self, width=self.width - chars)
+
+    def wrap(
+        self, text: str, indent: str = "", lines_max: int | None = None, hang: str = ""
+    ) -> Iterator[str]:
+        """Yield `text` in lines that fit; later lines begin with `hang`.
+
+        Text beyond `lines_max` lines is cut, and "..." marks the cut.
+        """
+        lines = textwrap.wrap(
+            text,
+            self.width,
+            initial_indent=indent,
+            subsequent_indent=indent + hang,
+            break_on_hyphens=False,
+        )
+        if lines_max is not None and len(lines) > lines_max:
+            lines = lines[:lines_max]
+            lines[-1] = lines[-1][: self.width - 4] + " ..."
+        yield from lines
+
+    def paint(self, text: str, color: str) -> str:
+        """Return `text` in a terminal colour if there are colours, else unchanged."""
+        return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if self.color else text
+
+
+PLAIN = Screen()
 
 
 def printable(text: object, chars_max: int = FOREIGN_CHARS_MAX) -> str:
@@ -73,22 +121,6 @@ def moment(text: str | None) -> datetime | None:
     return None if not text else datetime.fromisoformat(text).astimezone(UTC)
 
 
-def wrap(
-    text: str, width: int, indent: str = "", lines_max: int | None = None, hang: str = ""
-) -> Iterator[str]:
-    """Yield `text` in lines of at most `width` characters; later lines begin with `hang`.
-
-    Text beyond `lines_max` lines is cut, and "..." marks the cut.
-    """
-    lines = textwrap.wrap(
-        text, width, initial_indent=indent, subsequent_indent=indent + hang, break_on_hyphens=False
-    )
-    if lines_max is not None and len(lines) > lines_max:
-        lines = lines[:lines_max]
-        lines[-1] = lines[-1][: width - 4] + " ..."
-    yield from lines
-
-
 def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
     """Yield the rows, which have equal lengths, as left-aligned columns two spaces apart."""
     kept = [list(row) for row in rows]
@@ -97,8 +129,3 @@ def table(rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
         yield (
             indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         ).rstrip()
-
-
-def paint(text: str, color: str, on: bool) -> str:
-    """Return `text` in a terminal colour if `on`, else unchanged."""
-    return f"\x1b[{_COLORS[color]}m{text}\x1b[0m" if on else text

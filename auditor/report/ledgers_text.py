@@ -10,7 +10,7 @@ from auditor.model.ledger import LedgerState
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
-from auditor.report.layout import count, duration, of, paint, printable, wrap
+from auditor.report.layout import PLAIN, Screen, count, duration, of, printable
 from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
 from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
@@ -34,8 +34,7 @@ def render_ledgers(
     findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
 ) -> str:
     """Return the report: each ledger's standing, metadata, findings, witnesses and answers. Pure.
 
@@ -47,21 +46,21 @@ def render_ledgers(
     Only ledger_id and standing are required. Metadata is null or {state, format_version,
     ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
     """
-    width, away = fit(width), summary.maintenance.bookie_ids
+    screen, away = fit(screen), summary.maintenance.bookie_ids
     return assemble(
-        wrap(f"cluster   {cluster_name(summary)}", width),
-        note_lines(summary, width),
-        _newest_run(summary, width),
-        wrap(sampled_words(summary), width) if sampled_words(summary) else [],
+        screen.wrap(f"cluster   {cluster_name(summary)}"),
+        note_lines(summary, screen),
+        _newest_run(summary, screen),
+        screen.wrap(sampled_words(summary)) if sampled_words(summary) else [],
         [""],
-        *(_ledger(ledger, findings, width, color, away) for ledger in ledgers),
-        next_section(findings, width, color),
-        wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
+        *(_ledger(ledger, findings, screen, away) for ledger in ledgers),
+        next_section(findings, screen),
+        screen.wrap(_WITHHELD.format(delay=duration(second_look_delay_s))),
         [machine_line(summary.outcome, summary.run_id, summary.ledgers)],
     )
 
 
-def _newest_run(summary: Summary, width: int) -> Iterator[str]:
+def _newest_run(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield which facts of the newest run in OUTPUT were used."""
     used = summary.newest_run
     if used is None:
@@ -73,33 +72,32 @@ def _newest_run(summary: Summary, width: int) -> Iterator[str]:
             f"{head} {name_some(unable)} unable to list: entries were read there at once, while"
             " lists were asked for too."
         )
-        yield from wrap(said, width)
+        yield from screen.wrap(said)
     if listing:
-        yield from wrap(f"{head} {name_some(listing)} unable to list, which can list now.", width)
+        yield from screen.wrap(f"{head} {name_some(listing)} unable to list, which can list now.")
 
 
 def _ledger(
     ledger: Mapping[str, Any],
     findings: Sequence[FindingRecord],
-    width: int,
-    color: bool,
+    screen: Screen,
     away: frozenset[str],
 ) -> Iterator[str]:
     standing = str(ledger["standing"])
-    head = paint(f"Ledger {ledger['ledger_id']}", "bold", color)
+    head = screen.paint(f"Ledger {ledger['ledger_id']}", "bold")
     if standing == "no_such_ledger":
         yield f"{head}: no such ledger"
         yield ""
         return
-    yield f"{head}: {paint(standing.upper(), _HUES[standing], color)}"
-    yield from _reasons(ledger, width, away)
-    yield from _metadata(ledger, width)
+    yield f"{head}: {screen.paint(standing.upper(), _HUES[standing])}"
+    yield from _reasons(ledger, screen, away)
+    yield from _metadata(ledger, screen)
     own = [finding for finding in findings if finding.ledger_id == ledger["ledger_id"]]
     for finding in own:
         said = f"{finding.severity.name} {finding.kind.value}"
-        yield f"  {paint(said, 'red', color)}"
-        yield from wrap(one_line(finding), width, "    ")
-        yield from wrap(printable(finding.witness, 4_000), width, "    ", WITNESS_LINES_MAX)
+        yield f"  {screen.paint(said, 'red')}"
+        yield from screen.wrap(one_line(finding), "    ")
+        yield from screen.wrap(printable(finding.witness, 4_000), "    ", WITNESS_LINES_MAX)
         yield from matrix(finding, "    ")
     if not own:
         yield from looks_table(_looks(ledger), "    ")
@@ -110,12 +108,12 @@ def _looks(ledger: Mapping[str, Any]) -> list[RecordedLook]:
     return [RecordedLook.from_json(look) for look in ledger.get("looks") or ()]
 
 
-def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Iterator[str]:
+def _reasons(ledger: Mapping[str, Any], screen: Screen, away: frozenset[str]) -> Iterator[str]:
     if ledger.get("exempt"):
         reason = Exempt(ledger["exempt"])
         is_exempt = ledger["standing"] == Standing.EXEMPT.word
         head = f"exempt ({reason.value}): " if is_exempt else ""
-        yield from wrap(f"{head}{EXEMPT_WORDS[reason]}", width, "  ")
+        yield from screen.wrap(f"{head}{EXEMPT_WORDS[reason]}", "  ")
     unheard = unheard_at(_looks(ledger), ledger.get("gone") or ())
     extent = " in full" if ledger["standing"] == Standing.VIOLATED.word else ""
     for unknown in map(Unknown, ledger.get("unknowns") or []):
@@ -123,9 +121,9 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
         to_do = what_to_do(unknown, unheard, away)
         said = f"could not be judged{extent} ({unknown.value}): {means}; to do: {to_do}"
-        yield from wrap(said, width, "  ")
+        yield from screen.wrap(said, "  ")
     if ledger.get("only_maintenance"):
-        yield from wrap("only bookies in planned maintenance prevented judging it", width, "  ")
+        yield from screen.wrap("only bookies in planned maintenance prevented judging it", "  ")
     if ledger.get("assurance") == PROBED:
         probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
         read = (
@@ -134,24 +132,24 @@ def _reasons(ledger: Mapping[str, Any], width: int, away: frozenset[str]) -> Ite
             if probes
             else "and no entry could be read there instead"
         )
-        yield from wrap(f"assurance: probed. A bookie of it gave no list, {read}", width, "  ")
+        yield from screen.wrap(f"assurance: probed. A bookie of it gave no list, {read}", "  ")
     if listed_by := ledger.get("listed_by"):
         where = ", ".join(
             f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items()
         )
-        yield from wrap(f"listed by the listers of {where}", width, "  ")
+        yield from screen.wrap(f"listed by the listers of {where}", "  ")
     for bookie, why in (ledger.get("odd_lists") or {}).items():
         said = f"the list of {printable(bookie, 60)} {printable(why, 300)}"
-        yield from wrap(said, width, "  ")
+        yield from screen.wrap(said, "  ")
     for bookie, entry in (ledger.get("unindexed") or {}).items():
-        yield from wrap(unindexed_sentence(bookie, f"entry {entry}"), width, "  ")
-    yield from wrap(_copies(ledger.get("copies") or {}), width, "  ")
+        yield from screen.wrap(unindexed_sentence(bookie, f"entry {entry}"), "  ")
+    yield from screen.wrap(_copies(ledger.get("copies") or {}), "  ")
     if ledger.get("detail"):
-        yield from wrap(printable(ledger["detail"], 1_000), width, "  ")
+        yield from screen.wrap(printable(ledger["detail"], 1_000), "  ")
     if back := int(ledger.get("listing_false_negatives") or 0):
         entries = of(back, "entry", "entries")
-        yield from wrap(
-            f"{entries} that a list left out could be read: copies all the same", width, "  "
+        yield from screen.wrap(
+            f"{entries} that a list left out could be read: copies all the same", "  "
         )
 
 
@@ -184,9 +182,9 @@ def _copies(copies: Mapping[str, int]) -> str:
     )
 
 
-def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
+def _metadata(ledger: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     if owner := ledger.get("owner"):
-        yield from wrap(f"owner     {owner_text(Owner.from_json(owner))}", width, "  ")
+        yield from screen.wrap(f"owner     {owner_text(Owner.from_json(owner))}", "  ")
     metadata = ledger.get("metadata")
     if not metadata:
         return
@@ -203,4 +201,4 @@ def _metadata(ledger: Mapping[str, Any], width: int) -> Iterator[str]:
                 yield f"            ... {of(len(segments) - 2 * half, 'segment')} not shown"
             continue
         bookies = " ".join(printable(bookie, 60) for bookie in segment["ensemble"])
-        yield from wrap(f"from {segment['first_entry_id']}: {bookies}", width, "            ")
+        yield from screen.wrap(f"from {segment['first_entry_id']}: {bookies}", "            ")

@@ -7,28 +7,28 @@ from collections.abc import Iterator, Mapping
 from auditor.model.finding import Kind
 from auditor.model.summary import References, Summary, WorstTopics
 from auditor.model.topic import Unread
-from auditor.report.layout import count, of, paint, printable, size, wrap
+from auditor.report.layout import Screen, count, of, printable, size
 
 TOPICS_SHOWN_MAX = 5
 """At most this many topics, and namespaces, are shown; topics.jsonl has all topics."""
 
 
-def references_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def references_section(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield lines on topics; none if the run did not look for topics. Stored runs may lack the
     fields.
     """
     references = summary.references
     if references is None:
         return
-    yield paint("Topics (Pulsar)", "bold", color)
-    yield from wrap(_read_words(references), width, "  ")
+    yield screen.paint("Topics (Pulsar)", "bold")
+    yield from screen.wrap(_read_words(references), "  ")
     for sentence in (*_lost_words(references), *_orphan_words(references)):
-        yield from wrap(sentence, width, "  ")
+        yield from screen.wrap(sentence, "  ")
     if references.unread:
-        yield from wrap(unread_words(references.unread), width, "  ")
+        yield from screen.wrap(unread_words(references.unread), "  ")
     if summary.topics_hit:
-        yield from wrap(f"{hit_words(summary)}; worst first:", width, "  ")
-        yield from _worst(summary.topics_worst, width)
+        yield from screen.wrap(f"{hit_words(summary)}; worst first:", "  ")
+        yield from _worst(summary.topics_worst, screen)
     yield ""
 
 
@@ -157,16 +157,15 @@ def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
     return f"{of(blocked, 'subscription')} {word} and {count(possibly)} possibly"
 
 
-def _worst(worst: WorstTopics, width: int) -> Iterator[str]:
+def _worst(worst: WorstTopics, screen: Screen) -> Iterator[str]:
     for one in worst.worst_topics[:TOPICS_SHOWN_MAX]:
         loss = "a loss" if one.has_loss else "no loss of entries"
         may_skip = Kind.LEDGER_TRUNCATED.value in one.kinds
         numbers = one.subscriptions_blocked, one.subscriptions_possibly_blocked
         blocked = _blocked_words(*numbers, may_skip=may_skip)
         ledgers = f"{of(one.ledgers, 'ledger')} ({', '.join(one.kinds)})"
-        yield from wrap(
+        yield from screen.wrap(
             f"{printable(one.topic, 300)}: {loss}, {ledgers}, {blocked}",
-            width,
             "    ",
             hang="  ",
         )
@@ -175,4 +174,4 @@ def _worst(worst: WorstTopics, width: int) -> Iterator[str]:
             f"{printable(one.namespace, 200)} {count(one.topics)}"
             for one in worst.worst_namespaces[:TOPICS_SHOWN_MAX]
         )
-        yield from wrap(f"by namespace: {', '.join(named)}", width, "    ", hang="  ")
+        yield from screen.wrap(f"by namespace: {', '.join(named)}", "    ", hang="  ")

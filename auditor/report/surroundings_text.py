@@ -14,7 +14,7 @@ from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.placement import Policy
 from auditor.model.summary import Assurance, Chances, Pace, Paces, Requests, Summary
 from auditor.model.verdict import Unknown
-from auditor.report.layout import count, duration, of, paint, printable, size, wrap
+from auditor.report.layout import Screen, count, duration, of, printable, size
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 
@@ -181,10 +181,10 @@ _FOUND: dict[str, str] = {
 """Words for the state of a bookie in maintenance. Other words are shown unchanged."""
 
 
-def note_lines(summary: Summary, width: int) -> Iterator[str]:
+def note_lines(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield the lines of `note_sentences`."""
     for sentence in note_sentences(summary):
-        yield from wrap(sentence, width, "", SENTENCE_LINES_MAX)
+        yield from screen.wrap(sentence, "", SENTENCE_LINES_MAX)
 
 
 def note_sentences(summary: Summary) -> Iterator[str]:
@@ -372,13 +372,13 @@ def name_some(bookies: Sequence[str], number: int | None = None) -> str:
 _HANG = " " * len("requests  ")
 
 
-def requests_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def requests_section(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield the lines on bookies, placement, requests and the time of each stage."""
     requests = summary.requests
-    yield paint("What was asked", "bold", color)
-    yield from wrap(_bookies_words(summary), width, "  ", hang=_HANG)
-    yield from wrap(placement_words(summary), width, "  ", hang=_HANG)
-    yield from wrap(_requests_words(requests), width, "  ", hang=_HANG)
+    yield screen.paint("What was asked", "bold")
+    yield from screen.wrap(_bookies_words(summary), "  ", hang=_HANG)
+    yield from screen.wrap(placement_words(summary), "  ", hang=_HANG)
+    yield from screen.wrap(_requests_words(requests), "  ", hang=_HANG)
     if requests.confirming_reads:
         back = of(
             requests.listing_false_negatives,
@@ -386,21 +386,21 @@ def requests_section(summary: Summary, width: int, color: bool) -> Iterator[str]
             "entries that lists left out were",
         )
         reads = of(requests.confirming_reads, "confirming read")
-        yield from wrap(f"{reads}; {back} there", width, "  " + _HANG)
+        yield from screen.wrap(f"{reads}; {back} there", "  " + _HANG)
     if spots := requests.spot_reads:
         words = f"{of(spots, 'spot read')} of entries that bookies should hold, to test their lists"
         if in_doubt := requests.doubt_reads:
             words += f"; {count(in_doubt)} of them on bookies in doubt"
-        yield from wrap(words, width, "  " + _HANG)
+        yield from screen.wrap(words, "  " + _HANG)
     if words := _paces_words(summary.paces):
-        yield from wrap(words, width, "  ", hang=_HANG)
+        yield from screen.wrap(words, "  ", hang=_HANG)
     stages = ", ".join(
         f"{stage} {duration(seconds)}"
         for stage, seconds in summary.duration_s.items()
         if seconds >= 0.05
     )
     if stages:
-        yield from wrap(f"time      {stages}", width, "  ", hang=_HANG)
+        yield from screen.wrap(f"time      {stages}", "  ", hang=_HANG)
     yield ""
 
 

@@ -20,7 +20,17 @@ from auditor.report.findings_text import (
     mutes_sentences,
     next_section,
 )
-from auditor.report.layout import count, duration, moment, of, paint, printable, share, table, wrap
+from auditor.report.layout import (
+    PLAIN,
+    Screen,
+    count,
+    duration,
+    moment,
+    of,
+    printable,
+    share,
+    table,
+)
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     HUES,
@@ -43,26 +53,25 @@ _AGES = {
 """The age classes of `marks_by_age`, in words."""
 
 
-def marks_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def marks_section(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield lines on the marks; none if there is no mark or the summary does not count marks."""
     marks = summary.marks
     if marks is None or not marks.total:
         return
-    yield paint("Marks (under-replicated)", "bold", color)
+    yield screen.paint("Marks (under-replicated)", "bold")
     of_what = " of the named ledgers" if summary.is_partial else ""
     head = f"{of(marks.total, 'mark')}{of_what}: {count(marks.within_grace)} within grace, "
-    yield from wrap(f"{head}{count(marks.beyond_grace)} beyond it", width, "  ")
+    yield from screen.wrap(f"{head}{count(marks.beyond_grace)} beyond it", "  ")
     ages = summary.marks_by_age
     ages_text = ", ".join(
         f"{words} {count(ages[name])}" for name, words in _AGES.items() if ages[name]
     )
-    yield from wrap(f"by age: {ages_text}", width, "  ")
+    yield from screen.wrap(f"by age: {ages_text}", "  ")
     if marks.stale:
         are = "mark is" if marks.stale == 1 else "marks are"
-        yield from wrap(
+        yield from screen.wrap(
             f"{count(marks.stale)} {are} stale: every copy was listed or read where the metadata"
             " says",
-            width,
             "  ",
         )
     if marks.without_ledger:
@@ -71,7 +80,7 @@ def marks_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
             if marks.without_ledger == 1
             else "marks have no ledger: their"
         )
-        yield from wrap(f"{count(marks.without_ledger)} {are} metadata does not exist", width, "  ")
+        yield from screen.wrap(f"{count(marks.without_ledger)} {are} metadata does not exist", "  ")
     yield ""
 
 
@@ -95,8 +104,7 @@ def render(
     findings: Sequence[FindingRecord],
     *,
     run_dir: str = "",
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
 ) -> str:
     """Return the whole report. Pure.
 
@@ -104,18 +112,18 @@ def render(
     `findings` are all of them, or the worst. The number of lines is bounded, however many ledgers
     have findings.
     """
-    width = fit(width)
+    screen = fit(screen)
     return assemble(
-        _heading(summary, width, color),
-        causes_section(summary, width, color),
-        _ledgers(summary, width, color),
-        marks_section(summary, width, color),
-        references_section(summary, width, color),
-        findings_section(summary, findings, width, color),
-        unjudged_section(summary, width, color),
-        requests_section(summary, width, color),
-        next_section(findings, width, color),
-        _files(summary, run_dir, color),
+        _heading(summary, screen),
+        causes_section(summary, screen),
+        _ledgers(summary, screen),
+        marks_section(summary, screen),
+        references_section(summary, screen),
+        findings_section(summary, findings, screen),
+        unjudged_section(summary, screen),
+        requests_section(summary, screen),
+        next_section(findings, screen),
+        _files(summary, run_dir, screen),
         [machine_line(summary.outcome, summary.run_id, summary.ledgers)],
     )
 
@@ -124,8 +132,7 @@ def render_unreachable(
     run_id: str,
     sentence: str,
     *,
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
     lines_max: int | None = None,
 ) -> str:
     """Return the report of a run that could not reach, read or understand what it needs (exit 5).
@@ -134,7 +141,7 @@ def render_unreachable(
     left out: the advice at its end stays.
     """
     return assemble(
-        _without_counts("UNREACHABLE", sentence, _NO_VERDICT, width, color, lines_max),
+        _without_counts("UNREACHABLE", sentence, _NO_VERDICT, screen, lines_max),
         [machine_line("UNREACHABLE", run_id)],
     )
 
@@ -144,8 +151,7 @@ def render_fault(
     sentence: str,
     *,
     run_dir: str = "",
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
     lines_max: int | None = None,
 ) -> str:
     """Return the report, without counts, of a run in which the auditor itself failed (exit 4).
@@ -162,27 +168,28 @@ def render_fault(
         " Please report it."
     )
     return assemble(
-        _without_counts("AUDITOR_FAULT", sentence, after, width, color, lines_max),
+        _without_counts("AUDITOR_FAULT", sentence, after, screen, lines_max),
         [machine_line("AUDITOR_FAULT", run_id)],
     )
 
 
 def _without_counts(
-    outcome: str, sentence: str, after: str, width: int, color: bool, lines_max: int | None
+    outcome: str, sentence: str, after: str, screen: Screen, lines_max: int | None
 ) -> Iterator[str]:
     shown = printable(sentence, 4_000)
     whole = _COMMAND.sub(lambda found: found.group().replace(" ", _NO_BREAK), shown)
-    lines = [line.replace(_NO_BREAK, " ") for line in wrap(f"{outcome}: {whole}", fit(width))]
+    lines = [line.replace(_NO_BREAK, " ") for line in fit(screen).wrap(f"{outcome}: {whole}")]
     if lines_max is not None and len(lines) > lines_max:
         lines = [*lines[: lines_max - LAST_LINES - 1], "...", *lines[-LAST_LINES:]]
-    yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
+    yield lines[0].replace(outcome, screen.paint(outcome, HUES[outcome]), 1)
     yield from lines[1:]
-    yield from wrap(after, fit(width))
+    yield from fit(screen).wrap(after)
     yield ""
 
 
-def fit(width: int) -> int:
-    return max(WIDTH_MIN, min(width, WIDTH_MAX))
+def fit(screen: Screen) -> Screen:
+    """Return a screen of a width at which a report can be read."""
+    return screen.bounded(WIDTH_MIN, WIDTH_MAX)
 
 
 def assemble(*parts: Iterator[str] | list[str]) -> str:
@@ -207,16 +214,16 @@ def verdict_notes(summary: Summary) -> Iterator[str]:
         yield REPLICATION_DISABLED
 
 
-def _heading(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def _heading(summary: Summary, screen: Screen) -> Iterator[str]:
     outcome = summary.outcome
-    lines = list(wrap(f"{outcome}: {outcome_sentences(summary)}", width))
-    yield lines[0].replace(outcome, paint(outcome, HUES[outcome], color), 1)
+    lines = list(screen.wrap(f"{outcome}: {outcome_sentences(summary)}"))
+    yield lines[0].replace(outcome, screen.paint(outcome, HUES[outcome]), 1)
     yield from lines[1:]
     for sentence in verdict_notes(summary):
-        yield from wrap(sentence, width)
-    yield from note_lines(summary, width)
+        yield from screen.wrap(sentence)
+    yield from note_lines(summary, screen)
     yield ""
-    yield from wrap(f"cluster   {cluster_name(summary)}", width, hang=_HANG)
+    yield from screen.wrap(f"cluster   {cluster_name(summary)}", hang=_HANG)
     started, finished = moment(summary.started_at), moment(summary.finished_at)
     if started and finished:
         took = duration((finished - started).total_seconds())
@@ -232,13 +239,13 @@ def _heading(summary: Summary, width: int, color: bool) -> Iterator[str]:
     yield ""
 
 
-def _ledgers(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def _ledgers(summary: Summary, screen: Screen) -> Iterator[str]:
     ledgers = summary.ledgers
-    yield paint("Ledgers", "bold", color)
+    yield screen.paint("Ledgers", "bold")
     hues = {"violated": "red", "indeterminate": "yellow"}
     for name, number in asdict(ledgers).items():
         line = f"  {name:<14}{count(number):>13}"
-        yield paint(line, hues[name], color) if name in hues and number else line
+        yield screen.paint(line, hues[name]) if name in hues and number else line
         if name == "exempt":
             yield from _exempt(summary)
     meaning = (
@@ -246,19 +253,19 @@ def _ledgers(summary: Summary, width: int, color: bool) -> Iterator[str]:
         if ledgers.listed
         else "there was nothing to judge"
     )
-    yield from _share_line("coverage", summary.coverage, meaning, width)
+    yield from _share_line("coverage", summary.coverage, meaning, screen)
     copies = summary.copies
     if copies is not None and copies.expected:
         meaning = verified_share_meaning(summary, copies)
-        yield from _share_line("verified", summary.verified_ratio or 0.0, meaning, width)
+        yield from _share_line("verified", summary.verified_ratio or 0.0, meaning, screen)
     if words := doubt_words(summary):
-        yield from wrap(f"in doubt: {words}", width, "  ")
+        yield from screen.wrap(f"in doubt: {words}", "  ")
     yield ""
 
 
-def _share_line(name: str, ratio: float, meaning: str, width: int) -> Iterator[str]:
+def _share_line(name: str, ratio: float, meaning: str, screen: Screen) -> Iterator[str]:
     head = f"  {name:<14}{share(ratio):>13}  "
-    first, *rest = wrap(meaning, width, " " * len(head))
+    first, *rest = screen.wrap(meaning, " " * len(head))
     yield head + first.strip()
     yield from rest
 
@@ -268,11 +275,11 @@ def _exempt(summary: Summary) -> Iterator[str]:
     yield from table(rows, " " * 16)
 
 
-def _files(summary: Summary, run_dir: str, color: bool) -> Iterator[str]:
+def _files(summary: Summary, run_dir: str, screen: Screen) -> Iterator[str]:
     if not run_dir:
         return
     where = printable(run_dir, 1_000).rstrip("/")
-    yield paint("Files", "bold", color)
+    yield screen.paint("Files", "bold")
     yield f"  {where}/"
     yield f"  findings.jsonl ({of(summary.findings_total, 'finding')}), summary.json, metrics.prom"
     if summary.causes:

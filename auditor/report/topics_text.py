@@ -11,7 +11,7 @@ from auditor.model.readability import Answer, Condition
 from auditor.model.summary import Summary
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.findings_text import command_lines, next_section, one_line
-from auditor.report.layout import count, duration, of, paint, printable, ranges, size, wrap
+from auditor.report.layout import PLAIN, Screen, count, duration, of, printable, ranges, size
 from auditor.report.outcome_text import machine_line, sampled_words
 from auditor.report.references_text import unread_words
 from auditor.report.surroundings_text import note_lines
@@ -80,24 +80,23 @@ def render_topics(
     findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
-    width: int = 100,
-    color: bool = False,
+    screen: Screen = PLAIN,
 ) -> str:
     """Return the report. Pure. The machine line is last.
 
     `topics` have the form of `auditor.findings.topics.topic_json`.
     """
-    width = fit(width)
+    screen = fit(screen)
     return assemble(
-        wrap(f"cluster   {cluster_name(summary)}", width),
-        note_lines(summary, width),
-        wrap(sampled_words(summary), width) if sampled_words(summary) else [],
+        screen.wrap(f"cluster   {cluster_name(summary)}"),
+        note_lines(summary, screen),
+        screen.wrap(sampled_words(summary)) if sampled_words(summary) else [],
         [""],
-        *(_topic(topic, width, color) for topic in topics),
-        _findings(findings, width, color),
-        next_section(findings, width, color),
-        _next(topics, width, color),
-        wrap(_WITHHELD.format(delay=duration(second_look_delay_s)), width),
+        *(_topic(topic, screen) for topic in topics),
+        _findings(findings, screen),
+        next_section(findings, screen),
+        _next(topics, screen),
+        screen.wrap(_WITHHELD.format(delay=duration(second_look_delay_s))),
         [_machine_line(summary)],
     )
 
@@ -109,8 +108,8 @@ def _machine_line(summary: Summary) -> str:
     return " ".join([line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if counts)])
 
 
-def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
-    head = paint(printable(topic["topic"], 300), "bold", color)
+def _topic(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    head = screen.paint(printable(topic["topic"], 300), "bold")
     status = TopicStatus(topic["status"])
     if status is TopicStatus.MISSING:
         yield f"{head}: no such topic, or it has no ledgers"
@@ -118,16 +117,16 @@ def _topic(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
         yield f"{head}: its references could not be read"
     else:
         answer = Answer(topic["answer"])
-        yield f"{head}: {paint(_headline(topic), _HUES[answer], color)}"
+        yield f"{head}: {screen.paint(_headline(topic), _HUES[answer])}"
         if topic["shadow_source"]:
             source = printable(topic["shadow_source"], 300)
-            yield from wrap(f"shadow topic: its ledgers are those of {source}", width, "  ")
-        yield from wrap(_data_words(topic["ledgers"]), width, "  ")
-        yield from _subscriptions(topic, width, color)
-        yield from _ledgers(topic["ledgers"], width)
+            yield from screen.wrap(f"shadow topic: its ledgers are those of {source}", "  ")
+        yield from screen.wrap(_data_words(topic["ledgers"]), "  ")
+        yield from _subscriptions(topic, screen)
+        yield from _ledgers(topic["ledgers"], screen)
         if topic["unread"]:
-            yield from wrap(unread_words(topic["unread"]), width, "  ", hang="  ")
-    yield from _problems(topic["problems"], width)
+            yield from screen.wrap(unread_words(topic["unread"]), "  ", hang="  ")
+    yield from _problems(topic["problems"], screen)
     yield ""
 
 
@@ -187,7 +186,7 @@ def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(parts) + "."
 
 
-def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterator[str]:
+def _subscriptions(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     readings = topic["subscriptions"]
     missing = {
         one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING
@@ -199,12 +198,11 @@ def _subscriptions(topic: Mapping[str, Any], width: int, color: bool) -> Iterato
     worst = sorted(readings, key=lambda one: order.index(Answer(one["answer"])))
     for one in worst[:SUBSCRIPTIONS_SHOWN_MAX]:
         answer = Answer(one["answer"])
-        word = paint(answer.value.replace("_", " ").upper(), _HUES[answer], color)
+        word = screen.paint(answer.value.replace("_", " ").upper(), _HUES[answer])
         yield f"  subscription {printable(one['name'])}: {word}"
-        yield from wrap(
+        yield from screen.wrap(
             _reading_words(one, answer, missing, topic["blocker"])
             + _reset_words(topic, one, answer),
-            width,
             "    ",
         )
     if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
@@ -262,7 +260,7 @@ def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: A
     )
 
 
-def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _ledgers(ledgers: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
     order = {condition: number for number, condition in enumerate((*_BAD, Condition.OFFLOADED))}
     bad = [one for one in ledgers if Condition(one["condition"]) in order]
     bad = [one for one in bad if one["condition"] != Condition.OFFLOADED or one["detail"]]
@@ -272,8 +270,8 @@ def _ledgers(ledgers: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     yield "  ledgers"
     for one in bad[:LEDGERS_SHOWN_MAX]:
         role = one["role"] if one["name"] is None else f"{one['role']} of {printable(one['name'])}"
-        yield from wrap(
-            f"{one['ledger_id']} ({role}): {_ledger_words(one)}", width, "    ", hang="  "
+        yield from screen.wrap(
+            f"{one['ledger_id']} ({role}): {_ledger_words(one)}", "    ", hang="  "
         )
     if len(bad) > LEDGERS_SHOWN_MAX:
         yield f"    and {of(len(bad) - LEDGERS_SHOWN_MAX, 'ledger')} more (--format json)"
@@ -309,25 +307,25 @@ def _lost_words(ledger: Mapping[str, Any]) -> str:
     )
 
 
-def _problems(problems: Sequence[str], width: int) -> Iterator[str]:
+def _problems(problems: Sequence[str], screen: Screen) -> Iterator[str]:
     for problem in problems[:PROBLEMS_SHOWN_MAX]:
-        yield from wrap(f"not read: {printable(problem, 1_000)}", width, "  ", hang="  ")
+        yield from screen.wrap(f"not read: {printable(problem, 1_000)}", "  ", hang="  ")
     if len(problems) > PROBLEMS_SHOWN_MAX:
         yield f"  and {of(len(problems) - PROBLEMS_SHOWN_MAX, 'problem')} more (--format json)"
 
 
-def _findings(findings: Sequence[FindingRecord], width: int, color: bool) -> Iterator[str]:
+def _findings(findings: Sequence[FindingRecord], screen: Screen) -> Iterator[str]:
     if not findings:
         return
-    yield paint("Findings on its ledgers", "bold", color)
+    yield screen.paint("Findings on its ledgers", "bold")
     for one in findings[:FINDINGS_SHOWN_MAX]:
-        yield from wrap(f"{one.kind.value}: {one_line(one)}", width, "  ", hang="  ")
+        yield from screen.wrap(f"{one.kind.value}: {one_line(one)}", "  ", hang="  ")
     if len(findings) > FINDINGS_SHOWN_MAX:
         yield f"  and {of(len(findings) - FINDINGS_SHOWN_MAX, 'finding')} more (--format json)"
     yield ""
 
 
-def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Iterator[str]:
+def _next(topics: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
     """Yield what to save of a topic whose ledgers are missing or truncated, and commands that
     look.
     """
@@ -339,7 +337,7 @@ def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Itera
     hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
     if not hit:
         return
-    yield paint("Next, for ledgers that are missing or truncated: save, then look", "bold", color)
+    yield screen.paint("Next, for ledgers that are missing or truncated: save, then look", "bold")
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
         bad = [one for one in topic["ledgers"] if one["condition"] in broken]
         lines = [
@@ -352,7 +350,7 @@ def _next(topics: Sequence[Mapping[str, Any]], width: int, color: bool) -> Itera
             ),
         ]
         yield f"  for {printable(topic['topic'], 300)}"
-        yield from command_lines("the topic", lines, width)
+        yield from command_lines("the topic", lines, screen)
     yield ""
 
 

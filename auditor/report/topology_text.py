@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from auditor.report.layout import of, printable, table, wrap
+from auditor.report.layout import PLAIN, Screen, of, printable, table
 from auditor.topology.locating import Topology
 from auditor.wire.locations import depth
 
@@ -14,18 +14,18 @@ which says less."""
 
 
 def render_topology(
-    found: Topology, states: Mapping[str, str], problems: Sequence[str], *, width: int = 100
+    found: Topology, states: Mapping[str, str], problems: Sequence[str], *, screen: Screen = PLAIN
 ) -> str:
     """Return the report as printable ASCII. Pure.
 
     It has a row per bookie, then the bookies without a location or with a location of unusual
     depth, then the problems. `states` has the registration of each bookie by id.
     """
-    return "\n".join(_lines(found, states, problems, width)) + "\n"
+    return "\n".join(_lines(found, states, problems, screen)) + "\n"
 
 
 def _lines(
-    found: Topology, states: Mapping[str, str], problems: Sequence[str], width: int
+    found: Topology, states: Mapping[str, str], problems: Sequence[str], screen: Screen
 ) -> Iterator[str]:
     resolved = len(found.located) - len(found.unplaced_bookies)
     if not found.located:
@@ -58,7 +58,7 @@ def _lines(
         )
     for problem in problems:
         yield ""
-        yield from wrap(printable(problem, 2_000), width, hang="  ")
+        yield from screen.wrap(printable(problem, 2_000), hang="  ")
 
 
 def _rows(found: Topology) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from auditor.model.availability import AnswerStatus, Greeting
 from auditor.model.finding_record import RecordedLook
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.report.layout import count, of, paint, printable, wrap
+from auditor.report.layout import Screen, count, of, printable
 from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS
 
 REASONS_EXPLAINED_MAX = 5
@@ -53,7 +53,7 @@ _MAINTENANCE_DO = (
 )
 
 
-def unjudged_section(summary: Summary, width: int, color: bool) -> Iterator[str]:
+def unjudged_section(summary: Summary, screen: Screen) -> Iterator[str]:
     """Yield each reason with its ledgers, bookies, meaning and remedy, then what was withheld.
 
     The number of lines is bounded.
@@ -62,58 +62,57 @@ def unjudged_section(summary: Summary, width: int, color: bool) -> Iterator[str]
     withheld = summary.withheld
     if not most and not withheld:
         return
-    yield paint("What could not be judged, or not in full", "bold", color)
+    yield screen.paint("What could not be judged, or not in full", "bold")
     if sum_words := reasons_sum_words(summary):
-        yield from wrap(sum_words, width, "  ")
+        yield from screen.wrap(sum_words, "  ")
     unheard = summary.bookies_unheard
     away = summary.maintenance.bookie_ids
     for reason, number in most[:REASONS_EXPLAINED_MAX]:
-        yield from wrap(
+        yield from screen.wrap(
             f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
             f"{name_bookies(reason, unheard)}",
-            width,
             "  ",
             hang="  ",
         )
-        yield from wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
+        yield from screen.wrap(f"{UNKNOWN_WORDS[reason].means}.", "    ")
         for one in summary.set_aside(reason) if reason in _OUR_FAULTS else ():
             line = printable(f"ledger {one.ledger_id}: {one.detail}", 1_000)
-            yield from wrap(line, width, "    ", DETAIL_LINES_MAX, hang="  ")
-        yield from wrap(f"to do: {what_to_do(reason, unheard, away)}", width, "    ")
+            yield from screen.wrap(line, "    ", DETAIL_LINES_MAX, hang="  ")
+        yield from screen.wrap(f"to do: {what_to_do(reason, unheard, away)}", "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
-    yield from wrap(f"also {rest}", width, "  ") if rest else ()
+    yield from screen.wrap(f"also {rest}", "  ") if rest else ()
     if most and summary.unjudged:
         yield "  all ids: unjudged/REASON.txt in the run's directory; `auditor explain LEDGER`"
     for sentence in withheld[:WITHHELD_SHOWN_MAX]:
-        yield from wrap(
-            f"- {printable(sentence, 1_000)}", width, "  ", WITHHELD_LINES_MAX, hang="  "
+        yield from screen.wrap(
+            f"- {printable(sentence, 1_000)}", "  ", WITHHELD_LINES_MAX, hang="  "
         )
     if len(withheld) > WITHHELD_SHOWN_MAX:
         yield f"  ... and {count(len(withheld) - WITHHELD_SHOWN_MAX)} more in summary.json"
     yield ""
 
 
-def render_verdict(verdict: Mapping[str, Any], summary: Summary, width: int) -> str:
+def render_verdict(verdict: Mapping[str, Any], summary: Summary, screen: Screen) -> str:
     """Return what a run says of a ledger without a finding: its standing, and each reason for it.
 
     `verdict` has the columns of VERDICTS.
     """
     standing, ledger = Standing[str(verdict["standing"]).upper()], verdict["ledger_id"]
-    lines = list(wrap(f"Ledger {ledger} is {standing.name}. No finding is on it.", width))
+    lines = list(screen.wrap(f"Ledger {ledger} is {standing.name}. No finding is on it."))
     if verdict["exempt"]:
-        lines += wrap(EXEMPT_WORDS[Exempt(verdict["exempt"])] + ".", width, "  ")
+        lines += screen.wrap(EXEMPT_WORDS[Exempt(verdict["exempt"])] + ".", "  ")
     unheard = summary.bookies_unheard
     for reason in map(Unknown, verdict["unknowns"] or ()):
-        lines += wrap(f"{reason.value}{name_bookies(reason, unheard)}", width, "  ", hang="  ")
-        lines += wrap(f"{UNKNOWN_WORDS[reason].means}.", width, "    ")
-        lines += wrap(
-            f"to do: {what_to_do(reason, unheard, summary.maintenance.bookie_ids)}", width, "    "
+        lines += screen.wrap(f"{reason.value}{name_bookies(reason, unheard)}", "  ", hang="  ")
+        lines += screen.wrap(f"{UNKNOWN_WORDS[reason].means}.", "    ")
+        lines += screen.wrap(
+            f"to do: {what_to_do(reason, unheard, summary.maintenance.bookie_ids)}", "    "
         )
     if verdict["detail"]:
         detail = printable(verdict["detail"], 1_000)
-        lines += wrap(detail, width, "  ", DETAIL_LINES_MAX, hang="  ")
+        lines += screen.wrap(detail, "  ", DETAIL_LINES_MAX, hang="  ")
     looks = of(int(verdict["looks"] or 0), "look")
-    lines += wrap(f"{looks}. `auditor ledger {ledger}` asks about it again.", width, "  ")
+    lines += screen.wrap(f"{looks}. `auditor ledger {ledger}` asks about it again.", "  ")
     return "".join(f"{line}\n" for line in lines)
 
 

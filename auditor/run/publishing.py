@@ -63,7 +63,7 @@ def write_results(
         directory.write_text("topics.jsonl", "".join(f"{line}\n" for line in conclusion.topics))
     if conclusion.unchecked:
         directory.write_text(UNCHECKED, "".join(f"{line}\n" for line in conclusion.unchecked))
-    report = text.render(summary, findings, run_dir=directory.address, width=context.width)
+    report = text.render(summary, findings, run_dir=directory.address, screen=context.screen.plain)
     directory.write_text("report.txt", report)
     exposition = metrics.exposition(
         summary,

@@ -51,6 +51,7 @@ from auditor.model.identity import LedgerId
 from auditor.model.summary import Summary
 from auditor.pulsar.topic_paths import parse_topic
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
+from auditor.report.layout import Screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
@@ -296,7 +297,7 @@ def accounted(outcome: Outcome) -> Outcome:
     )
     records = [FindingRecord.from_json(one) for one in outcome.findings]
     screen = render_first_screen(
-        Summary(outcome.summary), records, Whereabouts(str(outcome.run_dir)), width=80
+        Summary(outcome.summary), records, Whereabouts(str(outcome.run_dir)), screen=Screen(80)
     )
     assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
     assert screen.splitlines()[-1] == outcome.last_line

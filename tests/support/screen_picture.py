@@ -21,6 +21,7 @@ from rich.text import Text
 from auditor.evidence import findings_file
 from auditor.model.summary import Summary
 from auditor.report.first_screen import Whereabouts, render_first_screen
+from auditor.report.layout import Screen
 
 WIDTH = 100
 """Columns: as wide as a report is on most terminals, and legible on a page of 900 pixels."""
@@ -44,7 +45,7 @@ def screen_of(run_dir: Path, *, color: bool = False) -> str:
     lines = (run_dir / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     where = Whereabouts(f"audits/{run_dir.name}")
     return render_first_screen(
-        summary, list(findings_file.parse(lines)), where, width=WIDTH, color=color
+        summary, list(findings_file.parse(lines)), where, screen=Screen(WIDTH, color=color)
     )
 
 

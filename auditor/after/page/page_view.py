@@ -40,7 +40,7 @@ from auditor.report.findings_text import (
     more_causes,
     without_cause,
 )
-from auditor.report.layout import count, duration, moment, of, printable, share
+from auditor.report.layout import Screen, count, duration, moment, of, printable, share
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     doubt_words,
@@ -268,7 +268,7 @@ def page_view(contents: PageContents) -> Json:
         "marks": _marks(summary),
         "topics": _topics(contents),
         "unjudged_rows": list(_unjudged_rows(summary)),
-        "unjudged": section_lines(unjudged_section(summary, UNBROKEN, False)),
+        "unjudged": section_lines(unjudged_section(summary, Screen(UNBROKEN))),
         "history": _history(contents.history or ()),
         "margin": margin_view(contents.margin) if contents.margin else None,
         "changes": changes_view(contents.changes, summary) if contents.changes else None,
@@ -370,7 +370,7 @@ def _causes(summary: Summary) -> Json | None:
 
 
 def _marks(summary: Summary) -> Json | None:
-    lines = section_lines(marks_section(summary, UNBROKEN, False))
+    lines = section_lines(marks_section(summary, Screen(UNBROKEN)))
     if not lines:
         return None
     ages = summary.marks_by_age
@@ -388,7 +388,7 @@ def _marks(summary: Summary) -> Json | None:
 
 def _topics(contents: PageContents) -> Json | None:
     summary = contents.summary
-    lines = section_lines(references_section(summary, UNBROKEN, False))
+    lines = section_lines(references_section(summary, Screen(UNBROKEN)))
     if not lines:
         return None
     topics = list(contents.topics or ())

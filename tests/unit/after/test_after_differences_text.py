@@ -15,6 +15,7 @@ from auditor.after.differences_text import (
 from auditor.after.rechecks import Judged, Row
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
+from auditor.report.layout import PLAIN, Screen
 
 EARLIER = ComparedRun("run-a", "2026-01-01T03:14:46.500Z", "SOUND", "0.1.0", is_complete=True)
 LATER = ComparedRun("run-b", "2026-01-02T03:14:46.500Z", "VIOLATED", "0.1.0", is_complete=True)
@@ -32,7 +33,7 @@ def test_the_first_line_counts_every_change_and_the_last_is_for_machines():
         [finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 7)],
         [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)],
     )
-    lines = differences_text(EARLIER, LATER, ["A note."], found, 100, color=False).splitlines()
+    lines = differences_text(EARLIER, LATER, ["A note."], found, PLAIN).splitlines()
     assert "0 new, 1 worse, 0 still, 0 better, 0 resolved, 0 not checked again" == lines[0]
     assert (
         "auditor: DIFF earlier=run-a later=run-b new=0 worse=1 still=0 better=0 resolved=0"
@@ -48,14 +49,14 @@ def test_the_numbers_before_and_after_are_shown_if_the_kind_is_the_same():
     """Numbers of entries of two different kinds could not be compared."""
     before = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=2000)]
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)]
-    text = differences_text(EARLIER, LATER, [], differences(before, after), 100, color=False)
+    text = differences_text(EARLIER, LATER, [], differences(before, after), PLAIN)
     assert "2,000 -> 3 entries" in " ".join(text.split())
 
 
 def test_findings_that_stand_unchanged_are_only_counted():
     """The report of the later run has them."""
     same = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7)]
-    text = differences_text(EARLIER, LATER, [], differences(same, same), 100, color=False)
+    text = differences_text(EARLIER, LATER, [], differences(same, same), PLAIN)
     assert "1 still" in text and "ledger 7" not in text
 
 
@@ -63,7 +64,7 @@ def test_each_change_shows_a_bounded_number_of_findings():
     """The rest is counted, and the JSON form has it."""
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, n) for n in range(SHOWN_MAX + 5)]
     found = differences([], after)
-    text = differences_text(EARLIER, LATER, [], found, 100, color=False)
+    text = differences_text(EARLIER, LATER, [], found, PLAIN)
     assert SHOWN_MAX == text.count("CRITICAL") and "... and 5 more (--format json has all)" in text
     document = differences_json(EARLIER, LATER, [], found)
     assert SHOWN_MAX + 5 == len(document["changes"]) == document["counts"]["new"]
@@ -80,7 +81,7 @@ def test_lines_keep_to_the_width_and_names_are_escaped():
         finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner),
         finding(Kind.BOOKIE_LOST_CONTENT, "b\n1"),
     ]
-    text = differences_text(EARLIER, LATER, [], differences([], after), 80, color=False)
+    text = differences_text(EARLIER, LATER, [], differences([], after), Screen(80))
     body = text.splitlines()[:-1]
     assert "\x1b" not in text and "bookie b\\n1" in text
     assert all(len(line) <= 80 or " " not in line.strip() for line in body), body

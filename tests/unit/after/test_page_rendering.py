@@ -17,7 +17,7 @@ from auditor.after.page import findings_data
 from auditor.after.page.contents import PageContents
 from auditor.after.page.rendering import render_page
 from auditor.report import text
-from auditor.report.layout import printable
+from auditor.report.layout import Screen, printable
 
 STORIES = {
     "everything": contents(),
@@ -58,7 +58,7 @@ def test_sections_of_the_report_are_there_in_its_words():
     """
     made = contents()
     words = Elements(render_page(replace(made, report=""))).words()
-    report = text.render(made.summary, made.findings, width=120)
+    report = text.render(made.summary, made.findings, screen=Screen(120))
     sections = {part.splitlines()[0]: part for part in report.split("\n\n")}
     checked = 0
     for heading, part in sections.items():

@@ -8,30 +8,29 @@ from auditor.after.causes import CAUSES_MAX
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
 from auditor.report.findings_text import causes_section
+from auditor.report.layout import PLAIN, Screen
 from auditor.report.text import render
 
 BELOW = Kind.ENTRY_BELOW_WRITE_QUORUM
 
 
 def section(found: list[dict[str, object]], width: int = 100) -> list[str]:
-    return list(causes_section(stories.summary(**stories.caused(found)), width, color=False))
+    return list(causes_section(stories.summary(**stories.caused(found)), Screen(width)))
 
 
 def words_of(summary: Summary) -> str:
     """Return the section without line breaks."""
-    return " ".join(" ".join(causes_section(summary, 100, color=False)).split())
+    return " ".join(" ".join(causes_section(summary, PLAIN)).split())
 
 
 def test_a_report_does_not_grow_with_the_ledgers_of_one_cause():
     """A wiped bookie with ten ledgers and one with ten thousand give the same number of lines."""
     few, many = stories.wiped_bookie(10), stories.wiped_bookie(10_000)
-    assert len(render(*few, run_dir="./x", width=120).splitlines()) == len(
-        render(*many, run_dir="./x", width=120).splitlines()
+    assert len(render(*few, run_dir="./x", screen=Screen(120)).splitlines()) == len(
+        render(*many, run_dir="./x", screen=Screen(120)).splitlines()
     )
     for width in (80, 100, 120):
-        lines = [
-            len(list(causes_section(summary, width, color=False))) for summary, _ in (few, many)
-        ]
+        lines = [len(list(causes_section(summary, Screen(width)))) for summary, _ in (few, many)]
         assert lines[0] == lines[1] <= 6, width
 
 
@@ -117,14 +116,14 @@ def test_the_share_of_a_cause_is_always_printed():
     """This includes a share below one per cent."""
     rows = stories.caused([stories.finding(BELOW, n) for n in range(4)])
     rows["causes"][0]["share"] = 0.00043
-    lines = list(causes_section(stories.summary(**rows), 100, color=False))
+    lines = list(causes_section(stories.summary(**rows), PLAIN))
     assert "     4 ledgers (0.04 % of all hit): ENTRY_BELOW_WRITE_QUORUM 4" in lines
 
 
 def test_where_nothing_is_hit_nothing_is_said():
     """There is no heading without findings, nor for a summary of an older version."""
     assert [] == section([])
-    assert [] == list(causes_section(Summary({}), 100, color=False))
+    assert [] == list(causes_section(Summary({}), PLAIN))
 
 
 def test_a_foreign_name_forges_nothing():

@@ -19,6 +19,7 @@ from auditor.report.findings_text import (
     seen_words,
 )
 from auditor.report.first_screen import Whereabouts, render_first_screen
+from auditor.report.layout import PLAIN
 from auditor.report.text import render
 
 NOTHING = dict.fromkeys(
@@ -86,7 +87,7 @@ def test_a_finding_says_since_when_it_is_seen():
     assert "first seen by the run of 2025-12-30 03:00 UTC" == seen_words(once)
     unknown = stories.changed(found, first_seen=None, runs_seen=None)
     assert "" == seen_words(unknown) == seen_words(replace(found, history=None))
-    assert "seen by 3 runs" in render_finding(found, 100, False)
+    assert "seen by 3 runs" in render_finding(found, PLAIN)
 
 
 def test_a_muted_finding_is_marked_wherever_it_stands():
@@ -108,7 +109,7 @@ def test_a_muted_finding_is_marked_wherever_it_stands():
     )
     assert (
         "(muted until 2027-01-31)" in full
-        and "muted until 2027-01-31: drained" in render_finding(muted, 100, False)
+        and "muted until 2027-01-31: drained" in render_finding(muted, PLAIN)
     )
     for text in (full, screen):
         assert "The exit code is 0, because no finding that is not muted reaches --fail-on." in text

@@ -19,6 +19,7 @@ from auditor.report.first_screen import (
     render_first_screen,
     unjudged_section,
 )
+from auditor.report.layout import Screen
 from auditor.report.outcome_text import headline
 from auditor.report.text import render, render_fault, render_unreachable
 
@@ -95,7 +96,7 @@ def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
     """It is ASCII. Only the machine line and the command that comes next may be longer than the
     width.
     """
-    text = render_first_screen(*runs()[name], HERE, width=width)
+    text = render_first_screen(*runs()[name], HERE, screen=Screen(width))
     assert rows(text, width) <= SCREEN_LINES_MAX, text
     assert text.isascii() and text.endswith("\n")
     long = [line for line in text.splitlines()[:-1] if len(line) > width]
@@ -109,10 +110,10 @@ def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
     advice = "auditor run --resume 20260101T030000Z-0a1b2c continues where it stopped"
     sentence = f"ZooKeeper did not answer: {'a word and another ' * 190}; {advice}"
     for say, more in ((render_unreachable, {}), (render_fault, {"run_dir": "/d" * 500})):
-        text = say("r", sentence, width=width, lines_max=SENTENCE_LINES_MAX, **more)
+        text = say("r", sentence, screen=Screen(width), lines_max=SENTENCE_LINES_MAX, **more)
         assert rows(text, width) <= SCREEN_LINES_MAX and advice in " ".join(text.split())
         assert " ".join(sentence.split()) in " ".join(
-            say("r", sentence, width=width, **more).split()
+            say("r", sentence, screen=Screen(width), **more).split()
         )
 
 
@@ -159,7 +160,7 @@ def test_what_could_not_be_judged_has_its_reason():
     shown below.
     """
     for name in ("everything", "everything at once", "unknown", "fault"):
-        text = render_first_screen(*runs()[name], HERE, width=80)
+        text = render_first_screen(*runs()[name], HERE, screen=Screen(80))
         assert any(
             line.startswith("unknown   ") and line.strip() != "unknown"
             for line in text.splitlines()
@@ -170,14 +171,16 @@ def test_only_reasons_are_counted_as_reasons():
     """Beside them stand how their numbers add up, and what was withheld."""
     summary = stories.summary(indeterminate={"bookie_silent": 2}, withheld=["Renames: unknown."])
     section = unjudged_section(
-        summary | {"unjudged": {"ledgers": 2, "in_part": 1, "several_reasons": 0}}, 80
+        summary | {"unjudged": {"ledgers": 2, "in_part": 1, "several_reasons": 0}}, Screen(80)
     )
     assert (3, "2 more lines on what is unknown") == (len(section.blocks), section.count(1))
 
 
 def test_an_upgrade_is_said_first():
     """The first screen says why bookies that are away are not reported as lost."""
-    text = " ".join(render_first_screen(stories.summary(**UPGRADE), [], HERE, width=100).split())
+    text = " ".join(
+        render_first_screen(stories.summary(**UPGRADE), [], HERE, screen=Screen(100)).split()
+    )
     assert "that is not reported as a lost bookie" in text
 
 
@@ -196,7 +199,7 @@ def test_the_next_command_explains_the_worst_finding_of_this_run():
     )
     far = Whereabouts("/d" * 200 + "/run-1")
     assert f"auditor explain {lost} RUN_DIR\n" in render_first_screen(
-        summary, findings, far, width=80
+        summary, findings, far, screen=Screen(80)
     )
 
 
@@ -227,8 +230,8 @@ def test_without_findings_the_next_step_is_that_of_the_reason():
 )
 def test_colour_adds_nothing_but_colour(name: str, width: int):
     """On a terminal the same letters are in the same places."""
-    plain = render_first_screen(*runs()[name], HERE, width=width)
-    coloured = render_first_screen(*runs()[name], HERE, width=width, color=True)
+    plain = render_first_screen(*runs()[name], HERE, screen=Screen(width))
+    coloured = render_first_screen(*runs()[name], HERE, screen=Screen(width, color=True))
     assert "\x1b[" in coloured and "\x1b" not in plain
     assert plain.split("\n") == [
         line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", coloured).split("\n")
@@ -240,14 +243,14 @@ def test_text_from_outside_forges_no_line():
     owner = {"name": "x\nauditor: SOUND \x1b[2J[red]"}
     forged = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7, owner=owner)
     summary = stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted([forged]))
-    text = render_first_screen(summary, [forged], HERE, color=True)
+    text = render_first_screen(summary, [forged], HERE, screen=Screen(color=True))
     assert text.count("\nauditor: ") == 1 and "\x1b[2J" not in text and "[red]" in text
 
 
 def test_every_line_below_the_verdict_has_its_label_or_its_margin():
     """The texts stand in one column."""
     for name, (summary, findings) in runs().items():
-        lines = render_first_screen(summary, findings, HERE, width=200).splitlines()[:-1]
+        lines = render_first_screen(summary, findings, HERE, screen=Screen(200)).splitlines()[:-1]
         below = lines[
             next(place for place, line in enumerate(lines) if line.startswith("verified  ")) :
         ]

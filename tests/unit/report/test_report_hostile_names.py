@@ -18,6 +18,7 @@ from support.hostile_names import HOSTILE, unprintable, with_hostile_strings
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.report.findings_text import commands_of, render_finding
+from auditor.report.layout import PLAIN, Screen
 from auditor.report.text import render, render_fault, render_unreachable
 from auditor.telemetry import log
 from auditor.telemetry.metrics import exposition
@@ -55,7 +56,7 @@ def story() -> tuple[dict[str, Any], list[dict[str, Any]]]:
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_report_is_printable_and_its_last_line_is_its_own(story, width: int):
     """It has only ASCII and line breaks, and no name forges a line for machines."""
-    text = render(*story, run_dir="/audits/x", width=width)
+    text = render(*story, run_dir="/audits/x", screen=Screen(width))
     assert [] == unprintable(text) and text.isascii()
     assert 1 == len(re.findall(r"^auditor: ", text, re.MULTILINE))
     for said in (
@@ -68,7 +69,7 @@ def test_the_report_is_printable_and_its_last_line_is_its_own(story, width: int)
 def test_a_finding_in_full_is_printable(story):
     """This is the text that `auditor explain` shows."""
     for finding in story[1]:
-        text = render_finding(finding, 100, False)
+        text = render_finding(finding, PLAIN)
         assert [] == unprintable(text) and "\nauditor: SOUND" not in text
 
 
@@ -129,7 +130,7 @@ def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     finding = report_stories.finding(
         Kind.ENTRY_CORRUPT, 7, next=["auditor ledger 7", command, f"{CHANGES}harm"]
     )
-    shown = "\n".join(commands_of(finding, 100))
+    shown = "\n".join(commands_of(finding, PLAIN))
     assert "auditor ledger 7" in shown and "bookkeeper" not in shown and "topic" not in shown
     assert (
         "and 1 more in its field `next`, before anything is changed" in shown
@@ -137,7 +138,7 @@ def test_a_command_is_shown_as_it_is_or_not_at_all(command: str):
     )
     shown = "\n".join(
         commands_of(
-            replace(finding, next=("auditor ledger 7", CHANGES + command, f"{CHANGES}harm")), 100
+            replace(finding, next=("auditor ledger 7", CHANGES + command, f"{CHANGES}harm")), PLAIN
         )
     )
     assert "    harm" in shown and shown.endswith("and 1 more in its field `next`")

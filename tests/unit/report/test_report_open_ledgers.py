@@ -6,11 +6,12 @@ from support import report_stories as stories
 
 from auditor.after.page.page_view import notes
 from auditor.report.first_screen import Whereabouts, render_first_screen
+from auditor.report.layout import Screen
 from auditor.report.text import render
 
 
 def flat(**changes: object) -> str:
-    text = render(stories.summary(**changes), [], run_dir="/runs/one", width=80)
+    text = render(stories.summary(**changes), [], run_dir="/runs/one", screen=Screen(80))
     return " ".join(text.split())
 
 

@@ -8,6 +8,7 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.summary import Summary
+from auditor.report.layout import PLAIN
 from auditor.report.outcome_text import outcome_sentences
 from auditor.report.references_text import TOPICS_SHOWN_MAX, references_section
 from auditor.report.text import render
@@ -30,14 +31,14 @@ def topic(number: int) -> dict[str, Any]:
 
 def section(**changes: Any) -> str:
     summary = Summary({"references": REFERENCES, "topics_hit": 0, "topics_worst": None, **changes})
-    return " ".join("\n".join(references_section(summary, 100, False)).split())
+    return " ".join("\n".join(references_section(summary, PLAIN)).split())
 
 
 def test_no_topics_no_section() -> None:
     """No topics were looked for, or an earlier version stored the run."""
     assert ["", ""] == [
         section(references=None),
-        "\n".join(references_section(Summary({}), 100, False)),
+        "\n".join(references_section(Summary({}), PLAIN)),
     ]
 
 

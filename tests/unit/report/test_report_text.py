@@ -14,6 +14,7 @@ from auditor.report.findings_text import (
     NEXT_FINDINGS_MAX,
     worst_kinds_first,
 )
+from auditor.report.layout import Screen
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS
 from auditor.report.text import render, render_fault, render_unreachable
@@ -41,7 +42,7 @@ def test_the_last_line_is_for_machines_and_stays_last(width, color):
         " violated=50"
     )
     assert expected == last_line(
-        render(summary, findings, run_dir="./audits/x", width=width, color=color)
+        render(summary, findings, run_dir="./audits/x", screen=Screen(width, color=color))
     )
 
 
@@ -70,7 +71,7 @@ def test_a_wiped_bookie_is_one_cause_and_a_short_report():
     file.
     """
     summary, findings = stories.wiped_bookie(4_000)
-    text = render(summary, findings, run_dir="./audits/x", width=100)
+    text = render(summary, findings, run_dir="./audits/x", screen=Screen(100))
     assert text.count("\n") <= 120
     said = (
         "VIOLATED: 4,000 of 812,345 ledgers in violation, 1 bookie needs attention (critical: 1,"
@@ -100,7 +101,9 @@ def test_the_report_is_bounded_however_much_is_wrong(width):
     """With every kind on a thousand ledgers and every reason, the number of lines is bounded, and
     each line fits the width.
     """
-    texts = [render(*everything_wrong(each), run_dir="./x", width=width) for each in (50, 1_000)]
+    texts = [
+        render(*everything_wrong(each), run_dir="./x", screen=Screen(width)) for each in (50, 1_000)
+    ]
     assert max(text.count("\n") for text in texts) <= 20 * len(Kind) + 30, (
         "20 lines a kind, and what there is once"
     )
@@ -129,7 +132,7 @@ def test_the_worst_entry_is_shown_with_who_said_what():
 )
 def test_every_critical_kind_has_its_witness_on_the_screen(kind):
     """It is shown however many worse kinds come before."""
-    text = flat(render(*everything_wrong(50), width=120))
+    text = flat(render(*everything_wrong(50), screen=Screen(120)))
     part = text[text.index(f"CRITICAL {kind.value} ") :].split("... and ")[0]
     fact = (
         "2 of 3 copies found; ack quorum is 2."
@@ -368,7 +371,7 @@ def test_what_is_not_all_is_never_shown_as_all():
 def test_commands_that_change_things_come_last_and_are_marked():
     """Commands that look come first, and each command stands whole on its line."""
     summary, findings = stories.wiped_bookie(2)
-    text = render(summary, findings, width=60)
+    text = render(summary, findings, screen=Screen(60))
     look, change = (
         text.index("  for ledger 100 ("),
         text.index("  then for ledger 100, and this CHANGES THE CLUSTER\n"),
@@ -455,7 +458,7 @@ def test_foreign_text_can_forge_nothing():
 def test_color_is_only_paint():
     """The words are the same with and without colour."""
     story = stories.wiped_bookie(9)
-    painted = render(*story, color=True)
+    painted = render(*story, screen=Screen(color=True))
     assert "\x1b[31m" in painted and re.sub(r"\x1b\[\d+m", "", painted) == render(*story)
 
 
