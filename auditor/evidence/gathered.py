@@ -5,15 +5,14 @@ Whole columns are decoded at once: decoding cell by cell is ten times slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, MissingLog, ReadStatus
+from auditor.evidence.rows import ANSWER_ROWS, READ_ROWS, structs
+from auditor.model.availability import Answer, EntryRead
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import (
     DigestType,
@@ -28,8 +27,6 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 
-_ANSWER_STATUS = {status.value: status for status in AnswerStatus}
-_READ_STATUS = {status.value: status for status in ReadStatus}
 _RECORD_STATUS = {status.value: status for status in RecordStatus}
 _STATE = {state.value: state for state in LedgerState}
 _DIGEST: dict[int | None, DigestType | None] = {
@@ -44,8 +41,8 @@ def evidence_by_ledger(batch: pa.RecordBatch) -> Iterator[LedgerEvidence]:
     Costs some ten microseconds a ledger.
     """
     records = _Nested(batch.column("records"), _ledger_records)
-    answers = _Nested(batch.column("answers"), _answers)
-    reads = _Nested(batch.column("reads"), _entry_reads)
+    answers = _Nested(batch.column("answers"), ANSWER_ROWS.values)
+    reads = _Nested(batch.column("reads"), READ_ROWS.values)
     for index, ledger_id in enumerate(batch.column("ledger_id").to_pylist()):
         yield evidence_of(ledger_id, records[index], answers[index], reads[index])
 
@@ -84,8 +81,7 @@ def evidence_of(
 
 def ledger_records(rows: pa.Table) -> list[LedgerRecord]:
     """Return LEDGERS rows as values, in their order."""
-    columns = [column.combine_chunks() for column in rows.columns]
-    return _ledger_records(pa.StructArray.from_arrays(columns, fields=list(rows.schema)))
+    return _ledger_records(structs(rows))
 
 
 class _Nested:
@@ -104,47 +100,6 @@ class _Nested:
 
 def _columns(rows: pa.StructArray, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(rows.field(name).to_pylist() for name in names), strict=True)
-
-
-def _answers(rows: pa.StructArray) -> list[Answer]:
-    columns = _columns(
-        rows,
-        *("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "groups"),
-        *("detail", "requests", "retries", "received_bytes", "non_canonical"),
-    )
-    found = [Answer(b, i, k, at, _ANSWER_STATUS[s], *rest) for b, i, k, at, s, *rest in columns]
-    logs, unlisted = rows.field("missing_logs"), rows.field("read_unlisted")
-    if logs.null_count == unlisted.null_count == len(rows):
-        return found  # almost always: there is no lister, or its index is intact
-    extras = zip(found, logs.to_pylist(), unlisted.to_pylist(), strict=True)
-    return [
-        replace(answer, missing_logs=missing_logs(lost), read_unlisted=tuple(entries or ()))
-        for answer, lost, entries in extras
-    ]
-
-
-def missing_logs(cells: Sequence[Mapping[str, Any]] | None) -> tuple[MissingLog, ...]:
-    """Return a cell of the column `missing_logs` as values."""
-    return tuple(
-        MissingLog(
-            cell["path"], cell["entries"], tuple((first, last) for first, last in cell["ranges"])
-        )
-        for cell in cells or ()
-    )
-
-
-def _entry_reads(rows: pa.StructArray) -> list[EntryRead]:
-    columns = _columns(
-        rows,
-        *("bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status"),
-        *("detail", "requests", "retries", "received_bytes", "is_search"),
-        *("stored_entry_id", "last_confirmed", "length_bytes"),
-    )
-    flags = (pc.fill_null(rows.field(name), False).to_pylist() for name in ("is_spot", "is_denser"))
-    return [
-        EntryRead(b, i, e, k, at, _READ_STATUS[s], *(*rest, is_spot, is_denser))
-        for (b, i, e, k, at, s, *rest), is_spot, is_denser in zip(columns, *flags, strict=True)
-    ]
 
 
 def _ledger_records(rows: pa.StructArray) -> list[LedgerRecord]:

@@ -1,17 +1,95 @@
-"""Convert values to rows of the evidence tables, and rows to Arrow batches."""
+"""Convert values to rows of the evidence tables and back, and rows to Arrow batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from operator import attrgetter
+from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
 
 import pyarrow as pa
 
-from auditor.model.availability import Answer, EntryRead, Greeting, LanePace
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
+from auditor.model.availability import Answer, EntryRead, Greeting, LanePace, MissingLog
+from auditor.model.cluster import BookieRecord
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+class RowsOf(Generic[T]):
+    """The rows of a table whose columns are the fields of one class, in their order.
+
+    A null, and a column that was not read, stand for the field's default: runs of earlier versions
+    lack a column. An enumeration is
+    stored by its value. `own` has the two directions of a column whose cells Arrow cannot make of
+    the field; an empty field is null there.
+    """
+
+    def __init__(
+        self,
+        kind: type[T],
+        schema: pa.Schema,
+        own: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] | None = None,
+    ) -> None:
+        own = own or {}
+        declared = {field.name: field for field in dataclasses.fields(cast("Any", kind))}
+        assert list(declared) == schema.names, (kind, schema.names)
+        hints = get_type_hints(kind)
+        self._kind: Callable[..., T] = kind
+        self._cells = attrgetter(*schema.names)
+        self._encoders = [(schema.names.index(name), encode) for name, (encode, _) in own.items()]
+        self._columns = [
+            (
+                name,
+                own[name][1] if name in own else _enum_decoder(hints[name]),
+                None if field.default is dataclasses.MISSING else field.default,
+            )
+            for name, field in declared.items()
+        ]
+
+    def row(self, value: T) -> Row:
+        """Return one row."""
+        cells: Row = self._cells(value)
+        for place, encode in self._encoders:
+            cell = encode(cells[place]) if cells[place] else None
+            cells = (*cells[:place], cell, *cells[place + 1 :])
+        return cells
+
+    def values(self, rows: pa.StructArray) -> list[T]:
+        """Return the rows as values, in their order."""
+        there = {rows.type.field(place).name for place in range(rows.type.num_fields)}
+        columns = (
+            _decoded(rows.field(name), decode, default) if name in there else [default] * len(rows)
+            for name, decode, default in self._columns
+        )
+        return [self._kind(*cells) for cells in zip(*columns, strict=True)]
+
+
+def _enum_decoder(hint: Any) -> Callable[[Any], Any] | None:
+    """Return what finds the member of an enumeration by its value; None for any other type."""
+    for kind in (hint, *get_args(hint)):
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            return {member.value: member for member in kind}.__getitem__
+    return None
+
+
+def _decoded(column: pa.Array, decode: Callable[[Any], Any] | None, default: Any) -> list[Any]:
+    nulls = column.null_count
+    if nulls == len(column):
+        return [default] * nulls
+    cells: list[Any] = column.to_pylist()
+    if not nulls:
+        return cells if decode is None else list(map(decode, cells))
+    return [default if cell is None else decode(cell) if decode else cell for cell in cells]
+
+
+def structs(rows: pa.Table) -> pa.StructArray:
+    """Return the rows of a table as one array."""
+    columns = [column.combine_chunks() for column in rows.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(rows.schema))
 
 
 def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
@@ -23,6 +101,12 @@ def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:
         pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def named_row(schema: pa.Schema, /, **cells: Any) -> Row:
+    """Return a row with these cells in the schema's order, and null in all other columns."""
+    assert cells.keys() <= set(schema.names), cells.keys()
+    return tuple(cells.get(name) for name in schema.names)
 
 
 def repeat_row(schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
@@ -81,25 +165,6 @@ def _metadata_columns(metadata: LedgerMetadata) -> Row:
     )
 
 
-def answer_row(answer: Answer) -> Row:
-    """Return one row of ANSWERS."""
-    return (
-        answer.bookie_id,
-        answer.ledger_id,
-        answer.look,
-        answer.asked_at_ms,
-        answer.status.value,
-        answer.groups,
-        answer.detail,
-        answer.requests,
-        answer.retries,
-        answer.received_bytes,
-        answer.non_canonical,
-        [(log.path, log.entries, log.ranges) for log in answer.missing_logs] or None,
-        answer.read_unlisted or None,
-    )
-
-
 def greeting_row(
     bookie_id: str, look: int, at_ms: int, greeting: Greeting, detail: str, requests: int = 1
 ) -> Row:
@@ -107,20 +172,18 @@ def greeting_row(
 
     `requests`: GET_BOOKIE_INFO requests sent; 0 if the bookie could not be connected.
     """
-    return (
-        bookie_id,
-        None,
-        look,
-        at_ms,
-        greeting.value,
-        b"",
-        detail,
-        requests,
-        0,
-        0,
-        False,
-        None,
-        None,
+    return named_row(
+        ANSWERS,
+        bookie_id=bookie_id,
+        look=look,
+        asked_at_ms=at_ms,
+        status=greeting.value,
+        groups=b"",
+        detail=detail,
+        requests=requests,
+        retries=0,
+        received_bytes=0,
+        non_canonical=False,
     )
 
 
@@ -133,58 +196,34 @@ def pace_cells(pace: LanePace) -> Row:
     )
 
 
-def read_row(read: EntryRead) -> Row:
-    """Return one row of READS."""
-    return (
-        read.bookie_id,
-        read.ledger_id,
-        read.entry_id,
-        read.look,
-        read.asked_at_ms,
-        read.status.value,
-        read.detail,
-        read.requests,
-        read.retries,
-        read.received_bytes,
-        read.is_search,
-        read.stored_entry_id,
-        read.last_confirmed,
-        read.length_bytes,
-        read.is_spot,
-        read.is_denser,
+def missing_logs(cells: Sequence[Mapping[str, Any]] | None) -> tuple[MissingLog, ...]:
+    """Return a cell of the column `missing_logs` as values."""
+    return tuple(
+        MissingLog(
+            cell["path"], cell["entries"], tuple((first, last) for first, last in cell["ranges"])
+        )
+        for cell in cells or ()
     )
 
 
-def bookie_row(record: BookieRecord) -> Row:
-    """Return one row of BOOKIES."""
-    return (
-        record.bookie_id,
-        record.look,
-        record.read_at_ms,
-        record.registration.value,
-        record.host,
-        record.port,
-        record.has_cookie,
-        record.problem,
-        record.greeting.value if record.greeting else None,
-        record.greeting_detail,
-    )
+def _missing_log_cells(logs: Sequence[MissingLog]) -> list[Row]:
+    return [(log.path, log.entries, log.ranges) for log in logs]
+
+
+READ_ROWS = RowsOf(EntryRead, READS)
+ANSWER_ROWS = RowsOf(
+    Answer,
+    ANSWERS,
+    own={
+        "missing_logs": (_missing_log_cells, missing_logs),
+        "read_unlisted": (list, tuple),
+    },
+)
+BOOKIE_ROWS = RowsOf(BookieRecord, BOOKIES)
+
+answer_row, read_row, bookie_row = ANSWER_ROWS.row, READ_ROWS.row, BOOKIE_ROWS.row
 
 
 def bookie_records(rows: pa.Table) -> list[BookieRecord]:
     """Return the rows of a BOOKIES table as values."""
-    return [
-        BookieRecord(
-            bookie_id=row["bookie_id"],
-            look=row["look"],
-            read_at_ms=row["read_at_ms"],
-            registration=Registration(row["registration"]),
-            host=row["host"],
-            port=row["port"],
-            has_cookie=row["has_cookie"],
-            problem=row["problem"],
-            greeting=Greeting(row["greeting"]) if row["greeting"] else None,
-            greeting_detail=row["greeting_detail"],
-        )
-        for row in rows.to_pylist()
-    ]
+    return BOOKIE_ROWS.values(structs(rows))

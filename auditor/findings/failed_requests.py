@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.gathered import missing_logs
+from auditor.evidence.rows import ANSWER_ROWS, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -25,9 +25,7 @@ from auditor.model.availability import (
     NOT_ADMITTED,
     UNREADABLE_READS,
     VALID_ANSWERS,
-    Answer,
     AnswerStatus,
-    EntryRead,
     ReadStatus,
 )
 from auditor.model.identity import BookieId, EntryId, LedgerId
@@ -150,35 +148,17 @@ def lost_logs(run: Place) -> dict[BookieId, Logs]:
     """Return what is known of missing entry logs, by bookie. Costs a scan of one column, mostly
     null.
     """
-    rows = run.read_table("evidence/answers", ANSWERS, LEFT_OUT, _SAID).to_pylist()
-    if not rows:
+    rows = run.read_table("evidence/answers", ANSWERS, LEFT_OUT, _SAID)
+    if not len(rows):
         return {}
-    answers = [
-        Answer(
-            row["bookie_id"],
-            row["ledger_id"],
-            row["look"],
-            row["asked_at_ms"],
-            AnswerStatus(row["status"]),
-            detail=row["detail"],
-            missing_logs=missing_logs(row["missing_logs"]),
-            read_unlisted=tuple(row["read_unlisted"] or ()),
-        )
-        for row in rows
-    ]
+    answers = ANSWER_ROWS.values(structs(rows))
     bookies = pa.array(sorted({one.bookie_id for one in answers}))
     ledgers = pa.array(sorted({one.ledger_id for one in answers}))
     mine = pc.field("bookie_id").isin(bookies) & pc.field("ledger_id").isin(ledgers)
     reads = run.read_table(
         "evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _LOST_READ
     )
-    read = (
-        EntryRead(b, ledger, entry, look, at, ReadStatus(status), detail)
-        for b, ledger, entry, look, at, status, detail in zip(
-            *reads.to_pydict().values(), strict=True
-        )
-    )
-    return logs_of(answers, read)
+    return logs_of(answers, READ_ROWS.values(structs(reads)))
 
 
 FAILED = pc.field("status").isin(sorted(status.value for status in UNREADABLE_READS))

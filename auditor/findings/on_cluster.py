@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from auditor.evidence.ids import Ids
-from auditor.evidence.rows import Row
+from auditor.evidence.rows import Row, named_row
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS, MARKS
 from auditor.findings.population import (
@@ -55,7 +55,7 @@ LISTINGS_AT = {FIRST_LISTING: "evidence/listing", SECOND_LISTING: "evidence/list
 
 def listing_row(listing: int, began_at_ms: int, gone: list[LedgerId]) -> Row:
     """Return one row of LISTINGS."""
-    return (listing, began_at_ms, gone)
+    return named_row(LISTINGS, listing=listing, began_at_ms=began_at_ms, gone=gone)
 
 
 def some_gone(before: pa.ChunkedArray, now: pa.ChunkedArray) -> list[LedgerId]:
@@ -165,18 +165,26 @@ def mark_row(
     ledger_id: LedgerId, look: int, read_at_ms: int, mark: Mark | None, has_metadata: bool | None
 ) -> Row:
     """Return one row of MARKS. `mark` is None if it was gone."""
-    times = (None, None) if mark is None else (mark.created_ms, mark.changed_ms)
-    return (ledger_id, look, read_at_ms, *times, has_metadata, "", None)
+    return named_row(
+        MARKS,
+        ledger_id=ledger_id,
+        look=look,
+        read_at_ms=read_at_ms,
+        created_ms=mark and mark.created_ms,
+        changed_ms=mark and mark.changed_ms,
+        has_metadata=has_metadata,
+        problem="",
+    )
 
 
 def problem_row(read_at_ms: int, problem: str) -> Row:
     """Return the row of MARKS that says why not all marks could be listed."""
-    return (None, LISTED, read_at_ms, None, None, None, problem, None)
+    return named_row(MARKS, look=LISTED, read_at_ms=read_at_ms, problem=problem)
 
 
 def malformed_row(read_at_ms: int, path: str) -> Row:
     """Return the row of MARKS for a znode among the marks that marks no ledger."""
-    return (None, LISTED, read_at_ms, None, None, None, "", path)
+    return named_row(MARKS, look=LISTED, read_at_ms=read_at_ms, problem="", malformed_path=path)
 
 
 def suspects_of(rows: pa.Table, terms: Terms) -> dict[LedgerId, int]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from auditor.evidence.rows import Row
+from auditor.evidence.rows import Row, named_row
+from auditor.evidence.schemas import DATA_COLUMNS, REFERENCES, TOPICS
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -79,72 +81,85 @@ def listing_problem_row(
 
     `namespace`: the problem concerns only this one.
     """
-    return (namespace, None, look, read_at_ms, RowOf.PROBLEM.value, *(None,) * 10, problem)
+    return named_row(
+        REFERENCES,
+        namespace=namespace,
+        look=look,
+        read_at_ms=read_at_ms,
+        row=RowOf.PROBLEM.value,
+        problem=problem,
+    )
 
 
 def namespace_row(namespace: str, look: int, read_at_ms: int) -> Row:
     """Return the row of a namespace that exists."""
-    return (namespace, None, look, read_at_ms, RowOf.NAMESPACE.value, *(None,) * 11)
+    row = RowOf.NAMESPACE.value
+    return named_row(REFERENCES, namespace=namespace, look=look, read_at_ms=read_at_ms, row=row)
 
 
 def partition_row(topic: TopicName, look: int, read_at_ms: int) -> Row:
     """Return the row of a partition that its partitioned topic has, but that has no znode."""
-    head = (namespace_of(topic), str(topic), look, read_at_ms)
-    return (*head, RowOf.PARTITION.value, *(None,) * 11)
+    return named_row(
+        REFERENCES,
+        namespace=namespace_of(topic),
+        topic=str(topic),
+        look=look,
+        read_at_ms=read_at_ms,
+        row=RowOf.PARTITION.value,
+    )
 
 
 def partition_problem_row(look: int, read_at_ms: int, problem: str, namespace: str) -> Row:
     """Return the row that says why some partitions without a znode may be missed in a namespace."""
-    return (namespace, None, look, read_at_ms, RowOf.PARTITION.value, *(None,) * 10, problem)
+    return named_row(
+        REFERENCES,
+        namespace=namespace,
+        look=look,
+        read_at_ms=read_at_ms,
+        row=RowOf.PARTITION.value,
+        problem=problem,
+    )
 
 
 def reference_rows(record: TopicRecord, look: int) -> Iterator[Row]:
     """Yield the rows of REFERENCES of one topic. The row of the topic comes first."""
-    head = (namespace_of(record.topic), str(record.topic), look, record.read_at_ms)
+    row = partial(
+        named_row,
+        REFERENCES,
+        namespace=namespace_of(record.topic),
+        topic=str(record.topic),
+        look=look,
+        read_at_ms=record.read_at_ms,
+    )
     managed = record.managed_ledger or ManagedLedger()
-    yield (
-        *head,
-        RowOf.TOPIC.value,
-        record.status.value,
-        None if managed.shadow_source is None else topic_path(managed.shadow_source),
-        *(None,) * 6,
-        managed.terminated,
-        None,
-        SOURCE_MISSING if managed.is_source_missing else None,
+    source = managed.shadow_source
+    yield row(
+        row=RowOf.TOPIC.value,
+        status=record.status.value,
+        name=None if source is None else topic_path(source),
+        position=managed.terminated,
+        problem=SOURCE_MISSING if managed.is_source_missing else None,
     )
     for ledger in managed.ledgers:
-        yield (*head, RowOf.DATA.value, None, None, *data_cells(ledger), *(None,) * 3)
+        yield row(row=RowOf.DATA.value, **data_cells(ledger))
     for subscription in record.subscriptions:
-        yield from _subscription_rows(head, subscription)
+        yield from _subscription_rows(row, subscription)
     for schema in record.schemas:
-        id_and_version = (schema.position.ledger_id, schema.version)
-        yield (
-            *head,
-            RowOf.SCHEMA.value,
-            None,
-            None,
-            *id_and_version,
-            *(None,) * 4,
-            schema.position,
-            None,
-            None,
+        yield row(
+            row=RowOf.SCHEMA.value,
+            ledger_id=schema.position.ledger_id,
+            entries=schema.version,
+            position=schema.position,
         )
     for unread, count in record.unread:
-        yield (*head, RowOf.UNREAD.value, None, unread.value, None, count, *(None,) * 7)
+        yield row(row=RowOf.UNREAD.value, name=unread.value, entries=count)
     for problem in record.problems:
-        yield (*head, RowOf.PROBLEM.value, *(None,) * 10, problem)
+        yield row(row=RowOf.PROBLEM.value, problem=problem)
 
 
-def data_cells(ledger: DataLedger) -> Row:
+def data_cells(ledger: DataLedger) -> dict[str, int | bool | None]:
     """Return the cells of DATA_COLUMNS for a data ledger."""
-    return (
-        ledger.ledger_id,
-        ledger.entries,
-        ledger.size_bytes,
-        ledger.closed_ms,
-        ledger.offloaded,
-        ledger.bookkeeper_deleted,
-    )
+    return {name: getattr(ledger, name) for name, _ in DATA_COLUMNS}
 
 
 def topic_rows(record: TopicRecord) -> Iterator[Row]:
@@ -152,57 +167,37 @@ def topic_rows(record: TopicRecord) -> Iterator[Row]:
 
     Ledgers that were deleted in BookKeeper on purpose have a row too.
     """
-    head = (str(record.topic), record.read_at_ms)
+    row = partial(named_row, TOPICS, topic=str(record.topic), read_at_ms=record.read_at_ms)
     for ledger in record.managed_ledger.ledgers if record.managed_ledger else ():
-        yield (*head, Role.DATA.value, None, *data_cells(ledger), None)
+        yield row(role=Role.DATA.value, **data_cells(ledger))
     for reference in references(record):
         if reference.role is not Role.DATA:
-            yield (
-                *head,
-                reference.role.value,
-                reference.name or None,
-                reference.ledger_id,
-                *(None,) * 6,
+            yield row(
+                role=reference.role.value,
+                name=reference.name or None,
+                ledger_id=reference.ledger_id,
             )
     for problem in record.problems:
-        yield (*head, *(None,) * 8, problem)
+        yield row(problem=problem)
 
 
-def _subscription_rows(head: Row, subscription: Subscription) -> Iterator[Row]:
-    cursor = subscription.cursor
+def _subscription_rows(row: Callable[..., Row], subscription: Subscription) -> Iterator[Row]:
+    """Yield the rows of a subscription. `row` makes rows of its topic."""
+    name, cursor = subscription.name, subscription.cursor
     if cursor is None:
-        yield (
-            *head,
-            RowOf.CURSOR.value,
-            None,
-            subscription.name,
-            *(None,) * 8,
-            subscription.problem,
-        )
+        yield row(row=RowOf.CURSOR.value, name=name, problem=subscription.problem)
         return
-    acknowledged = [{"lower": lower, "upper": upper} for lower, upper in cursor.acknowledged]
-    yield (
-        *head,
-        RowOf.CURSOR.value,
-        None,
-        subscription.name,
-        cursor.ledger_id,
-        *(None,) * 5,
-        cursor.mark_delete,
-        acknowledged,
-        None,
+    yield row(
+        row=RowOf.CURSOR.value,
+        name=name,
+        ledger_id=cursor.ledger_id,
+        position=cursor.mark_delete,
+        acknowledged=[{"lower": lower, "upper": upper} for lower, upper in cursor.acknowledged],
     )
     if cursor.compacted_ledger_id is not None:
-        yield (
-            *head,
-            RowOf.COMPACTED.value,
-            None,
-            subscription.name,
-            cursor.compacted_ledger_id,
-            *(None,) * 8,
-        )
+        yield row(row=RowOf.COMPACTED.value, name=name, ledger_id=cursor.compacted_ledger_id)
     for ledger_id in cursor.delayed_ledger_ids:
-        yield (*head, RowOf.DELAYED.value, None, subscription.name, ledger_id, *(None,) * 8)
+        yield row(row=RowOf.DELAYED.value, name=name, ledger_id=ledger_id)
 
 
 def topic_looks(rows: pa.Table) -> list[TopicLook]:
@@ -248,14 +243,7 @@ def _record(rows: list[Mapping[str, Any]]) -> TopicRecord:
 
 
 def _data_ledger(row: Mapping[str, Any]) -> DataLedger:
-    return DataLedger(
-        row["ledger_id"],
-        row["entries"],
-        row["size_bytes"],
-        row["closed_ms"],
-        row["offloaded"],
-        row["bookkeeper_deleted"],
-    )
+    return DataLedger(**{name: row[name] for name, _ in DATA_COLUMNS})
 
 
 def _subscription(

@@ -28,7 +28,7 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import OutputError, StoreUnavailable
-from auditor.evidence.rows import Row, table
+from auditor.evidence.rows import Row, named_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS, MARKS, RENAMES
 from auditor.findings.bookie_tables import NAME, rename_cases
@@ -342,24 +342,20 @@ class _Conversation:
         finally:
             await self._lane.close()
         greeting, detail = self._lane.greeting()
-        hello: Row = (
-            [],
-            self._bookie,
-            None,
-            None,
-            now_ms(),
-            greeting.value,
-            b"",
-            detail,
-            self._lane.probes,
-            0,
-            0,
+        hello = named_row(
+            RENAMES,
+            gone=[],
+            bookie_id=self._bookie,
+            asked_at_ms=now_ms(),
+            status=greeting.value,
+            groups=b"",
+            detail=detail,
+            requests=self._lane.probes,
+            retries=0,
+            received_bytes=0,
         )
-        return [
-            hello,
-            *(self._list_row(one) for one in answers),
-            *(self._read_row(one) for one in reads),
-        ]
+        said: list[Answer | EntryRead] = [*answers, *reads]
+        return [hello, *map(self._row, said)]
 
     def _unable(self) -> list[Answer]:
         status = AnswerStatus.UNSUPPORTED
@@ -382,15 +378,18 @@ class _Conversation:
             for i, entry in sorted(wanted)
         ]
 
-    def _gone_bookies(self, ledger_id: LedgerId) -> list[BookieId]:
-        return [case.gone for case in self._cases if ledger_id in case.ledgers]
-
-    def _list_row(self, one: Answer) -> Row:
-        costs = (one.requests, one.retries, one.received_bytes)
-        head = (self._gone_bookies(one.ledger_id), self._bookie, one.ledger_id, None)
-        return (*head, one.asked_at_ms, one.status.value, one.groups, one.detail, *costs)
-
-    def _read_row(self, one: EntryRead) -> Row:
-        costs = (one.requests, one.retries, one.received_bytes)
-        head = (self._gone_bookies(one.ledger_id), self._bookie, one.ledger_id, one.entry_id)
-        return (*head, one.asked_at_ms, one.status.value, b"", one.detail, *costs)
+    def _row(self, said: Answer | EntryRead) -> Row:
+        return named_row(
+            RENAMES,
+            gone=[case.gone for case in self._cases if said.ledger_id in case.ledgers],
+            bookie_id=self._bookie,
+            ledger_id=said.ledger_id,
+            entry_id=said.entry_id if isinstance(said, EntryRead) else None,
+            asked_at_ms=said.asked_at_ms,
+            status=said.status.value,
+            groups=said.groups if isinstance(said, Answer) else b"",
+            detail=said.detail,
+            requests=said.requests,
+            retries=said.retries,
+            received_bytes=said.received_bytes,
+        )
