@@ -65,7 +65,7 @@ class AuthUnanswered(BookieRefused):
     """The bookie says nothing to AUTH, and answers other requests."""
 
 
-async def ask_first_challenge(
+async def _ask_first_challenge(
     link: Link, replies: Replies, token: bytes, not_offered: str
 ) -> bytes | None:
     """Send the first AUTH, and return the bookie's answer, or None if it requires no login.
@@ -218,7 +218,7 @@ class DigestLogin:
 
     async def log_in(self, link: Link, replies: Replies) -> None:
         """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""
-        challenge = await ask_first_challenge(link, replies, b"", NO_DIGEST)
+        challenge = await _ask_first_challenge(link, replies, b"", NO_DIGEST)
         if challenge is None:
             await check_admitted(link, replies, STILL_UNAUTHORISED)
             return
@@ -314,7 +314,7 @@ class GssapiLogin:
     async def log_in(self, link: Link, replies: Replies) -> None:
         """Return when the bookie admits us. Raises BookieRefused or BookieUnreachable."""
         try:
-            token = await ask_first_challenge(link, replies, self._first_token, NO_KERBEROS)
+            token = await _ask_first_challenge(link, replies, self._first_token, NO_KERBEROS)
         except AuthUnanswered:
             raise BookieRefused(self._not_accepted) from None
         if token is None:

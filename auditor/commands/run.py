@@ -48,8 +48,9 @@ from auditor.zookeeper.metadata_store import open_store
 
 
 def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
-    """Audit the cluster, publish, print the report, and return the exit code (contract section 2).
+    """Audit the cluster, publish, print the report, and return the exit code.
 
+    The exit codes are those of docs/names.md#exit-codes.
     After the run is published nothing changes its outcome, its exit code or its metrics.
 
     `lasting`: the cluster outlives the run; otherwise no message advises to resume. `lines_max`

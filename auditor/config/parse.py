@@ -27,7 +27,7 @@ _LOGIN_VARIABLE = SECRET_OF[PASSWORD_KEY].variable
 _TICKET = frozenset({"bookie_sasl_keytab", "bookie_sasl_principal", "bookie_sasl_ticket_cache"})
 
 
-def drop_overridden(
+def _drop_overridden(
     client: Mapping[str, str], given: Mapping[str, object], variables: Collection[str]
 ) -> dict[str, str]:
     """Return the settings of a client's own configuration that the `given` ones do not override.
@@ -61,7 +61,7 @@ def _is_off(raw: object) -> bool:
         return False  # `parse` refuses it, and names its origin.
 
 
-def refuse_half_secured(settings: Settings, *, is_jaas_unread: bool = False) -> None:
+def _refuse_half_secured(settings: Settings, *, is_jaas_unread: bool = False) -> None:
     """Raise ConfigError for settings that suggest a protection that does not exist.
 
     With `is_jaas_unread` the login to bookies is not checked: its other half is in the JAAS file.
@@ -198,7 +198,7 @@ def parse(layers: Layers | None = None, *, command: str | None = None) -> Settin
         secrets_in_environment=in_environment,
         secrets_in_jaas=in_jaas,
     )
-    refuse_half_secured(settings, is_jaas_unread=layers.is_jaas_unread)
+    _refuse_half_secured(settings, is_jaas_unread=layers.is_jaas_unread)
     _refuse_nonsense(
         settings, {key: raw.origin for key, raw in written.items()}, has_topology=command == "demo"
     )
@@ -331,7 +331,9 @@ def _from_file(layers: Layers) -> dict[str, _Raw]:
 
 def _from_client(layers: Layers, given: Mapping[str, _Raw]) -> dict[str, _Raw]:
     variables = [variable for variable, value in layers.environment.items() if value]
-    left = drop_overridden(layers.client, {key: raw.value for key, raw in given.items()}, variables)
+    left = _drop_overridden(
+        layers.client, {key: raw.value for key, raw in given.items()}, variables
+    )
     names = dict.fromkeys(layers.jaas_keys, layers.jaas_name)
     return {
         key: _Raw(Origin("file", f"{key} in {names.get(key, layers.client_name)}"), value)

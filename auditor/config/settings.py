@@ -106,7 +106,7 @@ class Settings(
 
     def bookie_limits(self) -> BookieLimits:
         """Return the limits for one bookie, which has one conversation over the whole job."""
-        return self._part(BookieLimits, access=bookie_access(self))
+        return self._part(BookieLimits, access=_bookie_access(self))
 
     def daily_window(self) -> DailyWindow | None:
         """Return the hours in which a run works; None: all hours."""
@@ -120,7 +120,7 @@ class Settings(
         """Return the limits for one of `readers` parallel readers. They share the rate equally."""
         assert readers >= 1, readers
         rate = self.zookeeper_reads_per_second / readers
-        access = zookeeper_access(self)
+        access = _zookeeper_access(self)
         return self._part(ZooKeeperLimits, zookeeper_reads_per_second=rate, access=access)
 
     def _part(self, kind: type[Limits], **changes: Any) -> Limits:
@@ -129,13 +129,13 @@ class Settings(
         return kind(**{name: getattr(self, name) for name in names}, **changes)
 
 
-def bookie_access(settings: Settings) -> BookieAccess:
+def _bookie_access(settings: Settings) -> BookieAccess:
     """Return how connections to bookies and their listers are secured."""
     lister_tls = _tls_files(settings, "bookie") if settings.lister_tls else None
     return BookieAccess(_tls(settings, "bookie"), _sasl(settings, "bookie"), lister_tls)
 
 
-def zookeeper_access(settings: Settings) -> ZooKeeperAccess:
+def _zookeeper_access(settings: Settings) -> ZooKeeperAccess:
     """Return how connections to ZooKeeper are secured."""
     digest = secret_source(settings, "zookeeper_digest")
     return ZooKeeperAccess(_tls(settings, "zookeeper"), _sasl(settings, "zookeeper"), digest)

@@ -289,7 +289,7 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     if files.ca is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
-        load_ca(context, files.ca, f"--{files.what}-tls-ca {files.ca}")
+        _load_ca(context, files.ca, f"--{files.what}-tls-ca {files.ca}")
     if files.certificate is not None:
         flag = f"--{files.what}-tls"
         own = OwnCertificate(
@@ -299,7 +299,7 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
             files.key_password,
             f"{flag}-key-password-file FILE",
         )
-        load_certificate(context, own)
+        _load_certificate(context, own)
     return context
 
 
@@ -317,7 +317,7 @@ class OwnCertificate:
     password_name: str
 
 
-def load_ca(context: ssl.SSLContext, path: str, name: str) -> None:
+def _load_ca(context: ssl.SSLContext, path: str, name: str) -> None:
     """Trust the CAs in a PEM file. Raises ConfigError, which begins with `name`."""
     _refuse_key_store(path, name, CONVERT_CA, CONVERT_CA)
     try:
@@ -326,7 +326,7 @@ def load_ca(context: ssl.SSLContext, path: str, name: str) -> None:
         raise ConfigError(f"{name} has no certificate in PEM form ({_reason(error)})") from None
 
 
-def load_certificate(context: ssl.SSLContext, own: OwnCertificate) -> None:
+def _load_certificate(context: ssl.SSLContext, own: OwnCertificate) -> None:
     """Load a certificate and its key from PEM files. Raises ConfigError."""
     for path in filter(None, (own.certificate, own.key)):
         _refuse_key_store(path, own.name, CONVERT_JKS_KEY, CONVERT_KEY)
@@ -398,7 +398,7 @@ def server_context(files: ServedTls) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Python 3.13 sets this flag by default. CAs made by keytool do not satisfy it.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    load_certificate(
+    _load_certificate(
         context,
         OwnCertificate(
             files.certificate_name,
@@ -409,7 +409,7 @@ def server_context(files: ServedTls) -> ssl.SSLContext:
         ),
     )
     if files.client_ca is not None:
-        load_ca(context, files.client_ca, files.client_ca_name)
+        _load_ca(context, files.client_ca, files.client_ca_name)
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 

@@ -340,7 +340,7 @@ class Refusals:
     statuses: tuple[tuple[str, int], ...]
 
 
-def is_failing(refusals: Refusals) -> bool:
+def _is_failing(refusals: Refusals) -> bool:
     """Return whether enough ledgers were refused to blame the bookie."""
     return refusals.ledgers >= FAILING_LEDGERS_MIN
 
@@ -360,7 +360,7 @@ def judge_failing(
     found = []
     for bookie in sorted(refusals.keys() - maintenance):
         records = [look[bookie] for look in looks if bookie in look]
-        if is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
+        if _is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
             found.append(_failing_finding(records, refusals[bookie]))
     return found
 
@@ -375,7 +375,7 @@ def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
         " by an operator, that says nothing about its other ledgers: run over all ledgers to find"
         " out"
         for bookie, refusal in sorted(refusals.items())
-        if is_failing(refusal)
+        if _is_failing(refusal)
     ]
 
 

@@ -277,7 +277,7 @@ def size_of(piece: Piece) -> int:
     )
 
 
-def nth_of(piece: Piece, index: int) -> EntryId:
+def _nth_of(piece: Piece, index: int) -> EntryId:
     periods, rest = divmod(index, sum(size for _, size in piece.runs))
     for offset, size in piece.runs:
         if rest < size:
@@ -405,7 +405,7 @@ class EntrySet:
         for piece in self.pieces:
             size = size_of(piece)
             if index < size:
-                return nth_of(piece, index)
+                return _nth_of(piece, index)
             index -= size
         raise IndexError(index)
 
@@ -419,7 +419,7 @@ class EntrySet:
         for piece in self.pieces:
             size = size_of(piece)
             while index < size:
-                yield nth_of(piece, index)
+                yield _nth_of(piece, index)
                 index += step
             index -= size
 

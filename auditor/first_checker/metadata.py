@@ -60,7 +60,7 @@ EXPECTED_BYTES = 1_024
 _ANSWERED = VALID_ANSWERS | {AnswerStatus.UNSUPPORTED, AnswerStatus.FAILED}
 
 
-def recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
+def _recovery_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
     """Return the distinct bookies that the recovery of the ledger asks, in their order.
 
     Empty if the ledger is not in recovery, or if quorums or the last ensemble make no sense.
@@ -84,7 +84,7 @@ def last_bookies(metadata: LedgerMetadata) -> tuple[BookieId, ...]:
 
 def recovery_questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
     """Return questions that ask these bookies whether they answer for the ledger."""
-    return tuple(Question(bookie, EXPECTED_BYTES) for bookie in recovery_bookies(metadata))
+    return tuple(Question(bookie, EXPECTED_BYTES) for bookie in _recovery_bookies(metadata))
 
 
 def unknown_bookies(looks: Sequence[Look], maintenance: frozenset[BookieId]) -> frozenset[BookieId]:
@@ -111,11 +111,11 @@ def _is_answered(answer: Answer) -> bool:
     return answer.status in _ANSWERED
 
 
-def blocked_recovery(
+def _blocked_recovery(
     ledger_id: LedgerId, metadata: LedgerMetadata, unknown: frozenset[BookieId]
 ) -> list[Finding]:
     """Return RECOVERY_BLOCKED if too many bookies of a write set are `unknown`."""
-    if not unknown.intersection(recovery_bookies(metadata)):
+    if not unknown.intersection(_recovery_bookies(metadata)):
         return []
     facts = blocked_write_sets(metadata, unknown)
     return [] if facts is None else [Finding(Kind.RECOVERY_BLOCKED, facts, ledger_id=ledger_id)]
@@ -223,7 +223,7 @@ def metadata_findings(
     if against:
         facts = ContradictionFacts(against[:CONTRADICTIONS_MAX], len(against), beyond_end)
         return [Finding(Kind.METADATA_MALFORMED, facts, ledger_id=record.ledger_id)]
-    blocked = blocked_recovery(record.ledger_id, metadata, unknown)
+    blocked = _blocked_recovery(record.ledger_id, metadata, unknown)
     return blocked or _stuck_findings(record, metadata, terms)
 
 

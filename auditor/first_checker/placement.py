@@ -90,7 +90,7 @@ def _rack(view: WindowView) -> tuple[Adherence, str]:
     return Adherence.STRICT, ""
 
 
-def judge_zone_sizes(
+def _judge_zone_sizes(
     size: int, write_quorum: int, rule: PlacementRule
 ) -> tuple[Adherence, str] | None:
     """Return what the zone-aware policy requires of the sizes and does not get, or None."""
@@ -310,7 +310,7 @@ def location(bookie: BookieId, rule: PlacementRule, around: Surroundings) -> str
     return DEFAULT_REGION
 
 
-def windows_count(ensemble_size: int, write_quorum: int) -> int:
+def _windows_count(ensemble_size: int, write_quorum: int) -> int:
     """Return how many different write sets there are."""
     return ensemble_size if write_quorum < ensemble_size else 1
 
@@ -324,7 +324,7 @@ def _windows(
 ) -> Iterator[Window]:
     """Yield the windows that are not STRICT."""
     size, judge_window = len(ensemble), JUDGE_WINDOW[rule.policy]
-    count = windows_count(size, write_quorum)
+    count = _windows_count(size, write_quorum)
     if count * min(write_quorum, size) > WINDOW_MEMBERS_MAX:
         too_many = f"has {count} write sets of {write_quorum}, too many to look at"
         yield Window(None, (), (), Adherence.UNKNOWN, too_many)
@@ -344,7 +344,7 @@ def _whole_windows(
     """Yield the whole ensemble as a window if its size or its regions decide already."""
     said: tuple[Adherence, str] | None = None
     if rule.policy is Policy.ZONE:
-        said = judge_zone_sizes(len(ensemble), write_quorum, rule)
+        said = _judge_zone_sizes(len(ensemble), write_quorum, rule)
     elif rule.policy is Policy.REGION:
         said = judge_span(WindowView(ensemble, locations, write_quorum, 0, rule))
     if said is not None:
@@ -511,7 +511,7 @@ def _facts(
         policy=rule.policy.value,
         java_mode=rule.java_compatible,
         parameters=_parameters(rule),
-        write_sets=windows_count(len(ensemble), metadata.write_quorum),
+        write_sets=_windows_count(len(ensemble), metadata.write_quorum),
         deciding=judged.deciding,
         shown=tuple(
             WriteSetFacts(window.index, window.members, window.locations, window.why)

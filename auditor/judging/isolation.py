@@ -25,7 +25,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NoReturn, Self, TypeVar
 
 from auditor.config import JudgingLimits
@@ -135,12 +135,7 @@ class Guard:
         self._memory = _limit_memory(self._limits.ledger_memory_max)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._disarm()
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)

@@ -40,7 +40,7 @@ _HEADER = struct.Struct(">ii56x")
 _GROUP = struct.Struct(">qqii")
 
 
-def encode_one_run(first: int, entries: int) -> bytes:
+def _encode_one_run(first: int, entries: int) -> bytes:
     """Return the list of one run, like `ListEncoder`, at a fraction of its cost."""
     assert entries <= SIZE_MAX, "no bookie holds a run of 2**31 entries"
     return _HEADER.pack(0, 1) + _GROUP.pack(first, first, entries, 0)
@@ -224,7 +224,7 @@ class LedgerLists:
     def _encode(self, runs: Runs, encoder: ListEncoder | None) -> bytes:
         """Return the list of the runs in the encoder, followed by these runs."""
         if encoder is None and len(runs) == 1 and self.limits.answer_bytes_max >= ONE_RUN_BYTES:
-            return encode_one_run(*runs[0])
+            return _encode_one_run(*runs[0])
         encoder = encoder or ListEncoder(self.limits.answer_bytes_max)
         encoder.add_runs(runs)
         return encoder.payload()

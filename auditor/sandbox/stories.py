@@ -72,16 +72,16 @@ def story_of(kind: Kind) -> Callable[[StoryWriter], StoryWriter]:
     return register
 
 
-def write_twins(
+def _write_twins(
     cluster: SandboxCluster, kind: Kind, n: LedgerId, text: str, lose: Mapping[str, str], fact: str
 ) -> Story:
     """Write two equal ledgers, the first without the entries in `lose`, and return the story."""
-    put_ledger(cluster, n, text, lose)
-    put_ledger(cluster, n + 1, text)
+    _put_ledger(cluster, n, text, lose)
+    _put_ledger(cluster, n + 1, text)
     return Story(kind, n, n + 1, fact, (n, n + 1))
 
 
-def put_ledger(
+def _put_ledger(
     cluster: SandboxCluster,
     ledger_id: LedgerId,
     text: str,
@@ -131,8 +131,8 @@ LEDGERS_OF_A_CONTENT = 4
 
 @story_of(Kind.BOOKIE_SILENT_YET_REGISTERED)
 def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 49")
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
+    _put_ledger(cluster, n, f"e3 w2 a2 0:[b1 b2 {SILENT}] closed 49")
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
     fact = (
         f"Bookie {SILENT}, named by ledger {n}, is registered and nobody listens; b5, named by"
         f" ledger {n + 1}, answers."
@@ -143,8 +143,8 @@ def _silent_yet_registered(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.BOOKIE_LOST_UNNOTICED)
 def _lost_unnoticed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
-    put_ledger(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
+    _put_ledger(cluster, n, f"e3 w2 a2 0:[b1 {LOST} b3] closed 49")
+    _put_ledger(cluster, n + 1, f"e3 w2 a2 0:[b1 {LOST_AND_MARKED} b3] closed 49")
     cluster.mark(n + 1, [LOST_AND_MARKED])
     fact = (
         f"Bookies {LOST} and {LOST_AND_MARKED} are gone, registration and cookie too. Ledger {n},"
@@ -161,7 +161,7 @@ def _lost_content_story(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id in ids:
         bookie = WIPED if ledger_id < n + LEDGERS_OF_A_CONTENT else SCRATCHED
         lose = {bookie: "0-49"} if bookie == WIPED or ledger_id == n + LEDGERS_OF_A_CONTENT else {}
-        put_ledger(cluster, ledger_id, f"e3 w3 a2 0:[b1 b2 {bookie}] closed 49", lose)
+        _put_ledger(cluster, ledger_id, f"e3 w3 a2 0:[b1 b2 {bookie}] closed 49", lose)
     fact = (
         f"Bookie {WIPED} answers and has nothing of ledgers {n} to {n + LEDGERS_OF_A_CONTENT - 1},"
         f" which name it. {SCRATCHED} lacks one ledger of as many, {n + LEDGERS_OF_A_CONTENT}."
@@ -176,7 +176,7 @@ def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
     ids = tuple(range(n, n + 2 * FAILING_LEDGERS_MIN))
     for ledger_id in ids:
         bookie = FAILING if ledger_id < n + FAILING_LEDGERS_MIN else FAILING_ONCE
-        put_ledger(cluster, ledger_id, f"e3 w2 a2 0:[b1 b2 {bookie}] closed 49")
+        _put_ledger(cluster, ledger_id, f"e3 w2 a2 0:[b1 b2 {bookie}] closed 49")
         if bookie == FAILING or ledger_id == n + FAILING_LEDGERS_MIN:
             cluster.fault(bookie, ledger_id, LedgerFault.EIO)
     fact = (
@@ -191,8 +191,8 @@ def _failing_requests(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.BOOKIE_UNREADABLE_ENTRIES)
 def _unreadable_entries(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, f"e3 w2 a2 0:[b1 b2 {UNREADABLE}] closed 49")
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
+    _put_ledger(cluster, n, f"e3 w2 a2 0:[b1 b2 {UNREADABLE}] closed 49")
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b5] closed 49")
     cluster.fault(UNREADABLE, n, LedgerFault.READS_FAIL)
     fact = (
         f"Bookie {UNREADABLE} lists its entries of ledger {n} and answers each read of them with"
@@ -219,8 +219,8 @@ The policy rack compares whole locations, the policy zone their two parts.
 @story_of(Kind.ENSEMBLE_DUPLICATE_BOOKIE)
 def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
     # The write set of entry 2 would be b1 twice. With two entries, only the ensemble is wrong.
-    put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b1] closed 1")
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 1")
+    _put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b1] closed 1")
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 1")
     fact = (
         f"The ensemble of ledger {n} names b1 twice; in ledger {n + 1} the third bookie is"
         " another, b3."
@@ -230,8 +230,8 @@ def _duplicate_bookie(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.PLACEMENT_FAILED)
 def _placement_failed(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, f"e3 w2 a2 0:[b1 {BESIDE_B1} b3] closed 49")
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 49")
+    _put_ledger(cluster, n, f"e3 w2 a2 0:[b1 {BESIDE_B1} b3] closed 49")
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 49")
     fact = (
         f"Both bookies of some entries of ledger {n}, b1 and {BESIDE_B1}, share a rack; those of"
         f" ledger {n + 1} never do."
@@ -241,8 +241,8 @@ def _placement_failed(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.PLACEMENT_SOFT)
 def _placement_soft(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, "e3 w3 a2 0:[b1 b2 b4] closed 49")
-    put_ledger(cluster, n + 1, "e3 w3 a2 0:[b1 b2 b3] closed 49")
+    _put_ledger(cluster, n, "e3 w3 a2 0:[b1 b2 b4] closed 49")
+    _put_ledger(cluster, n + 1, "e3 w3 a2 0:[b1 b2 b3] closed 49")
     fact = (
         f"Ledger {n} spans two zones, ledger {n + 1} three. Only --placement-policy zone tells"
         " these apart."
@@ -257,13 +257,15 @@ def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"Entry 42 of ledger {n} is on neither b1 nor b2, where it belongs; ledger {n + 1} has it"
         " on both."
     )
-    return write_twins(cluster, Kind.ENTRY_WITHOUT_REPLICA, n, text, {"b1": "42", "b2": "42"}, fact)
+    return _write_twins(
+        cluster, Kind.ENTRY_WITHOUT_REPLICA, n, text, {"b1": "42", "b2": "42"}, fact
+    )
 
 
 @story_of(Kind.LEDGER_CLOSED_SHORT)
 def _closed_short(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
+    _put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=59)
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 59")
     fact = (
         f"Ledger {n} ends at entry 49, and its bookies hold entries up to 59, whose writer knew"
         f" that 58 was acknowledged; the metadata of ledger {n + 1} says 59."
@@ -278,7 +280,7 @@ def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"Entry 1504 of ledger {n} was acknowledged by two bookies at least and is on one, b2; in"
         f" ledger {n + 1} on all three."
     )
-    return write_twins(
+    return _write_twins(
         cluster, Kind.ENTRY_BELOW_ACK_QUORUM, n, text, {"b4": "1504", "b1": "1504"}, fact
     )
 
@@ -290,12 +292,12 @@ def _below_write_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"Bookie b3 lacks entries 100 to 199 of ledger {n}, two copies are left of each; in ledger"
         f" {n + 1} it has them."
     )
-    return write_twins(cluster, Kind.ENTRY_BELOW_WRITE_QUORUM, n, text, {"b3": "100-199"}, fact)
+    return _write_twins(cluster, Kind.ENTRY_BELOW_WRITE_QUORUM, n, text, {"b3": "100-199"}, fact)
 
 
 @story_of(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE)
 def _only_outside_ensemble(cluster: SandboxCluster, n: LedgerId) -> Story:
-    story = write_twins(
+    story = _write_twins(
         cluster,
         Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE,
         n,
@@ -315,7 +317,7 @@ def _unavailable(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"Bookies b1 and b2 answer each request about ledger {n} with EIO; they serve ledger"
         f" {n + 1}."
     )
-    story = write_twins(cluster, Kind.ENTRY_UNAVAILABLE, n, text, {}, fact)
+    story = _write_twins(cluster, Kind.ENTRY_UNAVAILABLE, n, text, {}, fact)
     for bookie in ("b1", "b2"):
         cluster.fault(bookie, n, LedgerFault.EIO)
     return story
@@ -328,7 +330,7 @@ def _corrupt(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"The copy of entry 0 of ledger {n} on {UNLISTABLE} does not match its digest; that of"
         f" ledger {n + 1} does."
     )
-    story = write_twins(cluster, Kind.ENTRY_CORRUPT, n, text, {}, fact)
+    story = _write_twins(cluster, Kind.ENTRY_CORRUPT, n, text, {}, fact)
     cluster.corrupt(UNLISTABLE, n, 0)
     return story
 
@@ -342,7 +344,7 @@ OPEN_AGE_MS = 60 * 24 * 3600 * 1000
 @story_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
 def _beyond_grace(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id in (n, n + 1):
-        put_ledger(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
+        _put_ledger(cluster, ledger_id, "e3 w2 a2 0:[b1 b2 b3] closed 49")
     cluster.mark(n, ["b3"], int(time.time() * 1000) - MARK_AGE_MS)
     fact = (
         f"Ledger {n} was marked under-replicated ten days ago, and still is; ledger {n + 1} is not"
@@ -365,8 +367,8 @@ def _mark_without_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.METADATA_MALFORMED)
 def _malformed_story(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
+    _put_ledger(cluster, n, "e3 w2 a2 0:[b3 b4 b5] closed", written=49)
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b3 b4 b5] closed 49")
     fact = (
         f"Ledger {n} is closed and its metadata does not say at which entry; that of ledger {n + 1}"
         " says 49."
@@ -381,7 +383,7 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
         f"Ledger {n} is marked, and its entry 7 is on no bookie; ledger {n + 1} is marked too, with"
         " a copy of every entry."
     )
-    story = write_twins(
+    story = _write_twins(
         cluster, Kind.UNDERREPLICATED_UNRECOVERABLE, n, text, {"b4": "7", "b5": "7"}, fact
     )
     for ledger_id in story.ledger_ids:
@@ -391,8 +393,8 @@ def _unrecoverable(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.ENTRIES_BEYOND_END)
 def _beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=50)
-    put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 50")
+    _put_ledger(cluster, n, "e3 w2 a2 0:[b1 b2 b3] closed 49", written=50)
+    _put_ledger(cluster, n + 1, "e3 w2 a2 0:[b1 b2 b3] closed 50")
     fact = (
         f"Ledger {n} ends at entry 49, and its bookies hold entry 50 too, whose writer knew that 49"
         f" was acknowledged; the metadata of ledger {n + 1} says 50."
@@ -413,8 +415,8 @@ def _stuck(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.RECOVERY_BLOCKED)
 def _recovery_blocked(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n, f"e2 w2 a1 0:[b1 {LOST}] in_recovery")
-    put_ledger(cluster, n + 1, "e2 w2 a1 0:[b1 b2] in_recovery")
+    _put_ledger(cluster, n, f"e2 w2 a1 0:[b1 {LOST}] in_recovery")
+    _put_ledger(cluster, n + 1, "e2 w2 a1 0:[b1 b2] in_recovery")
     fact = (
         f"Ledger {n} is in recovery, and {LOST} of its ensemble is gone: entries that one bookie"
         f" acknowledged may be there alone. Both bookies of ledger {n + 1} answer."
@@ -433,7 +435,7 @@ def _closed_ledger(ledger_id: LedgerId, entries: int) -> DataLedger:
 
 @story_of(Kind.REFERENCED_LEDGER_MISSING)
 def _missing_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n + 1, _TEXT)
+    _put_ledger(cluster, n + 1, _TEXT)
     for ledger_id in (n, n + 1):
         behind = {"late": Cursor(None, Position(ledger_id, 9))}
         put_topic(cluster, f"story-{ledger_id}", [_closed_ledger(ledger_id, 50)], behind)
@@ -446,7 +448,7 @@ def _missing_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.NEWEST_LEDGER_MISSING)
 def _missing_newest_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
-    put_ledger(cluster, n + 1, _TEXT)
+    _put_ledger(cluster, n + 1, _TEXT)
     for ledger_id in (n, n + 1):
         put_topic(cluster, f"story-{ledger_id}", [DataLedger(ledger_id)])
     fact = (
@@ -459,7 +461,7 @@ def _missing_newest_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
 @story_of(Kind.LEDGER_TRUNCATED)
 def _truncated_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     for ledger_id, entries in ((n, 60), (n + 1, 50)):
-        put_ledger(cluster, ledger_id, _TEXT)
+        _put_ledger(cluster, ledger_id, _TEXT)
         put_topic(cluster, f"story-{ledger_id}", [_closed_ledger(ledger_id, entries)])
     fact = (
         f"Both ledgers end at entry 49. The topic of ledger {n} recorded 60 entries, that of ledger"

@@ -87,7 +87,7 @@ def failed_run(
     Without a readable `previous_text` they are outcome, timestamp, build, and a last success of 0
     (never).
     """
-    kept = parse_families(previous_text)
+    kept = _parse_families(previous_text)
     if not kept:
         return _text([*_run(cluster, outcome, now_s, 0.0), _build(cluster, version, "")])
     own = kept[0].samples[0].labels.get("cluster", cluster)
@@ -318,7 +318,7 @@ def _text(families: Iterable[Metric]) -> str:
     return generate_latest(Families(families)).decode("utf-8")
 
 
-def parse_families(text: str) -> list[Metric]:
+def _parse_families(text: str) -> list[Metric]:
     """Return the auditor's families in `text`, or none if it is not in Prometheus' text format."""
     try:
         families = list(text_string_to_metric_families(text))
@@ -328,7 +328,7 @@ def parse_families(text: str) -> list[Metric]:
 
 
 def _last_success(previous_text: str) -> float:
-    found = [f.samples[0].value for f in parse_families(previous_text) if f.name == _SUCCESS]
+    found = [f.samples[0].value for f in _parse_families(previous_text) if f.name == _SUCCESS]
     return float(found[0]) if found else 0.0
 
 
@@ -422,7 +422,7 @@ def push(url: str, text: str, cluster: str, timeout_s: float = PUSH_TIMEOUT_S) -
         send = default_handler
         if parts.username is not None:
             send = _authorise(unquote(parts.username), unquote(parts.password or ""))
-        families = Families(parse_families(text))
+        families = Families(_parse_families(text))
         push_to_gateway(plain, PUSH_JOB, families, {"cluster": cluster}, timeout_s, send)
     except (OSError, HTTPException, ValueError) as error:
         return f"the metrics could not be pushed to {plain}: {error}"

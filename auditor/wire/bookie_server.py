@@ -181,14 +181,14 @@ def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
 
 def encode_status(request: Request, status: Status) -> bytes:
     """Encode a response without sub-message, as a bookie sends to refuse (EUA, EBADREQ)."""
-    return encode_frame(response_to(request, status))
+    return _encode_frame(_response_to(request, status))
 
 
 def encode_read(
     request: ReadEntry, status: Status, body: bytes | None = None, max_lac: int | None = None
 ) -> bytes:
     """Encode the response to READ_ENTRY. It repeats the requested entry id, even if that is -1."""
-    message = response_to(request, status)
+    message = _response_to(request, status)
     answer = message.readResponse
     answer.status = status  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
@@ -196,51 +196,51 @@ def encode_read(
         answer.body = body
     if max_lac is not None:
         answer.maxLAC = max_lac
-    return encode_frame(message)
+    return _encode_frame(message)
 
 
 def encode_add(request: AddEntry, status: Status) -> bytes:
     """Encode the response to ADD_ENTRY."""
-    message = response_to(request, status)
+    message = _response_to(request, status)
     answer = message.addResponse
     answer.status = status  # type: ignore[assignment]
     answer.ledgerId, answer.entryId = request.ledger_id, request.entry_id
-    return encode_frame(message)
+    return _encode_frame(message)
 
 
 def encode_list(request: ListEntries, status: Status, availability: bytes | None = None) -> bytes:
     """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups."""
-    message = response_to(request, status)
+    message = _response_to(request, status)
     answer = message.getListOfEntriesOfLedgerResponse
     answer.status = status  # type: ignore[assignment]
     answer.ledgerId = request.ledger_id
     if availability is not None:
         answer.availabilityOfEntriesOfLedger = availability
-    return encode_frame(message)
+    return _encode_frame(message)
 
 
 def encode_info(
     request: BookieInfo, status: Status, total_bytes: int = 0, free_bytes: int = 0
 ) -> bytes:
     """Encode the response to GET_BOOKIE_INFO, with the requested fields only."""
-    message = response_to(request, status)
+    message = _response_to(request, status)
     answer = message.getBookieInfoResponse
     answer.status = status  # type: ignore[assignment]
     if status is Status.EOK and request.total_disk_capacity:
         answer.totalDiskCapacity = total_bytes
     if status is Status.EOK and request.free_disk_space:
         answer.freeDiskSpace = free_bytes
-    return encode_frame(message)
+    return _encode_frame(message)
 
 
 def encode_auth(
     request: Authenticate, status: Status, plugin: str = NO_AUTH_PLUGIN, payload: bytes = b""
 ) -> bytes:
     """Encode the response to AUTH."""
-    message = response_to(request, status)
+    message = _response_to(request, status)
     message.authResponse.authPluginName = plugin
     message.authResponse.payload = payload
-    return encode_frame(message)
+    return _encode_frame(message)
 
 
 def encode_wrong_version(wrong: WrongVersion) -> bytes:
@@ -283,7 +283,7 @@ def _request(message: pb.Request) -> Request:
             return OtherRequest(txn_id, Operation(other))
 
 
-def response_to(request: Request, status: Status) -> pb.Response:
+def _response_to(request: Request, status: Status) -> pb.Response:
     """Return the response without its sub-message."""
     message = pb.Response()
     header = message.header
@@ -293,7 +293,7 @@ def response_to(request: Request, status: Status) -> pb.Response:
     return message
 
 
-def encode_frame(message: pb.Response) -> bytes:
+def _encode_frame(message: pb.Response) -> bytes:
     """Encode a response behind its length."""
     body = message.SerializeToString()
     return _LENGTH.pack(len(body)) + body
@@ -301,6 +301,6 @@ def encode_frame(message: pb.Response) -> bytes:
 
 def encode_consent(request: OtherRequest) -> bytes:
     """Encode the response that agrees to START_TLS: with its sub-message, which has no field."""
-    message = response_to(request, Status.EOK)
+    message = _response_to(request, Status.EOK)
     message.startTLSResponse.SetInParent()
-    return encode_frame(message)
+    return _encode_frame(message)

@@ -3,7 +3,7 @@
 The list is AvailabilityOfEntriesOfLedger: a header of 64 bytes and sequence groups of 24 bytes
 each, all big-endian. Real bookies send a group for each run of consecutive entries; BP-34 describes
 periodic groups. Both are accepted. A list whose groups overlap or are out of order is rejected: no
-bookie makes such a list, and what is behind it is not known (docs/decisions/0051). `check_order`
+bookie makes such a list, and what is behind it is not known (docs/decisions/0051). `_check_order`
 says why. `make_disjoint` puts our own groups in order: those that do not overlap or interleave are
 only sorted, the others are expanded into runs, up to a limit.
 
@@ -32,7 +32,7 @@ Group = tuple[int, int, int, int]
 single run."""
 
 
-def check_order(groups: Iterable[Group]) -> None:
+def _check_order(groups: Iterable[Group]) -> None:
     """Raise MalformedAvailability for the first group that breaks a rule or is out of order.
 
     A group is in order if it begins behind all groups before it.
@@ -201,7 +201,7 @@ def decode(payload: bytes, groups_max: int) -> Decoded:
     ordered = _encode_ordered(_GROUP.iter_unpack(body))
     if ordered is not None:
         return Decoded(ordered[0], ordered[1] or reserved_used)
-    check_order(_GROUP.iter_unpack(body))
+    _check_order(_GROUP.iter_unpack(body))
     raise AssertionError("a list that is not in order breaks a rule")
 
 

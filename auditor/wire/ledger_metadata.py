@@ -76,7 +76,7 @@ def decode_lines(data: bytes, body: int) -> LedgerMetadata:
     )
 
 
-def encode_lines(metadata: LedgerMetadata) -> bytes:
+def _encode_lines(metadata: LedgerMetadata) -> bytes:
     """Return the lines of `metadata`, without the fields that format 1 lacks.
 
     It lacks the ack quorum, digest, creation time and custom metadata.
@@ -218,7 +218,7 @@ def encode(
     assert 1 <= version <= LATEST_VERSION, f"there is no metadata format version {version}"
     header = _MAGIC + b"%d\n" % version
     if version == 1:
-        return header + encode_lines(metadata)
+        return header + _encode_lines(metadata)
     message = _to_message(metadata, password)
     if version == 2:
         return header + protobuf_forms.write_text(message)

@@ -194,7 +194,7 @@ def ledger_id_of(layout: LedgerLayout, path: str) -> LedgerId | None:
 def classify_children(layout: LedgerLayout, parent: str, names: Iterable[str]) -> Branch:
     """Classify the children of `parent` ("" for ROOT, else a path from `inner`).
 
-    Reserved names below ROOT are left out (`is_reserved`). `hierarchical` follows both its trees,
+    Reserved names below ROOT are left out (`_is_reserved`). `hierarchical` follows both its trees,
     and takes each id only from the tree it belongs to. Cost: some 2 µs a child.
     """
     children = Branch([], [], [])
@@ -205,12 +205,12 @@ def classify_children(layout: LedgerLayout, parent: str, names: Iterable[str]) -
             children.ledger_ids.append(ledger_id)
         elif _leads_on(layout, path):
             children.inner.append(path)
-        elif parent or not is_reserved(name):
+        elif parent or not _is_reserved(name):
             children.unexpected.append(name)
     return children
 
 
-def is_reserved(name: str) -> bool:
+def _is_reserved(name: str) -> bool:
     """Return whether BookKeeper uses this child of ROOT itself, so that listers ignore it."""
     return name in RESERVED or name.startswith(ID_GENERATION_PREFIX)
 

@@ -1,7 +1,7 @@
 """Whose ledger it is, which topic it is of, and the `pulsar-admin` commands for it.
 
 The custom metadata answers "which topic is this?". Pulsar writes `application`, `component` and
-names under `pulsar/` (LedgerMetadataUtils; metadata.md section 9).
+names under `pulsar/` (LedgerMetadataUtils).
 
 Pulsar names a managed ledger `tenant/namespace/persistent/topic`, with the topic's local name URL-
 encoded. In the old form the cluster follows the tenant (TopicName.getPersistenceNamingEncoding,

@@ -34,7 +34,7 @@ class Locks:
     problem: str = ""
 
 
-def read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Locks:
+def _read_locks(session: Session, root: str, marked: Collection[LedgerId]) -> Locks:
     """Return the locks on the ledgers of `marked`. A missing parent znode means no locks.
 
     Costs nothing if nothing is marked, else one list and one read a lock, at most LOCKS_READ_MAX.
@@ -128,7 +128,7 @@ def read_marks(session: Session, root: str) -> Marks:
             marks.by_ledger[ledger_id] = underreplication_mark.decode(znode.data, znode.ctime_ms)
         elif znode.error != NO_NODE:
             _record_refusal(marks, znode.path, znode.error)
-    locks = read_locks(session, root, marks.by_ledger)
+    locks = _read_locks(session, root, marks.by_ledger)
     marks.lock_problem = locks.problem
     for ledger_id, znode in locks.by_ledger.items():
         marks.by_ledger[ledger_id] = add_lock(marks.by_ledger[ledger_id], znode)

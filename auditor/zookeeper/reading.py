@@ -189,7 +189,7 @@ def _probe(session: Session) -> bool | None:
             session.counts.reads_ok += 1
             return True
         except (UnimplementedError, MarshallingError):
-            await_close_by_server(session)
+            _await_close_by_server(session)
             return False
         except (AuthFailedError, SessionClosedRequireSaslError):
             return None  # The batch gets the same reply, and reports it.
@@ -201,7 +201,7 @@ def _probe(session: Session) -> bool | None:
                 return False
 
 
-def await_close_by_server(session: Session) -> None:
+def _await_close_by_server(session: Session) -> None:
     """Wait until the server has closed the connection, as it does after Unimplemented, and a new
     connection stands."""
     _answers_single_reads(session)
@@ -257,7 +257,7 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
             session.given_up = False
         except UnimplementedError:  # We moved to an older server, which closes the connection now.
             session.multi_read = False
-            await_close_by_server(session)
+            _await_close_by_server(session)
             _ask_lost_again(session, window)
         except LOSSES:
             if session.may_repeat(batch.repeats):

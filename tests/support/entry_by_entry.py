@@ -257,7 +257,7 @@ def _is_forgotten(answer: Answer) -> bool:
 def _by_word(
     metadata: LedgerMetadata, said: Heard, terms: Terms, base: int
 ) -> tuple[Say, Callable[[str], set[str]], int]:
-    """Apply the rule for a list and the reads behind it (contract section 4), bookie by bookie."""
+    """Apply the rule for a list and the reads behind it, bookie by bookie."""
     wants = expected_on(metadata, base)
     lacks: dict[str, dict[int, str]] = {}
     why: dict[str, set[str]] = {}
