@@ -97,7 +97,7 @@ class GroupedCommand(click.Command):
         A word that begins with one dash and is not an option of this command is a value: ids of
         bookies and names of marks may begin with a dash.
         """
-        has_values = any(isinstance(one, click.Argument) for one in self.params)
+        has_values = any(isinstance(param, click.Argument) for param in self.params)
         if not has_values or context.resilient_parsing:
             return super().parse_args(context, args)
         try:
@@ -137,7 +137,7 @@ class GroupedCommand(click.Command):
 
 def _values_last(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
     """Return the same words with the options first, then `--` and the values in their order."""
-    by_name = {name: one for one in params for name in (*one.opts, *one.secondary_opts)}
+    by_name = {name: param for param in params for name in (*param.opts, *param.secondary_opts)}
     options: list[str] = []
     values: list[str] = []
     words = iter(args)

@@ -46,17 +46,17 @@ def _as_json(
     return {
         "bookies": [
             {
-                "bookie_id": one.bookie_id,
-                "registration": states[one.bookie_id],
-                "location": one.location,
-                "source": one.source or None,
-                "matched_by": one.matched_by or None,
+                "bookie_id": bookie.bookie_id,
+                "registration": states[bookie.bookie_id],
+                "location": bookie.location,
+                "source": bookie.source or None,
+                "matched_by": bookie.matched_by or None,
             }
-            for one in found.located
+            for bookie in found.located
         ],
         "unresolved": list(found.unplaced_bookies),
         "usual_depth": found.usual_depth,
-        "of_odd_depth": [one.bookie_id for one in found.of_odd_depth],
+        "of_odd_depth": [bookie.bookie_id for bookie in found.of_odd_depth],
         "problems": list(problems),
     }
 

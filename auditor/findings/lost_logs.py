@@ -178,7 +178,7 @@ def _lost_logs_finding(last: BookieRecord, lister: str, lost: Mapping[str, _Log]
         lister=lister,
         logs=len(some_logs),
         ledgers=len({ledger for log in lost.values() for ledger in log.ledgers()}),
-        entries=sum(one.entries for one in some_logs),
+        entries=sum(log.entries for log in some_logs),
         some_logs=tuple(some_logs[:LOGS_NAMED_MAX]),
     )
     return Finding(Kind.ENTRY_LOG_LOST, facts, bookie_id=last.bookie_id)

@@ -530,9 +530,9 @@ def _by_namespace(
     return tuple(sorted(counted, key=lambda counted: (-counted.stored_bytes, counted.namespace)))
 
 
-def _stored_bytes(one: SeenOrphan) -> int:
+def _stored_bytes(orphan: SeenOrphan) -> int:
     """Return the bytes of all copies of a closed ledger; 0 if it is not closed."""
-    metadata = one.first.metadata
+    metadata = orphan.first.metadata
     if metadata is None or not _is_closed(metadata):
         return 0
     return metadata.length * metadata.write_quorum
@@ -542,18 +542,18 @@ def _is_closed(metadata: LedgerMetadata) -> bool:
     return metadata.state is LedgerState.CLOSED
 
 
-def _is_orphan(one: SeenOrphan) -> bool | None:
+def _is_orphan(orphan: SeenOrphan) -> bool | None:
     """Return whether the second look confirms it; None if it could not read what that takes."""
-    again, topic = one.again, one.topic
+    again, topic = orphan.again, orphan.topic
     if again is None or topic is None or topic.status is TopicStatus.UNREADABLE or topic.problems:
         return None
     if any(unread is Unread.UNKNOWN_FIELD for unread, _ in topic.unread):
         return None  # the unread field may name the ledger
     if again.status is RecordStatus.GONE:
         return False
-    if again.stamp is None or one.first.stamp is None:
+    if again.stamp is None or orphan.first.stamp is None:
         return None
-    is_same = again.stamp.czxid == one.first.stamp.czxid
+    is_same = again.stamp.czxid == orphan.first.stamp.czxid
     return is_same and not _references(topic, again.ledger_id)
 
 

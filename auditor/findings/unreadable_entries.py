@@ -142,19 +142,21 @@ def judge_unreadable(
     return found
 
 
-def _finding(last: BookieRecord, one: Unreadable, *, is_partial: bool) -> Finding:
-    proves_share = one.sample_failed > 0 and not is_partial
+def _finding(last: BookieRecord, unreadable: Unreadable, *, is_partial: bool) -> Finding:
+    proves_share = unreadable.sample_failed > 0 and not is_partial
     facts = UnreadableFacts(
         registration=last.registration.value,
         address=f"{last.host}:{last.port}",
-        read=one.read,
-        failed=one.failed,
-        ledgers=one.ledgers,
-        some=one.some,
-        statuses=one.statuses,
-        sample_read=one.sample_read,
-        sample_failed=one.sample_failed,
-        share_min=least_share(one.sample_failed, one.sample_read) if proves_share else None,
+        read=unreadable.read,
+        failed=unreadable.failed,
+        ledgers=unreadable.ledgers,
+        some=unreadable.some,
+        statuses=unreadable.statuses,
+        sample_read=unreadable.sample_read,
+        sample_failed=unreadable.sample_failed,
+        share_min=least_share(unreadable.sample_failed, unreadable.sample_read)
+        if proves_share
+        else None,
     )
     return Finding(Kind.BOOKIE_UNREADABLE_ENTRIES, facts, bookie_id=last.bookie_id)
 

@@ -125,16 +125,18 @@ def _is_unserved(look: Look, copy: Copy) -> bool:
     return _is_unregistered(look, copy[0]) or (read is not None and read.status in _UNSERVED_READS)
 
 
-def _unavailable_entries(one: ExtentCoverage, unserved: Unserved, write_quorum: int) -> EntrySet:
-    found = levels([*one.surplus, *(unserved.entries(share) for share in one.shares)])
+def _unavailable_entries(
+    coverage: ExtentCoverage, unserved: Unserved, write_quorum: int
+) -> EntrySet:
+    found = levels([*coverage.surplus, *(unserved.entries(share) for share in coverage.shares)])
     return found[write_quorum - 1] if len(found) >= write_quorum else EMPTY
 
 
 def _worst_unavailable(
-    hit: EntrySet, one: ExtentCoverage, write_quorum: int
+    hit: EntrySet, coverage: ExtentCoverage, write_quorum: int
 ) -> tuple[int, EntryId]:
     """Return the worst entry of `hit`, and how many copies of it can exist."""
-    lost = levels([*one.surplus, *(share.absent for share in one.shares)])
+    lost = levels([*coverage.surplus, *(share.absent for share in coverage.shares)])
     for copies, level in reversed(list(enumerate(lost, 1))):
         if among := hit & level:
             return write_quorum - copies, among.first()
@@ -166,8 +168,8 @@ class Losses(NamedTuple):
         return EntrySet.join(self.beyond(self.metadata.write_quorum))
 
 
-def _lost_entries(one: ExtentCoverage) -> list[EntrySet]:
-    return levels([*one.surplus, *(share.absent for share in one.shares)])
+def _lost_entries(coverage: ExtentCoverage) -> list[EntrySet]:
+    return levels([*coverage.surplus, *(share.absent for share in coverage.shares)])
 
 
 def entry_findings(

@@ -201,15 +201,17 @@ def expected_list(metadata: LedgerMetadata, bookie: BookieId) -> bytes:
     groups = b""
     for extent in extents(metadata):
         at = positions(extent.segment.ensemble).get(bookie, ())
-        one = (
+        packed = (
             expected_groups(extent.first_entry_id, extent.last_entry_id, at[0], size, quorum)
             if len(at) == 1
             else None
         )
-        if at and one is None:
+        if at and packed is None:
             runs = expected_entries(extent, at, size, quorum).runs()
-            one = b"".join(_GROUP.pack(first, first, last - first + 1, 0) for first, last in runs)
-        groups += one or b""
+            packed = b"".join(
+                _GROUP.pack(first, first, last - first + 1, 0) for first, last in runs
+            )
+        groups += packed or b""
     return groups
 
 

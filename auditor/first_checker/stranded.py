@@ -245,18 +245,18 @@ def _search(
     )
 
 
-def _lowest_held(one: _BookieWords, looked_for: list[EntryId] | None) -> EntryId:
+def _lowest_held(words: _BookieWords, looked_for: list[EntryId] | None) -> EntryId:
     """Return the lowest entry searched for that the bookie holds. There must be one."""
     if looked_for is None:
-        return (one.listed & one.scope).first()
-    return next(entry for entry in looked_for if one.holds(entry))
+        return (words.listed & words.scope).first()
+    return next(entry for entry in looked_for if words.holds(entry))
 
 
-def _words_on(one: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_Word]:
+def _words_on(words: _BookieWords, looked_for: list[EntryId] | None) -> Iterator[_Word]:
     if looked_for is None:
-        yield _Word.HELD if one.listed & one.scope else _Word.ABSENT
+        yield _Word.HELD if words.listed & words.scope else _Word.ABSENT
     else:
-        yield from (one.word(entry) for entry in looked_for if entry in one.scope)
+        yield from (words.word(entry) for entry in looked_for if entry in words.scope)
 
 
 def ensemble_bookies(metadata: LedgerMetadata) -> frozenset[BookieId]:

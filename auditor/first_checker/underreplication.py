@@ -272,9 +272,13 @@ def newest_marks(marks: Iterable[SeenMark]) -> Iterator[tuple[LedgerId, MarkLook
             yield mark.ledger_id, look
 
 
-def _is_unread(one: SeenMark, now_ms: int, grace_ms: int) -> bool:
+def _is_unread(marked: SeenMark, now_ms: int, grace_ms: int) -> bool:
     """Return whether a mark beyond its grace cannot be judged, because one of its looks failed."""
-    mark = one.first.mark
-    if mark is None or not is_beyond_grace(mark, now_ms, grace_ms) or one.first.has_metadata:
+    mark = marked.first.mark
+    if mark is None or not is_beyond_grace(mark, now_ms, grace_ms) or marked.first.has_metadata:
         return False
-    return one.first.has_metadata is None or one.again is None or one.again.has_metadata is None
+    return (
+        marked.first.has_metadata is None
+        or marked.again is None
+        or marked.again.has_metadata is None
+    )

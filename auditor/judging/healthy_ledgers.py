@@ -204,8 +204,8 @@ def _cell_bounds(column: pa.ListArray) -> list[int]:
 def _all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
     """Return a mask: true where all conditions are true. Null is not true."""
     whole = conditions[0]
-    for one in conditions[1:]:
-        whole = pc.and_(whole, one)
+    for condition in conditions[1:]:
+        whole = pc.and_(whole, condition)
     return pc.fill_null(whole, False)
 
 

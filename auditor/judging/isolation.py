@@ -304,7 +304,7 @@ def _serve(
         _stand_apart(writing)
         with Guard(limits) as guard:
             for ledger in ledgers:
-                sent = guard.run(lambda one: pickle.dumps(judge(one)), ledger)
+                sent = guard.run(lambda ledger: pickle.dumps(judge(ledger)), ledger)
                 _send(writing, sent if isinstance(sent, bytes) else pickle.dumps(sent))
     except BaseException as error:  # sent to the parent, which raises it
         fault = local_fault(error)

@@ -212,7 +212,7 @@ def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
     ledger_id, looks, newest = verdict.ledger_id, state.looks, state.newest.record
     if len(looks) > 1 and looks[-2].record.mark is not None and newest.mark is not None:
         found = judge(newest, {}, {}, state.terms).findings
-        marked = tuple(one for one in found if one.family is Family.MARK)
+        marked = tuple(finding for finding in found if finding.family is Family.MARK)
         if marked:
             unknowns = (Unknown.UNSETTLED,)
             return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, unknowns, marked)
@@ -238,13 +238,13 @@ def _suspicion(verdict: Verdict) -> Suspicion:
     unknowns = set(verdict.unknowns)
     if verdict.standing is Standing.VIOLATED or verdict.exempt is Exempt.DELETED:
         if verdict.findings and all(
-            one.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for one in verdict.findings
+            finding.kind is Kind.UNDERREPLICATED_BEYOND_GRACE for finding in verdict.findings
         ):
             return Suspicion.MARKED
         static = all(
-            one.family in (Family.PLACEMENT, Family.METADATA)
-            and one.kind is not Kind.RECOVERY_BLOCKED
-            for one in verdict.findings
+            finding.family in (Family.PLACEMENT, Family.METADATA)
+            and finding.kind is not Kind.RECOVERY_BLOCKED
+            for finding in verdict.findings
         )
         return (
             Suspicion.STATIC

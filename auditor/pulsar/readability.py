@@ -69,11 +69,14 @@ def judge_topic(
         source = record.managed_ledger.shadow_source
         blocker = f"its source {source} does not exist: no broker can load the shadow topic"
     ledgers = [
-        one for one in record.managed_ledger.ledgers_with_ends if one.ledger_id not in withdrawn
+        ledger
+        for ledger in record.managed_ledger.ledgers_with_ends
+        if ledger.ledger_id not in withdrawn
     ]
     newest = record.managed_ledger.ledgers[-1].ledger_id if record.managed_ledger.ledgers else None
     data = [
-        (one, _data_condition(one, seen, answering, one.ledger_id == newest)) for one in ledgers
+        (ledger, _data_condition(ledger, seen, answering, ledger.ledger_id == newest))
+        for ledger in ledgers
     ]
     if not blocker and data and data[-1][1].condition is Condition.UNRECOVERABLE:
         blocker = (
@@ -81,9 +84,9 @@ def judge_topic(
             " answer: no broker can load the topic"
         )
     others = [
-        (one, _other_condition(one, record, seen, answering))
-        for one in references(record)
-        if one.role is not Role.DATA and one.ledger_id not in withdrawn
+        (reference, _other_condition(reference, record, seen, answering))
+        for reference in references(record)
+        if reference.role is not Role.DATA and reference.ledger_id not in withdrawn
     ]
     return TopicReadability(
         record=record,
@@ -91,8 +94,8 @@ def judge_topic(
         others=tuple(others),
         start=_judge_start(data, blocker),
         readings=tuple(
-            replace(one, answer=Answer.BLOCKED) if blocker else one
-            for one in (judge_reader(one, data) for one in record.subscriptions)
+            replace(reading, answer=Answer.BLOCKED) if blocker else reading
+            for reading in (judge_reader(reader, data) for reader in record.subscriptions)
         ),
         blocker=blocker,
     )
@@ -154,7 +157,7 @@ def doubt_unregistered(evidence: LedgerEvidence, verdict: Verdict) -> Verdict:
         is_open = unheard >= max(1, metadata.ack_quorum)
         return replace(verdict, unknowns=_with_silence(verdict)) if is_open else verdict
     away = {b for b in unregistered if not asked[-1][b].is_gone}
-    lacking = away | {one.bookie_id for one in verdict.lacks}
+    lacking = away | {lack.bookie_id for lack in verdict.lacks}
     for extent in extents(metadata):
         ensemble = extent.segment.ensemble
         for start in range(len(ensemble)):
@@ -186,11 +189,11 @@ def _data_condition(
 ) -> LedgerCondition:
     if ledger.bookkeeper_deleted:
         return LedgerCondition(ledger.ledger_id, Condition.OFFLOADED)
-    one = seen[ledger.ledger_id]
+    known = seen[ledger.ledger_id]
     found = (
         _missing_condition(ledger, is_newest)
-        if is_gone(one)
-        else _judged_condition(ledger, *one, answering)
+        if is_gone(known)
+        else _judged_condition(ledger, *known, answering)
     )
     if ledger.offloaded and found.condition is not Condition.NOTHING_LOST:
         detail = f"its copy in BookKeeper: {found.condition.value.replace('_', ' ')}"
@@ -213,13 +216,13 @@ def _judged_condition(
     verdict: Verdict,
     answering: frozenset[BookieId] | None,
 ) -> LedgerCondition:
-    if any(one.kind is Kind.RECOVERY_BLOCKED for one in verdict.findings):
+    if any(finding.kind is Kind.RECOVERY_BLOCKED for finding in verdict.findings):
         every = ((0, ENTRY_ID_MAX),)
         return LedgerCondition(ledger.ledger_id, Condition.UNRECOVERABLE, every)
     truncated = _range_cut_off(ledger, record)
     lost = _merge_ranges((*_lost_ranges(verdict.findings), *truncated))
-    kinds = {one.kind for one in verdict.findings if one.kind in LOST_KINDS}
-    more = any(_is_cut(one) for one in verdict.findings if one.kind in LOST_KINDS)
+    kinds = {finding.kind for finding in verdict.findings if finding.kind in LOST_KINDS}
+    more = any(_is_cut(finding) for finding in verdict.findings if finding.kind in LOST_KINDS)
     why = _why_unknown(verdict) or _why_unrecoverable(record, answering)
     if truncated:
         condition = Condition.TRUNCATED
@@ -286,9 +289,13 @@ def _other_condition(
             *seen[ledger_id],
             answering,
         )
-    cursors = (one.cursor for one in topic.subscriptions if one.name == reference.name)
+    cursors = (
+        subscription.cursor
+        for subscription in topic.subscriptions
+        if subscription.name == reference.name
+    )
     if reference.role is Role.COMPACTED and any(
-        one is not None and one.ledger_id is not None for one in cursors
+        cursor is not None and cursor.ledger_id is not None for cursor in cursors
     ):
         detail = (
             "it has no metadata; a newer one may be named in the ledger of the cursor, which was"
@@ -300,7 +307,9 @@ def _other_condition(
 
 def _lost_ranges(findings: Iterable[Finding]) -> Ranges:
     return tuple(
-        sorted({pair for one in findings if one.kind in LOST_KINDS for pair in one.entries})
+        sorted(
+            {pair for finding in findings if finding.kind in LOST_KINDS for pair in finding.entries}
+        )
     )
 
 
@@ -320,13 +329,13 @@ def _is_cut(finding: Finding) -> bool:
 
 
 def _why_unknown(verdict: Verdict) -> str:
-    unsure = [one.kind.value for one in verdict.findings if one.kind in UNSURE_KINDS]
-    return ", ".join([*(one.value for one in _doubts(verdict)), *unsure])
+    unsure = [finding.kind.value for finding in verdict.findings if finding.kind in UNSURE_KINDS]
+    return ", ".join([*(doubt.value for doubt in _doubts(verdict)), *unsure])
 
 
 def _doubts(verdict: Verdict) -> tuple[Unknown, ...]:
     """Return why entries are unknown. An unknown location says nothing about entries."""
-    return tuple(one for one in verdict.unknowns if one is not Unknown.TOPOLOGY_UNKNOWN)
+    return tuple(reason for reason in verdict.unknowns if reason is not Unknown.TOPOLOGY_UNKNOWN)
 
 
 def judge_reader(
