@@ -62,11 +62,11 @@ def require_clock_of_records(
 ) -> None:
     """Raise LocalFault like `require_clock`, by the newest write among a few ledgers."""
     newest = 0
-    for one in records:
-        if one.stamp is not None:
-            newest = max(newest, one.stamp.ctime_ms, one.stamp.mtime_ms)
-        if one.mark is not None:
-            newest = max(newest, one.mark.created_ms)
+    for record in records:
+        if record.stamp is not None:
+            newest = max(newest, record.stamp.ctime_ms, record.stamp.mtime_ms)
+        if record.mark is not None:
+            newest = max(newest, record.mark.created_ms)
     require_clock(newest, now_ms, known_lag_ms)
 
 

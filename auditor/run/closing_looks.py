@@ -269,20 +269,22 @@ class RenameSearch:
         Auto-recovery copies a gone bookie's entries to another bookie and then names that one in
         the metadata. This is not a rename.
         """
-        asked_for = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
+        asked_for = {
+            ledger: metadata for case in cases for ledger, metadata in case.ledgers.items()
+        }
         self.store.sync()
         now = {
-            one.ledger_id: one.metadata
-            for one in self.store.read_ledgers(asked_for, LAST, now_ms, with_marks=False)
+            record.ledger_id: record.metadata
+            for record in self.store.read_ledgers(asked_for, LAST, now_ms, with_marks=False)
         }
         return {ledger for ledger, metadata in asked_for.items() if now.get(ledger) != metadata}
 
     async def _ask_all(
         self, cases: Sequence[RenameCase], directory: Directory, silent: Collection[BookieId]
     ) -> list[Row]:
-        ledgers = {ledger: one for case in cases for ledger, one in case.ledgers.items()}
+        ledgers = {ledger: metadata for case in cases for ledger, metadata in case.ledgers.items()}
         passwords = self.store.passwords(
-            [i for i, one in ledgers.items() if one.digest_type is DigestType.HMAC]
+            [i for i, metadata in ledgers.items() if metadata.digest_type is DigestType.HMAC]
         )
         gate = asyncio.Semaphore(sockets_affordable(BOOKIES_AT_ONCE_MAX))
 
@@ -303,7 +305,11 @@ class RenameSearch:
             for bookie, at in sorted(directory.addresses.items())
             if at is not None and bookie not in silent
         ]
-        return [row for rows in await asyncio.gather(*(ask(*one) for one in asked)) for row in rows]
+        return [
+            row
+            for rows in await asyncio.gather(*(ask(*question) for question in asked))
+            for row in rows
+        ]
 
     def _limits(self) -> BookieLimits:
         return replace(
@@ -372,7 +378,7 @@ class _Conversation:
             if answer.ledger_id in case.ledgers
             for entry in reads_due(case.should_hold(answer.ledger_id), answer)
         }
-        digests = {i: one.digest_type for i, one in self._ledgers.items()}
+        digests = {i: metadata.digest_type for i, metadata in self._ledgers.items()}
         return [
             ReadQuestion(i, entry, digests[i], self._passwords.get(i))
             for i, entry in sorted(wanted)

@@ -131,7 +131,9 @@ def _add_namespace(listing: TopicListing, store: TopicStore, namespace: str) -> 
     listing.problems += _problems_of_names(misnamed)
     partitions = _partitions_in(store, namespace)
     there = set(listed)
-    listing.lone_partitions += [one for one in partitions.names if one not in there]
+    listing.lone_partitions += [
+        partition for partition in partitions.names if partition not in there
+    ]
     name = topic_paths.namespace_at(namespace)
     listing.partition_problems += [(name, problem) for problem in partitions.problems]
 
@@ -212,12 +214,12 @@ class ReferenceLooks:
             listing_problem_row(FIRST, now_ms(), problem, namespace)
             for namespace, problem in listing.problems
         ]
-        rows += [partition_row(one, FIRST, now_ms()) for one in listing.lone_partitions]
+        rows += [partition_row(partition, FIRST, now_ms()) for partition in listing.lone_partitions]
         rows += [
             partition_problem_row(FIRST, now_ms(), problem, namespace)
             for namespace, problem in listing.partition_problems
         ]
-        rows += [namespace_row(one, FIRST, now_ms()) for one in listing.namespaces]
+        rows += [namespace_row(namespace, FIRST, now_ms()) for namespace in listing.namespaces]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{FIRST}-listing")
         self._read_topics(FIRST, listing.names)
         problems = [problem for _, problem in (*listing.problems, *listing.partition_problems)]
@@ -255,7 +257,9 @@ class ReferenceLooks:
             )
             / 1000
         )
-        named = {topic_named_by(one.metadata) for one in orphans if one.metadata is not None}
+        named = {
+            topic_named_by(orphan.metadata) for orphan in orphans if orphan.metadata is not None
+        }
         topics = {*topics_naming(self.run, suspects), *filter(None, named)}
         try:
             self._check_topics(topics_at)
@@ -265,7 +269,7 @@ class ReferenceLooks:
             self._read_ledgers(
                 AGAIN,
                 np.union1d(
-                    suspects, np.array([one.ledger_id for one in orphans], np.int64)
+                    suspects, np.array([orphan.ledger_id for orphan in orphans], np.int64)
                 ).tolist(),
             )
         except StoreUnavailable as error:
@@ -292,7 +296,7 @@ class ReferenceLooks:
         assert self.pulsar is not None and self.pulsar.store is not None
         with _Counted(self.pulsar.store, self.store.counts):
             found = list_namespaces(self.pulsar.store)
-        rows = [namespace_row(one, AGAIN, now_ms()) for one in found]
+        rows = [namespace_row(namespace, AGAIN, now_ms()) for namespace in found]
         self.run.write_table(WHERE, table(REFERENCES, rows), f"look-{AGAIN}-namespaces")
 
     def _orphans(self) -> list[LedgerRecord]:
@@ -303,7 +307,9 @@ class ReferenceLooks:
         if known.is_blind:
             return []
         decided = (
-            one for one in unreferenced_ledgers(self.run, self.terms) if can_decide(one, known)
+            orphan
+            for orphan in unreferenced_ledgers(self.run, self.terms)
+            if can_decide(orphan, known)
         )
         return list(islice(decided, SUSPECTS_MAX))
 

@@ -57,10 +57,14 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):
             ledgers = list(evidence_by_ledger(batch))
-            rows = iter(judge.judge_all([one for one in ledgers if one.ledger_id not in stopped]))
+            rows = iter(
+                judge.judge_all([ledger for ledger in ledgers if ledger.ledger_id not in stopped])
+            )
             yield [
-                aside(one, stopped[one.ledger_id]) if one.ledger_id in stopped else next(rows)
-                for one in ledgers
+                aside(ledger, stopped[ledger.ledger_id])
+                if ledger.ledger_id in stopped
+                else next(rows)
+                for ledger in ledgers
             ]
 
 

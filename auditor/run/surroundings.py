@@ -68,12 +68,12 @@ def cluster_and_terms(
     listers = read_listers(
         context.settings.lister_port, context.settings.lister_map, facts.instance_id
     )
-    for problem in find_unknown_bookies(listers, (one.bookie_id for one in bookies)):
+    for problem in find_unknown_bookies(listers, (bookie.bookie_id for bookie in bookies)):
         context.logger.warning("listers", problem=problem)
     surroundings, problems = around(store, facts, bookies, sources, context.settings)
     for problem in problems:
         context.logger.warning("topology", problem=problem)
-    newest = store.newest_write(one.bookie_id for one in bookies)
+    newest = store.newest_write(bookie.bookie_id for bookie in bookies)
     lag_ms = clock_lag_ms(newest, now_ms())
     if lag_ms and newest is not None:
         context.logger.warning(

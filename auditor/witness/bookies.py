@@ -107,7 +107,7 @@ LOGS_SPELLED_MAX = 3
 
 def _entry_log_lost_sentences(finding: Finding, facts: EntryLogLostFacts) -> str:
     logs = "1 entry log" if facts.logs == 1 else f"{facts.logs} entry logs"
-    spelled = " ".join(_log_sentence(one) for one in facts.some_logs[:LOGS_SPELLED_MAX])
+    spelled = " ".join(_log_sentence(log) for log in facts.some_logs[:LOGS_SPELLED_MAX])
     left = facts.logs - len(facts.some_logs[:LOGS_SPELLED_MAX])
     more = f" {left} more {'is' if left == 1 else 'are'} missing too." if left else ""
     return (

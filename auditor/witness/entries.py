@@ -401,11 +401,11 @@ def entry_sentences(finding: Finding, facts: EntryFacts, looks: Sequence[Look]) 
 def _outside_sentences(facts: EntryFacts, looks: Sequence[Look]) -> Iterator[str]:
     """Say which bookies list the entry though they are not in its write set."""
     entry = f"entry {facts.worst_entry}"
-    now = [one for one in facts.listed_outside if not is_list_outdated(one, looks)]
+    now = [bookie for bookie in facts.listed_outside if not is_list_outdated(bookie, looks)]
     if now:
         verb = "lists" if len(now) == 1 else "list"
         yield f"Outside the write set {join_names(now)} {verb} {entry}."
-    for bookie in [one for one in facts.listed_outside if one not in now][:NAMES_SHOWN]:
+    for bookie in [bookie for bookie in facts.listed_outside if bookie not in now][:NAMES_SHOWN]:
         yield f"Outside the write set {list_sentence(bookie, entry, looks)}"
 
 
@@ -487,7 +487,7 @@ def _found_words(search: Search, looks: Sequence[Look]) -> str:
     is_one = len(search.found_on) == 1
     by_list = {gave_a_list(bookie, looks) for bookie in search.found_on}
     verbs = {True: "lists" if is_one else "list", False: "has" if is_one else "have"}
-    verb = " or ".join(verbs[one] for one in sorted(by_list, reverse=True))
+    verb = " or ".join(verbs[listed] for listed in sorted(by_list, reverse=True))
     if search.entries == 1:
         return f"{join_names(search.found_on)} {verb} it"
     count = "all" if search.entries_found == search.entries else search.entries_found

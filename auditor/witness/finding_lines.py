@@ -127,7 +127,8 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
     """
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
     subject = next(
-        (str(one) for one in (finding.ledger_id, finding.bookie_id) if one is not None), "cluster"
+        (str(name) for name in (finding.ledger_id, finding.bookie_id) if name is not None),
+        "cluster",
     )
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
     text = "\n".join((cluster, finding.family.value, subject, first))

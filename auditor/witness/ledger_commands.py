@@ -166,19 +166,19 @@ def entry_log_lost_steps(finding: Finding) -> Steps:
     assert isinstance(facts, EntryLogLostFacts), finding
     bookie = quote_word(str(finding.bookie_id))
     log = facts.some_logs[0]
-    ledgers = sorted({ledger for one in facts.some_logs for ledger, _, _ in one.some})[:LEDGERS_MAX]
+    ledgers = sorted({ledger for log in facts.some_logs for ledger, _, _ in log.some})[:LEDGERS_MAX]
     ledger, first, _ = log.some[0]
     look = [
         f"ls -l {quote_word(log.path)}",
         shell(f"endpointinfo -b {bookie}"),
         shell(f"readledger -l {ledger} -fe {first} -le {first + 1} -b {bookie}"),
-        *(f"auditor ledger {one}" for one in ledgers),
+        *(f"auditor ledger {ledger}" for ledger in ledgers),
     ]
-    copies = [shell(f"recover -l {one} {bookie}") for one in ledgers]
+    copies = [shell(f"recover -l {ledger} {bookie}") for ledger in ledgers]
     return Steps(
         look,
         [f"put the file back: {quote_word(log.path)}", *copies],
-        [dump_command(one) for one in ledgers],
+        [dump_command(ledger) for ledger in ledgers],
     )
 
 
@@ -197,7 +197,7 @@ def unreadable_steps(finding: Finding) -> Steps:
         f"endpointinfo -b {bookie}",
         f"readledger -l {ledger} -fe {entry} -le {entry + 1} -b {bookie}",
     ]
-    again = [f"auditor ledger {one}" for one in list(ledgers)[:LEDGERS_MAX]]
+    again = [f"auditor ledger {ledger}" for ledger in list(ledgers)[:LEDGERS_MAX]]
     return Steps([*(shell(command) for command in look), *again], [])
 
 

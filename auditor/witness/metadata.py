@@ -77,8 +77,8 @@ def end_sentence(finding: Finding, facts: BeyondEndFacts) -> str:
 
 def _held_sentences(facts: BeyondEndFacts, looks: Sequence[Look]) -> Iterator[str]:
     """Say what each bookie holds above the end."""
-    for one in facts.held_on[:NAMES_SHOWN]:
-        yield _held_sentence(one, looks)
+    for held in facts.held_on[:NAMES_SHOWN]:
+        yield _held_sentence(held, looks)
     more = len(facts.held_on) - NAMES_SHOWN
     if more > 0:
         hold = "bookie holds" if more == 1 else "bookies hold"
@@ -158,8 +158,8 @@ def _malformed_sentence(
     stamp = looks[-1].record.stamp
     version = "" if stamp is None else f" (version {stamp.version})"
     against = "; ".join(
-        _CLAUSES[one.what].format(*one.numbers)
-        for one in facts.contradictions[:CONTRADICTIONS_SHOWN]
+        _CLAUSES[contradiction.what].format(*contradiction.numbers)
+        for contradiction in facts.contradictions[:CONTRADICTIONS_SHOWN]
     )
     more = facts.total - min(len(facts.contradictions), CONTRADICTIONS_SHOWN)
     against += f"; and {more} more" if more > 0 else ""

@@ -224,7 +224,7 @@ def beyond_end_steps(finding: Finding) -> Steps:
     """Return what to run for entries beyond the end of a closed ledger: save them first."""
     facts = finding.facts
     assert isinstance(facts, BeyondEndFacts), finding
-    holders = {one.bookie_id: one.ranges[0][0] for one in facts.held_on}
+    holders = {held.bookie_id: held.ranges[0][0] for held in facts.held_on}
     return Steps([metadata_command(finding)], [], _save_on(finding, holders, _BOOKIES_MAX))
 
 

@@ -54,7 +54,7 @@ def _placement_sentences(finding: Finding, facts: PlacementFacts, _looks: Sequen
             f"{_segment_words(finding)} of ledger {finding.ledger_id} {_ADHERES[finding.kind]} to"
             f" the {facts.policy}-aware policy ({judged_by})."
         ),
-        *(f"{_write_set_words(one, facts)}." for one in shown),
+        *(f"{_write_set_words(write_set, facts)}." for write_set in shown),
     ]
     if more > 0:
         too = _MORE_WRITE_SETS[finding.kind][more > 1]
@@ -66,22 +66,26 @@ def _placement_sentences(finding: Finding, facts: PlacementFacts, _looks: Sequen
     return " ".join(lines)
 
 
-def _write_set_words(one: WriteSetFacts, facts: PlacementFacts) -> str:
+def _write_set_words(write_set: WriteSetFacts, facts: PlacementFacts) -> str:
     """Return a clause for one write set.
 
     For example: "The write set from position 2 (b3 at /r1, b1 at /r1) has 1 rack (/r1) and needs
     2".
     """
-    what = "The ensemble" if one.position is None else f"The write set from position {one.position}"
-    if one.position is None and (facts.policy != "region" or not one.members):
-        return f"{what} {one.why}"
+    what = (
+        "The ensemble"
+        if write_set.position is None
+        else f"The write set from position {write_set.position}"
+    )
+    if write_set.position is None and (facts.policy != "region" or not write_set.members):
+        return f"{what} {write_set.why}"
     nowhere = "not writable" if facts.java_mode else "without location"
-    places = zip(one.members, one.locations, strict=True)
+    places = zip(write_set.members, write_set.locations, strict=True)
     members = [
         f"{bookie} {nowhere}" if place is None else f"{bookie} at {place}"
         for bookie, place in places
     ]
-    return f"{what} ({name_some(members)}) {one.why}"
+    return f"{what} ({name_some(members)}) {write_set.why}"
 
 
 def _segment_words(finding: Finding) -> str:
