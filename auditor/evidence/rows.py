@@ -23,9 +23,8 @@ class RowsOf(Generic[T]):
     """The rows of a table whose columns are the fields of one class, in their order.
 
     A null, and a column that was not read, stand for the field's default: runs of earlier versions
-    lack a column. An enumeration is
-    stored by its value. `own` has the two directions of a column whose cells Arrow cannot make of
-    the field; an empty field is null there.
+    lack a column. A member of an enumeration is stored as its value. `own` has both directions of a
+    column whose cells Arrow cannot make of the field. There an empty field is stored as null.
     """
 
     def __init__(
