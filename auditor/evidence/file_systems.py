@@ -165,7 +165,6 @@ LOCK_BYTES_MAX = 4_096
 
 _CHANGED = (404, 409, 412)
 """Status codes of a request whose condition is false, or cannot be checked at this moment."""
-_NOT_FOUND = 404
 _UNSUPPORTED = 501
 
 

@@ -85,11 +85,6 @@ class Journal:
         return stage in self._results
 
     @property
-    def has_any(self) -> bool:
-        """Whether any stage is complete."""
-        return bool(self._results)
-
-    @property
     def problems(self) -> list[str]:
         """The problems of all stages so far, including those before an interruption."""
         return [
