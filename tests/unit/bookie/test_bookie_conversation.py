@@ -128,6 +128,7 @@ def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
         )
         assert (Greeting.SILENT, only.detail) == loop.run(asker.greet())
         assert [SILENT] == statuses(ask_lists(loop, asker, 1))
+        assert [ReadStatus.SILENT] == statuses(ask_reads(loop, asker, 0))
         assert (0, 3) == (asker.probes, len(loop.connects))
         assert not asker.has_late_lists
 
@@ -565,6 +566,7 @@ def test_eua_ends_the_conversation_at_once(operation: int) -> None:
         asker = loop.lane(bookie_inflight=2)
         found = ask_lists(loop, asker, *range(1, 9))
         assert {("refused", NOT_AUTHORISED)} == {(one.status.value, one.detail) for one in found}
+        assert [ReadStatus.REFUSED] == statuses(ask_reads(loop, asker, 0))
         assert (Greeting.REFUSED, NOT_AUTHORISED) == loop.run(asker.greet())
         assert (1, 1, 0.0) == (len(loop.connects), asker.probes, loop.time())
         loop.run(asyncio.sleep(0))

@@ -5,7 +5,6 @@ one answer.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import struct
 from collections import Counter
 
@@ -19,8 +18,6 @@ from support.lanes import (
     NO_SUCH_LEDGER,
     NOW_MS,
     REFUSED,
-    SHORT_MS,
-    TIMED_OUT,
     TOO_LARGE,
     ask,
     lane,
@@ -35,13 +32,10 @@ from support.scripted_bookie import (
     ScriptedBookie,
     list_answer,
 )
-from support.virtual_time import ask_in_virtual_time
 
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.config import BookieLimits
-from auditor.errors import LocalProtocolError
-from auditor.model.availability import Answer, AnswerStatus, Greeting, ReadStatus
-from auditor.model.ledger import DigestType
+from auditor.model.availability import Answer, AnswerStatus, Greeting
 from auditor.wire.entry_availability import encode_runs, groups_of
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -116,21 +110,6 @@ def test_answers_out_of_order_find_their_questions() -> None:
     with ScriptedBookie(act=backwards) as bookie:
         answers, _ = ask(bookie, range(1, 51), bookie_inflight=5)
     assert [((n, n, 1, 0),) for n in range(1, 51)] == [groups_of(a.groups) for a in answers]
-
-
-def test_calls_go_on_over_the_same_connection() -> None:
-    """greet, lists and reads of one lane share its connection and its greeting."""
-    with ScriptedBookie(ledgers(3)) as bookie, lane(bookie) as asker:
-        assert (Greeting.SILENT, "the bookie was not asked") == asker.greeting()
-        assert (Greeting.ANSWERED, "") == asker.greet()
-        assert [HELD] == statuses(asker.lists([ListQuestion(1)]))
-        assert [ReadStatus.PRESENT] == statuses(
-            asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)])
-        )
-        assert (Greeting.ANSWERED, "") == asker.greet()
-        assert [] == asker.lists([])
-        assert 1 == len(bookie.connections)
-        assert 1 == asker.probes
 
 
 def test_several_lanes_run_at_once_in_one_event_loop() -> None:
@@ -214,41 +193,6 @@ def test_a_list_with_reserved_bytes_is_believed_and_flagged() -> None:
 # One ledger in trouble, the others not
 
 
-def test_a_ledger_that_is_never_answered_times_out_alone() -> None:
-    """While others are answered, the one that is not has timed out; it is not asked again."""
-    with ScriptedBookie(ledgers(50), lambda connection, request: listed(request) == 7) as bookie:
-        answers, greeting = ask_in_virtual_time(
-            bookie, range(1, 51), bookie_inflight=4, rpc_timeout_ms=SHORT_MS
-        )
-        assert 1 == bookie.asked(LIST).count(7)
-    assert {HELD: 49, TIMED_OUT: 1} == Counter(statuses(answers))
-    assert (TIMED_OUT, 1, 0) == (answers[6].status, answers[6].requests, answers[6].retries)
-    assert "no answer within 1000 ms" in answers[6].detail
-    assert Greeting.ANSWERED is greeting[0]
-
-
-def test_an_answer_that_comes_late_is_known_and_ignored() -> None:
-    """The late answer is no breach: the connection stays and what follows is heard."""
-
-    def late(connection: Connection, request: pb.Request) -> bool:
-        if listed(request) == 1:
-            connection.later(1.15, list_answer(request.header.txnId, 1, encode_runs([1])))
-        elif listed(request) is not None and listed(request) > 2:
-            connection.later(
-                0.03, list_answer(request.header.txnId, listed(request), encode_runs([1]))
-            )
-        else:
-            return False
-        return True
-
-    with ScriptedBookie(ledgers(60), late) as bookie:
-        answers, _ = ask_in_virtual_time(
-            bookie, range(1, 61), bookie_inflight=2, rpc_timeout_ms=SHORT_MS
-        )
-        assert 1 == len(bookie.connections)
-    assert [TIMED_OUT] + [HELD] * 59 == statuses(answers)
-
-
 @pytest.mark.parametrize(
     ("status", "expected", "says"),
     [
@@ -311,64 +255,3 @@ def test_an_answer_too_large_is_named_and_the_others_are_heard() -> None:
     size = len(list_answer(6, 5, bytes(64 + 24 * 50_000)))
     assert f"the answer has {size - 4} bytes, frame_bytes_max accepts {2**20}" == answers[4].detail
     assert size == answers[4].received_bytes
-
-
-def test_answers_stuck_behind_a_large_one_are_not_late() -> None:
-    """A list that takes longer than the time-out to come in holds up all others: nobody times out
-    while it comes.
-    """
-    busy = 0
-
-    def slowly(connection: Connection, request: pb.Request) -> bool:
-        nonlocal busy
-        if listed(request) is None:
-            return False
-        data = list_answer(
-            request.header.txnId, listed(request), bookie.ledgers[listed(request) or 0]
-        )
-        for at in range(0, len(data), 60_000):
-            asyncio.get_running_loop().call_later(
-                0.1 * busy, connection.send, data[at : at + 60_000]
-            )
-            busy += len(data) > 60_000
-        return True
-
-    with ScriptedBookie(ledgers(8), slowly) as bookie:
-        bookie.ledgers[2] = encode_runs([(3 * n, 2) for n in range(40_000)])
-        answers, _ = ask_in_virtual_time(bookie, range(1, 9), rpc_timeout_ms=500)
-        assert list(range(1, 9)) == bookie.asked(LIST)
-    assert [HELD] * 8 == statuses(answers)
-
-
-# Our own faults
-
-
-def test_a_fault_of_ours_is_raised_and_not_taken_for_silence() -> None:
-    """A question no ledger can have is a bug: it raises, and the lane is of no more use, but
-    closes.
-    """
-    with (
-        ScriptedBookie(ledgers(3)) as bookie,
-        lane(bookie) as asker,
-        pytest.raises(LocalProtocolError),
-    ):
-        asker.lists([ListQuestion(-1)])
-
-
-def test_an_exception_while_answers_come_in_is_raised_where_they_were_asked() -> None:
-    """A clock that fails stands for any bug inside the event loop's callbacks."""
-    calls = itertools.count()
-
-    def clock() -> int:
-        if next(calls) >= 2:
-            raise RuntimeError("the clock failed")
-        return NOW_MS
-
-    with (
-        ScriptedBookie(ledgers(50)) as bookie,
-        Lane(
-            AsyncLane("b1", "127.0.0.1", bookie.port, BookieLimits(bookie_inflight=2), LOOK, clock)
-        ) as asker,
-        pytest.raises(RuntimeError, match="the clock failed"),
-    ):
-        asker.lists([ListQuestion(n) for n in range(1, 50)])

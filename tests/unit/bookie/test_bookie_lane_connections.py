@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-import time
 from collections import Counter
 from collections.abc import Callable
 
@@ -12,10 +11,8 @@ import pytest
 from support.lanes import (
     HELD,
     INVALID,
-    SILENT,
     TIMED_OUT,
     ask,
-    lane,
     ledgers,
     listed,
     statuses,
@@ -30,8 +27,7 @@ from support.scripted_bookie import (
     read_answer,
 )
 
-from auditor.bookie.lane import ListQuestion
-from auditor.model.availability import AnswerStatus, Greeting
+from auditor.model.availability import Greeting
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -171,56 +167,3 @@ def test_a_connection_closed_in_the_middle_of_an_answer_is_a_reset() -> None:
     with ScriptedBookie(ledgers(3), half) as bookie:
         answers, _ = ask(bookie, [1, 2, 3], bookie_inflight=1)
     assert [(HELD, 0), (HELD, 1), (HELD, 0)] == [(a.status, a.retries) for a in answers]
-
-
-def test_a_connection_closed_between_two_calls_is_made_again() -> None:
-    """A bookie that closes an idle connection costs no question a try."""
-    with ScriptedBookie(ledgers(2)) as bookie, lane(bookie) as asker:
-        assert [HELD] == statuses(asker.lists([ListQuestion(1)]))
-        bookie._loop.call_soon_threadsafe(bookie.connections[0].close)
-        _wait_for(lambda: bookie.connections[0].transport.is_closing())
-        (second,) = asker.lists([ListQuestion(2)])
-        assert (HELD, 0) == (second.status, second.retries)
-        assert 2 == len(bookie.connections)
-
-
-def _wait_for(true: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if true():
-            time.sleep(0.02)
-            return
-        time.sleep(0.01)
-    raise AssertionError("not within 2 s")
-
-
-@pytest.mark.parametrize(
-    ("last_words", "expected"),
-    [(b"", SILENT), (b"\0\0\0\5hello", INVALID)],
-    ids=["reset", "garbage"],
-)
-def test_a_bookie_that_spoils_every_question_is_left_alone(
-    last_words: bytes, expected: AnswerStatus
-) -> None:
-    """It has shown that it can list, then no connection brings an answer any more: after 20 in a
-    row the rest is not asked.
-    """
-
-    def spoil(connection: Connection, request: pb.Request) -> bool:
-        if (listed(request) or 1) == 1:
-            return False
-        if last_words:
-            connection.send(last_words)
-        else:
-            connection.reset()
-        return True
-
-    with ScriptedBookie(ledgers(5000), spoil) as bookie:
-        answers, (greeting, why) = ask(bookie, range(1, 5001), bookie_inflight=16)
-        assert len(bookie.connections) < 30
-        assert len(bookie.asked(LIST)) < 200
-    assert answers[0].status is HELD
-    assert {expected: 1} == Counter(statuses(answers[-1000:])) - Counter({expected: 999})
-    assert (Greeting.ANSWERED, True) == (
-        greeting,
-        why.startswith("20 connections in a row were lost"),
-    )

@@ -26,12 +26,9 @@ from support.scripted_bookie import (
     info_answer,
     list_answer,
 )
-from support.virtual_time import ask_in_virtual_time, virtual_lane
+from support.virtual_time import ask_in_virtual_time
 
-from auditor.bookie.lane import ListQuestion, ReadQuestion
-from auditor.model.availability import Greeting, ReadStatus
-from auditor.model.ledger import DigestType
-from auditor.wire.entry_availability import encode_runs
+from auditor.model.availability import Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 
@@ -40,45 +37,6 @@ def db_ledger_storage(connection: Connection, request: pb.Request) -> bool:
     answers all else.
     """
     return listed(request) is not None and listed(request) <= 100
-
-
-def test_a_bookie_that_cannot_list_is_found_out_in_one_time_out() -> None:
-    """Held ledgers unanswered, GET_BOOKIE_INFO answered on the same connection: UNSUPPORTED for the
-    whole rest, unasked.
-    """
-    with (
-        ScriptedBookie(act=db_ledger_storage) as bookie,
-        virtual_lane(bookie, bookie_inflight=8, rpc_timeout_ms=SHORT_MS) as asker,
-    ):
-        answers = asker.lists([ListQuestion(n) for n in [101, 102, *range(1, 90), 103]])
-        assert [NO_SUCH_LEDGER] * 2 + [UNSUPPORTED] * 90 == statuses(answers)
-        assert 10 == len(bookie.asked(LIST))
-        assert Counter({1: 8, 0: 82}) == Counter(a.requests for a in answers[2:])
-        assert (Greeting.UNSUPPORTED, answers[5].detail) == asker.greeting()
-        assert "cannot list" in answers[5].detail
-        assert [(LIST, 1), (INFO, None)] == [
-            (bookie.requests[3][1], bookie.requests[3][2]),
-            bookie.requests[-1][1:3],
-        ]
-        assert 1 == len(bookie.connections)
-        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(101)]))
-        assert 10 == len(bookie.asked(LIST))
-
-
-def test_a_bookie_that_cannot_list_can_be_read() -> None:
-    """UNSUPPORTED is about lists; reads go on over the same connection."""
-    with (
-        ScriptedBookie(ledgers(5), db_ledger_storage) as bookie,
-        virtual_lane(bookie, rpc_timeout_ms=SHORT_MS) as asker,
-    ):
-        assert {UNSUPPORTED: 5} == Counter(
-            statuses(asker.lists([ListQuestion(n) for n in range(1, 6)]))
-        )
-        assert [ReadStatus.PRESENT] == statuses(
-            asker.reads([ReadQuestion(1, 0, DigestType.CRC32C)])
-        )
-        assert 1 == len(bookie.connections)
-        assert Greeting.UNSUPPORTED is asker.greeting()[0]
 
 
 @pytest.mark.parametrize(("held", "unknown"), [(1, 0), (2, 0), (1, 10), (2, 10), (3, 0)])
@@ -149,24 +107,6 @@ def test_at_the_first_look_lists_that_reset_prove_nothing(
         )
         assert len(bookie.asked(LIST)) < 100
     assert (expected, Greeting.ANSWERED) == (set(statuses(answers)), greeting)
-
-
-def test_a_list_that_came_late_proves_that_the_bookie_can_list() -> None:
-    """Three have timed out, yet the first was answered in the end: the bookie is slow, not
-    unable.
-    """
-
-    def one_late(connection: Connection, request: pb.Request) -> bool:
-        if listed(request) == 1:
-            connection.later(0.4, list_answer(request.header.txnId, 1, encode_runs([1])))
-        return listed(request) is not None
-
-    with ScriptedBookie(act=one_late) as bookie:
-        answers, (greeting, _) = ask_in_virtual_time(
-            bookie, range(1, 6), bookie_inflight=1, rpc_timeout_ms=250
-        )
-    assert [TIMED_OUT] * 5 == statuses(answers)
-    assert Greeting.ANSWERED is greeting
 
 
 def test_get_bookie_info_must_be_answered_after_the_lists() -> None:

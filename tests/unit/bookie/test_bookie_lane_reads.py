@@ -11,7 +11,6 @@ import pytest
 from support.lanes import (
     LOOK,
     NOW_MS,
-    SHORT_MS,
     ledgers,
     statuses,
 )
@@ -167,22 +166,6 @@ def test_only_enoentry_and_enoledger_are_absence(status: int, expected: ReadStat
         assert [expected] == statuses(read(bookie, ReadQuestion(5, 6, DigestType.CRC32C)))
 
 
-def test_a_read_that_is_never_answered_times_out_alone() -> None:
-    """Neither absence nor silence: the others are answered."""
-    with ScriptedBookie(
-        ledgers(3), lambda connection, request: request.readRequest.entryId == 2
-    ) as bookie:
-        reads = read(
-            bookie,
-            *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(5)),
-            bookie_inflight=2,
-            rpc_timeout_ms=SHORT_MS,
-        )
-    assert [ReadStatus.TIMED_OUT if n == 2 else ReadStatus.PRESENT for n in range(5)] == statuses(
-        reads
-    )
-
-
 def test_too_many_requests_is_asked_again_after_a_pause() -> None:
     """A full read queue is not an answer: the read is repeated until there is one, and the tries
     are counted.
@@ -209,17 +192,3 @@ def test_too_many_requests_for_ever_is_a_refusal() -> None:
         (found,) = read(bookie, ReadQuestion(1, 1), bookie_retries=2)
     assert (ReadStatus.REFUSED, 3, 2) == (found.status, found.requests, found.retries)
     assert found.detail.startswith("ETOOMANYREQUESTS")
-
-
-def test_reads_on_a_connection_that_resets_are_asked_again() -> None:
-    """As for lists."""
-
-    def reset_first(connection: Connection, request: pb.Request) -> bool:
-        if request.header.operation == READ and connection.number == 1:
-            connection.reset()
-            return True
-        return False
-
-    with ScriptedBookie(ledgers(3), reset_first) as bookie:
-        reads = read(bookie, *(ReadQuestion(1, n, DigestType.CRC32C) for n in range(6)))
-    assert [(ReadStatus.PRESENT, 1)] * 6 == [(r.status, r.retries) for r in reads]
