@@ -76,7 +76,6 @@ class ListerUnderTest:
 def lister_in_process(
     workdir: Path,
     bookie_id: str = "b1",
-    bounds: ServerLimits | None = None,
     limits: ListLimits = LIMITS,
     tls: RenewedContext | None = None,
     context: ssl.SSLContext | None = None,
@@ -101,9 +100,8 @@ def lister_in_process(
         report = report_to(logger, metrics, str(directory))
         reader = DirectoryReader(index.locations, index.logs, links, limits, report)
         serving = ServingCheck((HOST, listener.port), configured, cookie)
-        limits_of_server = bounds or ServerLimits(16, 64)
         server = ListerServer(
-            configured, cookie, [reader], serving, limits_of_server, logger, metrics, tls
+            configured, cookie, [reader], serving, ServerLimits(16, 64), logger, metrics, tls
         )
         port = thread.call(server.start(HOST, 0))
         stack.callback(lambda: thread.call(server.stop()))

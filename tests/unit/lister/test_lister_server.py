@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -14,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.bookie_contract import connect, groups, listing, reading, statuses
 from support.contract_of_listers import CASES_OF_LISTERS, REFUSED, check_lister
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
-from support.location_index import write_cookie
 from support.raw_bookie import (
     add_request,
     entry_body,
@@ -24,11 +21,8 @@ from support.raw_bookie import (
     status_name,
 )
 
-from auditor.lister import server as lister_connection
 from auditor.lister import serving
 from auditor.lister.bookie_configuration import BookieConfiguration
-from auditor.lister.directory_reader import Lists
-from auditor.lister.server import REPLIES_HELD_MAX, ServerLimits
 from auditor.lister.serving import check_cookie
 from auditor.sandbox.listener import HOST
 from auditor.wire.lister_fields import decode_identity
@@ -97,123 +91,6 @@ def test_nothing_is_said_while_the_bookie_does_not_serve(
         assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
 
-def test_a_list_made_while_the_bookie_ended_is_not_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Long ledgers take minutes at the configured rate. What was read after the bookie ended proves
-    nothing.
-    """
-    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        real = lister.reader.first_lists
-
-        async def first_lists(ledgers: Sequence[int]) -> Lists:
-            found = await real(ledgers)
-            await lister.bookie_listener.stop(keeps_port=True)
-            return found
-
-        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
-        assert REFUSED == listing(lister, 7)
-
-
-def test_a_list_leaves_when_it_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for the longest ledger of what was asked together, and GET_BOOKIE_INFO is
-    answered meanwhile.
-    """
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        gate = asyncio.Event()
-        real = lister.reader.first_lists
-
-        async def first_lists(ledgers: Sequence[int]) -> Lists:
-            if ledgers[0] == 8:
-                await gate.wait()
-            return await real(ledgers[:1])
-
-        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
-        with connect(lister) as connection:
-            connection.send(list_request(7, 1), list_request(8, 2), list_request(7, 3))
-            assert 1 == connection.receive().header.txnId
-            assert 4 == connection.ask(info_request(3, 4)).header.txnId
-            lister.thread.call(release(gate))
-            assert [2, 3] == [connection.receive().header.txnId for _ in range(2)]
-
-
-async def release(gate: asyncio.Event) -> None:
-    gate.set()
-
-
-def test_a_client_that_asks_nothing_is_hung_up_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It holds one of few connections. One that waits for an answer is not idle."""
-    with lister_in_process(tmp_path) as lister:
-        gate = asyncio.Event()
-        real = lister.reader.first_lists
-
-        async def first_lists(ledgers: Sequence[int]) -> Lists:
-            await gate.wait()
-            return await real(ledgers)
-
-        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
-        with connect(lister) as waiting:
-            waiting.send(list_request(7, 1), info_request(3, 2))
-            assert 2 == waiting.receive().header.txnId, "its list is in work"
-            monkeypatch.setattr(lister_connection, "CLIENT_IDLE_S", 0.05)
-            assert 3 == waiting.ask(info_request(3, 3)).header.txnId, "its idle time begins anew"
-            with connect(lister) as idle:
-                assert idle.is_closed_by_peer()
-            lister.thread.call(release(gate))
-            assert 1 == waiting.receive().header.txnId
-            assert waiting.is_closed_by_peer()
-
-
-def test_few_replies_are_held_however_many_clients_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """This bounds memory: the reader gets no further request before a client has read what was made
-    for it.
-    """
-    with lister_in_process(tmp_path) as lister:
-        gate, asked = asyncio.Event(), []
-        real = lister.reader.first_lists
-
-        async def first_lists(ledgers: Sequence[int]) -> Lists:
-            asked.append(len(ledgers))
-            await gate.wait()
-            return await real(ledgers)
-
-        monkeypatch.setattr(lister.reader, "first_lists", first_lists)
-        with ExitStack() as stack:
-            clients = [stack.enter_context(connect(lister)) for _ in range(REPLIES_HELD_MAX + 3)]
-            for client in clients:
-                client.send(list_request(7, 1))
-                client.ask(info_request(3, 2))
-            assert REPLIES_HELD_MAX == len(asked)
-            lister.thread.call(release(gate))
-            assert [1] * len(clients) == [client.receive().header.txnId for client in clients]
-
-
-def test_a_disk_that_hangs_is_eio_and_stops_nobody(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The bookie's directories are read beside the event loop, for a bounded time."""
-    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
-    monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 0.1)
-    hangs = threading.Event()
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        with monkeypatch.context() as hanging:
-            hanging.setattr(
-                serving.ServingCheck, "_cookie_problem", lambda _: hangs.wait(30) and ""
-            )
-            assert REFUSED == listing(lister, 7)
-            hangs.set()
-        monkeypatch.setattr(serving, "DISK_TIMEOUT_S", 30.0)
-        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-
-
 def test_what_is_answered_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over HTTP, as Prometheus reads it; ends with the lister."""
     monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
@@ -274,53 +151,11 @@ def test_many_clients_together_greet_the_bookie_once(tmp_path: Path) -> None:
         assert {8: 1} == lister.bookie.operations
 
 
-def test_nothing_is_said_of_directories_that_changed_hands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another cookie in them is another bookie's, or the bookie was formatted."""
-    monkeypatch.setattr(serving, "CHECK_AGE_S", -1.0)
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        write_cookie(lister.index.directory, "b2", instance=INSTANCE)
-        assert REFUSED == listing(lister, 7)
-        write_cookie(lister.index.directory, "b1", instance=INSTANCE)
-        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-
-
-def test_an_index_in_doubt_is_eio_and_other_ledgers_are_listed(tmp_path: Path) -> None:
-    """One bad key spoils its own ledger alone."""
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        lister.index.put_raw(bytes(7) + b"\x08" + bytes(9), bytes(8))
-        assert REFUSED == listing(lister, 8)
-        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-
-
-def test_connections_are_bounded(tmp_path: Path) -> None:
-    """One too many is closed, and the first is served."""
-    bounds = ServerLimits(connections_max=1, ledgers_in_work_max=1)
-    with lister_in_process(tmp_path, bounds=bounds) as lister, connect(lister) as first:
-        assert "EOK" == status_name(first.ask(info_request(1, 1)).status)
-        with connect(lister) as second:
-            assert second.is_closed_by_peer()
-        assert "EOK" == status_name(first.ask(info_request(1, 2)).status)
-
-
 def kill_reader(lister: ListerUnderTest) -> None:
     process = lister.reader._process
     assert process is not None
     process.kill()
     process.wait()
-
-
-def test_a_reader_that_dies_is_eio_and_is_started_again(tmp_path: Path) -> None:
-    """The lister lives on."""
-    with lister_in_process(tmp_path) as lister:
-        lister.hold(7, (0, 9))
-        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
-        kill_reader(lister)
-        assert REFUSED == listing(lister, 7)
-        assert ("EOK", "EOK", True, [(0, 0, 10, 0)]) == listing(lister, 7)
 
 
 def test_a_reader_that_cannot_be_started_is_eio(tmp_path: Path) -> None:

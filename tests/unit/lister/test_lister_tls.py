@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.bookie_contract import connect, groups, listing, statuses
+from support.bookie_contract import groups, listing, statuses
 from support.command_line import command
 from support.contract_of_listers import CASES_OF_LISTERS, check_lister
 from support.listers import INSTANCE, ListerUnderTest, lister_command, lister_in_process
@@ -31,10 +31,8 @@ from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, ServedTls, TlsFiles
 from auditor.credentials.tls import RenewedContext, client_context
-from auditor.lister import server as lister_connection
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.sandbox.listener import HOST
-from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.lister_fields import ListerIdentity
 
 CANARY = "canary-of-a-lister"
@@ -157,23 +155,6 @@ def test_what_comes_in_clear_behind_start_tls_ends_the_connection(
     """It may come from another sender than the handshake. No request of it is answered."""
     with RawBookie(lister.host, lister.port) as connection:
         connection.send_bytes(frame(request("START_TLS", 1)) + behind)
-        assert connection.is_closed_by_peer()
-
-
-def test_tls_inside_tls_ends_the_connection(lister: ListerUnderTest) -> None:
-    """As from a bookie."""
-    with connect(lister) as connection:
-        connection.send(request("START_TLS", 9))
-        assert connection.is_closed_by_peer()
-
-
-def test_a_handshake_that_does_not_go_on_is_ended(
-    lister: ListerUnderTest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would hold one of few connections."""
-    monkeypatch.setattr(lister_connection, "HANDSHAKE_TIMEOUT_S", 0.05)
-    with RawBookie(lister.host, lister.port) as connection:
-        assert pb.EOK == connection.ask(request("START_TLS", 1)).status
         assert connection.is_closed_by_peer()
 
 
