@@ -174,38 +174,6 @@ def test_after_a_sync_no_read_is_older_even_over_another_connection(
     assert [SYNC, *[MULTI_READ] * (COUNT // QUICK.zookeeper_batch_paths)] == sent
 
 
-def test_a_server_that_drops_multi_reads_is_read_one_by_one(
-    server: ZooKeeperProcess, seeded: Znodes
-) -> None:
-    """It does not answer multiRead twice, while single reads are answered: multiRead is not
-    supported, and not tried again.
-    """
-    with (
-        refusing(server.port, MULTI_READ) as proxy,
-        connect(uri(proxy.hosts, "/data"), STEADY) as reader,
-    ):
-        assert_all_read(reader)
-        assert reader.multi_read is False
-        assert proxy.refused == 2
-
-
-def test_a_session_moved_to_an_older_server_falls_back(
-    server: ZooKeeperProcess, seeded: Znodes
-) -> None:
-    """Unimplemented in the middle of a run, as in a rolling upgrade, costs no item."""
-    with (
-        refusing(server.port, error=-6) as proxy,
-        connect(uri(proxy.hosts, "/data"), QUICK) as reader,
-    ):
-        items = read_many(reader, PATHS)
-        got = [next(items).path]
-        assert reader.multi_read is True
-        proxy.opcodes = frozenset({MULTI_READ})
-        got += [item.path for item in items if item.error == OK]
-        assert reader.multi_read is False
-    assert got == PATHS
-
-
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_error_code_kazoo_does_not_know_is_survived(
     server: ZooKeeperProcess, seeded: Znodes

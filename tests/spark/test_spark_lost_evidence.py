@@ -26,7 +26,9 @@ def truncate_a_file(run: Path) -> None:
     file.write_bytes(file.read_bytes()[:-9])
 
 
-@pytest.mark.parametrize("harm", [remove_table, truncate_a_file])
+@pytest.mark.parametrize(
+    "harm", [truncate_a_file, pytest.param(remove_table, marks=pytest.mark.long)]
+)
 def test_a_run_on_spark_whose_evidence_vanished_is_not_published(
     harm: Callable[[Path], None], spark: SparkSession, tmp_path: Path
 ) -> None:
