@@ -21,7 +21,7 @@ from auditor.model.finding import Kind
 from auditor.model.identity import LedgerId
 from auditor.witness.next_commands import sort_steps
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 MESSAGES, SKIPPED = 200, 150
 SUBSCRIPTION = "billing"

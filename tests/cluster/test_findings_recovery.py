@@ -15,7 +15,9 @@ from support.real_cluster import RealCluster
 
 from auditor.findings.open_ledgers import BLOCKED_OPEN
 from auditor.model.finding import Kind
+from auditor.model.ledger import LedgerState
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.wire import ledger_metadata
 
 Cluster = RealCluster | SandboxCluster
 DOWN = "b3"
@@ -125,5 +127,8 @@ def test_bookkeeper_recovers_what_is_not_blocked_and_nothing_else(down: RealClus
     for ledger_id in blocked:
         with pytest.raises(RuntimeError, match=f"readledger -l {ledger_id} "):
             down.shell("readledger", "-l", str(ledger_id), "-fe", "0", "-le", "0", "-r")
-    states = {n: down.shell("ledgermetadata", "-l", str(n)) for n in (*blocked, *free)}
-    assert set(free) == {n for n, said in states.items() if "CLOSED" in said}
+    states = {
+        n: ledger_metadata.decode(down.zk.get(down.ledger_path(n))[0]).state
+        for n in (*blocked, *free)
+    }
+    assert set(free) == {n for n, state in states.items() if state is LedgerState.CLOSED}

@@ -6,7 +6,6 @@ and an environment of its own, which has neither the auditor nor its libraries.
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import time
@@ -70,7 +69,3 @@ def _wait_for(log: Path, pattern: re.Pattern[str]) -> re.Match[str]:
         assert time.monotonic() < deadline, log.read_text(errors="replace")[-2000:]
         time.sleep(0.2)
     return found
-
-
-def python_of(environment: Path) -> str:
-    return os.fspath(environment / "bin/python")
