@@ -1,6 +1,4 @@
-"""Ledgers that vanished and bookies in maintenance, on real BookKeeper, each beside a twin that
-pages nobody.
-"""
+"""Ledgers that vanished, on real BookKeeper, beside a number that pages nobody."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.audits import Outcome, accounted, audit
+from support.audits import accounted, audit
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -32,34 +30,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         for ledger_id in range(FIRST_EMPTY, FIRST_EMPTY + THEN - 2):
             made.add_ledger(ledger_id, made.ledger("e2 w2 a2 0:[b1 b2] closed -1"))
         yield made
-
-
-def flat(outcome: Outcome) -> str:
-    return " ".join(outcome.stdout.split())
-
-
-def test_a_bookie_in_maintenance_is_no_page(cluster: RealCluster, tmp_path: Path) -> None:
-    """It is killed, and its registration is still there. In maintenance it is only mentioned;
-    otherwise it is found. Its ledger is unknown either way.
-    """
-    cluster.stop_bookie("b2")
-    try:
-        known = accounted(audit(cluster, tmp_path, maintenance="b2"))
-        unknown = accounted(audit(cluster, tmp_path))
-    finally:
-        cluster.start_bookie("b2")
-    assert ([], [Kind.BOOKIE_SILENT_YET_REGISTERED]) == (known.kinds, unknown.kinds)
-    assert ([3, 1], ["indeterminate: bookie_silent", "sound"]) == (
-        [known.exit_code, unknown.exit_code],
-        known.standings(ON_B2, BESIDE),
-    )
-    assert {"bookies": [{"bookie_id": "b2", "found": "silent"}], "ledgers": 1} == known.summary[
-        "maintenance"
-    ]
-    assert (
-        "In planned maintenance: b2 registered and silent. 1 ledger could not be judged for no"
-        " other reason." in flat(known)
-    )
 
 
 def test_ledgers_that_vanished_are_found_and_a_few_are_not(

@@ -130,22 +130,6 @@ def test_runs_remember_since_when_a_bookie_is_unregistered(
     assert [] == fresh.kinds and since != fresh.summary["bookies_unregistered"][0]
 
 
-def test_an_upgrade_is_no_lost_bookie(
-    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """Auto-recovery is disabled and the bookie has its cookie: the finding is withheld without a
-    wait, and the first screen says so.
-    """
-    stop = Pauses()
-    monkeypatch.setattr("auditor.run.bookie_register.now_ms", stop.skipped_clock())
-    cluster.disable_replication()
-    cluster.lose_bookie("b2", cookie=True)
-    outcome = accounted(audit(cluster, tmp_path, stop=stop))
-    assert ([], [0.0]) == (outcome.kinds, outcome.pauses_s)
-    first_screen = " ".join(outcome.stdout.split("\nLedgers\n")[0].split())
-    assert "b2 is not registered and has a cookie. While auto-recovery is disabled" in first_screen
-
-
 @pytest.mark.parametrize(("refusal", "reads"), [("eio", 4), ("eua", 0)])
 def test_a_bookie_that_fails_every_request_is_found(
     cluster: SandboxCluster, tmp_path: Path, refusal: str, reads: int

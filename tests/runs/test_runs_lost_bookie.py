@@ -9,14 +9,10 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, Pauses, accounted, audit
-from support.real_cluster import RealCluster
-from support.real_processes import free_port
 
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Kind
-from auditor.wire import bookie_registration
-
-pytestmark = pytest.mark.real
+from auditor.sandbox.cluster import SandboxCluster
 
 SESSION_S = ClusterFacts("", (), "", "", None, False, None).session_timeout_ms / 1000
 MARGIN_S = 1.0
@@ -28,9 +24,11 @@ Audited = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    """Yield a cluster in which b2 is killed and unregistered, with its cookie and its folders."""
-    with RealCluster(tmp_path_factory.mktemp("lost"), bookies=2) as cluster:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Yield a cluster in which b2 is stopped and unregistered, with its cookie and its entries. No
+    ledger names b3.
+    """
+    with SandboxCluster(tmp_path_factory.mktemp("lost"), bookies=3, named=True) as cluster:
         for ledger_id in (1, 2):
             cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"))
         cluster.place(3, cluster.ledger("e1 w1 a1 0:[b1] closed 9"))
@@ -39,7 +37,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 @pytest.fixture
-def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
+def audited(cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Audited:
     """Run an audit whose pauses have passed, without sleeping, by the clock that dates the looks at
     bookies.
     """
@@ -52,7 +50,7 @@ def audited(cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     return run
 
 
-def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) -> None:
+def test_waits_for_the_recovery_delay(cluster: SandboxCluster, audited: Audited) -> None:
     """The looks are lostBookieRecoveryDelay and a session apart; still gone and unmarked then, it
     is found.
     """
@@ -76,7 +74,9 @@ def test_waits_for_the_recovery_delay(cluster: RealCluster, audited: Audited) ->
     assert 1 == outcome.exit_code
 
 
-def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audited: Audited) -> None:
+def test_says_nothing_where_it_may_not_wait_so_long(
+    cluster: SandboxCluster, audited: Audited
+) -> None:
     """The delay exceeds lost_bookie_wait_max: nothing is waited for, and a sentence replaces the
     finding on the bookie.
     """
@@ -93,7 +93,7 @@ def test_says_nothing_where_it_may_not_wait_so_long(cluster: RealCluster, audite
     assert UNKNOWN == outcome.standings(1, 2, 3)
 
 
-def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audited) -> None:
+def test_the_second_look_delay_may_be_longer(cluster: SandboxCluster, audited: Audited) -> None:
     """The longer of the two waits counts."""
     cluster.set_lost_bookie_recovery_delay(0)
 
@@ -103,43 +103,7 @@ def test_the_second_look_delay_may_be_longer(cluster: RealCluster, audited: Audi
     assert [Kind.BOOKIE_LOST_UNNOTICED] == outcome.kinds
 
 
-def test_a_later_run_accuses_where_one_may_not_wait_so_long(
-    cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two hours and a session later, by the clock: the last run already saw it unregistered."""
-    cluster.set_lost_bookie_recovery_delay(7200)
-    pauses = Pauses()
-    monkeypatch.setattr("auditor.run.bookie_register.now_ms", pauses.skipped_clock())
-    first = accounted(audit(cluster, tmp_path, stop=pauses))
-    assert ([], ["b2"]) == (
-        first.findings,
-        [row["bookie_id"] for row in first.summary["bookies_unregistered"]],
-    )
-    pauses.seconds.append(7200 + SESSION_S)
-    second = accounted(audit(cluster, tmp_path, stop=pauses))
-    assert [Kind.BOOKIE_LOST_UNNOTICED] == second.kinds
-    assert "Earlier runs saw it unregistered too, first 2 h" in second.one("b2")["witness"]
-
-
-def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(
-    cluster: RealCluster, audited: Audited
-) -> None:
-    """One of two is marked during the wait: the finding is withheld, with a sentence."""
-    cluster.set_lost_bookie_recovery_delay(0)
-    try:
-        outcome = audited(lambda _: cluster.mark(1, ["b2"]))
-    finally:
-        cluster.unmark(1)
-
-    assert [] == outcome.findings
-    (withheld,) = outcome.summary["withheld"]
-    assert (
-        "replication is being arranged: 1 of 2 ledgers are marked, 0 of them were at the first look"
-        in withheld
-    )
-
-
-def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -> None:
+def test_disabled_replication_is_named(cluster: SandboxCluster, audited: Audited) -> None:
     """With auto-recovery off a bookie that has its cookie is not accused, as in an upgrade: the
     report says so first.
     """
@@ -157,7 +121,7 @@ def test_disabled_replication_is_named(cluster: RealCluster, audited: Audited) -
     assert "b2 is not registered and has a cookie. While auto-recovery is disabled" in first_screen
 
 
-def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> None:
+def test_ledgers_marked_meanwhile(cluster: SandboxCluster, audited: Audited) -> None:
     """The cluster noticed during the wait: the ledgers are EXEMPT, and the bookie has no
     finding.
     """
@@ -173,7 +137,7 @@ def test_ledgers_marked_meanwhile(cluster: RealCluster, audited: Audited) -> Non
     assert 0 == outcome.exit_code
 
 
-def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> None:
+def test_a_slow_restart_is_no_page(cluster: SandboxCluster, audited: Audited) -> None:
     """It is back before the second look: the ledgers are SOUND, and the bookie has no finding."""
     cluster.set_lost_bookie_recovery_delay(0)
     try:
@@ -186,19 +150,19 @@ def test_a_slow_restart_is_no_page(cluster: RealCluster, audited: Audited) -> No
     assert 0 == outcome.exit_code
 
 
-def test_a_silent_bookie_that_no_ledger_names(cluster: RealCluster, audited: Audited) -> None:
+def test_a_silent_bookie_that_no_ledger_names(cluster: SandboxCluster, audited: Audited) -> None:
     """It is registered and does not listen, and is found although no ledger needs a second look.
     The lost one, which the audited ledger does not name either, has no finding and costs no wait.
     """
-    cluster.register("b9", bookie_registration.encode("127.0.0.1", free_port()))
+    cluster.stop_bookie("b3")
     try:
         outcome = audited(ledger_ids=[3])
     finally:
-        cluster.unregister("b9")
+        cluster.start_bookie("b3")
 
     assert [0.0] == outcome.pauses_s
     assert [Kind.BOOKIE_SILENT_YET_REGISTERED] == outcome.kinds
-    assert 2 == len(outcome.one("b9")["looks"])
+    assert 2 == len(outcome.one("b3")["looks"])
     assert {
         "listed": 1,
         "sound": 1,
