@@ -10,28 +10,20 @@ from typing import Any
 import pytest
 from support.findings_by_kind import EXAMPLES, finding_of
 
-from auditor.judging.settle import settle
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
-from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.facts import EntryFacts, MarkFacts, PlacementFacts
+from auditor.model.facts import EntryFacts, MarkFacts
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
-from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
-from auditor.sandbox.notation import ledger
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import (
     DIFFERENCE_CHARS_MAX,
     DIFFERENCES_TOLD_MAX,
     compare_verdicts,
     describe_differences,
-    differences,
-    is_due,
 )
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.findings import CrossCheckFinding
 from auditor.second_checker.opinion import Opinion
 from auditor.second_checker.schedule import Stretch
-from auditor.wire.entry_availability import canonical
 
 ENSEMBLE = ("b1", "b2", "b3")
 SEGMENT, LATER = FindingSegment(0, 9, ENSEMBLE), FindingSegment(10, 19, ENSEMBLE)
@@ -101,17 +93,6 @@ def test_each_respect_of_a_finding_is_compared(changed: dict[str, Any], wanted: 
     assert [f"{KIND.value}, {one}" for one in wanted] == respects(verdict(FINDING), second)
 
 
-def test_of_a_finding_that_is_about_no_entries_its_segment_and_facts_are_compared() -> None:
-    """The second checker has no entries for a mark or a remark."""
-    assert () == compare_verdicts(
-        verdict(FINDING), replace(OPINION, findings=(CrossCheckFinding(KIND, FACTS, SEGMENT),))
-    )
-    later = CrossCheckFinding(KIND, FACTS, LATER)
-    assert [f"{KIND.value}, its segment"] == respects(
-        verdict(FINDING), replace(OPINION, findings=(later,))
-    )
-
-
 def test_a_finding_that_one_of_them_does_not_have_is_named_by_its_kind() -> None:
     """Both lists are given, in order; a placement with its segment."""
     late = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
@@ -127,18 +108,6 @@ def test_a_finding_that_one_of_them_does_not_have_is_named_by_its_kind() -> None
         )
         placed_badly = f"PLACEMENT_FAILED of the segment at {segment.first_entry_id}"
         assert f"findings: the first checker says {placed_badly}, the second none" == sentence
-
-
-def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledger() -> None:
-    """Two segments may be placed badly. Two findings of any other kind are one too many."""
-    both = [finding_of(Kind.PLACEMENT_FAILED, segment=one) for one in (SEGMENT, LATER)]
-    facts = EXAMPLES[PlacementFacts]
-    findings = tuple(
-        CrossCheckFinding(Kind.PLACEMENT_FAILED, facts, one) for one in (SEGMENT, LATER)
-    )
-    second = Opinion(Standing.VIOLATED, findings=findings)
-    assert () == compare_verdicts(verdict(*both), second)
-    assert ["findings"] == respects(verdict(FINDING, FINDING), OPINION)
 
 
 @pytest.mark.parametrize(
@@ -169,29 +138,6 @@ def test_a_placement_is_compared_segment_by_segment_and_other_kinds_once_a_ledge
 def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: str) -> None:
     """Both sides are given, with reasons in the order of the catalogue."""
     assert (wanted,) == compare_verdicts(verdict(FINDING), replace(OPINION, **changed))
-
-
-def test_an_exemption_is_named_by_its_word() -> None:
-    """This holds for both sides."""
-    first = Verdict(7, Standing.EXEMPT, Exempt.DELETED)
-    assert () == compare_verdicts(first, Opinion(Standing.EXEMPT, Exempt.DELETED))
-    assert ("exempt: the first checker says deleted, the second open",) == compare_verdicts(
-        first, Opinion(Standing.EXEMPT, Exempt.OPEN)
-    )
-
-
-def test_probes_are_compared_as_far_as_both_know_them() -> None:
-    """All probes are compared, and those of the random sample if the second checker knows which
-    were drawn.
-    """
-    first = Verdict(7, Standing.SOUND, probes=Probes(read=5, random=2))
-    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, 2)))
-    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, None)))
-    assert ["of these drawn at random"] == respects(first, Opinion(Standing.SOUND, probes=(5, 3)))
-    assert ["entries read on bookies that cannot list"] == respects(
-        first, Opinion(Standing.SOUND, probes=(4, 2))
-    )
-    assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND))
 
 
 # Not every entry was looked at
@@ -237,47 +183,6 @@ def test_what_was_not_looked_at_is_not_compared(
     )
 
 
-def test_behind_the_last_range_that_is_reported_nothing_is_compared() -> None:
-    """A finding names a limited number of ranges. What it leaves out is a difference only if it had
-    room for it.
-    """
-    every = tuple((10 * number, 10 * number + 1) for number in range(RANGES_MAX + 2))
-    as_many_as_go = verdict(
-        replace(FINDING, entries=every[:RANGES_MAX], entries_total=999, missing_on=())
-    )
-    assert () == compare_verdicts(as_many_as_go, part(0, 10_000, *every))
-    assert [f"{KIND.value}, entries"] == respects(
-        as_many_as_go, part(0, 10_000, *every[: RANGES_MAX - 1], every[RANGES_MAX])
-    )
-    some = every[: RANGES_MAX - 1]
-    assert [f"{KIND.value}, entries"] == respects(
-        claims(*some), part(0, 10_000, *every[:RANGES_MAX])
-    )
-
-
-@pytest.mark.parametrize(
-    ("seen", "wanted"),
-    [
-        ([(10, 20), (30, 30), (40, 44), (48, 50)], []),
-        ([(10, 20), (30, 30), (40, 44), (48, 49)], ["entries"]),
-        ([(10, 20), (30, 30), (40, 44)], ["entries"]),
-        ([(10, 20), (40, 44), (48, 50)], ["entries"]),
-    ],
-)
-def test_what_was_looked_at_is_compared_place_by_place(
-    seen: list[tuple[int, int]], wanted: list[str]
-) -> None:
-    """One range reaches over three of the places that were looked at, and another lies in the last
-    of them.
-    """
-    second = part(0, 10_000, *seen)
-    stretch = second.blocks[0].stretch
-    blocks = tuple(Block(stretch, low, high) for low, high in ((10, 20), (30, 30), (40, 50)))
-    assert [f"{KIND.value}, {one}" for one in wanted] == respects(
-        claims((3, 44), (48, 60)), replace(second, blocks=blocks)
-    )
-
-
 def test_nothing_is_compared_in_places_behind_the_last_range_that_is_reported() -> None:
     """Whatever the second checker finds in the last place lies behind the ranges that go into a
     finding.
@@ -295,56 +200,6 @@ def test_nothing_is_compared_in_places_behind_the_last_range_that_is_reported() 
     assert [f"{KIND.value}, entries"] == respects(first, replace(shorter, blocks=blocks))
 
 
-def test_the_ranges_of_a_finding_must_add_up_where_they_are_all_reported() -> None:
-    """The total must be the sum of the ranges, whatever the second checker looked at."""
-    wrong = verdict(replace(FINDING, entries=((12, 14),), entries_total=4, missing_on=()))
-    assert [f"{KIND.value}, entries in all"] == respects(wrong, part(10, 20, (12, 14)))
-
-
-LONG = 10**9
-CLAIMED = LONG // 2 + 3
-
-
-def long_ledger() -> LedgerEvidence:
-    """E=2 W=2, a thousand million entries, and b2 lacks entry 4: asked at two looks and read after
-    them.
-    """
-    whole = canonical([SequenceGroup(0, 0, LONG + 1, 0)])
-    holed = canonical([SequenceGroup(0, 0, 4, 0), SequenceGroup(5, 5, LONG - 4, 0)])
-    record = LedgerRecord(
-        7,
-        0,
-        0,
-        RecordStatus.FOUND,
-        ZnodeStamp(1, 0, 0),
-        ledger(f"e2 w2 a2 0:[b1 b2] closed {LONG}"),
-    )
-    said = {
-        b: Answer(b, 7, 0, 0, AnswerStatus.HELD, groups)
-        for b, groups in (("b1", whole), ("b2", holed))
-    }
-    asked = Look(record, said, {("b2", 4): EntryRead("b2", 7, 4, 0, 0, ReadStatus.NO_ENTRY)})
-    return LedgerEvidence(7, (asked, asked, Look(record)))
-
-
-@pytest.mark.parametrize("extra", ["entries", "missing_on", "worst_entry"])
-def test_what_the_first_checker_claims_of_a_long_ledger_is_looked_at(extra: str) -> None:
-    """It is an entry in the middle that nothing else leads to, and which is sound."""
-    evidence, terms = long_ledger(), Terms(0, 0, 16, 5)
-    right = settle(evidence, terms).verdict
-    assert () == differences(right, evidence, terms)
-    (one,) = right.findings
-    facts = one.facts
-    assert isinstance(facts, EntryFacts)
-    claim = ((4, 4), (CLAIMED, CLAIMED))
-    changed: dict[str, Any] = {
-        "entries": {"entries": claim, "entries_total": 2},
-        "missing_on": {"missing_on": (("b2", claim),)},
-        "worst_entry": {"facts": replace(facts, worst_entry=CLAIMED)},
-    }[extra]
-    assert differences(replace(right, findings=(replace(one, **changed),)), evidence, terms)
-
-
 # Placement that the second checker left open
 
 OPEN = Opinion(Standing.SOUND, unjudged=frozenset({10}))
@@ -355,60 +210,12 @@ def placed(kind: Kind, segment: FindingSegment = LATER) -> Verdict:
     return Verdict(7, standing, findings=(finding_of(kind, segment=segment),))
 
 
-def test_the_first_checkers_word_on_the_placement_of_a_segment_that_was_left_open_is_taken() -> (
-    None
-):
-    """A failure makes the ledger violated, a soft one does not; neither is a difference."""
-    assert () == compare_verdicts(placed(Kind.PLACEMENT_FAILED), OPEN)
-    assert () == compare_verdicts(placed(Kind.PLACEMENT_SOFT), OPEN)
-
-
 def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
     """The second checker has judged the other segments and kinds itself."""
     assert ["standing", "findings"] == respects(placed(Kind.PLACEMENT_FAILED, SEGMENT), OPEN)
     assert ["standing", "findings"] == respects(verdict(replace(FINDING, segment=LATER)), OPEN)
     assert ["standing", "findings"] == respects(
         placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset())
-    )
-
-
-def test_of_an_ensemble_the_first_checkers_word_on_write_sets_left_open_is_taken() -> None:
-    """The second checker has tried all but one write set, and found none at fault."""
-    facts = EXAMPLES[PlacementFacts]
-    assert isinstance(facts, PlacementFacts)
-    (shown,) = facts.shown
-    failed = finding_of(Kind.PLACEMENT_FAILED, segment=SEGMENT)
-    tried = CrossCheckFinding(
-        Kind.PLACEMENT_FAILED, replace(facts, deciding=0, shown=()), SEGMENT,
-        left_open=frozenset({shown.position}),
-    )  # fmt: skip
-    for left_open, wanted in (
-        (tried.left_open, []),
-        (frozenset(), ["write sets that decide", "write sets at fault"]),
-    ):
-        second = Opinion(Standing.VIOLATED, findings=(replace(tried, left_open=left_open),))
-        assert [f"PLACEMENT_FAILED, {one}" for one in wanted] == respects(verdict(failed), second)
-
-
-def test_its_word_on_entries_beyond_the_end_is_taken_where_the_end_was_left_open() -> None:
-    """It is not taken where the end was counted, nor is its word on anything else."""
-    beyond = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.ENTRIES_BEYOND_END),))
-    open_end = Opinion(Standing.SOUND, end_is_open=True)
-    assert () == compare_verdicts(beyond, open_end)
-    assert ["findings"] == respects(beyond, OPEN)
-    assert ["standing", "findings"] == respects(verdict(FINDING), open_end)
-
-
-def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
-    """Other unknown reasons are not accepted. A violation stays a violation."""
-    unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert () == compare_verdicts(unknown, OPEN)
-    silent = replace(unknown, unknowns=(Unknown.BOOKIE_SILENT,))
-    assert ["standing", "unknown because of"] == respects(silent, OPEN)
-    lost = replace(verdict(FINDING), unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
-    assert () == compare_verdicts(lost, replace(OPINION, unjudged=frozenset({10})))
-    assert ["standing", "unknown because of"] == respects(
-        unknown, replace(OPEN, unjudged=frozenset())
     )
 
 
@@ -441,11 +248,3 @@ def test_a_text_of_differences_says_how_many_more_there_are_only_where_there_are
     assert "x" * DIFFERENCE_CHARS_MAX + "..." == describe_differences(
         ("x" * (DIFFERENCE_CHARS_MAX + 1),)
     )
-
-
-def test_a_sound_ledger_with_a_remark_is_due_whatever_the_sample() -> None:
-    """A remark is reported, so it is confirmed."""
-    remarked = Verdict(7, Standing.SOUND, findings=(finding_of(Kind.LEDGER_STUCK),))
-    assert [True, False] == [
-        is_due(one, Terms(0, 0, 16, 5)) for one in (remarked, Verdict(7, Standing.SOUND))
-    ]

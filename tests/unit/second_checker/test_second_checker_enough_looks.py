@@ -23,18 +23,11 @@ TERMS = Terms(
 
 LOST = finding_of(Kind.ENTRY_WITHOUT_REPLICA)
 LATE = finding_of(Kind.UNDERREPLICATED_BEYOND_GRACE)
-REMARK = finding_of(Kind.LEDGER_STUCK)
 LOSS = Verdict(7, Standing.VIOLATED, findings=(LOST,))
-HIDDEN_LOSS = Verdict(
-    7, Standing.VIOLATED, findings=(finding_of(Kind.UNDERREPLICATED_UNRECOVERABLE),)
-)
-MARKED = Verdict(7, Standing.VIOLATED, findings=(LATE,))
-REMARKED = Verdict(7, Standing.SOUND, findings=(REMARK,))
 SOUND = Verdict(7, Standing.SOUND)
 GIVEN_UP = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
 
 SINGLE = "something is reported after a single look"
-NOT_ALIKE = "a finding of severity info rests on metadata that was not read twice alike"
 NOT_BEHIND = (
     "ENTRY_WITHOUT_REPLICA is reported, and the metadata was not read again behind the answers"
 )
@@ -71,38 +64,6 @@ def test_a_lost_entry_takes_two_looks_that_asked_and_one_behind_them(
     assert wanted == said(text, LOSS)
 
 
-def test_a_loss_behind_a_mark_takes_as_many_looks() -> None:
-    """Such a loss is not in the entry family, but rests on the same reads."""
-    assert [] == said("A+! A+! A+", HIDDEN_LOSS)
-    assert 1 == len(said("A+! A+", HIDDEN_LOSS))
-
-
-@pytest.mark.parametrize(("text", "wanted"), [("A+ A+", []), ("A+ B+", []), ("A+", [SINGLE])])
-def test_a_mark_takes_two_looks(text: str, wanted: list[str]) -> None:
-    """Other changes between them do not matter."""
-    assert wanted == said(text, MARKED)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("A! A", []),
-        ("A! B B", []),
-        ("A! B", [NOT_ALIKE]),
-        ("A! A B", [NOT_ALIKE]),
-        ("A!", [SINGLE, NOT_ALIKE]),
-    ],
-)
-def test_a_remark_takes_metadata_read_twice_alike(text: str, wanted: list[str]) -> None:
-    """The two newest looks read it."""
-    assert wanted == said(text, REMARKED)
-
-
-def test_a_remark_beside_a_violation_stands_on_what_the_violation_stands_on() -> None:
-    """If the ledger changed while its mark stood, there may be a remark beside the mark."""
-    assert [] == said("A+ B+", Verdict(7, Standing.VIOLATED, findings=(LATE, REMARK)))
-
-
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
@@ -115,24 +76,6 @@ def test_a_remark_beside_a_violation_stands_on_what_the_violation_stands_on() ->
 def test_no_ledger_is_looked_at_more_often_than_allowed(text: str, wanted: list[str]) -> None:
     """`looks_max` looks ask, and two more may follow."""
     assert wanted == said(text, SOUND)
-
-
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("A! B! C! D", []),
-        ("A! B! C!", []),
-        ("A B C D", []),
-        ("A! B! C", []),
-        ("A! B! B", ["it is given up after 3 looks, where 3 are allowed"]),
-        ("A! B!", ["it is given up after 2 looks, where 3 are allowed"]),
-    ],
-)
-def test_a_ledger_is_given_up_when_its_looks_are_used_up(text: str, wanted: list[str]) -> None:
-    """It is given up after the permitted number of looks, or after three if the newest metadata
-    needs a third delay.
-    """
-    assert wanted == said(text, GIVEN_UP)
 
 
 def test_of_a_ledger_that_kept_changing_a_mark_that_stood_is_reported_and_nothing_else() -> None:

@@ -44,12 +44,6 @@ def test_what_was_heard_of_other_metadata_does_not_count() -> None:
     assert (AnswerStatus.SILENT, {}) == (heard.answers["b1"].status, heard.reads)
 
 
-def test_what_was_heard_of_the_same_metadata_counts_from_the_last_change_on() -> None:
-    """If metadata changes and changes back, it is another write."""
-    looks = [look(1), look(2, version=1), look(3), look(4)]
-    assert tuple(looks[2:]) == newest_statements(looks, TERMS).looks
-
-
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
@@ -96,41 +90,6 @@ def test_a_bookie_that_is_gone_takes_its_lists_along(
             one.answers["b1"] = replace(one.answers["b1"], detail=NO_COOKIE)
     found = newest_statements(looks, replace(TERMS, probe_entries=1)).answers["b1"]
     assert expected == (found.status, found.is_gone)
-
-
-@pytest.mark.parametrize(
-    ("probe_entries", "expected"),
-    [(0, AnswerStatus.SILENT), (1, AnswerStatus.UNSUPPORTED), (8, AnswerStatus.UNSUPPORTED)],
-)
-def test_that_a_bookie_cannot_list_is_an_answer_where_it_is_read_instead(
-    probe_entries: int, expected: AnswerStatus
-) -> None:
-    """It said that it cannot list at the first look, and nothing at the second."""
-    looks = [look(1, answer=AnswerStatus.UNSUPPORTED), look(2, answer=AnswerStatus.SILENT)]
-    assert (
-        expected
-        is newest_statements(looks, replace(TERMS, probe_entries=probe_entries))
-        .answers["b1"]
-        .status
-    )
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        (ReadStatus.NO_ENTRY, ReadStatus.TIMED_OUT, ReadStatus.NO_ENTRY),
-        (ReadStatus.NO_ENTRY, ReadStatus.PRESENT, ReadStatus.PRESENT),
-        (ReadStatus.SILENT, ReadStatus.REFUSED, ReadStatus.REFUSED),
-    ],
-)
-def test_no_failure_takes_back_what_was_read(
-    first: ReadStatus, second: ReadStatus, expected: ReadStatus
-) -> None:
-    """The same holds for each entry."""
-    assert (
-        expected
-        is newest_statements([look(1, read=first), look(2, read=second)], TERMS).reads[COPY].status
-    )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ LONG = "e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed 499"
 MANY_SEGMENTS = (
     f"e3 w2 a2 {' '.join(f'{at}:[b1 b{2 + at % 3} b5]' for at in range(0, 2000, 20))} closed 1999"
 )
-TOO_LONG = f"e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed {10**9}"
 
 
 def due_of(text: str, bookie: str, terms: Terms) -> Due:
@@ -65,19 +64,6 @@ def test_both_checkers_draw_the_same_entries(
     assert len(first.random) == second.drawn_count == (0 if sweep.step == 1 else 8)
 
 
-@pytest.mark.parametrize("bookie", ["b2", "b3", "b4"])
-@pytest.mark.parametrize("step", [0, 2**14, 2**20])
-def test_both_read_the_same_entries_by_rank_of_a_ledger_too_long_to_be_looked_at(
-    bookie: str, step: int
-) -> None:
-    """One counts the entries of each segment, the other those of each ensemble position."""
-    terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 12_345, 9, step))
-    first, second = planned(TOO_LONG, bookie, terms), due_of(TOO_LONG, bookie, terms)
-    assert set(first.swept) == second.ranked - second.ends
-    assert (step > 0) == bool(second.ranked) and (None, 8) == (second.drawn, second.drawn_count)
-    assert second.was_read(first.all) and not second.was_read(first.all[:-1])
-
-
 def test_where_all_is_read_by_rank_nothing_is_left_to_draw() -> None:
     """This includes a segment too long to be looked at: no sample is due of an empty rest."""
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8, sweep=Sweep(3, 0, 9, 1))
@@ -94,45 +80,3 @@ def test_a_share_beyond_the_bound_is_not_read_by_rank() -> None:
         text = f"e1 w1 a1 0:[b1] closed {last}"
         found = due_of(text, "b1", terms)
         assert count == len(found.ranked) and found.was_read(planned(text, "b1", terms).all)
-
-
-@pytest.mark.parametrize(
-    ("bookie", "is_known", "ends"),
-    [("b1", True, {0, 99}), ("b2", False, {0, 99, 100, 10**9}), ("b4", False, {101, 10**9 - 1})],
-)
-def test_of_a_bookie_of_a_segment_too_long_to_be_looked_at_any_sample_will_do(
-    bookie: str, is_known: bool, ends: set[int]
-) -> None:
-    """The terms give the number of entries due. For a bookie of short segments it is known which
-    ones.
-    """
-    found = due_of(TOO_LONG, bookie, Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=8))
-    assert (ends, is_known, 8) == (found.ends, found.drawn is not None, found.drawn_count)
-
-
-@pytest.mark.parametrize(
-    ("count", "read", "expected"),
-    [
-        (0, {0, 9}, True),
-        (2, {0, 3, 4, 9}, True),
-        (2, {0, 3, 9}, False),
-        (2, {0, 3, 4, 5}, False),
-        (2, {0, 3, 4, 5, 9}, True),
-    ],
-)
-def test_of_a_sample_that_is_not_known_the_number_counts(
-    count: int, read: set[int], expected: bool
-) -> None:
-    """Entries 0 and 9 are ends: they must have been read, and do not count."""
-    assert expected is Due(frozenset({0, 9}), None, count).was_read(read)
-
-
-@pytest.mark.parametrize(
-    ("left_out", "expected_answer"), [(None, True), (0, False), (1, False), (7, False)]
-)
-def test_all_that_is_due_must_have_been_read(left_out: int | None, expected_answer: bool) -> None:
-    """A missing end counts as much as a missing entry of the sample."""
-    found = due_of(
-        "e2 w2 a1 0:[b1 b2] closed 7", "b1", Terms(NOW_MS, GRACE_MS, 16, 5, probe_entries=100)
-    )
-    assert expected_answer is found.was_read(set(range(8)) - {left_out})

@@ -94,14 +94,3 @@ def test_an_ensemble_as_a_whole_has_its_own_clause(
 ) -> None:
     """The zone-aware policy has clauses on sizes, the region-aware one on spanned regions."""
     assert expected == words(rule, members, write, whole=True)
-
-
-def test_a_soft_write_set_tells_the_zones_that_are_desired() -> None:
-    """The desired number is at most the write quorum."""
-    assert "has 2 zones (a, b) where 3 are desired" == words(ZONE, "a1 a2 b1", soft=True)
-    assert "has 1 zone (a) where 2 are desired" == words(ZONE, "a1 a2", 2, soft=True)
-
-
-def test_without_an_ack_quorum_no_copy_is_allowed() -> None:
-    """The number is never negative."""
-    assert "has 1 in a, and ack quorum 0 allows 0 in any region" == words(REGION, "a1 b1", ack=0)

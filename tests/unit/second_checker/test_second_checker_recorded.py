@@ -51,10 +51,3 @@ def test_both_checkers_read_a_record_alike(value: bytes, expected: str) -> None:
         custom_metadata=(("other", b"x"), (KEY, value), (KEY, b"[]")),
     )
     assert expected == read_recorded(metadata) == recorded_policy(metadata)
-
-
-def test_nothing_recorded_is_nothing_said() -> None:
-    """Other custom metadata does not matter."""
-    assert "" == read_recorded(
-        replace(ledger("e1 w1 a1 0:[a] closed 9"), custom_metadata=(("other", b"x"),))
-    )

@@ -53,23 +53,6 @@ def test_a_bookie_that_registered_since_the_run_began_is_looked_at_by_its_list()
     assert expected == search(answers, reads, terms)
 
 
-@pytest.mark.parametrize(("listed", "first"), [({3}, 3), ({1, 3}, 1), ({0, 1}, 0), (set(), None)])
-@pytest.mark.parametrize("searched_max", [1, 16])
-def test_the_lowest_entry_that_a_list_names_is_found_in_any_segment(
-    listed: set[int], first: int | None, searched_max: int
-) -> None:
-    """Both bookies are gone, and each had a segment to itself. A list costs no read."""
-    answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
-    answers["x1"] = Answer("x1", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups(listed))
-    holders, lowest = ((), ()) if first is None else (("x1",), (first,))
-    assert Search(4, len(listed), 0, 0, ("x1",), holders, holders, found_first=lowest) == search(
-        answers,
-        {},
-        replace(TERMS, stranded_entries_max=searched_max),
-        "e1 w1 a1 0:[b1] 2:[b2] closed 3",
-    )
-
-
 def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
     """What a bookie without a list returns of other entries proves nothing about those."""
     answers = {
@@ -82,75 +65,6 @@ def test_only_reads_of_entries_without_a_copy_are_a_search() -> None:
         for entry, word in said.items()
     }
     assert Search(1, 0, 0, 1, ("b2", "x1")) == search(answers, reads)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        pytest.param(
-            {("x1", 2): (1, ReadStatus.CORRUPT)},
-            Search(2, 0, 0, 2, corrupt_on=("x1",), unheard=("x1",)),
-            id="an entry that was only sent wrongly is examined",
-        ),
-        pytest.param(
-            {("x1", 2): (1, ReadStatus.TIMED_OUT)},
-            Search(2, 0, 0, 2, unheard=("x1",)),
-            id="so is an entry of which nothing was heard",
-        ),
-        pytest.param(
-            {("x1", 2): (1, ReadStatus.NOT_ASKED), ("x1", 3): (1, ReadStatus.TIMED_OUT)},
-            Search(3, 0, 0, 1, not_asked=("x1",)),
-            id="the limit is the reason as soon as one read was not made because of it",
-        ),
-        pytest.param(
-            {("x1", 0): (1, ReadStatus.PRESENT), ("x1", 2): (2, ReadStatus.NO_ENTRY)},
-            Search(2, 1, 1, 2, ("x1",), ("x1",), ("x1",), found_first=(0,)),
-            id="a later look that lacks another entry takes nothing back",
-        ),
-        pytest.param(
-            {
-                ("x1", 0): (1, ReadStatus.PRESENT),
-                ("x1", 1): (2, ReadStatus.NO_LEDGER),
-                ("x1", 2): (3, ReadStatus.PRESENT),
-            },
-            Search(3, 1, 1, 1, ("x1",), ("x1",), ("x1",), found_first=(2,)),
-            id="what was seen before the ledger was forgotten does not count",
-        ),
-    ],
-)
-def test_each_read_elsewhere_counts_for_its_entry(
-    said: dict[tuple[str, int], tuple[int, ReadStatus]], expected: Search
-) -> None:
-    """Both bookies are gone; the one searched has no list. It is silent if an examined entry got no
-    word.
-    """
-    answers = {b: replace(UNASKED, bookie_id=b) for b in ("b1", "b2")}
-    reads = {
-        (bookie, entry): EntryRead(bookie, LEDGER, entry, look, NOW_MS, word, is_search=True)
-        for (bookie, entry), (look, word) in said.items()
-    }
-    assert expected == search(answers, reads)
-
-
-def test_a_bookie_is_searched_only_for_entries_that_belong_elsewhere() -> None:
-    """b2 cannot list: it was read for its own entries 1 and 3, and as the search for 0, so it has
-    said all. What a list names is found although another bookie is silent.
-    """
-    answers = {
-        "b1": UNASKED,
-        "b2": Answer("b2", LEDGER, 1, NOW_MS, AnswerStatus.UNSUPPORTED),
-        "x2": Answer("x2", LEDGER, 1, NOW_MS, AnswerStatus.HELD, groups({0})),
-    }
-    said = dict.fromkeys((("b2", entry) for entry in (0, 1, 3)), ReadStatus.NO_ENTRY)
-    said |= dict.fromkeys((("x1", entry) for entry in (0, 1)), ReadStatus.TIMED_OUT)
-    reads = {
-        (bookie, entry): EntryRead(bookie, LEDGER, entry, 1, NOW_MS, word)
-        for (bookie, entry), word in said.items()
-    }
-    around = Surroundings(writable=frozenset({"b2", "x1", "x2"}))
-    assert Search(
-        2, 1, 1, 2, ("b2", "x2"), ("x2",), ("x2",), unheard=("x1",), found_first=(0,)
-    ) == search(answers, reads, replace(TERMS, around=around, probe_entries=16))
 
 
 def test_a_bookie_without_a_list_is_searched_if_its_reads_were_answered() -> None:
