@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from support.ends import CANNOT_LIST, EMPTY, ENDS, WHOLE, WITHOUT_END, End
+from support.ends import EMPTY, ENDS, WHOLE, End
 from support.stories import LEDGER
 
 from auditor.first_checker.beyond_end import (
-    END_READS_MAX,
     BeyondEnd,
     EmptyLedger,
     end_reads,
@@ -49,15 +48,6 @@ def test_what_bookies_hold_above_the_end_is_found_with_what_headers_prove(end: E
         )
 
 
-@pytest.mark.parametrize("metadata", WITHOUT_END)
-def test_nothing_is_beyond_an_end_that_is_not_known(metadata: LedgerMetadata) -> None:
-    """The ledger is open, has no last entry, or no segment."""
-    end = ENDS["a header names an entry above the end"]
-    assert None is found(end, metadata)
-    seen = coverage(WHOLE, end.answers, {})
-    assert () == end_reads(metadata, end.answers, seen, {}, probes=True)
-
-
 def wanted(end: End, *, probes: bool = True) -> tuple[tuple[str, int], ...]:
     """Return what is to be read at the end."""
     seen = coverage(end.metadata, end.answers, end.reads)
@@ -70,24 +60,6 @@ LISTED = End({"b1": {9}, "b2": {9, 10, 11, 12, 13}, "b3": {8, 10}})
 def test_the_highest_entry_above_the_end_is_read_on_each_bookie_that_lists_one() -> None:
     """b1 lists none, and is not read."""
     assert (("b2", 13), ("b3", 10)) == wanted(LISTED)
-
-
-@pytest.mark.parametrize("status", [ReadStatus.NO_ENTRY, ReadStatus.CORRUPT, ReadStatus.REFUSED])
-def test_the_next_lower_entry_is_read_where_the_highest_cannot_be(status: ReadStatus) -> None:
-    """At most END_READS_MAX entries are read on one bookie."""
-    sent = {("b3", 10): (10, 9, 0), ("b2", 13): status}
-    assert (("b2", 12),) == wanted(replace(LISTED, sent=sent))
-    assert () == wanted(replace(LISTED, sent={**sent, ("b2", 12): (12, 9, 0)}))
-    all_failed = {("b2", 13 - nth): status for nth in range(END_READS_MAX)}
-    assert () == wanted(replace(LISTED, sent={("b3", 10): (10, 9, 0), **all_failed}))
-
-
-def test_a_bookie_that_cannot_list_is_read_for_its_highest_entry() -> None:
-    """It is read once at a look, and not where nothing may be probed."""
-    unable = End({"b1": CANNOT_LIST, "b2": {9}})
-    assert (("b1", HIGHEST_STORED),) == wanted(unable)
-    assert () == wanted(unable, probes=False)
-    assert () == wanted(replace(unable, sent={("b1", HIGHEST_STORED): (9, 8, 80)}))
 
 
 def test_lower_entries_are_read_before_a_length_above_the_last_entrys_counts() -> None:
@@ -134,32 +106,6 @@ HELD, NONE, SILENT, UNABLE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("said", "unheard", "is_shown"),
-    [
-        (empty(HELD, NONE, NONE), {}, True),
-        (empty(HELD, NONE, SILENT), {"b3": Unknown.BOOKIE_SILENT}, True),
-        (
-            empty(HELD, SILENT, SILENT),
-            {"b2": Unknown.BOOKIE_SILENT, "b3": Unknown.BOOKIE_SILENT},
-            False,
-        ),
-        (empty(UNABLE, NONE, UNABLE, b1=ReadStatus.NO_ENTRY, b3=ReadStatus.NO_LEDGER), {}, True),
-        (
-            empty(UNABLE, NONE, UNABLE, b1=ReadStatus.TIMED_OUT),
-            {"b1": Unknown.ANSWER_TIMEOUT, "b3": Unknown.BOOKIE_UNSUPPORTED},
-            False,
-        ),
-        (empty(NONE), {"b2": Unknown.BOOKIE_SILENT, "b3": Unknown.BOOKIE_SILENT}, False),
-    ],
-)
-def test_a_ledger_is_shown_to_be_empty_unless_an_ack_quorum_was_not_heard(
-    said: EmptyLedger, unheard: dict[str, Unknown], is_shown: bool
-) -> None:
-    """The ack quorum is 2: an acknowledged entry was on two of the three bookies."""
-    assert (unheard, is_shown) == (said.unheard, said.is_shown)
-
-
 @pytest.mark.parametrize(("heard", "is_shown"), [(0, False), (1, False), (2, True)])
 def test_bookies_that_are_gone_show_of_no_ledger_that_it_is_empty(
     heard: int, is_shown: bool
@@ -169,9 +115,3 @@ def test_bookies_that_are_gone_show_of_no_ledger_that_it_is_empty(
     said = empty(*[HELD] * heard, *gone, detail=NO_COOKIE)
     assert is_shown is said.is_shown
     assert {Unknown.BOOKIE_SILENT} == set(said.unheard.values())
-
-
-def test_only_a_ledger_closed_without_entries_can_be_empty() -> None:
-    """A ledger with entries is judged by its copies."""
-    seen = coverage(WHOLE, {}, {})
-    assert None is EmptyLedger.of(WHOLE, {}, seen, {}, probes=True)

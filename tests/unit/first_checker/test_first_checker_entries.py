@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
 from support.entry_by_entry import expected_on
 from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
@@ -15,13 +14,10 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import (
     CorruptFacts,
     EntryFacts,
-    MarkFacts,
     Search,
-    UnrecoverableFacts,
-    WhyMarked,
 )
 from auditor.model.finding import Copies, Finding, FindingSegment, Kind
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus
 from auditor.sandbox.notation import ledger
 
 Reads = Mapping[tuple[str, int], ReadStatus]
@@ -52,25 +48,6 @@ def found(
     record = LedgerRecord(LEDGER, 0, NOW_MS, RecordStatus.FOUND, metadata=metadata, mark=mark)
     terms = Terms(NOW_MS, GRACE_MS, 16, 5, stranded_entries_max=16, around=around)
     return list(judge(record, answers, reads, terms).findings)
-
-
-def test_a_finding_carries_all_that_is_needed_to_check_it() -> None:
-    """It has the segment of the worst entry, its copies, its write set in order, which bookie lacks
-    what, and which other bookie holds it.
-    """
-    metadata = ledger("e4 w3 a2 0:[b1 b2 b3 b4] 5:[b1 b2 b3 b5] closed 9")
-    read = {("b5", 7): NO_ENTRY, ("b1", 7): NO_ENTRY, ("b1", 8): NO_ENTRY, ("b1", 3): NO_ENTRY}
-    expected = Finding(
-        Kind.ENTRY_BELOW_ACK_QUORUM,
-        EntryFacts(7, ("b5", "b1", "b2"), listed_outside=("b4",)),
-        ledger_id=LEDGER,
-        segment=FindingSegment(5, 9, ("b1", "b2", "b3", "b5")),
-        entries=((7, 7),),
-        entries_total=1,
-        missing_on=(("b1", ((3, 3), (7, 8))), ("b5", ((7, 7),))),
-        copies=Copies(3, 2, 1, 0),
-    )
-    assert [expected] == found(metadata, read, beside={"b4": {7}})
 
 
 def test_entries_only_elsewhere_are_all_counted_and_the_search_says_how_far_it_went() -> None:
@@ -123,65 +100,6 @@ def holders(one: Finding) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return one.facts.search.found_on, one.facts.search.found_unnamed
 
 
-def test_a_copy_with_a_wrong_digest_or_wrong_ids_is_named_and_never_counts_as_none() -> None:
-    """A wrong copy found elsewhere is named; its bookie is neither a holder nor one that has
-    nothing.
-    """
-    metadata = ledger("e1 w1 0:[b1] closed 0")
-    read = {
-        ("b1", 0): NO_ENTRY,
-        ("x1", 0): CORRUPT,
-        ("x2", 0): ReadStatus.INVALID,
-        ("x3", 0): NO_ENTRY,
-    }
-    (one,) = found(metadata, read, around=Surroundings(frozenset({"x1", "x2", "x3"})))
-    assert (
-        EntryFacts(
-            0, ("b1",), search=Search(1, 0, 0, 0, ("x1", "x2", "x3"), corrupt_on=("x1", "x2"))
-        )
-        == one.facts
-    )
-
-
-def test_a_marked_ledger_that_lost_an_entry_is_reported_with_its_mark() -> None:
-    """The finding has the result of the search on other bookies, the age of the mark, and why it
-    stands.
-    """
-    metadata = ledger("e2 w2 a1 0:[b1 b2] closed 9")
-    mark = MarkFacts(
-        0, GRACE_MS, NOW_MS, None, (), "", None, None, LedgerState.CLOSED, (WhyMarked.NO_COPY,)
-    )
-    search = Search(1, 0, 0, 0, ("x1",))
-    expected = Finding(
-        Kind.UNDERREPLICATED_UNRECOVERABLE,
-        UnrecoverableFacts(EntryFacts(4, ("b1", "b2"), search=search), mark),
-        ledger_id=LEDGER,
-        segment=FindingSegment(0, 9, ("b1", "b2")),
-        entries=((4, 4),),
-        entries_total=1,
-        missing_on=(("b1", ((4, 4),)), ("b2", ((4, 4),))),
-        copies=Copies(2, 1, 0, 0),
-    )
-    around = Surroundings(frozenset({"x1"}), auditor="b9")
-    read = {("b1", 4): NO_ENTRY, ("b2", 4): NO_ENTRY, ("x1", 4): NO_ENTRY}
-    assert [expected] == found(metadata, read, Mark(NOW_MS), around)
-
-
-@pytest.mark.parametrize(("entry", "segment"), [(4, (0, 4, "b4")), (5, (5, 9, "b5"))])
-def test_a_corrupt_copy_is_reported_with_the_segment_of_its_entry(
-    entry: int, segment: tuple[int, int, str]
-) -> None:
-    """A corrupt copy at a border is in its own segment: the last entry of one, or the first of the
-    next.
-    """
-    (one,) = found(CHANGED, {("b1", entry): CORRUPT})
-    first, last, member = segment
-    assert (Kind.ENTRY_CORRUPT, FindingSegment(first, last, ("b1", "b2", "b3", member))) == (
-        one.kind,
-        one.segment,
-    )
-
-
 def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() -> None:
     """It has the copies of the lowest entry (of four one is corrupt and so unknown, one is
     missing), and each corrupt copy.
@@ -198,10 +116,3 @@ def test_the_finding_on_corrupt_copies_carries_all_that_is_needed_to_check_it() 
         copies=Copies(4, 2, 2, 1),
     )
     assert [expected] == found(CHANGED, read, beside={"b4": {5}})
-
-
-@pytest.mark.parametrize("bookies", ["b1", "b1 b2 b3", "b1 b2 b3 b4"])
-def test_each_finding_names_its_ledger(bookies: str) -> None:
-    """Each finding names its ledger, however many copies are lost."""
-    (one,) = found(CHANGED, {(bookie, 4): NO_ENTRY for bookie in bookies.split()})
-    assert LEDGER == one.ledger_id

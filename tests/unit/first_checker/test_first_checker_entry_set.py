@@ -128,34 +128,6 @@ def test_the_laws_of_sets_hold(
     assert a.count() + b.count() == (a | b).count() + (a & b).count()
 
 
-def test_groups_are_read_by_the_definition_of_a_sequence_group() -> None:
-    """(F, L, S, P): runs of S entries at F, F+P, ..., L; a full period is one run; period 0 is one
-    run.
-    """
-    made = EntrySet.of_groups(
-        [SequenceGroup(1, 10, 2, 3), SequenceGroup(20, 20, 5, 0), SequenceGroup(30, 34, 2, 2)]
-    )
-    assert {1, 2, 4, 5, 7, 8, 10, 11, *range(20, 25), *range(30, 36)} == enumerated(made)
-
-
-@pytest.mark.parametrize("base", BASES)
-def test_sets_that_ascend_are_joined(base: int) -> None:
-    """Ascending sets are joined into one with all their pieces and entries; some may be empty.
-    Joining no set gives the empty set.
-    """
-    for seed in range(60):
-        draw = random.Random(f"joined {base} {seed}")
-        sets = [random_set(draw, base + SPAN * number) for number in range(draw.randint(0, 4))]
-        joined, plain = (
-            EntrySet.join(made for made, _ in sets),
-            set().union(*(plain for _, plain in sets)),
-        )
-        check(joined, plain)
-        assert tuple(piece for made, _ in sets for piece in made.pieces) == joined.pieces, (
-            f"base {base}, seed {seed}"
-        )
-
-
 @pytest.mark.parametrize("operation", [EntrySet.__and__, EntrySet.__sub__])
 def test_what_is_out_of_reach_costs_nothing(
     operation: Callable[[EntrySet, EntrySet], EntrySet],
@@ -183,24 +155,6 @@ def test_groups_that_do_not_ascend_are_our_fault() -> None:
     """
     with pytest.raises(AssertionError, match="ascend"):
         EntrySet.of_groups([SequenceGroup(5, 5, 3, 0), SequenceGroup(7, 7, 1, 0)])
-
-
-def test_there_is_no_nth_beyond_the_last() -> None:
-    """nth(count()) raises IndexError."""
-    with pytest.raises(IndexError):
-        EntrySet.span(4, 6).nth(3)
-    with pytest.raises(IndexError):
-        EMPTY.nth(0)
-
-
-def test_an_empty_span_is_empty() -> None:
-    """last < first contains no entry, and the empty set is the neutral element of every
-    operation.
-    """
-    some = EntrySet.stripe(3, 40, 5, ((1, 2),))
-    assert EntrySet.span(7, 6) == EMPTY
-    assert some == some | EMPTY == EMPTY | some == some - EMPTY
-    assert EMPTY == EMPTY - some == some & EMPTY == EMPTY & some
 
 
 def _shapes(entries: int) -> list[EntrySet]:
@@ -254,17 +208,6 @@ def test_runs_of_a_huge_stripe_come_one_at_a_time() -> None:
     made = EntrySet.stripe(0, 2**62, 4, ((0, 1),))
     assert tuple((4 * n, 4 * n) for n in range(20)) == made.ranges(20)
     assert 2**60 + 1 == made.count()
-
-
-def test_a_group_of_no_entries_is_empty() -> None:
-    """A group of no entries adds nothing. Stored answers have none."""
-    assert EMPTY == EntrySet.of_groups([SequenceGroup(5, 5, 0, 0)])
-
-
-def test_a_stripe_no_longer_than_its_period_is_a_plain_span() -> None:
-    """The stripe is one run, and nothing repeats."""
-    for last in (3, 4):
-        assert (Piece(1, 2, 1, ((0, 1),)),) == EntrySet.stripe(0, last, 5, ((1, 2),)).pieces
 
 
 def test_runs_that_touch_are_one() -> None:
