@@ -7,7 +7,7 @@ from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
 from support.virtual_time import ask_in_virtual_time
 
-from auditor.bookie.lane import AsyncLane, Lane
+from auditor.bookie.lane import AsyncLane
 from auditor.bookie.late_lists import LateLists
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting
@@ -47,18 +47,6 @@ def test_late_lists_have_the_time_out_of_a_request(monkeypatch: pytest.MonkeyPat
     limits = BookieLimits(**{**LIMITS, "rpc_timeout_ms": 250})  # type: ignore[arg-type]
     AsyncLane("b1:3181", "h", 1, limits, LOOK, lambda: NOW_MS)
     assert [0.25] == given
-
-
-def test_the_host_that_was_named_is_the_one_that_is_called() -> None:
-    """Not whoever listens on this machine."""
-    limits = BookieLimits(**{**LIMITS, "bookie_connect_attempts": 1})  # type: ignore[arg-type]
-    with ScriptedBookie(ledgers(1)) as bookie:
-        asker = Lane(
-            AsyncLane("b1:3181", "no such host", bookie.port, limits, LOOK, lambda: NOW_MS)
-        )
-        greeting, why = asker.greet()
-        asker.close()
-    assert (Greeting.SILENT, True) == (greeting, "no such host" in why)
 
 
 @pytest.mark.filterwarnings("ignore:coroutine 'AsyncLane.greet' was never awaited")

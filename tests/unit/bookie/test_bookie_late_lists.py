@@ -7,7 +7,6 @@ from __future__ import annotations
 from support.lanes import (
     HELD,
     NO_SUCH_LEDGER,
-    SILENT,
     TIMED_OUT,
     UNSUPPORTED,
     ledgers,
@@ -18,11 +17,9 @@ from support.scripted_bookie import (
     INFO,
     LIST,
     READ,
-    Act,
     Connection,
     ScriptedBookie,
     list_answer,
-    read_answer,
 )
 from support.virtual_time import virtual_lane
 
@@ -40,22 +37,6 @@ LONG_MS = 20_000
 def never_lists(connection: Connection, request: pb.Request) -> bool:
     """As DbLedgerStorage: no answer to a list, answers to all else."""
     return listed(request) is not None
-
-
-def lists_after(delay_s: float, *ledger_ids: int) -> Act:
-    """Answers the first list of these ledgers after a while, and no other list."""
-    done: set[int] = set()
-
-    def act(connection: Connection, request: pb.Request) -> bool:
-        ledger_id = listed(request)
-        if ledger_id in ledger_ids and ledger_id not in done:
-            done.add(ledger_id)
-            connection.later(
-                delay_s, list_answer(request.header.txnId, ledger_id, encode_runs([0]))
-            )
-        return ledger_id is not None
-
-    return act
 
 
 def test_entries_are_read_before_the_time_out_of_a_list() -> None:
@@ -77,18 +58,6 @@ def test_entries_are_read_before_the_time_out_of_a_list() -> None:
     assert (Greeting.UNSUPPORTED, answer.detail) == greeting
 
 
-def test_a_list_that_comes_late_counts() -> None:
-    """It replaces what was assumed, and the bookie is one that can list."""
-    with (
-        ScriptedBookie(ledgers(1), lists_after(0.2, 1)) as bookie,
-        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=LONG_MS) as asker,
-    ):
-        assert [UNSUPPORTED] == statuses(asker.lists([ListQuestion(1)]))
-        assert asker.settle_late_lists()[0].groups
-        assert Greeting.ANSWERED is asker.greeting()[0]
-    assert [1] == bookie.asked(LIST)
-
-
 def test_a_list_that_comes_during_the_reads_counts() -> None:
     """Nothing is waited for any more then."""
 
@@ -108,19 +77,6 @@ def test_a_list_that_comes_during_the_reads_counts() -> None:
         asker.reads([ReadQuestion(1, 0)])
         assert [HELD] == statuses(asker.settle_late_lists())
         assert asker.elapsed_s() < 1
-
-
-def test_one_late_list_gives_the_others_the_whole_time_out() -> None:
-    """The bookie can list: the others are asked again, and what never comes has timed out."""
-    with (
-        ScriptedBookie(ledgers(4), lists_after(0.15, 1)) as bookie,
-        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=600) as asker,
-    ):
-        assert [UNSUPPORTED] * 4 == statuses(asker.lists([ListQuestion(n) for n in range(1, 5)]))
-        answers = asker.settle_late_lists()
-        assert Greeting.ANSWERED is asker.greeting()[0]
-    assert [HELD, TIMED_OUT, TIMED_OUT, TIMED_OUT] == statuses(answers)
-    assert [1, 2, 3, 4, 2, 3, 4] == bookie.asked(LIST)
 
 
 def test_lists_beyond_the_window_are_asked_once_the_bookie_can_list() -> None:
@@ -179,38 +135,6 @@ def test_a_lost_connection_proves_nothing_of_the_lists_awaited_on_it() -> None:
         assert [HELD] == statuses(asker.settle_late_lists())
         assert Greeting.ANSWERED is asker.greeting()[0]
         assert asker.elapsed_s() < 1
-
-
-def test_a_bookie_that_is_slow_at_reads_gets_longer_for_its_lists() -> None:
-    """A list is waited for ten times as long as a read took, before the bookie counts as unable to
-    list.
-    """
-
-    def act(connection: Connection, request: pb.Request) -> bool:
-        if request.header.operation == READ:
-            connection.later(0.1, read_answer(request.header.txnId, 1, 0, None, pb.ENOENTRY))
-            return True
-        return late(connection, request)
-
-    late = lists_after(0.7, 1)
-    with (
-        ScriptedBookie(ledgers(1), act) as bookie,
-        virtual_lane(bookie, patience=ListPatience(60, 100), rpc_timeout_ms=LONG_MS) as asker,
-    ):
-        asker.lists([ListQuestion(1)])
-        asker.reads([ReadQuestion(1, 0)])
-        assert [HELD] == statuses(asker.settle_late_lists())
-
-
-def test_a_bookie_that_says_nothing_at_all_is_silent() -> None:
-    """Without GET_BOOKIE_INFO answered after the lists, no bookie counts as unable to list."""
-    with (
-        ScriptedBookie(act=lambda connection, request: len(bookie.requests) > 1) as bookie,
-        virtual_lane(bookie, patience=PATIENCE, rpc_timeout_ms=200, bookie_retries=0) as asker,
-    ):
-        assert [SILENT] == statuses(asker.lists([ListQuestion(1)]))
-        assert not asker.settle_late_lists()
-        assert Greeting.SILENT is asker.greeting()[0]
 
 
 def test_a_bookie_that_has_listed_is_waited_for_as_ever() -> None:
