@@ -13,20 +13,18 @@ from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
 from auditor.bookie.lane import Lane
 from auditor.bookie.listers import LaneWithLister, Listers, open_lane, parse_map
-from auditor.bookie.questions import ListQuestion, ReadQuestion
+from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
 from auditor.errors import ConfigError
 from auditor.lister.directory_reader import Lists
 from auditor.model.availability import (
     LISTED_BY_LISTER,
-    LISTER_CONTRADICTED,
     LISTER_SILENT,
     Answer,
     AnswerStatus,
     Greeting,
     MissingLog,
 )
-from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.listener import HOST
 from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 
@@ -95,19 +93,6 @@ def test_of_a_list_that_lacks_entries_no_listed_one_is_read(lister: ListerUnderT
     )
 
 
-def test_entries_that_are_not_flushed_yet_make_no_list(lister: ListerUnderTest) -> None:
-    """All that the list lacks can be read: it is too early, and entries are probed as without a
-    lister.
-    """
-    lister.hold(1, (0, 4))
-    lister.bookie.hold(1, [(0, 9)])
-    with lane_of(lister) as lane:
-        (answer,) = ask(lane, 1)
-    assert AnswerStatus.UNSUPPORTED == answer.status
-    assert "not in the index" in answer.detail
-    assert {*answer.read_unlisted} <= {*range(5, 10)} and {5, 9} <= {*answer.read_unlisted}
-
-
 def test_lists_that_come_one_after_another_are_awaited(
     lister: ListerUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -148,60 +133,6 @@ def test_entry_logs_that_are_missing_come_with_the_list(lister: ListerUnderTest)
     assert (AnswerStatus.UNSUPPORTED, ()) == (answer.status, answer.missing_logs)
 
 
-def test_a_list_of_which_some_lacking_entries_can_be_read_stays(lister: ListerUnderTest) -> None:
-    """It is no early list if one of them cannot: what is lost must not be hidden by what is
-    cached.
-    """
-    lister.hold(1, (0, 4))
-    lister.bookie.hold(1, [(0, 4), (6, 9)])
-    with lane_of(lister) as lane:
-        (answer,) = ask(lane, 1)
-    assert (AnswerStatus.HELD, encode_runs([(0, 5)])[HEADER_BYTES:]) == (
-        answer.status,
-        answer.groups,
-    )
-
-
-def test_a_lister_that_lists_what_the_bookie_lacks_is_not_believed(lister: ListerUnderTest) -> None:
-    """An old copy of the index: none of its lists counts, and it is named."""
-    lister.hold(1, (0, 9))
-    lister.hold(2, (0, 9))
-    lister.bookie.hold(2, [(10, 10)])
-    with lane_of(lister) as lane:
-        answers = ask(lane, 1, 2)
-        later = ask(lane, 1)
-        greeting, detail = lane.greeting()
-    assert [AnswerStatus.INVALID] * 3 == statuses([*answers, *later])
-    assert greeting is Greeting.ANSWERED
-    assert (
-        detail.startswith(LISTER_CONTRADICTED)
-        and "of ledger 2" in detail
-        and str(lister.port) in detail
-    )
-
-
-def test_a_listed_ledger_that_the_bookie_does_not_know_is_not_held(lister: ListerUnderTest) -> None:
-    """Its keys linger after a deletion, or the bookie lost the ledger: its own word counts, for
-    this ledger alone.
-    """
-    for ledger_id in (1, 2):
-        lister.hold(ledger_id, (0, 9))
-    lister.bookie.forget(2)
-    with lane_of(lister) as lane:
-        assert [AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER] == statuses(ask(lane, 1, 2))
-
-
-def test_a_listed_entry_that_cannot_be_read_leaves_its_ledger_unknown(
-    lister: ListerUnderTest,
-) -> None:
-    """EIO: the index names it, and the log may be gone."""
-    for ledger_id in (1, 2):
-        lister.hold(ledger_id, (0, 9))
-    lister.bookie.faults[2] = LedgerFault.EIO
-    with lane_of(lister) as lane:
-        assert [AnswerStatus.HELD, AnswerStatus.FAILED] == statuses(ask(lane, 1, 2))
-
-
 @pytest.mark.parametrize("is_unable", [False, True])
 @pytest.mark.parametrize("wrong", ["cluster", "bookie", "a bookie's own port", "nobody"])
 def test_without_its_lister_a_bookie_is_asked_as_today(
@@ -226,23 +157,6 @@ def test_without_its_lister_a_bookie_is_asked_as_today(
     assert detail.startswith(LISTER_SILENT)
 
 
-def test_a_silent_bookie_is_silent_whatever_its_lister_says(lister: ListerUnderTest) -> None:
-    """Without the bookie nothing that is listed can be confirmed."""
-    lister.hold(1, (0, 9))
-    lister.thread.call(lister.bookie_listener.stop(keeps_port=True))
-    with lane_of(lister) as lane:
-        assert [AnswerStatus.SILENT] == statuses(ask(lane, 1))
-        assert Greeting.SILENT == lane.greeting()[0]
-
-
-def test_a_ledger_of_which_the_lister_is_in_doubt_is_probed(lister: ListerUnderTest) -> None:
-    """EIO is about that ledger alone."""
-    lister.hold(1, (0, 9))
-    lister.index.put_raw(bytes(7) + b"\x02" + bytes(9), bytes(8))
-    with lane_of(lister) as lane:
-        assert [AnswerStatus.HELD, AnswerStatus.UNSUPPORTED] == statuses(ask(lane, 1, 2))
-
-
 def test_a_lister_that_answers_and_lists_nothing_is_named(lister: ListerUnderTest) -> None:
     """It may not be allowed to read the index: "it answers" would hide why its bookie is probed."""
     lister.hold(1, (0, 9))
@@ -255,15 +169,6 @@ def test_a_lister_that_answers_and_lists_nothing_is_named(lister: ListerUnderTes
         assert "storage failed" not in detail + answer.detail
         ask(lane, 1)
         assert (Greeting.ANSWERED, f"{LISTED_BY_LISTER}{HOST}:{lister.port}") == lane.greeting()
-
-
-def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
-    """The lister serves none."""
-    lister.hold(1, (0, 9))
-    with lane_of(lister) as lane:
-        assert ["present", "no_entry"] == [
-            read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])
-        ]
 
 
 def test_a_map_of_listers_goes_before_the_port() -> None:
