@@ -9,7 +9,7 @@ and where it merges ranges. `crowd` makes a story from a seed.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -206,16 +206,3 @@ HARMS: tuple[Harm, ...] = (
 
 
 # Ledgers that lost everything
-
-
-def total_loss(segments: int, size: int, write: int, entries: int) -> Story:
-    """Return a story in which every bookie answers that it holds nothing of the ledger.
-
-    Its segments have `entries` each, on the same ensemble but for the last member, which changes
-    from each segment to the next. The first member stays in its place.
-    """
-    stay = tuple(f"b{n}" for n in range(size - 1))
-    parts = tuple(Segment(entries * n, (*stay, ("x", "y")[n % 2])) for n in range(segments))
-    metadata = closed(size, write, min(2, write), parts, entries * segments - 1)
-    names: Mapping[str, Bookie] = {name: Bookie() for name in (*stay, "x", "y")}
-    return Story(f"{segments} segments", (State(metadata, names),))
