@@ -1,8 +1,9 @@
 """Lists that are overdue: how long we wait for them, and what happens to late ones.
 
-A bookie with DbLedgerStorage never answers a list. A caller with little time therefore reads
-entries while a list is overdue, instead of waiting for the time-out of the request. A list that
-comes late replaces what the caller assumed.
+A bookie with DbLedgerStorage never answers a list. A caller with little time (`Hurry`) therefore
+does not wait for the time-out of the request. It reads entries while a list is overdue: how fast
+the bookie reads says how long to wait for the list. A list that comes late replaces what the caller
+assumed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
 from auditor.bookie.questions import Ask
+from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status
 
@@ -42,6 +44,20 @@ look follows one second later."""
 KNOWN_UNABLE = ListPatience(overdue_ms=0, give_up_ms=500)
 """For a bookie that an earlier run recorded as unable to list, after waiting for the whole
 time-out. It is still asked, to notice a changed storage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hurry:
+    """Says how long each bookie may take to list, for a caller with little time.
+
+    `known_unable` are the bookies that an earlier run recorded as unable to list.
+    """
+
+    known_unable: frozenset[BookieId] = frozenset()
+
+    def patience(self, bookie: BookieId) -> ListPatience:
+        """Return how long to wait for the lists of this bookie."""
+        return KNOWN_UNABLE if bookie in self.known_unable else UNTRIED
 
 
 class LateLists:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from auditor.commands.arrow_alone import load_arrow_alone
 from auditor.commands.calling import call, options
 from auditor.commands.grouped_help import GroupedCommand
 
@@ -54,6 +55,7 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
             from auditor.commands.naming import naming as list_naming
 
             return list_naming(context, naming)
+        load_arrow_alone()
         from auditor.commands.ledger import ledger as command
         from auditor.commands.ledger_ids import ledger_id
 
@@ -75,6 +77,7 @@ def topic(topics: Sequence[str], **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands.topic import topic as command
         from auditor.pulsar.topic_paths import parse_topic
 

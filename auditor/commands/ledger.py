@@ -92,18 +92,8 @@ def _say(context: Context, report: LedgersReport) -> None:
 def asker_for(
     context: Context, store: MetadataStore, newest: NewestRun | None, facts: ClusterFacts
 ) -> Asker:
-    """Return the function with which a command without Spark asks for ledgers."""
+    """Return how a command without Spark reaches the cluster."""
     settings = context.settings
-    bookies, judging = settings.bookie_limits(), settings.judging_limits()
     known_unable = newest.bookies_unable() if newest and settings.probe_entries else frozenset()
-    return Asker(
-        store,
-        bookies,
-        now_ms,
-        context.stop.wait,
-        settings.second_look_delay_ms,
-        judging,
-        known_unable,
-        settings.search_reads_max,
-        listers=read_listers(settings.lister_port, settings.lister_map, facts.instance_id),
-    )
+    listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
+    return Asker(context, store, facts, known_unable, listers)

@@ -33,7 +33,7 @@ from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_json, plan_text
-from auditor.run.pipeline import OpenHours
+from auditor.run.open_hours import OpenHours
 from auditor.run.publishing import Results, keep_outcome, publish_failure
 from auditor.run.resumption import resume_about
 from auditor.run.run import Run

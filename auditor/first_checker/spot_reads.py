@@ -12,11 +12,9 @@ Verified: the entries read, with their digests. Not verified: every other listed
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain
 from typing import NamedTuple
 
 from auditor.first_checker.coverage import Copy
@@ -60,11 +58,13 @@ class Density(NamedTuple):
 class ListTests:
     """Which reads test the lists of some bookies at the first look, and how densely.
 
-    `is_denser`: these bookies are in doubt. Only what they listed and no read touched is read.
+    `of_lists`: only what they listed and no read touched is read, ends of segments too.
+    `is_denser`: these bookies are in doubt.
     """
 
     seed: int
     bookies: Mapping[BookieId, Density]
+    of_lists: bool = False
     is_denser: bool = False
 
     @property
@@ -79,7 +79,7 @@ class ListTests:
         if metadata is None:
             return
         chosen = spot_copies(metadata, ledger_id, self.seed, self.steps)
-        if not self.is_denser:
+        if not self.of_lists:
             yield from chosen
             return
         ends = (copy for copy in end_copies(metadata) if self._has_end(ledger_id, copy))
@@ -133,64 +133,10 @@ def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:
         yield from ((bookie, entry) for entry in ends[:SEGMENT_ENDS_MAX])
 
 
-LedgerCopy = tuple[BookieId, LedgerId, EntryId]
-"""A copy of an entry of one of several ledgers."""
-
-
-def single_spots(
-    metadata: Mapping[LedgerId, LedgerMetadata | None],
-    listed: Iterable[tuple[BookieId, LedgerId]],
-    seed: int,
-    reads_max: int,
-    was_read: Collection[LedgerCopy] = (),
-) -> list[LedgerCopy]:
-    """Return the entries to read where single ledgers are audited, for each bookie and ledger that
-    it listed: both ends of each segment, then others by a sweep.
-
-    At most `reads_max` a bookie, without those in `was_read`; the ends go first.
-    """
-    lists, chosen = set(listed), list[LedgerCopy]()
-    sought = [
-        (i, metadata_of_ledger)
-        for i, metadata_of_ledger in metadata.items()
-        if metadata_of_ledger is not None
-    ]
-    steps = _steps_within(sought, reads_max)
-    ends = (
-        (b, i, entry)
-        for i, metadata_of_ledger in sought
-        for b, entry in end_copies(metadata_of_ledger)
-    )
-    swept = (
-        (b, i, entry)
-        for i, metadata_of_ledger in sought
-        for b, entry in spot_copies(metadata_of_ledger, i, seed, steps)
-    )
-    made: Counter[BookieId] = Counter()
-    for copy in dict.fromkeys(chain(ends, swept)):
-        bookie, ledger_id, _ = copy
-        if (bookie, ledger_id) in lists and copy not in was_read and made[bookie] < reads_max:
-            made[bookie] += 1
-            chosen.append(copy)
-    return chosen
-
-
-def _steps_within(
-    ledgers: Iterable[tuple[LedgerId, LedgerMetadata]], budget: int
-) -> dict[BookieId, int]:
-    """Return for each bookie one of how many of its entries in these ledgers are read."""
-    copies: Counter[BookieId] = Counter()
-    for _, metadata_of_ledger in ledgers:
-        parts = extents(metadata_of_ledger)
-        for bookie in {b for part in parts for b in part.segment.ensemble}:
-            copies[bookie] += _share_max(parts, metadata_of_ledger, bookie)
-    return {bookie: step_within(budget, count) for bookie, count in copies.items()}
-
-
 def _wants(
     parts: tuple[Extent, ...], metadata: LedgerMetadata, bookie: BookieId
 ) -> Iterator[EntrySet]:
-    """Return each bookie's step: of its entries in these ledgers, every `step`-th is read."""
+    """Yield what the bookie should hold of each part that names it."""
     for part in parts:
         at = positions(part.segment.ensemble).get(bookie)
         if at is not None:

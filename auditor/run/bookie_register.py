@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.bookie.address_table import AddressTable
+from auditor.bookie.late_lists import Hurry
 from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal
@@ -67,6 +68,10 @@ class BookieRegister:
     """How often the run was resumed."""
     listers: Listers | None = None
     """Where the bookies' listers are; None if no lister is asked."""
+    greets_all: bool = True
+    """Whether bookies are greeted that no ledger names."""
+    hurry: Hurry | None = None
+    """How long bookies may take to list; None: the whole time-out of a request."""
     seen: list[BookieRecord] = field(default_factory=list)
     """Every bookie at every look that is over, with its greeting."""
     registered: list[BookieRecord] = field(default_factory=list)
@@ -104,7 +109,15 @@ class BookieRegister:
         )
         listed = frozenset(self._listed)
         unable = frozenset(self._unable) - listed
-        return Directory(known.addresses, unable, known.cookies, listed, listers=listers)
+        return Directory(
+            known.addresses,
+            unable,
+            known.cookies,
+            listed,
+            listers=listers,
+            greets_all=self.greets_all,
+            hurry=self.hurry,
+        )
 
     def with_searches_left(self, directory: Directory) -> Directory:
         """Return the directory with, by bookie, the reads left of entries that belong elsewhere.

@@ -153,7 +153,9 @@ class DoubtSearch:
     def tests_of(self, result: StageResult) -> ListTests | None:
         """Return the tests that `densities` asks for, None if no bookie is in doubt."""
         found = {bookie: Density(*cells) for bookie, cells in result[DENSITIES].items()}
-        return ListTests(self.terms.probe_seed, found, is_denser=True) if found else None
+        if not found:
+            return None
+        return ListTests(self.terms.probe_seed, found, of_lists=True, is_denser=True)
 
     def _signs(self, judgings: Collection[str]) -> Iterator[tuple[BookieId, LedgerId]]:
         """Yield the bookies that gave a reason for doubt, each with the ledger."""

@@ -32,7 +32,8 @@ from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.conclusion import Conclusion, add_history, conclude
 from auditor.run.judging_rounds import Judgings, SweepPlanner
 from auditor.run.mutes_file import read_mutes
-from auditor.run.pipeline import AuditRun, OpenHours, audit, list_ledgers, read_metadata
+from auditor.run.open_hours import OpenHours
+from auditor.run.pipeline import Audit
 from auditor.run.publishing import (
     Results,
     clear_up,
@@ -112,7 +113,7 @@ class Run:
         started_at = begun.started_at if begun else rfc3339(now)
         return cls(context, output, run_id, started_at, sources, begun, lock, lasting)
 
-    def open(self, store: MetadataStore, spark: ExecutorOnDemand, stack: ExitStack) -> AuditRun:
+    def open(self, store: MetadataStore, spark: ExecutorOnDemand, stack: ExitStack) -> Audit:
         """Return the audit of the cluster that `store` describes, ready to start.
 
         Writes run.json, and opens the run's directory and its journal. What is opened in addition
@@ -135,16 +136,11 @@ class Run:
         bookies = self._bookie_register(about, store, directory, journal)
         baseline = about.previous_population
         last_run = self.output.run(baseline.run_id) if baseline else None
-        can_read = about.terms.probe_entries > 0
-        return AuditRun(
-            stages=stages,
-            store=store,
-            directory=directory,
-            journal=journal,
-            stop=context.stop,
-            progress=self.watch,
-            bookies=bookies,
-            judgings=Judgings(stages, directory, journal),
+        return Audit(
+            bookies,
+            Judgings(stages, directory, journal),
+            OpenHours.of(context, self.watch),
+            about.waits_ms,
             relisting=Relisting(stages, store, directory, baseline, last_run),
             mark_looks=MarkLooks(store, directory, about.terms, is_partial=about.partial),
             reference_looks=ReferenceLooks(
@@ -155,32 +151,30 @@ class Run:
                 directory,
                 settings.bookie_limits(),
                 bookies.directory_behind,
-                can_read=can_read,
+                can_read=about.terms.probe_entries > 0,
             ),
             sweep_planner=SweepPlanner(directory, about),
-            hours=OpenHours.of(context, self.watch),
-            waits_ms=about.waits_ms,
             shard_ledgers=settings.shard_ledgers,
         )
 
-    def plan(self, opened: AuditRun, ids: Sequence[int] | None) -> list[BookieCost]:
+    def plan(self, opened: Audit, ids: Sequence[int] | None) -> list[BookieCost]:
         """Return what the first look would ask each bookie, and remove the run's directory. Reads
         the metadata, and asks no bookie.
         """
-        list_ledgers(opened, ids)
-        read_metadata(opened, EVERYTHING)
+        opened.list_ledgers(ids)
+        opened.read_metadata(EVERYTHING)
         costs = opened.stages.plan()
         self.watch.progress.close()
         self.output.root.remove(opened.directory.path.rsplit("/", 1)[1])
         return costs
 
-    def look(self, opened: AuditRun, ids: Sequence[int] | None) -> list[BookieRecord]:
+    def look(self, opened: Audit, ids: Sequence[int] | None) -> list[BookieRecord]:
         """Look at the ledgers until each has a verdict, and return every bookie at every look.
 
         Logs what went wrong with the metadata service, and writes how much was read. Raises what
-        `audit` raises, and LocalFault if this host's clock was wrong.
+        `Audit.run` raises, and LocalFault if this host's clock was wrong.
         """
-        bookies = audit(opened, ids)
+        bookies = opened.run(ids)
         for problem in opened.journal.problems:
             self.context.logger.warning("metadata service", problem=problem)
         self.watch.stage("report")
@@ -189,7 +183,7 @@ class Run:
         require_clock(newest, now_ms(), opened.sweep_planner.about.terms.clock_lag_ms)
         return bookies
 
-    def conclude(self, opened: AuditRun, bookies: Sequence[BookieRecord]) -> Conclusion:
+    def conclude(self, opened: Audit, bookies: Sequence[BookieRecord]) -> Conclusion:
         """Account for every ledger, and add the history of the findings and the mutes.
 
         Raises OutputError if a part of the evidence is lost.

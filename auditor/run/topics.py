@@ -4,12 +4,11 @@ again.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from auditor.bookie.address_table import AddressTable
-from auditor.bookie.lane import AsyncLane, LaneGate
+from auditor.clock import now_ms
 from auditor.errors import StoreUnavailable
 from auditor.judging.settle import Step
 from auditor.model.availability import Greeting
@@ -22,6 +21,7 @@ from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.pulsar.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
 from auditor.pulsar.topic_store import Partitions, TopicStore, partitions_of
 from auditor.run.single_ledgers import Asker, audit_ledgers
+from auditor.stages.asking import Directory, list_asker
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) ->
     A topic whose partitions cannot be listed is unreadable.
     """
     records: dict[TopicName, TopicRecord] = {}
-    for record in list(topics.read(named, asker.now_ms)):
+    for record in list(topics.read(named, now_ms)):
         names, problems = _partitions(topics, record)
         if problems:
             records[record.topic] = replace(
                 record, status=TopicStatus.UNREADABLE, problems=(*record.problems, *problems)
             )
-        for one in topics.read(names, asker.now_ms):
+        for one in topics.read(names, now_ms):
             records[one.topic] = one
         if not names:
             records.setdefault(record.topic, record)
@@ -87,7 +87,7 @@ def audit_topics(
     if any(suspects.values()):
         once = {evidence.ledger_id for evidence, _ in judged if not _is_seen_twice(evidence)}
         if any(ids & once for ids in suspects.values()):
-            asker.wait(asker.second_look_delay_ms / 1000)
+            asker.context.stop.wait(asker.context.settings.second_look_delay_ms / 1000)
         records, withdrawn = _read_suspects_again(asker, topics, records, suspects, seen)
     answering = _answering_bookies(asker, seen, terms)
     readable = tuple(
@@ -118,31 +118,19 @@ def _answering_bookies(
         and record.metadata.segments
         for bookie in record.metadata.segments[-1].ensemble
     }
-    return registered - asyncio.run(_silent_bookies(asker, sorted(needed & registered)))
+    return registered - _silent_bookies(asker, needed & registered)
 
 
-async def _silent_bookies(asker: Asker, bookies: Sequence[BookieId]) -> frozenset[BookieId]:
-    """Greet each bookie, and return those that gave no answer."""
-    addresses = AddressTable.from_records(asker.store.bookies(1, asker.now_ms)).addresses
-    gate = LaneGate(len(bookies))
-
-    async def is_silent(bookie: BookieId) -> bool:
-        address = addresses.get(bookie)
-        if address is None:
-            return True
-        lane = AsyncLane(bookie, *address, asker.limits, 1, asker.now_ms)
-        try:
-            async with gate.hold(lane):
-                greeting, _ = await lane.greet()
-        finally:
-            await lane.close()
-        return greeting not in _ALIVE
-
-    silent = await asyncio.gather(*map(is_silent, bookies))
-    return frozenset(bookie for bookie, no in zip(bookies, silent, strict=True) if no)
+def _silent_bookies(asker: Asker, bookies: Set[BookieId]) -> frozenset[BookieId]:
+    """Greet these bookies, and return those that gave no answer."""
+    addresses = AddressTable.from_records(asker.store.bookies(1, now_ms)).addresses
+    directory = Directory({bookie: addresses.get(bookie) for bookie in bookies}, frozenset())
+    greet = list_asker(directory, asker.context.settings.bookie_limits(), 1)
+    rows = [row for batch in greet(iter([directory.greetings()])) for row in batch.to_pylist()]
+    return frozenset(bookies - {row["bookie_id"] for row in rows if row["status"] in _ALIVE})
 
 
-_ALIVE = (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)
+_ALIVE = {one.value for one in (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)}
 """Greetings of a bookie that is up: it may serve other clients and refuse ours."""
 
 
@@ -180,12 +168,12 @@ def _read_suspects_again(
     topics.sync()
     again = {
         one.topic: one
-        for one in topics.read([name for name, ids in suspects.items() if ids], asker.now_ms)
+        for one in topics.read([name for name, ids in suspects.items() if ids], now_ms)
     }
     asker.store.sync()
     ids = sorted(frozenset().union(*suspects.values()))
     look = 1 + max(seen[ledger_id][0].look for ledger_id in ids)
-    for record in asker.store.read_ledgers(ids, look, asker.now_ms, with_marks=True):
+    for record in asker.store.read_ledgers(ids, look, now_ms, with_marks=True):
         _settle_suspect(record, seen)
     withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
     for name, later in again.items():

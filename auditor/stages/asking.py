@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 import pyarrow as pa
 
 from auditor.bookie.address_table import AddressTable, SearchBudget, unread
 from auditor.bookie.lane import AsyncLane, LaneGate
+from auditor.bookie.late_lists import Hurry, ListPatience
 from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
@@ -23,6 +24,7 @@ from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
 from auditor.evidence.rows import Row, answer_row, greeting_row, pace_cells, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, with_pace, with_read_counts
+from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     Answer,
@@ -47,7 +49,8 @@ QUESTIONS = pa.schema(
 )
 """A bookie to ask about a ledger. Key: (bookie_id, ledger_id).
 
-A row without ledger_id only greets the bookie. `expected_groups` is null if no lister is asked."""
+A row without ledger_id only greets the bookie. `expected_groups` is null unless the directory
+needs expected lists."""
 
 WANTED = pa.schema(
     [
@@ -90,6 +93,10 @@ class Directory:
     None: no limit."""
     listers: Listers | None = None
     """Where the bookies' listers are; None if no lister is asked."""
+    greets_all: bool = True
+    """Whether bookies are greeted that no ledger names: findings on bookies need it."""
+    hurry: Hurry | None = None
+    """How long bookies may take to list; None: the whole time-out of a request."""
 
     def lanes(self) -> list[BookieId]:
         """Return the bookies that have a lane. All others share one lane, in which none is
@@ -98,9 +105,15 @@ class Directory:
         return sorted(self.addresses)
 
     def greetings(self) -> pa.RecordBatch:
-        """Return a QUESTIONS row for each registered bookie, even if no ledger names it."""
+        """Return a QUESTIONS row for each bookie that is greeted even if no ledger names it."""
         nothing = [None] * (len(QUESTIONS) - 1)
-        return table(QUESTIONS, [(bookie, *nothing) for bookie in self.lanes()])
+        greeted = self.lanes() if self.greets_all else []
+        return table(QUESTIONS, [(bookie, *nothing) for bookie in greeted])
+
+    @property
+    def needs_expected_lists(self) -> bool:
+        """Whether a question must say what the bookie should hold."""
+        return self.listers is not None or self.hurry is not None
 
 
 def wanted_rows(
@@ -260,7 +273,7 @@ class _Switchboard:
         async with self._gate.hold(self._lane(bookie)) as lane:
             await self._greet_first(bookie, lane)
             if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
-                return await lane.lists(questions)
+                return await _await_lists(lane, questions)
         status = AnswerStatus.UNSUPPORTED
         return [
             Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE)
@@ -318,11 +331,47 @@ class _Switchboard:
                 self._directory.listers,
                 has_listed=bookie in self._directory.listed,
                 is_unable=bookie in self._directory.unsupported,
+                patience=self._patience(bookie),
             )
         return self._open[bookie]
+
+    def _patience(self, bookie: BookieId) -> ListPatience | None:
+        if self._directory.hurry is None or self._gate.must_hang_up:
+            return None  # an overdue list would come on a closed connection
+        return self._directory.hurry.patience(bookie)
 
     async def _greet_first(self, bookie: BookieId, lane: AsyncLane) -> None:
         """Greet the bookie, once in a conversation."""
         if bookie not in self._greeted:
             self._greeted.add(bookie)
             await lane.greet()
+
+
+async def _await_lists(lane: AsyncLane, questions: Sequence[ListQuestion]) -> list[Answer]:
+    """Return one Answer a question. While lists are overdue, read entries on the bookie.
+
+    The slowest of these reads says how long to wait for the lists. They are not evidence: the
+    ledgers are judged as if no list had been overdue.
+    """
+    answers = await lane.lists(questions)
+    if not lane.has_late_lists:
+        return answers
+    await lane.reads(_pacing_reads(questions))
+    late = {answer.ledger_id: answer for answer in await lane.settle_late_lists()}
+    return [late.get(answer.ledger_id, answer) for answer in answers]
+
+
+PACING_READS_MAX = 16
+"""Entries read on a bookie to learn how fast it reads while its lists are overdue."""
+
+
+def _pacing_reads(questions: Iterable[ListQuestion]) -> list[ReadQuestion]:
+    """Return reads of the first and the last entry that the bookie should hold of each ledger."""
+    held = ((one.ledger_id, held_entries(one.expected_groups or b"")) for one in questions)
+    ends = (
+        ReadQuestion(ledger_id, entry)
+        for ledger_id, entries in held
+        if entries
+        for entry in sorted({entries.first(), entries.last()})
+    )
+    return list(islice(ends, PACING_READS_MAX))

@@ -132,7 +132,7 @@ class Stages:
         """Return what the first look would ask each bookie. Asks nothing."""
         which = Ledgers(1)
         by = self._executor(which)
-        questions = self._questions(by, which, has_listers=False)
+        questions = self._questions(by, which, with_expected=False)
         costs = _sum_costs(by.collect(by.derive(questions, _costs_of_batches, COSTS)))
         return [BookieCost(*row.values()) for row in costs.to_pylist()]
 
@@ -141,15 +141,15 @@ class Stages:
     ) -> None:
         """Ask each bookie once for every list that is due -> evidence/answers, with its greeting.
 
-        Every registered bookie is greeted. Without `judging` the lists are those of all ledgers
-        with which the look begins. Otherwise they are those that this judging of the look
-        requested.
+        Bookies that no ledger names are greeted too if the directory says so. Without `judging` the
+        lists are those of all ledgers with which the look begins. Otherwise they are those that
+        this judging of the look requested.
         """
         which = Ledgers(look, shard, judging, Todo.LISTS)
         by = self._executor(which)
         questions = by.union(
             by.rows(directory.greetings()),
-            self._questions(by, which, has_listers=directory.listers is not None),
+            self._questions(by, which, with_expected=directory.needs_expected_lists),
         )
         rows = by.ask(questions, list_asker(directory, self.limits, look), PACED_ANSWERS, directory)
         by.write(rows, "evidence/answers", _part(look, shard))
@@ -158,11 +158,11 @@ class Stages:
         """Read the entries that test the lists of some bookies at the first look ->
         evidence/reads.
         """
-        bookies = frozenset(tests.bookies) if tests.is_denser else None
+        bookies = frozenset(tests.bookies) if tests.of_lists else None
         which = Ledgers(1, shard, listed_by=bookies)
         by = self._executor(which)
         draw = spots_of(tests, self.judging, careful=by.is_careful)
-        wanted = by.derive(by.evidence(which, answered=tests.is_denser), draw, WANTED)
+        wanted = by.derive(by.evidence(which, answered=tests.of_lists), draw, WANTED)
         name = f"{_part(1, shard)}-{'denser' if tests.is_denser else 'spots'}"
         self._read(by, wanted, 1, directory, name)
 
@@ -209,9 +209,9 @@ class Stages:
         rows = by.derive(by.evidence(which, answered=True), work, STEPS)
         by.write(rows, steps_name(look, judging), "suspects")
 
-    def _questions(self, by: Executor, which: Ledgers, *, has_listers: bool) -> Rows:
+    def _questions(self, by: Executor, which: Ledgers, *, with_expected: bool) -> Rows:
         """Return QUESTIONS rows: the lists that ledgers demand."""
-        work = asker_of(self.judging, careful=by.is_careful, has_listers=has_listers)
+        work = asker_of(self.judging, careful=by.is_careful, with_expected=with_expected)
         return by.derive(by.evidence(which, answered=which.look > 1), work, QUESTIONS)
 
     def _read(self, by: Executor, wanted: Rows, look: int, directory: Directory, name: str) -> None:

@@ -65,11 +65,11 @@ def steps_prefix(look: int) -> str:
     return f"steps/look-{look}-judging-"
 
 
-def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool = False) -> Work:
+def asker_of(limits: JudgingLimits, *, careful: bool = False, with_expected: bool = False) -> Work:
     """Return work on SEEN rows: the QUESTIONS that the ledgers demand.
 
     Nothing is judged. After the first look the rows are those of ledgers for which judging demanded
-    lists.
+    lists. `with_expected`: they say what the bookie should hold.
 
     `careful`: in a child process, because a ledger may end the process. A ledger on which this
     raises, or which has to be stopped, is not asked about: judging sets it aside.
@@ -82,7 +82,7 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, has_listers: bool 
                 one.bookie_id,
                 evidence.ledger_id,
                 one.expected_bytes,
-                expected_list(metadata, one.bookie_id) if has_listers and metadata else None,
+                expected_list(metadata, one.bookie_id) if with_expected and metadata else None,
             )
             for one in lists_demanded(evidence)
         ]
@@ -124,7 +124,7 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
     def work(batches: Batches) -> Batches:
         judge = Judge(drawn, undrawn, limits, careful=careful)
         for batch in batches:
-            if not tests.is_denser:
+            if not tests.of_lists:
                 batch = batch.filter(may_have_spots(batch, tests.seed, tests.steps))
             ledgers = list(evidence_by_ledger(batch))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])

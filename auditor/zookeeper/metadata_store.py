@@ -52,6 +52,19 @@ class StoreAddress:
         return MetadataStore(connect(self.uri, self.limits), self)
 
 
+@dataclass(frozen=True, slots=True)
+class LentSession(StoreAddress):
+    """The address of a store whose session is open: `open` returns a store that uses it again.
+
+    It cannot be pickled. Closing the returned store leaves the session open.
+    """
+
+    session: Session
+
+    def open(self) -> MetadataStore:
+        return _Borrower(self.session, self)
+
+
 class MetadataStore:
     """One session with the metadata service of one cluster, and a context manager that closes it.
 
@@ -182,9 +195,21 @@ class MetadataStore:
         """
         self._session.sync(self.root + path)
 
+    def lent(self) -> StoreAddress:
+        """Return an address at which this session is used again, by one user at a time."""
+        address = self.address
+        return LentSession(address.uri, address.root, address.layout, address.limits, self._session)
+
     def _note_problem(self, problem: str) -> None:
         if problem and problem not in self.problems:
             self.problems.append(problem)
+
+
+class _Borrower(MetadataStore):
+    """A store over the session of another store, which closes it."""
+
+    def close(self) -> None:
+        """Leave the session open."""
 
 
 def open_store(uri: ServiceUri, limits: ZooKeeperLimits) -> MetadataStore:

@@ -20,7 +20,7 @@ from support.audits import Outcome, Pauses, accounted, audit
 from auditor.context import Context
 from auditor.daily_window import DailyWindow
 from auditor.errors import ConfigError
-from auditor.run.pipeline import NAP_S, OpenHours
+from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
 from auditor.telemetry.progress import Progress

@@ -6,7 +6,7 @@ import io
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, NamedTuple, Self, cast
 from unittest.mock import patch
 
@@ -16,20 +16,20 @@ from support.model.across import Heard
 from support.model.rows import CopyFacts, FindingRow, Row, flat
 from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
+from auditor.bookie import late_lists
 from auditor.bookie.late_lists import ListPatience
 from auditor.clock import now_ms
 from auditor.config import Layers, parse
 from auditor.context import Context, terms_of
-from auditor.judging.judge import Judge
 from auditor.judging.settle import Step
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import facts_json
 from auditor.model.finding import Finding
 from auditor.model.verdict import Verdict
-from auditor.run import single_ledgers
 from auditor.run import single_ledgers as single
 from auditor.run.single_ledgers import Asker
 from auditor.run.surroundings import around
+from auditor.stages.local import LocalExecutor
 from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
@@ -100,6 +100,16 @@ class _StandsStill:
 
         return asked
 
+    def lent(self) -> Any:
+        """Return an address at which stages get this store."""
+        return SimpleNamespace(open=lambda: self, limits=self._store.address.limits)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the session open."""
+
 
 def tick() -> int:
     """Wait for the end of this millisecond, and return it."""
@@ -109,18 +119,11 @@ def tick() -> int:
     return now
 
 
-class _Here(Judge[Any]):
-    """Judges in this process. Half of an audit's time would go into children that nothing here can
-    kill.
-    """
-
-    def __init__(self, work: Any, aside: Any, limits: Any, *, careful: bool) -> None:
-        super().__init__(work, aside, limits, careful=False)
-
-
 class SparkFree:
-    """`auditor.run.single_ledgers` over one session with ZooKeeper, as a context manager. An audit
-    takes some ten milliseconds.
+    """`auditor.run.single_ledgers` over one session with ZooKeeper, as a context manager.
+
+    Ledgers are judged in this process: half of an audit's time would go into children that nothing
+    here can kill.
     """
 
     def __init__(self, metadata_service_uri: str, sample: int | None = None) -> None:
@@ -163,12 +166,10 @@ class SparkFree:
             self._store, facts, self._store.bookies(0, now_ms), self._sources, settings
         )
         terms = terms_of(self._context, "model", surroundings)
-        limits, delay_ms = settings.bookie_limits(), settings.second_look_delay_ms
-        unable = self.known_unable
-        asker = Asker(store, limits, now_ms, self._context.stop.wait, delay_ms, known_unable=unable)
+        asker = Asker(self._context, store, facts, self.known_unable)
         with (
-            patch.object(single_ledgers, "Judge", _Here),
-            patch.object(single_ledgers, "KNOWN_UNABLE", LIST_PATIENCE),
+            patch.object(LocalExecutor, "is_careful", False),
+            patch.object(late_lists, "KNOWN_UNABLE", LIST_PATIENCE),
         ):
             judged = single.audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], (

@@ -22,8 +22,7 @@ from support.scripted_bookie import (
     read_answer,
 )
 
-from auditor.bookie import late_lists
-from auditor.bookie.late_lists import ListPatience
+from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.config import ZooKeeperLimits
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
@@ -58,7 +57,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and give them up after 400 ms."""
     monkeypatch.setattr(
-        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
+        "auditor.bookie.late_lists.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
     )
 
 
@@ -66,7 +65,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and wait 20 s for them."""
     monkeypatch.setattr(
-        "auditor.run.single_ledgers.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
+        "auditor.bookie.late_lists.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
     )
 
 
@@ -239,7 +238,7 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     that no run knows would be waited for.
     """
     monkeypatch.setattr(
-        "auditor.run.single_ledgers.UNTRIED",
+        "auditor.bookie.late_lists.UNTRIED",
         ListPatience(overdue_ms=20_000, give_up_ms=25_000),
     )
     bookie = ScriptedBookie({ONE: range(10)}, never_list)
@@ -278,6 +277,6 @@ def test_the_patience_of_the_product_leaves_an_answer_within_three_seconds():
     """A list is overdue after half a second at most and given up after one second. A bookie known
     to be unable is given up sooner.
     """
-    assert 0 < late_lists.UNTRIED.overdue_ms <= 500
-    assert late_lists.UNTRIED.overdue_ms < late_lists.UNTRIED.give_up_ms <= 1_000
-    assert late_lists.KNOWN_UNABLE.give_up_ms < late_lists.UNTRIED.give_up_ms
+    assert 0 < UNTRIED.overdue_ms <= 500
+    assert UNTRIED.overdue_ms < UNTRIED.give_up_ms <= 1_000
+    assert KNOWN_UNABLE.give_up_ms < UNTRIED.give_up_ms

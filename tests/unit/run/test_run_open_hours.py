@@ -9,8 +9,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from auditor.daily_window import DailyWindow
-from auditor.run import pipeline
-from auditor.run.pipeline import NAP_S, OpenHours
+from auditor.run import open_hours
+from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
@@ -93,4 +93,4 @@ def test_it_is_known_when_the_window_opens(
 def test_the_clock_of_a_run_is_that_of_the_machine() -> None:
     """The clock is in UTC. The window has a zone of its own."""
     one = OpenHours(None, StopRequest(), Silent(), log.structlog.get_logger())
-    assert one.now is pipeline.utc_now
+    assert one.now is open_hours.utc_now

@@ -4,17 +4,18 @@ conversation, and every ledger is settled.
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from support.audits import Pauses, audit_ledgers
 
 from auditor.clock import now_ms
-from auditor.config import BookieLimits, ZooKeeperLimits
+from auditor.config import Layers, ZooKeeperLimits, parse
+from auditor.context import Context
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import Terms
 from auditor.run.single_ledgers import Asker
@@ -22,11 +23,11 @@ from auditor.run.single_ledgers import audit_ledgers as audit_without_spark
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import Interrupted
+from auditor.telemetry.progress import Silent
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 SOUND, LACKING, OPEN, MARKED, SLOW, UNLISTABLE, GONE_BOOKIE, NO_ADDRESS, HMAC = range(1, 10)
-TIMEOUT_S = 60
 
 
 @pytest.fixture(scope="module")
@@ -153,29 +154,13 @@ def test_a_signal_while_it_waits_ends_it(cluster: SandboxCluster):
         time.sleep(0.01)
 
 
-def test_neither_spark_nor_arrow_is_loaded():
-    """Importing either of them would delay the answer of `auditor ledger`."""
-    heavy = "{'pyspark', 'pyarrow', 'pandas'}"
-    program = (
-        f"import sys, auditor.run.single_ledgers, auditor.commands.ledger; print(sorted({heavy} &"
-        " set(sys.modules)))"
-    )
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
-    assert "[]\n" == done.stdout, done.stderr
-
-
 def answers_of(cluster: SandboxCluster, ledger_id: int) -> dict[str, list[Answer]]:
     """Return each bookie's answers about one ledger, look by look."""
     with open_store(parse_uri(cluster.metadata_service_uri), ZooKeeperLimits()) as store:
-        asker = Asker(store, BookieLimits(), now_ms, lambda _: None, 0)
+        flags = {"metadata_service_uri": cluster.metadata_service_uri, "second_look_delay": "0s"}
+        settings = parse(Layers(flags=flags), command="ledger")
+        context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), Pauses())
+        asker = Asker(context, store, store.cluster_facts())
         ((evidence, _),) = audit_without_spark(asker, [ledger_id], Terms(now_ms(), 0, 4, 3))
     found: dict[str, list[Answer]] = {}
     for look in evidence.looks:

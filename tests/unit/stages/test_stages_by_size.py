@@ -119,7 +119,7 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     stages.plan()
     stages.ask_lists(1, NOBODY, SHARD)
     stages.test_lists(NOBODY, SHARD, ListTests(0, {}))
-    stages.test_lists(NOBODY, SHARD, ListTests(0, {}, is_denser=True))
+    stages.test_lists(NOBODY, SHARD, ListTests(0, {}, of_lists=True, is_denser=True))
     stages.judge(1, 0, SHARD)
     assert [
         f"{way} evidence/ledgers look-01-shard-0007",

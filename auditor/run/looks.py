@@ -1,0 +1,223 @@
+"""The looks at ledgers: at every ledger once, at every suspect at least twice (BP-34).
+
+Evidence first, judgement second: each stage writes one table, and the next stage reads it. Nothing
+is reported before its metadata was read again after the evidence. The same tables let a killed run
+resume: `journal.run_once` skips a stage that is written already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from auditor.evidence.ids import Shard
+from auditor.evidence.journal import Journal, StageResult
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, LISTING, READS, with_pace, with_read_counts
+from auditor.first_checker.spot_reads import Density, ListTests
+from auditor.judging.settle import Todo, reading_rounds_max
+from auditor.run.bookie_register import BookieRegister
+from auditor.run.judging_rounds import DoubtSearch, Judgings
+from auditor.run.open_hours import OpenHours
+from auditor.stages.asking import Directory
+from auditor.stages.stages import Stages
+from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie
+from auditor.telemetry.progress import LedgersDone
+from auditor.zookeeper.metadata_store import MetadataStore
+
+
+@dataclass(slots=True)
+class Looks:
+    """The looks of one audit, which leave its evidence and its judgings in `directory`.
+
+    By themselves they are an audit of a few named ledgers: each ledger's mark is read with its
+    metadata, and lists are tested at the ends of segments too. `auditor.run.pipeline.Audit` is the
+    audit of a cluster. `waits_ms`: the second-look delay, and the longest wait for a bookie that
+    may be restarting.
+    """
+
+    bookies: BookieRegister
+    judgings: Judgings
+    hours: OpenHours
+    waits_ms: tuple[int, int]
+
+    @property
+    def stages(self) -> Stages:
+        return self.judgings.stages
+
+    @property
+    def journal(self) -> Journal:
+        return self.judgings.journal
+
+    @property
+    def directory(self) -> Place:
+        return self.judgings.run
+
+    @property
+    def store(self) -> MetadataStore:
+        return self.bookies.store
+
+    def take(self, shards: Sequence[Shard]) -> None:
+        """Look at the listed ledgers, shard by shard, until each has a verdict."""
+        self.take_first(shards)
+        self.read_more_in_doubt(shards)
+        self.take_further(shards)
+
+    def take_listing(self, ids: Sequence[int]) -> None:
+        """Write the ids of the ledgers to look at."""
+        self.stages.take_listing(ids)
+        self.begin_reads()
+
+    def begin_reads(self) -> None:
+        """Write the table of reads without rows: many an audit reads no entry."""
+        columns = with_pace(with_read_counts(READS))
+        self.directory.write_table("evidence/reads", columns.empty_table(), "none")
+
+    def take_first(self, shards: Sequence[Shard]) -> None:
+        """Ask every bookie about every closed ledger, test its lists by reads, and read what they
+        lack.
+        """
+        listed = self.directory.count("evidence/listing", LISTING)
+        tests: ListTests | None = None
+        for shard in shards:
+            part = f"look 1 shard {shard.number}"
+            self.hours.await_open("load")
+            is_new = not self.journal.has(f"{part}: lists")
+            ledgers = LedgersDone(listed * shard.number // len(shards), listed) if is_new else None
+            self.journal.run_once(f"{part}: metadata", self.read_metadata, shard)
+            if shard.number == 0:
+                tests = self.plan_tests(shard, len(shards))
+            addresses = self.bookies.directory(1)
+            self.hours.progress.stage("ask", len(addresses.addresses), ledgers)
+            self.journal.run_once(f"{part}: lists", self.stages.ask_lists, 1, addresses, shard)
+            self.hours.progress.silent(self.bookies.silent_so_far())
+            if tests is not None:
+                self.journal.run_once(f"{part}: spot reads", self._test, addresses, shard, tests)
+            self.hours.progress.stage("judge", ledgers=ledgers)
+            self.judgings.judge(1, shard)
+            self._read_missing_entries(1, shard, addresses)
+
+    def read_metadata(self, shard: Shard) -> StageResult:
+        """Read the mark and the metadata of every ledger of a shard. Nothing is judged yet."""
+        self.stages.read_ledgers(1, shard)
+        return {}
+
+    def plan_tests(self, first: Shard, shards: int) -> ListTests | None:
+        """Return how lists are tested, after the metadata of the first of `shards` shards was read.
+
+        None if no list is tested.
+        """
+        terms = self.stages.terms
+        if terms.spot_reads < 1:
+            return None
+        due = due_by_bookie(self.directory.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+        densities = {
+            bookie: Density.within(terms.spot_reads, one.copies, one.ends)
+            for bookie, one in due.items()
+        }
+        return ListTests(terms.probe_seed, densities, of_lists=True)
+
+    def _test(self, addresses: Directory, shard: Shard, tests: ListTests) -> None:
+        """Read some entries on each bookie that lists."""
+        listing = self.bookies.with_lists()
+        mine = {bookie: one for bookie, one in tests.bookies.items() if bookie in listing}
+        if mine:
+            self.stages.test_lists(addresses, shard, replace(tests, bookies=mine))
+
+    def read_more_in_doubt(self, shards: Sequence[Shard]) -> None:
+        """Read more of what bookies in doubt list, still at the first look.
+
+        Doubt may arise in any shard, and concerns all ledgers of the bookie. Those that the first
+        look had settled are judged again by what was read, and may become suspects.
+        """
+        search = DoubtSearch(self.directory, self.store, self.stages.terms)
+        listing, judgings = self.bookies.with_lists(), self.judgings.tables(1)
+        found = self.journal.run_once("look 1: doubt", search.densities, listing, judgings)
+        tests = search.tests_of(found)
+        if tests is None:
+            return
+        for shard in shards:
+            self.hours.await_open("load")
+            addresses = self.bookies.directory(1)
+            part = f"look 1 shard {shard.number}: reads in doubt"
+            self.journal.run_once(part, self.stages.test_lists, addresses, shard, tests)
+            self.judgings.judge(1, shard, retested=True)
+            self._read_missing_entries(1, shard, addresses)
+
+    def take_further(self, shards: Sequence[Shard]) -> None:
+        """Look at suspects again until each verdict may stand.
+
+        The mark and the metadata come first, then the bookies that must be asked.
+        """
+        look, greets = 1, self.must_greet_again()
+        while self.judgings.count_left(look, Todo.LOOK) or (look == 1 and greets):
+            look += 1
+            assert look <= self.stages.terms.looks_max + 2, "first_checker.recheck bounds the looks"
+            is_greeting = look == 2 and greets
+            waits = self.judgings.wants_second_opinion(look - 1) or is_greeting
+            if not self.journal.has(f"look {look}: over"):
+                # A resumed run refreshes too: a gone bookie may be back, and restarting now.
+                self.bookies.refresh_registrations()
+                if waits:
+                    self._pause(self.bookies.pause_ms(look, *self.waits_ms) / 1000)
+            asked = [self._look_again(look, one) for one in shards if self._is_due(look, one)]
+            if any(asked):
+                self.on_asked(look)
+            self.journal.run_once(f"look {look}: over", dict)
+
+    def must_greet_again(self) -> bool:
+        """Return whether bookies are greeted at the second look even if no ledger needs it."""
+        return False
+
+    def on_asked(self, look: int) -> None:
+        """Do nothing: a cluster's audit records how each bookie behaved at this look."""
+
+    def _pause(self, seconds: float) -> None:
+        self.hours.progress.pause(seconds)
+        self.hours.stop.wait(seconds)
+
+    def _is_due(self, look: int, shard: Shard) -> bool:
+        """Return whether a shard takes part in a look: it has suspects, or its bookies are
+        greeted.
+        """
+        return self._greets(look, shard) or (
+            self.judgings.count_left(look - 1, Todo.LOOK, shard) > 0
+        )
+
+    def _greets(self, look: int, shard: Shard) -> bool:
+        """Return whether every bookie is greeted again with this shard: once, at the second
+        look.
+        """
+        return self.bookies.greets_all and look == 2 and shard.number == 0
+
+    def _look_again(self, look: int, shard: Shard) -> bool:
+        """Take a later look at the suspects of one shard. Return whether bookies were asked."""
+        part = f"look {look} shard {shard.number}"
+        self.hours.await_open("second look")
+        addresses = self.bookies.directory(look)
+        self.journal.run_once(f"{part}: metadata", self.stages.read_ledgers, look, shard)
+        self.judgings.judge(look, shard)
+        judging = self.judgings.latest
+        asks = self._greets(look, shard) or self.judgings.count_left_by_latest(Todo.LISTS) > 0
+        if asks:
+            self.journal.run_once(
+                f"{part}: lists", self.stages.ask_lists, look, addresses, shard, judging
+            )
+            self.hours.progress.silent(self.bookies.silent_so_far())
+            self.judgings.judge(look, shard, (judging, Todo.LISTS))
+        self._read_missing_entries(look, shard, addresses)
+        return asks
+
+    def _read_missing_entries(self, look: int, shard: Shard, addresses: Directory) -> None:
+        """Read entries and judge with them, until no ledger needs another read."""
+        around = self.stages.terms.around  # in a resumed run, bookies may have gone meanwhile
+        bookies = max(len(addresses.addresses), len(around.writable | around.readonly))
+        rounds, rounds_max = 0, reading_rounds_max(self.stages.terms, bookies)
+        while self.judgings.count_left_by_latest(Todo.READS):
+            rounds += 1
+            assert rounds <= rounds_max, "ledgers want more entries read than is allowed"
+            judging = self.judgings.latest
+            allowed = self.bookies.with_searches_left(addresses)
+            stage = f"look {look}: reads of judging {judging}"
+            self.journal.run_once(stage, self.stages.read_entries, look, judging, allowed)
+            self.judgings.judge(look, shard, (judging, Todo.READS))
