@@ -65,7 +65,7 @@ class MemoryDirectory(Place):
 
     def count(self, name: str, schema: pa.Schema, keep: ds.Expression | None = None) -> int:
         """Return how many rows of a written table `keep` keeps."""
-        return self.read_table(name, schema, keep).num_rows
+        return len(self.read_table(name, schema, keep))
 
     def _rows_of(self, name: str, schema: pa.Schema) -> pa.Table:
         found = [self._tables[path] for path in self._paths(name)]
