@@ -1,7 +1,4 @@
-"""Count how many of the promised copies were verified.
-
-This module does not load Arrow, because `auditor ledger` uses it.
-"""
+"""Count how many of the promised copies were verified."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Judge many ledgers within their limits, in this process or in a child that may die.
 
 A ledger on which judging raises, does not end or ends its process is set aside.
-
-This module does not load Arrow, because `auditor ledger` uses it.
 """
 
 from __future__ import annotations

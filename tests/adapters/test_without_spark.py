@@ -23,7 +23,8 @@ try:
     main()
 except SystemExit as ended:
     print("ended with", ended.code)
-print("loaded:", *sorted({"pyspark", "py4j"} & sys.modules.keys()))
+heavy = {"pyspark", "py4j", *({"pandas"} if sys.argv[1] == "ledger" else ())}
+print("loaded:", *sorted(heavy & sys.modules.keys()))
 """
 
 
@@ -57,7 +58,7 @@ def python(*arguments: str) -> list[str]:
 
 
 def ended_and_loaded(*arguments: str) -> tuple[str, list[str]]:
-    """Return the exit code of a command, and what it loaded of Spark."""
+    """Return the exit code of a command, and what it loaded of Spark, or of pandas by `ledger`."""
     *_, ended, loaded = python("-c", COMMAND, *arguments)
     return ended.removeprefix("ended with "), loaded.removeprefix("loaded:").split()
 
@@ -68,9 +69,18 @@ def test_the_interface_for_notebooks_loads_no_spark() -> None:
     assert ["False"] == python("-c", program)
 
 
-def test_single_ledgers_load_no_spark(cluster: SandboxCluster) -> None:
-    """They are audited in a second."""
+def test_single_ledgers_load_no_spark_and_no_pandas(cluster: SandboxCluster) -> None:
+    """They are audited in a second. Arrow by itself would import pandas, which takes long."""
     assert ("1", []) == ended_and_loaded("ledger", "9", *at(cluster))
+
+
+def test_arrow_keeps_pandas_where_it_is_loaded_already() -> None:
+    """A notebook that calls the command line keeps what it has."""
+    program = (
+        "import pyarrow, pandas; from auditor.commands.arrow_alone import load_arrow_alone;"
+        " load_arrow_alone(); print(type(pyarrow.table({'a': [1]}).to_pandas()).__name__)"
+    )
+    assert ["DataFrame"] == python("-c", program)
 
 
 @pytest.mark.parametrize(

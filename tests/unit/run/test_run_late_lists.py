@@ -18,6 +18,7 @@ from support.scripted_bookie import (
     Act,
     Connection,
     ScriptedBookie,
+    entry_body,
     list_answer,
     read_answer,
 )
@@ -201,6 +202,27 @@ def test_what_a_late_list_leaves_out_and_can_be_read_is_a_false_negative(cluster
         outcome.verdicts[ONE].standing,
         outcome.verdicts[ONE].listing_false_negatives,
     )
+
+
+def test_a_bookie_that_reads_slowly_has_longer_to_list(cluster: SandboxCluster):
+    """Ten times the slowest of the reads made while the list is overdue. These are no evidence."""
+
+    def act(connection: Connection, request: pb.Request) -> bool:
+        if request.header.operation != READ:
+            return list_late(range(10), 1.2)(connection, request)
+        one = request.readRequest
+        body = entry_body(one.ledgerId, one.entryId)
+        connection.later(0.3, read_answer(request.header.txnId, one.ledgerId, one.entryId, body))
+        return True
+
+    bookie = ScriptedBookie({ONE: range(10)}, act)
+    with played_by(cluster, bookie):
+        outcome = audit_ledgers(cluster, [ONE], rpc_timeout=LONG, spot_reads=0)
+    assert ("sound", "listed") == (outcome.verdicts[ONE].standing, assurance(outcome, ONE))
+    assert [0, 9] == sorted(
+        entry for _, operation, _, entry in bookie.requests if operation == READ
+    )
+    assert 0 == outcome.verdicts[ONE].report["copies"]["read"]
 
 
 def test_a_bookie_that_lists_one_of_its_ledgers_has_the_whole_time_out_for_the_other(
