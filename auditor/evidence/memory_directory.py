@@ -95,9 +95,9 @@ class MemoryDirectory(Place):
         return path in self._tables or path in self._texts
 
     def file_sizes(self, *names: str) -> dict[str, int]:
-        """Return the size in memory of each table's files below the named directories."""
+        """Return the rows of each table's files below the named directories, in place of bytes."""
         paths = (path for name in names for path in self._paths(name))
-        return {path.removeprefix(f"{self.path}/"): self._tables[path].nbytes for path in paths}
+        return {path.removeprefix(f"{self.path}/"): len(self._tables[path]) for path in paths}
 
     def remove_file(self, name: str) -> None:
         """Forget a file. It must exist."""

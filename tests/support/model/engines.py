@@ -29,6 +29,7 @@ from auditor.model.verdict import Verdict
 from auditor.run import single_ledgers as single
 from auditor.run.single_ledgers import Asker
 from auditor.run.surroundings import around
+from auditor.stages import local
 from auditor.stages.local import LocalExecutor
 from auditor.telemetry.progress import Silent
 from auditor.topology.sources import sources_of
@@ -122,8 +123,8 @@ def tick() -> int:
 class SparkFree:
     """`auditor.run.single_ledgers` over one session with ZooKeeper, as a context manager.
 
-    Ledgers are judged in this process: half of an audit's time would go into children that nothing
-    here can kill.
+    Ledgers are judged in this process, and bookies asked in this thread: half of an audit's time
+    would go into children and threads that nothing here can stop.
     """
 
     def __init__(self, metadata_service_uri: str, sample: int | None = None) -> None:
@@ -169,6 +170,7 @@ class SparkFree:
         asker = Asker(self._context, store, facts, self.known_unable)
         with (
             patch.object(LocalExecutor, "is_careful", False),
+            patch.object(local, "_unless_stopped", lambda _, work: work()),
             patch.object(late_lists, "KNOWN_UNABLE", LIST_PATIENCE),
         ):
             judged = single.audit_ledgers(asker, numbers, terms)
