@@ -43,14 +43,17 @@ class Density(NamedTuple):
     ends_step: int = 0
 
     @classmethod
-    def within(cls, budget: int, copies: float, ends: float) -> Density:
+    def within(
+        cls, budget: int, copies: float, ends: float, *, ends_max: int | None = None
+    ) -> Density:
         """Return the density that reads at most `budget` entries of a bookie.
 
-        It should hold `copies` entries, of which `ends` are ends of segments. Half of the budget is
-        for the ends; what they leave over is for the others.
+        It should hold `copies` entries, of which `ends` are ends of segments. `ends_max` of the
+        budget are for the ends, by default half of it; what they leave over is for the others.
         """
-        ends_step = step_within(budget // 2, ends)
-        left = budget - (int(ends) if ends_step == 1 else budget // 2)
+        for_ends = budget // 2 if ends_max is None else ends_max
+        ends_step = step_within(for_ends, ends)
+        left = budget - (int(ends) if ends_step == 1 else for_ends)
         return cls(step_within(left, copies), ends_step)
 
 

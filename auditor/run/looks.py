@@ -105,14 +105,15 @@ class Looks:
     def plan_tests(self, first: Shard, shards: int) -> ListTests | None:
         """Return how lists are tested, after the metadata of the first of `shards` shards was read.
 
-        None if no list is tested.
+        Ends of segments go first. None if no list is tested.
         """
         terms = self.stages.terms
-        if terms.spot_reads < 1:
+        reads_max = terms.spot_reads
+        if reads_max < 1:
             return None
         due = due_by_bookie(self.directory.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
         densities = {
-            bookie: Density.within(terms.spot_reads, one.copies, one.ends)
+            bookie: Density.within(reads_max, one.copies, one.ends, ends_max=reads_max)
             for bookie, one in due.items()
         }
         return ListTests(terms.probe_seed, densities, of_lists=True)

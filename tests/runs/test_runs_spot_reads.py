@@ -205,7 +205,7 @@ def test_single_ledgers_are_read_more_densely_on_bookies_in_doubt(
 ) -> None:
     """Only b2 denied a listed entry: all is read there, and both ends on the others."""
     inflict(cluster, LedgerFault.READS_DENIED, "b2")
-    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4", doubt_reads="40")
+    outcome = audit_ledgers(cluster, [HIT, 1], spot_reads="4", doubt_reads="44")
     assert Kind.ENTRY_BELOW_WRITE_QUORUM.value == outcome.one(HIT)["kind"]
     assert ENTRIES + 2 + 2 == outcome.verdicts[1].report["copies"]["read"]
 
