@@ -139,7 +139,7 @@ class ComparedFinding:
         else.
         """
         ledger, bookie, owner = stored["ledger_id"], stored["bookie_id"], stored.get("owner")
-        lacking, segment, facts = (stored.get(one) for one in ("missing_on", "segment", "facts"))
+        lacking, segment, facts = (stored.get(name) for name in ("missing_on", "segment", "facts"))
         return cls(
             str(stored["id"]),
             Kind(stored["kind"]),

@@ -200,7 +200,7 @@ def _lacks_more(before: Side, after: Side) -> str:
         return ""
     for bookie, ranges in after.missing_on.items():
         had = before.missing_on.get(bookie, ())
-        known = [one for one in ranges if len(had) < RANGES_MAX or one[0] <= had[-1][1]]
+        known = [stretch for stretch in ranges if len(had) < RANGES_MAX or stretch[0] <= had[-1][1]]
         if not covers(had, known):
             return f"{bookie} lacks entries that it did not lack"
     return ""

@@ -40,7 +40,9 @@ class ComparedRun:
 
 def count_changes(differences: Sequence[Difference]) -> dict[Change, int]:
     """Return how many findings have each change, zero included."""
-    return {change: sum(one.change is change for one in differences) for change in Change}
+    return {
+        change: sum(difference.change is change for difference in differences) for change in Change
+    }
 
 
 def differences_json(
@@ -55,21 +57,21 @@ def differences_json(
         "later": later.as_json(),
         "notes": list(notes),
         "counts": {_key(change): count for change, count in count_changes(differences).items()},
-        "changes": [_as_json(one) for one in differences],
+        "changes": [_as_json(difference) for difference in differences],
     }
 
 
-def _as_json(one: Difference) -> dict[str, Any]:
-    ledger_id, bookie_id, family, _ = one.subjects
+def _as_json(difference: Difference) -> dict[str, Any]:
+    ledger_id, bookie_id, family, _ = difference.subjects
     return {
-        "change": _key(one.change),
-        "severity": one.severity.word,
+        "change": _key(difference.change),
+        "severity": difference.severity.word,
         "ledger_id": ledger_id,
         "bookie_id": bookie_id,
         "family": family.value,
-        "before": None if one.before is None else _side_json(one.before),
-        "after": None if one.after is None else _side_json(one.after),
-        "why": one.why or None,
+        "before": None if difference.before is None else _side_json(difference.before),
+        "after": None if difference.after is None else _side_json(difference.after),
+        "why": difference.why or None,
     }
 
 
@@ -101,7 +103,11 @@ def differences_text(
         lines += screen.wrap(note)
     lines.append("")
     for change in Change:
-        lines += _section(change, [one for one in differences if one.change is change], screen)
+        lines += _section(
+            change,
+            [difference for difference in differences if difference.change is change],
+            screen,
+        )
     words = " ".join(f"{_key(change)}={count}" for change, count in counts.items())
     return "\n".join(
         [
@@ -121,41 +127,44 @@ def _section(change: Change, differences: Sequence[Difference], screen: Screen) 
         return
     heading = change.value.capitalize()
     yield screen.paint(heading, _COLORS[change]) if change in _COLORS else heading
-    for one in differences[:SHOWN_MAX]:
-        yield from screen.wrap(_line(one), "  ", hang="  ")
+    for difference in differences[:SHOWN_MAX]:
+        yield from screen.wrap(_line(difference), "  ", hang="  ")
     if len(differences) > SHOWN_MAX:
         yield f"  ... and {len(differences) - SHOWN_MAX:,} more (--format json has all)"
     yield ""
 
 
-def _line(one: Difference) -> str:
-    side = one.after or one.before
-    assert side is not None, one
-    parts = [f"{one.severity.word.upper()} {kinds_words(one)}  {subject_of_change(one, side)}"]
-    if extent := extent_words(one):
+def _line(difference: Difference) -> str:
+    side = difference.after or difference.before
+    assert side is not None, difference
+    subject = subject_of_change(difference, side)
+    parts = [f"{difference.severity.word.upper()} {kinds_words(difference)}  {subject}"]
+    if extent := extent_words(difference):
         parts.append(extent)
-    return ", ".join(parts) + (f": {printable(one.why, 400)}" if one.why else "")
+    return ", ".join(parts) + (f": {printable(difference.why, 400)}" if difference.why else "")
 
 
-def kinds_words(one: Difference) -> str:
+def kinds_words(difference: Difference) -> str:
     """Return the kind, or both where it changed."""
-    kinds = dict.fromkeys(side.kind.value for side in (one.before, one.after) if side is not None)
+    kinds = dict.fromkeys(
+        side.kind.value for side in (difference.before, difference.after) if side is not None
+    )
     return " -> ".join(kinds)
 
 
-def subject_of_change(one: Difference, side: Side) -> str:
-    ledger_id, bookie_id, *_ = one.subjects
+def subject_of_change(difference: Difference, side: Side) -> str:
+    ledger_id, bookie_id, *_ = difference.subjects
     if ledger_id is not None:
         return f"ledger {ledger_id}" + (f" of {owner_text(side.owner)}" if side.owner else "")
     return "the cluster" if bookie_id is None else f"bookie {printable(bookie_id)}"
 
 
-def extent_words(one: Difference) -> str:
+def extent_words(difference: Difference) -> str:
     """Return how many entries or segments are hit, before and after, if both findings count the
     same.
     """
-    noun, many = _nouns(one.subjects)
-    sides = [side for side in (one.before, one.after) if side is not None]
+    noun, many = _nouns(difference.subjects)
+    sides = [side for side in (difference.before, difference.after) if side is not None]
     extents = list(dict.fromkeys(side.extent for side in sides if side.kind is sides[-1].kind))
     if not any(extents):
         return ""

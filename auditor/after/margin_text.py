@@ -218,12 +218,12 @@ def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
     rows = [
         (
             rack,
-            one.no_copy.ledgers,
-            one.may_have_no_copy.ledgers,
-            one.below_ack.ledgers,
-            one.may_be_below_ack.ledgers,
+            exposure.no_copy.ledgers,
+            exposure.may_have_no_copy.ledgers,
+            exposure.below_ack.ledgers,
+            exposure.may_be_below_ack.ledgers,
         )
-        for rack, one in by_rack.items()
+        for rack, exposure in by_rack.items()
     ]
     return sorted(rows, key=_by_harm)
 
@@ -279,7 +279,7 @@ def limits_of(basis: MarginBasis, answer: Without | Cluster) -> list[str]:
     if basis.assumed_copies:
         copies = of(basis.assumed_copies, "copy", "copies")
         sentences.append(f"Of the cluster's copies, {copies} rest on a sample of other entries.")
-    return [one for one in (*sentences, _location_note(answer)) if one]
+    return [sentence for sentence in (*sentences, _location_note(answer)) if sentence]
 
 
 def _basis(basis: MarginBasis, answer: Without | Cluster, screen: Screen) -> Iterator[str]:

@@ -211,7 +211,7 @@ def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], screen: Screen)
     if not rows:
         return []
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    left = max(EXAMPLE_CHARS_MIN, screen.width - sum(one + 2 for one in widths if one))
+    left = max(EXAMPLE_CHARS_MIN, screen.width - sum(columns + 2 for columns in widths if columns))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for column in [0, 1, 2, *([3] if widths[3] else []), 4]:
         table.add_column(
@@ -439,7 +439,7 @@ def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
         return ""
     if not where.is_stored:
         return f"auditor {where.again} {where.directory()} --full"
-    groups = by_kind([one for one in findings if not one.is_muted] or findings)
+    groups = by_kind([finding for finding in findings if not finding.is_muted] or findings)
     first = worst(next(iter(groups.values())), 1)[0]
     return f"auditor explain {printable(first.id)} {where.directory()}"
 

@@ -39,7 +39,7 @@ def plan_json(
                 "expected_bytes": cost.expected_bytes,
                 "seconds": seconds_needed(cost.requests, requests_per_second, inflight),
             }
-            for cost in sorted(costs, key=lambda one: -one.requests)
+            for cost in sorted(costs, key=lambda cost: -cost.requests)
         ],
         "lists": sum(cost.requests for cost in costs),
         "expected_bytes": sum(cost.expected_bytes for cost in costs),
@@ -77,7 +77,7 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
         "",
         f"{'bookie':<40} {'lists':>12} {'MiB':>10} {'minutes':>8}",
     ]
-    for cost in sorted(costs, key=lambda one: -one.requests)[:BOOKIES_SHOWN_MAX]:
+    for cost in sorted(costs, key=lambda cost: -cost.requests)[:BOOKIES_SHOWN_MAX]:
         minutes = seconds_needed(cost.requests, requests_per_second, inflight) / 60
         lines.append(
             f"{cost.bookie_id:<40} {cost.requests:>12} {cost.expected_bytes / 2**20:>10.1f}"

@@ -150,7 +150,7 @@ def _headline(topic: Mapping[str, Any]) -> str:
     if answer is Answer.UNKNOWN:
         return "NOT KNOWN whether it is readable from end to end"
     conditions = {
-        Condition(one["condition"]) for one in topic["ledgers"] if one["role"] == Role.DATA
+        Condition(ledger["condition"]) for ledger in topic["ledgers"] if ledger["role"] == Role.DATA
     }
     beyond = " in what was judged" if conditions & {Condition.OPEN, Condition.OFFLOADED} else ""
     return f"READABLE: no loss was found{beyond}"
@@ -161,16 +161,17 @@ def _is_temporary(topic: Mapping[str, Any]) -> bool:
     ledger_id, _ = topic["first_loss"] or (None, None)
     now = {Condition.ENTRIES_UNAVAILABLE.value, Condition.UNRECOVERABLE.value}
     return any(
-        one["ledger_id"] == ledger_id and one["condition"] in now for one in topic["ledgers"]
+        ledger["ledger_id"] == ledger_id and ledger["condition"] in now
+        for ledger in topic["ledgers"]
     )
 
 
 def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
-    data = [one for one in ledgers if one["role"] == Role.DATA]
-    recorded = [one for one in data if one["entries"] is not None]
+    data = [ledger for ledger in ledgers if ledger["role"] == Role.DATA]
+    recorded = [ledger for ledger in data if ledger["entries"] is not None]
     entries, held = (
-        sum(one["entries"] for one in recorded),
-        sum(one["size_bytes"] or 0 for one in recorded),
+        sum(ledger["entries"] for ledger in recorded),
+        sum(ledger["size_bytes"] or 0 for ledger in recorded),
     )
     parts = [
         f"{of(len(data), 'data ledger')}, {of(entries, 'entry', 'entries')} recorded ({size(held)})"
@@ -179,7 +180,7 @@ def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
         (Condition.OFFLOADED, "in long-term storage"),
         (Condition.OPEN, "not judged, because not closed"),
     ):
-        if number := sum(one["condition"] == condition for one in data):
+        if number := sum(ledger["condition"] == condition for ledger in data):
             parts.append(f"{count(number)} {word}")
     others = len(ledgers) - len(data)
     parts += [f"{of(others, 'ledger')} of cursors, schemas and compaction"] if others else []
@@ -189,20 +190,22 @@ def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
 def _subscriptions(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
     readings = topic["subscriptions"]
     missing = {
-        one["ledger_id"] for one in topic["ledgers"] if one["condition"] == Condition.MISSING
+        ledger["ledger_id"]
+        for ledger in topic["ledgers"]
+        if ledger["condition"] == Condition.MISSING
     }
     if not readings:
         yield "  No subscription was found." if topic["problems"] else "  It has no subscription."
         return
     order = [Answer.BLOCKED, Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN, Answer.READABLE]
-    worst = sorted(readings, key=lambda one: order.index(Answer(one["answer"])))
-    for one in worst[:SUBSCRIPTIONS_SHOWN_MAX]:
-        answer = Answer(one["answer"])
+    worst = sorted(readings, key=lambda reading: order.index(Answer(reading["answer"])))
+    for reading in worst[:SUBSCRIPTIONS_SHOWN_MAX]:
+        answer = Answer(reading["answer"])
         word = screen.paint(answer.value.replace("_", " ").upper(), _HUES[answer])
-        yield f"  subscription {printable(one['name'])}: {word}"
+        yield f"  subscription {printable(reading['name'])}: {word}"
         yield from screen.wrap(
-            _reading_words(one, answer, missing, topic["blocker"])
-            + _reset_words(topic, one, answer),
+            _reading_words(reading, answer, missing, topic["blocker"])
+            + _reset_words(topic, reading, answer),
             "    ",
         )
     if len(readings) > SUBSCRIPTIONS_SHOWN_MAX:
@@ -262,16 +265,19 @@ def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: A
 
 def _ledgers(ledgers: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
     order = {condition: number for number, condition in enumerate((*_BAD, Condition.OFFLOADED))}
-    bad = [one for one in ledgers if Condition(one["condition"]) in order]
-    bad = [one for one in bad if one["condition"] != Condition.OFFLOADED or one["detail"]]
-    bad.sort(key=lambda one: (order[Condition(one["condition"])], one["ledger_id"]))
+    bad = [ledger for ledger in ledgers if Condition(ledger["condition"]) in order]
+    bad = [
+        ledger for ledger in bad if ledger["condition"] != Condition.OFFLOADED or ledger["detail"]
+    ]
+    bad.sort(key=lambda ledger: (order[Condition(ledger["condition"])], ledger["ledger_id"]))
     if not bad:
         return
     yield "  ledgers"
-    for one in bad[:LEDGERS_SHOWN_MAX]:
-        role = one["role"] if one["name"] is None else f"{one['role']} of {printable(one['name'])}"
+    for ledger in bad[:LEDGERS_SHOWN_MAX]:
+        role, name = ledger["role"], ledger["name"]
+        use = role if name is None else f"{role} of {printable(name)}"
         yield from screen.wrap(
-            f"{one['ledger_id']} ({role}): {_ledger_words(one)}", "    ", hang="  "
+            f"{ledger['ledger_id']} ({use}): {_ledger_words(ledger)}", "    ", hang="  "
         )
     if len(bad) > LEDGERS_SHOWN_MAX:
         yield f"    and {of(len(bad) - LEDGERS_SHOWN_MAX, 'ledger')} more (--format json)"
@@ -318,8 +324,8 @@ def _findings(findings: Sequence[FindingRecord], screen: Screen) -> Iterator[str
     if not findings:
         return
     yield screen.paint("Findings on its ledgers", "bold")
-    for one in findings[:FINDINGS_SHOWN_MAX]:
-        yield from screen.wrap(f"{one.kind.value}: {one_line(one)}", "  ", hang="  ")
+    for finding in findings[:FINDINGS_SHOWN_MAX]:
+        yield from screen.wrap(f"{finding.kind.value}: {one_line(finding)}", "  ", hang="  ")
     if len(findings) > FINDINGS_SHOWN_MAX:
         yield f"  and {of(len(findings) - FINDINGS_SHOWN_MAX, 'finding')} more (--format json)"
     yield ""
@@ -334,19 +340,24 @@ def _next(topics: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
         Condition.NEWEST_MISSING.value,
         Condition.TRUNCATED.value,
     }
-    hit = [topic for topic in topics if any(one["condition"] in broken for one in topic["ledgers"])]
+    hit = [
+        topic
+        for topic in topics
+        if any(ledger["condition"] in broken for ledger in topic["ledgers"])
+    ]
     if not hit:
         return
     yield screen.paint("Next, for ledgers that are missing or truncated: save, then look", "bold")
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
-        bad = [one for one in topic["ledgers"] if one["condition"] in broken]
+        bad = [ledger for ledger in topic["ledgers"] if ledger["condition"] in broken]
+        ids = dict.fromkeys(ledger["ledger_id"] for ledger in bad)
         lines = [
             NOTE + NO_LOADING,
             SAVES + SAVE_ZOOKEEPER,
             *(SAVES + command for command in save_commands(_znodes(topic, bad))),
             *(
                 f"bookkeeper shell ledgermetadata -l {ledger_id}"
-                for ledger_id in list(dict.fromkeys(one["ledger_id"] for one in bad))[:LEDGERS_MAX]
+                for ledger_id in list(ids)[:LEDGERS_MAX]
             ),
         ]
         yield f"  for {printable(topic['topic'], 300)}"
@@ -362,11 +373,11 @@ def _znodes(topic: Mapping[str, Any], ledgers: Sequence[Mapping[str, Any]]) -> l
     source = topic["shadow_source"]
     paths = [
         path
-        for one in ledgers
+        for ledger in ledgers
         for path in znodes_of_use(
-            source if source and one["role"] == Role.DATA else topic["topic"],
-            Role(one["role"]),
-            one["name"] or "",
+            source if source and ledger["role"] == Role.DATA else topic["topic"],
+            Role(ledger["role"]),
+            ledger["name"] or "",
         )
     ]
     return list(dict.fromkeys(paths))[:ZNODES_MAX]

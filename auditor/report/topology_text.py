@@ -51,8 +51,12 @@ def _lines(
         odd = found.of_odd_depth
         yield from table(
             (
-                [printable(one.bookie_id), printable(one.location), _depth(one.location)]
-                for one in odd
+                [
+                    printable(located.bookie_id),
+                    printable(located.location),
+                    _depth(located.location),
+                ]
+                for located in odd
             ),
             "  ",
         )
@@ -63,13 +67,18 @@ def _lines(
 
 def _rows(found: Topology) -> Iterator[list[str]]:
     yield ["bookie", "location", "source", "matched by"]
-    for one in found.located:
+    for located in found.located:
         source = (
-            one.source
-            if len(one.source) <= _SOURCE_CHARS_MAX
-            else f"...{one.source[3 - _SOURCE_CHARS_MAX :]}"
+            located.source
+            if len(located.source) <= _SOURCE_CHARS_MAX
+            else f"...{located.source[3 - _SOURCE_CHARS_MAX :]}"
         )
-        cells = (one.bookie_id, one.location or "-", source or "-", one.matched_by or "-")
+        cells = (
+            located.bookie_id,
+            located.location or "-",
+            source or "-",
+            located.matched_by or "-",
+        )
         yield [printable(cell) for cell in cells]
 
 

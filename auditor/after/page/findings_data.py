@@ -275,7 +275,8 @@ def _row(finding: FindingRecord, kind: int, bookies: dict[str, int]) -> list[Any
         )
     )
     numbers = [
-        bookies.setdefault(printable(one), len(bookies)) for one in named[:BOOKIES_OF_A_ROW_MAX]
+        bookies.setdefault(printable(bookie), len(bookies))
+        for bookie in named[:BOOKIES_OF_A_ROW_MAX]
     ]
     return [
         kind,
@@ -316,9 +317,9 @@ def finding_in_full(finding: FindingRecord) -> Json:
         "time_line": time_line(finding),
         "answers": who_says_what(finding),
         "notes": [printable(note, COMMAND_CHARS_MAX) for note in steps.notes],
-        "save": [_command(one) for one in steps.save],
-        "look": [_command(one) for one in steps.look],
-        "change": [_command(one) for one in steps.change],
+        "save": [_command(line) for line in steps.save],
+        "look": [_command(line) for line in steps.look],
+        "change": [_command(line) for line in steps.change],
         "page": printable(finding.runbook),
         "more": _entries_beyond(finding),
     }

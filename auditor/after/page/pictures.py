@@ -237,18 +237,18 @@ def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]
 
     `found` has, by bookie, the kinds of its findings.
     """
-    worst_first = sorted(bookies, key=lambda one: _badness(one, found))
+    worst_first = sorted(bookies, key=lambda bookie: _badness(bookie, found))
     shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
-    most = max((one.lacking.entries for one in shown), default=0)
+    most = max((bookie.lacking.entries for bookie in shown), default=0)
     racks: dict[str | None, list[BookieSeen]] = {}
-    for one in sorted(shown, key=lambda one: _natural(one.bookie_id)):
-        racks.setdefault(one.location, []).append(one)
+    for bookie in sorted(shown, key=lambda bookie: _natural(bookie.bookie_id)):
+        racks.setdefault(bookie.location, []).append(bookie)
     order = sorted(racks, key=lambda location: (location is None, location or ""))
     return {
         "racks": [
             {
                 "location": None if name is None else printable(name),
-                "bookies": [_tile(one, most, found) for one in racks[name]],
+                "bookies": [_tile(bookie, most, found) for bookie in racks[name]],
             }
             for name in order
         ],
@@ -263,7 +263,7 @@ def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) 
     if not left:
         return ""
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")
-    if any(_badness(one, found)[0] < _HEALTHY for one in left):
+    if any(_badness(bookie, found)[0] < _HEALTHY for bookie in left):
         return f"{head}; some of them lack entries, have a finding or did not answer."
     return (
         f"{head}; it answered and lacks nothing."
@@ -275,15 +275,15 @@ def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) 
 _HEALTHY = 2
 
 
-def _badness(one: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, ...]:
+def _badness(bookie: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, ...]:
     rank = (
         0
-        if one.lacking.entries or one.bookie_id in found
+        if bookie.lacking.entries or bookie.bookie_id in found
         else 1
-        if one.record.greeting is not Greeting.ANSWERED
+        if bookie.record.greeting is not Greeting.ANSWERED
         else _HEALTHY
     )
-    return rank, -one.lacking.entries, _natural(one.bookie_id)
+    return rank, -bookie.lacking.entries, _natural(bookie.bookie_id)
 
 
 def _natural(name: str) -> tuple[int, str]:
@@ -291,20 +291,20 @@ def _natural(name: str) -> tuple[int, str]:
     return len(name), name
 
 
-def _tile(one: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
-    lacking = one.lacking
+def _tile(bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
+    lacking = bookie.lacking
     says = (
         f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
         if lacking.entries
         else ""
     )
-    name = printable(one.bookie_id)
+    name = printable(bookie.bookie_id)
     return {
         "name": name,
-        "state": state_words(one),
-        "is_answering": one.record.greeting is Greeting.ANSWERED,
+        "state": state_words(bookie),
+        "is_answering": bookie.record.greeting is Greeting.ANSWERED,
         "lacks": says,
-        "found": list(found.get(one.bookie_id, ())),
+        "found": list(found.get(bookie.bookie_id, ())),
         "bar": (
             meter(
                 lacking.entries / most,
@@ -317,9 +317,9 @@ def _tile(one: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Jso
     }
 
 
-def state_words(one: BookieSeen) -> str:
+def state_words(bookie: BookieSeen) -> str:
     """Return the state of the bookie at its newest look."""
-    record = one.record
+    record = bookie.record
     if record.registration is Registration.NONE:
         return _AWAY if record.has_cookie else _GONE
     greeting = "registered, not asked" if record.greeting is None else _STATES[record.greeting]
