@@ -73,11 +73,11 @@ def try_listers(
     StoreUnavailable.
     """
     placed = {
-        one.bookie_id: (one.host, one.port)
-        for one in bookies
-        if one.host is not None
-        and one.port is not None
-        and listers.address_of(one.bookie_id, one.host) is not None
+        bookie.bookie_id: (bookie.host, bookie.port)
+        for bookie in bookies
+        if bookie.host is not None
+        and bookie.port is not None
+        and listers.address_of(bookie.bookie_id, bookie.host) is not None
     }
     if not placed:
         return []
@@ -91,13 +91,13 @@ def _questions(
     """Return, for each bookie, some closed ledgers of which it should hold entries, with these
     entries.
     """
-    found: dict[BookieId, list[ListQuestion]] = {one: [] for one in placed}
+    found: dict[BookieId, list[ListQuestion]] = {bookie: [] for bookie in placed}
     ids = islice(_listed_ids(store), LEDGERS_READ_MAX)
     for record in store.read_ledgers(ids, 1, now_ms, with_marks=False):
         metadata = record.metadata
         if metadata is None or metadata.state is not LedgerState.CLOSED:
             continue
-        for bookie in {one for segment in metadata.segments for one in segment.ensemble}:
+        for bookie in {bookie for segment in metadata.segments for bookie in segment.ensemble}:
             wanted = found.get(bookie)
             if wanted is None or len(wanted) >= LEDGERS_TRIED_MAX:
                 continue
@@ -120,7 +120,9 @@ async def _try_all(
     listers: Listers,
     limits: BookieLimits,
 ) -> list[ListerTrial]:
-    tried = (_try_one(one, placed[one], questions[one], listers, limits) for one in placed)
+    tried = (
+        _try_one(bookie, placed[bookie], questions[bookie], listers, limits) for bookie in placed
+    )
     return list(await asyncio.gather(*tried))
 
 
@@ -207,8 +209,8 @@ def doctor(context: Context) -> int:
     was written as a test is removed.
     """
     checks = []
-    for one in _all_checks(context):
-        check = one._replace(sentence=printable(one.sentence, SENTENCE_CHARS_MAX))
+    for whole in _all_checks(context):
+        check = whole._replace(sentence=printable(whole.sentence, SENTENCE_CHARS_MAX))
         checks.append(check)
         if context.settings.format == "text":
             context.say(f"{check.line()}\n")
@@ -359,21 +361,21 @@ def _cluster(context: Context) -> Iterator[Check]:
             yield from _topology(sources, known, store)
             yield from _pulsar(context, store)
             listers = read_listers(settings.lister_port, settings.lister_map, facts.instance_id)
-            for problem in find_unknown_bookies(listers, (one.bookie_id for one in known)):
+            for problem in find_unknown_bookies(listers, (bookie.bookie_id for bookie in known)):
                 yield _missing("listers", problem)
             if listers is not None:
                 yield from _checks_of_listers(context, store, known, listers)
     except AuditorError as error:
         yield _missing("zookeeper", str(error))
         return
-    registered = [one for one in known if one.registration is not Registration.NONE]
+    registered = [bookie for bookie in known if bookie.registration is not Registration.NONE]
     yield from _checks_of_bookies(context, registered, listers)
 
 
 def _clock(store: MetadataStore, known: list[BookieRecord]) -> Check:
     """Compare this host's clock with ZooKeeper's last write. A fast clock cannot be noticed."""
     try:
-        lag_ms = clock_lag_ms(store.newest_write(one.bookie_id for one in known), now_ms())
+        lag_ms = clock_lag_ms(store.newest_write(bookie.bookie_id for bookie in known), now_ms())
     except LocalFault as error:
         return _missing("clock", str(error))
     if lag_ms:
@@ -433,7 +435,7 @@ def _pulsar(context: Context, store: MetadataStore) -> Iterator[Check]:
 def _checks_of_listers(
     context: Context, store: MetadataStore, known: list[BookieRecord], listers: Listers
 ) -> Iterator[Check]:
-    registered = [one for one in known if one.registration is not Registration.NONE]
+    registered = [bookie for bookie in known if bookie.registration is not Registration.NONE]
     limits = context.settings.bookie_limits()
     for trial in try_listers(store, registered[:BOOKIES_SHOWN_MAX], listers, limits):
         state = {True: State.OK, False: State.MISSING, None: State.NOTE}[trial.is_good]

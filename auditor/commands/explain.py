@@ -57,7 +57,7 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
                 " (findings.jsonl)"
             )
         if context.settings.format == "json":
-            context.say(json.dumps([one.as_json() for one in chosen]) + "\n")
+            context.say(json.dumps([finding.as_json() for finding in chosen]) + "\n")
             return EXIT_SOUND
         shown = [render_finding(finding, context.screen) for finding in chosen[:SHOWN_MAX]]
     more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"

@@ -43,7 +43,7 @@ def mute(
             state_of(finding),
         )
         directory, file = mutes_place(context, output)
-        kept = [one for one in edit_mutes(directory, file) if one.id != new.id]
+        kept = [mute for mute in edit_mutes(directory, file) if mute.id != new.id]
         _write(directory, file, [*kept, new])
     except OutputError as error:
         raise ConfigError(str(error)) from error
@@ -65,13 +65,13 @@ def remove_mute(context: Context, name: str) -> int:
     try:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
-        removed = next((one for one in mutes if one.id == name), None)
+        removed = next((mute for mute in mutes if mute.id == name), None)
         if removed is None:
             raise ConfigError(
                 f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows"
                 " the ids"
             )
-        _write(directory, file, [one for one in mutes if one.id != name])
+        _write(directory, file, [mute for mute in mutes if mute.id != name])
     except OutputError as error:
         raise ConfigError(str(error)) from error
     where = f"{directory.address}/{file}"
@@ -91,13 +91,13 @@ def list_mutes(context: Context) -> int:
         raise ConfigError(str(error)) from error
     today = utc_now().date()
     if context.settings.format == "json":
-        rows = [{**json.loads(one.line()), "is_over": one.until < today} for one in mutes]
+        rows = [{**json.loads(mute.line()), "is_over": mute.until < today} for mute in mutes]
         context.say(json.dumps(rows) + "\n")
         return EXIT_SOUND
-    for one in mutes:
-        over = "over" if one.until < today else "until"
-        on, why = printable(one.on), printable(one.why, WHY_CHARS_MAX)
-        context.say(f"{printable(one.id)}  {over} {one.until}  {one.kind.value}  {on}  {why}\n")
+    for mute in mutes:
+        over = "over" if mute.until < today else "until"
+        on, why = printable(mute.on), printable(mute.why, WHY_CHARS_MAX)
+        context.say(f"{printable(mute.id)}  {over} {mute.until}  {mute.kind.value}  {on}  {why}\n")
     return EXIT_SOUND
 
 
@@ -137,7 +137,7 @@ def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, 
             " shows it)"
         )
     if len(chosen) > 1:
-        ids = ", ".join(f"{one.id} {one.kind.value}" for one in chosen[:10])
+        ids = ", ".join(f"{finding.id} {finding.kind.value}" for finding in chosen[:10])
         raise ConfigError(
             f"{name} has {len(chosen)} findings in {run.address}: give the id of one of them"
             f" ({ids})"
@@ -147,4 +147,4 @@ def _choose_one(context: Context, name: str, run_dir: str | None) -> tuple[str, 
 
 def _write(directory: Place, file: str, mutes: Sequence[Mute]) -> None:
     directory.create()
-    directory.write_text(file, "".join(f"{one.line()}\n" for one in mutes))
+    directory.write_text(file, "".join(f"{mute.line()}\n" for mute in mutes))

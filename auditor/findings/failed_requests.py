@@ -77,7 +77,9 @@ def _count_refusals(lists: pa.Table, reads: pa.Table) -> Refusals:
         looks.filter(pc.field("look_count_distinct") >= LOOKS_MIN)["ledger_id"].to_pylist()
     )
     names = pc.list_element(pc.split_pattern(every["detail"], ":"), 0)
-    counts = {one["values"]: one["counts"] for one in pc.value_counts(names).to_pylist()}
+    counts = {
+        counted["values"]: counted["counts"] for counted in pc.value_counts(names).to_pylist()
+    }
     statuses = tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
     return Refusals(
         len(ledgers), tuple(ledgers[:LEDGERS_NAMED_MAX]), lists.num_rows, reads.num_rows, statuses
@@ -152,8 +154,8 @@ def lost_logs(run: Place) -> dict[BookieId, Logs]:
     if not len(rows):
         return {}
     answers = ANSWER_ROWS.values(structs(rows))
-    bookies = pa.array(sorted({one.bookie_id for one in answers}))
-    ledgers = pa.array(sorted({one.ledger_id for one in answers}))
+    bookies = pa.array(sorted({answer.bookie_id for answer in answers}))
+    ledgers = pa.array(sorted({answer.ledger_id for answer in answers}))
     mine = pc.field("bookie_id").isin(bookies) & pc.field("ledger_id").isin(ledgers)
     reads = run.read_table(
         "evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _LOST_READ
@@ -205,12 +207,12 @@ def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unread
         bookie: unreadable_of(_reading(ledger, entry, said) for (ledger, entry), said in of.items())
         for bookie, of in words.items()
     }
-    return {bookie: one for bookie, one in found.items() if one is not None}
+    return {bookie: unreadable for bookie, unreadable in found.items() if unreadable is not None}
 
 
 def _reading(ledger: LedgerId, entry: EntryId, said: list[_Said]) -> Reading:
-    ordered = sorted(said, key=lambda one: one.look)
-    words = tuple((one.status, one.detail) for one in ordered)
+    ordered = sorted(said, key=lambda read: read.look)
+    words = tuple((read.status, read.detail) for read in ordered)
     return Reading(ledger, entry, words, ordered[0].is_spot, ordered[0].is_denser)
 
 

@@ -247,7 +247,7 @@ def partitions_in_doubt(run: Place) -> pa.ChunkedArray:
 
 
 def _namespaces(column: pa.ChunkedArray) -> frozenset[tuple[str, ...]]:
-    return frozenset(topic_of(one, "")[:-1] for one in pc.unique(column).to_pylist())
+    return frozenset(topic_of(namespace, "")[:-1] for namespace in pc.unique(column).to_pylist())
 
 
 def _ledgers(run: Place, columns: list[str]) -> Iterator[pa.RecordBatch]:

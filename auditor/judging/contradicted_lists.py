@@ -57,18 +57,18 @@ def unindexed_on(evidence: LedgerEvidence, denying: Set[BookieId]) -> dict[Booki
     written_ms = max(stamp.mtime_ms for stamp in stamps)
     answers = [answer for look in evidence.looks for answer in look.answers.values()]
     found: dict[BookieId, EntryId] = {}
-    for one in _flushed_before(answers, written_ms):
-        found[one.bookie_id] = min(
-            *one.read_unlisted, found.get(one.bookie_id, one.read_unlisted[0])
+    for answer in _flushed_before(answers, written_ms):
+        found[answer.bookie_id] = min(
+            *answer.read_unlisted, found.get(answer.bookie_id, answer.read_unlisted[0])
         )
     return {bookie: found[bookie] for bookie in sorted(found.keys() - denying)}
 
 
 def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answer]:
     return (
-        one
-        for one in answers
-        if one.read_unlisted
-        and not one.missing_logs
-        and one.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
+        answer
+        for answer in answers
+        if answer.read_unlisted
+        and not answer.missing_logs
+        and answer.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
     )

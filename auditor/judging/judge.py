@@ -74,7 +74,9 @@ class Judge(Generic[T]):
             if self._careful
             else self._judge_here(ledgers)
         )
-        return [self._or_aside(one, result) for one, result in zip(ledgers, results, strict=True)]
+        return [
+            self._or_aside(ledger, result) for ledger, result in zip(ledgers, results, strict=True)
+        ]
 
     def _judge_here(self, ledgers: Sequence[LedgerEvidence]) -> Iterator[T | Stopped | Raised]:
         with Guard(self._limits) as guard:

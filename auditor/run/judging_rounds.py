@@ -79,7 +79,8 @@ class SweepPlanner:
             return {}
         due = due_by_bookie(self._ledgers(first))
         return {
-            bookie: Density(step_within(budget, one.copies * shards)) for bookie, one in due.items()
+            bookie: Density(step_within(budget, share.copies * shards))
+            for bookie, share in due.items()
         }
 
     def _copies(self, first: Shard, shards: int) -> float:
@@ -175,10 +176,10 @@ class DoubtSearch:
             return set()
         these = pc.field("ledger_id").isin(list(ids))
         rows = self.run.read_table("evidence/ledgers", LEDGERS, these)
-        before = {one.ledger_id: one for one in ledger_records(rows)}
+        before = {record.ledger_id: record for record in ledger_records(rows)}
         self.store.sync()
         now = self.store.read_ledgers(sorted(ids), 1, now_ms, with_marks=False)
-        return {one.ledger_id for one in now if same_state(one, before[one.ledger_id])}
+        return {record.ledger_id for record in now if same_state(record, before[record.ledger_id])}
 
 
 DIFFERING_MAX = 100
@@ -232,7 +233,7 @@ class Judgings:
 
     def tables(self, look: int) -> list[str]:
         """Return the tables of the judgings of a look, oldest first."""
-        return [steps_name(look, one.number) for one in self.done if one.look == look]
+        return [steps_name(look, judging.number) for judging in self.done if judging.look == look]
 
     def _judge(
         self, look: int, number: int, shard: Shard, only: tuple[int, Todo] | None, retested: bool
@@ -268,11 +269,11 @@ class Judgings:
     def count_left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
         """Return how many ledgers (of a shard) some judging of a look left with that todo."""
         mine = [
-            one
-            for one in self.done
-            if one.look == look and (shard is None or one.shard == shard.number)
+            judging
+            for judging in self.done
+            if judging.look == look and (shard is None or judging.shard == shard.number)
         ]
-        return sum(self._count(one, pc.field("todo") == todo.value) for one in mine)
+        return sum(self._count(judging, pc.field("todo") == todo.value) for judging in mine)
 
     def count_left_by_latest(self, todo: Todo) -> int:
         """Return how many ledgers the newest judging left with that todo."""
@@ -283,7 +284,7 @@ class Judgings:
         read.
         """
         waiting = (pc.field("todo") == Todo.LOOK.value) & pc.field("wait")
-        return any(self._count(one, waiting) for one in self.done if one.look == look)
+        return any(self._count(judging, waiting) for judging in self.done if judging.look == look)
 
     def commit(self) -> None:
         """Write one verdict a ledger, from the judging that settled it.
@@ -302,14 +303,16 @@ class Judgings:
         corrected.
         """
         spoiled = spoiled_ledgers(self.run)
-        replaced = {one.shard: self._ids(one) for one in self.done if one.reopens}
-        for one in self.done:
-            if one.reopens:
-                del replaced[one.shard]
-            for batch in self.run.stream(steps_name(one.look, one.number), STEPS, VERDICTS.names):
+        replaced = {judging.shard: self._ids(judging) for judging in self.done if judging.reopens}
+        for judging in self.done:
+            if judging.reopens:
+                del replaced[judging.shard]
+            for batch in self.run.stream(
+                steps_name(judging.look, judging.number), STEPS, VERDICTS.names
+            ):
                 settled = batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
-                if one.shard in replaced:
-                    again = pc.is_in(settled["ledger_id"], replaced[one.shard])
+                if judging.shard in replaced:
+                    again = pc.is_in(settled["ledger_id"], replaced[judging.shard])
                     settled = settled.filter(pc.invert(again))
                 if settled.num_rows:
                     yield spoil_rows(settled, spoiled)

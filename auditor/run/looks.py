@@ -113,15 +113,15 @@ class Looks:
             return None
         due = due_by_bookie(self.directory.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
         densities = {
-            bookie: Density.within(reads_max, one.copies, one.ends, ends_max=reads_max)
-            for bookie, one in due.items()
+            bookie: Density.within(reads_max, share.copies, share.ends, ends_max=reads_max)
+            for bookie, share in due.items()
         }
         return ListTests(terms.probe_seed, densities, of_lists=True)
 
     def _test(self, addresses: Directory, shard: Shard, tests: ListTests) -> None:
         """Read some entries on each bookie that lists."""
         listing = self.bookies.with_lists()
-        mine = {bookie: one for bookie, one in tests.bookies.items() if bookie in listing}
+        mine = {bookie: density for bookie, density in tests.bookies.items() if bookie in listing}
         if mine:
             self.stages.test_lists(addresses, shard, replace(tests, bookies=mine))
 
@@ -161,7 +161,7 @@ class Looks:
                 self.bookies.refresh_registrations()
                 if waits:
                     self._pause(self.bookies.pause_ms(look, *self.waits_ms) / 1000)
-            asked = [self._look_again(look, one) for one in shards if self._is_due(look, one)]
+            asked = [self._look_again(look, shard) for shard in shards if self._is_due(look, shard)]
             if any(asked):
                 self.on_asked(look)
             self.journal.run_once(f"look {look}: over", dict)

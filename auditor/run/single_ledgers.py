@@ -119,9 +119,10 @@ def _judged(
     found = {}
     for batch in read_seen_rows(run, pc.field("ledger_id").is_valid()):
         for evidence in evidence_by_ledger(batch):
-            one = evidence.ledger_id
-            step = end_unjudged(one, unjudged[one]) if one in unjudged else settle(evidence, terms)
-            if one in spoiled:
+            ledger = evidence.ledger_id
+            why = unjudged.get(ledger)
+            step = settle(evidence, terms) if why is None else end_unjudged(ledger, why)
+            if ledger in spoiled:
                 step = replace(step, verdict=spoil_verdict(step.verdict))
-            found[one] = evidence, step
+            found[ledger] = evidence, step
     return found

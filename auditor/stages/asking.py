@@ -367,7 +367,10 @@ PACING_READS_MAX = 16
 
 def _pacing_reads(questions: Iterable[ListQuestion]) -> list[ReadQuestion]:
     """Return reads of the first and the last entry that the bookie should hold of each ledger."""
-    held = ((one.ledger_id, held_entries(one.expected_groups or b"")) for one in questions)
+    held = (
+        (question.ledger_id, held_entries(question.expected_groups or b""))
+        for question in questions
+    )
     ends = (
         ReadQuestion(ledger_id, entry)
         for ledger_id, entries in held

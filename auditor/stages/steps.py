@@ -79,12 +79,12 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, with_expected: boo
         metadata = evidence.looks[-1].record.metadata
         return [
             (
-                one.bookie_id,
+                question.bookie_id,
                 evidence.ledger_id,
-                one.expected_bytes,
-                expected_list(metadata, one.bookie_id) if with_expected and metadata else None,
+                question.expected_bytes,
+                expected_list(metadata, question.bookie_id) if with_expected and metadata else None,
             )
-            for one in lists_demanded(evidence)
+            for question in lists_demanded(evidence)
         ]
 
     def unasked(_: LedgerEvidence, __: str) -> list[Row]:
@@ -160,9 +160,13 @@ def judge_of(
             rest = tuple(number for number in range(batch.num_rows) if number not in settled)
             unsettled = batch.take(pa.array(rest, pa.int64())) if settled else batch
             ledgers = list(evidence_by_ledger(unsettled))
-            differ = [one for one in ledgers if one.ledger_id in differing]
-            withheld_rows = [steps.withhold(one, differing[one.ledger_id]) for one in differ]
-            judged = judge.judge_all([one for one in ledgers if one.ledger_id not in differing])
+            differ = [ledger for ledger in ledgers if ledger.ledger_id in differing]
+            withheld_rows = [
+                steps.withhold(ledger, differing[ledger.ledger_id]) for ledger in differ
+            ]
+            judged = judge.judge_all(
+                [ledger for ledger in ledgers if ledger.ledger_id not in differing]
+            )
             rows = table(STEPS, [*judged, *withheld_rows])
             if settled:
                 healthy = steps.healthy_rows(batch, settled)
@@ -212,14 +216,14 @@ class _Steps:
         row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
         ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
         counts = [
-            cap(CopyCounts(one.copies, one.copies - one.read, one.read, 0))
-            for one in settled.values()
+            cap(CopyCounts(healthy.copies, healthy.copies - healthy.read, healthy.read, 0))
+            for healthy in settled.values()
         ]
         columns = {
             "ledger_id": ids,
-            "copies_expected": [one.expected for one in counts],
-            "copies_listed": [one.listed for one in counts],
-            "copies_read": [one.read for one in counts],
+            "copies_expected": [copies.expected for copies in counts],
+            "copies_listed": [copies.listed for copies in counts],
+            "copies_read": [copies.read for copies in counts],
         }
         return repeat_row(STEPS, row, columns)
 
