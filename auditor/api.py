@@ -28,6 +28,7 @@ from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
 from auditor.model.finding_record import FindingRecord as FindingRecord
+from auditor.model.judged_ledger import NO_SUCH_LEDGER
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.stop import StopRequest
@@ -64,7 +65,7 @@ class LedgerVerdict:
     def from_fields(
         cls, fields: Mapping[str, Any], findings: Sequence[FindingRecord]
     ) -> LedgerVerdict:
-        """Return the verdict of a row of `verdicts`, or of `auditor ledger --format json`."""
+        """Return the verdict of a row of `verdicts`."""
         return cls(
             fields["ledger_id"],
             Standing[fields["standing"].upper()],
@@ -159,9 +160,16 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
     context = Context(parsed, io.StringIO(), quiet, Silent(), StopRequest())
     report = _outside_event_loops(judge_ledgers, context, [ledger_id], new_run_id(utc_now()))
     (ledger,) = report.ledgers
-    if ledger["standing"] == "no_such_ledger":
+    if ledger.standing == NO_SUCH_LEDGER:
         return None
-    return LedgerVerdict.from_fields(ledger, report.findings)
+    return LedgerVerdict(
+        ledger.ledger_id,
+        Standing[ledger.standing.upper()],
+        ledger.exempt,
+        ledger.unknowns,
+        ledger.assurance or "",
+        tuple(report.findings),
+    )
 
 
 def _outside_event_loops(

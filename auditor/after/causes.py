@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import comb, exp, lgamma, log
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,7 @@ from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Regist
 from auditor.model.finding import CATALOGUE, CAUSE_LEDGERS_MIN, Family, Kind, Severity, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
+from auditor.model.summary import CauseRecord, MoreCauses
 from auditor.summary.about import About
 from auditor.witness.phrases import moment, percent
 
@@ -147,28 +147,28 @@ class Cause:
         shares = f"{mine} of its {_ledgers(whole)}"
         return f"{shares}, {rest} on the rest" if self.others.ledgers else shares
 
-    def as_json(self, number: int, hits: Hits, facts: ClusterFacts) -> dict[str, Any]:
-        """Return the cause as an item of `causes` in summary.json (docs/names.md)."""
+    def record(self, number: int, hits: Hits, facts: ClusterFacts) -> CauseRecord:
+        """Return the cause as an item of `causes` in the summary."""
         words = hits.of_family(self.family)
         kinds = {word: int(np.isin(ids, self.own).sum()) for word, ids in words.items()}
         by_number = sorted(kinds.items(), key=lambda item: (-item[1], item[0]))
-        return {
-            "id": cause_id(self.kind, self.subject, self.family, facts),
-            "cause": self.kind.value,
-            "subject": self.subject,
-            "family": self.family,
-            "kinds": {word: n for word, n in by_number if n},
-            "ledgers": len(self.own),
-            "share": _round(len(self.own) / len(hits.affected())),
-            "touched": self.touched.ledgers,
-            "touched_hit": self.touched.hit,
-            "share_touched": _round(self.touched.ratio),
-            "others": self.others.ledgers,
-            "others_hit": self.others.hit,
-            "share_others": _round(self.others.ratio) if self.others.ledgers else None,
-            "says": self.says,
-            "file": f"causes/{number:02d}-{self.kind.value}-{_slug(self.subject)}.txt",
-        }
+        return CauseRecord(
+            id=cause_id(self.kind, self.subject, self.family, facts),
+            cause=self.kind.value,
+            subject=self.subject,
+            family=self.family,
+            kinds={word: n for word, n in by_number if n},
+            ledgers=len(self.own),
+            share=_round(len(self.own) / len(hits.affected())),
+            touched=self.touched.ledgers,
+            touched_hit=self.touched.hit,
+            share_touched=_round(self.touched.ratio),
+            others=self.others.ledgers,
+            others_hit=self.others.hit,
+            share_others=_round(self.others.ratio) if self.others.ledgers else None,
+            says=self.says,
+            file=f"causes/{number:02d}-{self.kind.value}-{_slug(self.subject)}.txt",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,31 +538,22 @@ class Causes:
     cause's ledgers, ascending.
     """
 
-    rows: list[dict[str, Any]]
-    rest: dict[str, int]
+    rows: tuple[CauseRecord, ...]
+    rest: MoreCauses
     unexplained: int
     unexplained_unjudged: int
     files: dict[str, Ids]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields of summary.json."""
-        return {
-            "causes": self.rows,
-            "causes_rest": self.rest,
-            "ledgers_without_cause": self.unexplained,
-            "unjudged_without_cause": self.unexplained_unjudged,
-        }
 
 
 def rows_and_files(chosen: Sequence[Cause], hits: Hits, facts: ClusterFacts) -> Causes:
     """Return the chosen causes, ready to be written."""
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
-    rows = [one.as_json(number, hits, facts) for number, one in enumerate(shown, start=1)]
-    rest = {"causes": len(beyond), "ledgers": len(union(one.own for one in beyond))}
+    rows = tuple(one.record(number, hits, facts) for number, one in enumerate(shown, start=1))
+    rest = MoreCauses(len(beyond), len(union(one.own for one in beyond)))
     unexplained = np.setdiff1d(hits.affected(), union(one.own for one in chosen))
     judged = [ids for word, ids in hits.by_kind.items() if word in _FAMILIES]
     silent = np.setdiff1d(unexplained, union(judged))
-    files = {row["file"]: one.own for row, one in zip(rows, shown, strict=True)}
+    files = {row.file: one.own for row, one in zip(rows, shown, strict=True)}
     return Causes(rows, rest, len(unexplained), len(silent), files)
 
 

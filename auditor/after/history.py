@@ -26,7 +26,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Family, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.summary import Summary
+from auditor.model.summary import ChangeCounts, RunName, Summary
 from auditor.model.verdict import Exempt
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, is_of_cluster, read_findings, read_summary
@@ -208,7 +208,7 @@ class History:
 
     chains: Sequence[Chain]
     unchecked: Sequence[Sighting]
-    changes: Json | None
+    changes: ChangeCounts | None
 
 
 def trace(
@@ -240,7 +240,7 @@ def first_history(found: Sequence[ComparedFinding], started_at: str) -> History:
 
 def unknown_history(found: Sequence[ComparedFinding], problem: str) -> History:
     """Return the history if the earlier run cannot be read: nothing is known of any finding."""
-    return History([UNKNOWN] * len(found), (), {"since": None, "problem": problem})
+    return History([UNKNOWN] * len(found), (), ChangeCounts.unknown(problem))
 
 
 def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
@@ -326,7 +326,7 @@ def _changes(
     unchecked: Sequence[Sighting],
     earlier: EarlierRun,
     now: Judged,
-) -> Json:
+) -> ChangeCounts:
     """Return how many findings have each change, as `auditor diff` counts them.
 
     Findings that are passed on are included, except those of `_is_counted_before`.
@@ -344,10 +344,15 @@ def _changes(
     )
     gone = {one.finding.subjects for one in unchecked if one.is_gone}
     unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
-    return {
-        "since": {"run_id": earlier.run_id, "started_at": earlier.started_at},
-        "partial": now.is_partial,
-        **{change.value.replace(" ", "_"): counts[change] for change in Change},
-        "gone": sum(one.subjects in gone for one in unheard),
-        "new_by_kind": dict(sorted(new.items())),
-    }
+    return ChangeCounts(
+        RunName(earlier.run_id, earlier.started_at),
+        partial=now.is_partial,
+        new=counts[Change.NEW],
+        worse=counts[Change.WORSE],
+        still=counts[Change.STILL],
+        better=counts[Change.BETTER],
+        resolved=counts[Change.RESOLVED],
+        not_checked_again=counts[Change.NOT_CHECKED_AGAIN],
+        gone=sum(one.subjects in gone for one in unheard),
+        new_by_kind=dict(sorted(new.items())),
+    ).without("problem")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from auditor.model.codec import decode, encode
 from auditor.model.finding import CATALOGUE, Family, Kind, Ranges
 from auditor.model.finding_record import FindingRecord, Muted
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import ExpiredMute, MuteCounts, OutgrownMute
 
 RANGES_MAX = 20
 """A finding keeps at most this many ranges of its entries, and for each bookie. One with so many
@@ -74,34 +77,22 @@ class State:
     missing_on: Mapping[str, Ranges]
     copies_confirmed: int | None
     copies_unknown: int | None
-    ensemble: Sequence[str] | None
+    ensemble: tuple[str, ...] | None
     grows: Mapping[str, int]
-    stays: Mapping[str, Any]
-    among: Sequence[Any]
+    stays: Mapping[str, object]
+    among: tuple[object, ...]
     among_total: int
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
-    def from_json(cls, stored: Mapping[str, Any]) -> State:
-        """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
-        else.
+    def from_json(cls, stored: object) -> State:
+        """Return the state in a line of the file. Raises KeyError, TypeError or ValueError for
+        anything else.
         """
-        values = {one.name: stored[one.name] for one in fields(cls)}
-        values["entries"] = _read_ranges(values["entries"])
-        values["missing_on"] = {b: _read_ranges(one) for b, one in values["missing_on"].items()}
-        numbers = [values["entries_total"], values["among_total"], *values["grows"].values()]
-        copies = [values["copies_confirmed"], values["copies_unknown"]]
-        if (
-            not isinstance(values["among"], list)
-            or not all(isinstance(number, int) for number in numbers)
-            or not all(number is None or isinstance(number, int) for number in copies)
-            or not isinstance(values["ensemble"], list | None)
-            or not isinstance(values["stays"], Mapping)
-        ):
-            raise ValueError("its state has not the numbers of a finding")
-        return cls(**values)
+        state = decode(cls, stored)
+        for ranges in (state.entries, *state.missing_on.values()):
+            if not all(0 <= first <= last for first, last in ranges):
+                raise ValueError("its state has ranges that are none")
+        return state
 
 
 def state_of(finding: FindingRecord) -> State:
@@ -114,19 +105,20 @@ def state_of(finding: FindingRecord) -> State:
         finding.missing_on,
         copies.confirmed if copies else None,
         copies.unknown if copies else None,
-        None if segment is None else list(segment.ensemble),
+        None if segment is None else segment.ensemble,
         {name: int(facts[name] or 0) for name in GROWS[kind]},
         {name: facts.get(name) for name in STAYS[kind]},
         *_items_of(kind, facts),
     )
 
 
-def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[list[Any], int]:
+def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[tuple[object, ...], int]:
     """Return the ledgers, logs or uses that the facts name, and how many there are."""
     if kind not in AMONG:
-        return [], 0
+        return (), 0
     name, total, keys = AMONG[kind]
-    return [[one[key] for key in keys] if keys else one for one in facts[name]], int(facts[total])
+    items = ([one[key] for key in keys] if keys else one for one in facts[name])
+    return tuple(items), int(facts[total])
 
 
 def why_outgrown(kind: Kind, before: State, finding: FindingRecord) -> str:
@@ -213,17 +205,6 @@ def covers(outer: Sequence[Sequence[int]], inner: Sequence[Sequence[int]]) -> bo
     return all(any(first <= low and high <= last for first, last in outer) for low, high in inner)
 
 
-def _read_ranges(stored: Iterable[Any]) -> Ranges:
-    """Return ranges of a file. Raises TypeError or ValueError for anything else."""
-    ranges = tuple((first, last) for first, last in stored)
-    for first, last in ranges:
-        if not (isinstance(first, int) and isinstance(last, int) and 0 <= first <= last):
-            raise ValueError("its state has ranges that are none")
-    return ranges
-
-
-Json = dict[str, Any]
-
 MUTES_FILE = "mutes.jsonl"
 """The file's name in OUTPUT."""
 MUTES_MAX = 10_000
@@ -261,7 +242,7 @@ class Mute:
                 "kind": self.kind.value,
                 "on": self.on,
                 "run_id": self.run_id,
-                "state": self.state.as_json(),
+                "state": encode(self.state),
             }
         )
 
@@ -350,13 +331,15 @@ def apply_mutes(mutes: Iterable[Mute], findings: Iterable[FindingRecord], today:
     return Applied(muted, outgrown, list({one.id: one for one in expired}.values()))
 
 
-def mutes_json(applied: Applied, findings: Iterable[FindingRecord], problem: str | None) -> Json:
-    """Return the field `mutes` of the summary.
+def count_muted(
+    applied: Applied, findings: Iterable[FindingRecord], problem: str | None
+) -> MuteCounts:
+    """Return what is muted, for the summary.
 
     `by_kind` counts, for each kind, the ledgers or bookies (1 for the cluster) all of whose
     findings of that kind are muted. It is subtracted from the number that have the kind.
     """
-    subjects: dict[str, dict[Any, bool]] = {}
+    subjects: dict[str, dict[tuple[LedgerId | None, BookieId | None], bool]] = {}
     count = 0
     for finding in findings:
         kind, is_muted = finding.kind.value, applied.of(finding) is not None
@@ -365,13 +348,10 @@ def mutes_json(applied: Applied, findings: Iterable[FindingRecord], problem: str
         known = subjects.setdefault(kind, {})
         known[subject] = known.get(subject, True) and is_muted
     by_kind = {kind: sum(known.values()) for kind, known in subjects.items()}
-    return {
-        "problem": problem,
-        "findings": count,
-        "by_kind": {kind: number for kind, number in sorted(by_kind.items()) if number},
-        "outgrown": [{"id": mute.id, "on": mute.on, "why": why} for mute, why in applied.outgrown],
-        "expired": [
-            {"id": mute.id, "on": mute.on, "until": mute.until.isoformat()}
-            for mute in applied.expired
-        ],
-    }
+    return MuteCounts(
+        problem,
+        count,
+        {kind: number for kind, number in sorted(by_kind.items()) if number},
+        tuple(OutgrownMute(mute.id, mute.on, why) for mute, why in applied.outgrown),
+        tuple(ExpiredMute(one.id, one.on, one.until.isoformat()) for one in applied.expired),
+    )

@@ -28,12 +28,11 @@ from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS
 from auditor.model.finding import Family
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
-from auditor.model.summary import Summary
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
-from auditor.summary.previous_run import read_summary
+from auditor.summary.previous_run import read_summary, read_summary_object
 
 LEDGERS_MAX = 200
 """A bundle has at most this many ledgers. A report is about a few, and each has kilobytes of
@@ -77,13 +76,13 @@ def bundle(
         about = _require_run(run)
         summary = read_summary(run)
         if summary:
-            require_stored(run, summary)
+            require_stored(run, summary.stored)
         findings = read_all_findings(run, summary) if summary else []
         chosen = _choose(run, findings, names)
         target = Path(file or f"auditor-bundle-{about.run_id}.tar.gz")
         if target.exists():
             raise ConfigError(f"{target} is there already: remove it, or give --file FILE")
-        packed, notes = _pack_within_bounds(run, about, summary, chosen, plain=plain)
+        packed, notes = _pack_within_bounds(run, about, chosen, plain=plain)
     with restrict_new_files(context.settings.output_umask):
         try:
             target.write_bytes(packed)
@@ -165,7 +164,7 @@ def _set_aside(run: Place) -> list[LedgerId]:
 
 
 def _pack_within_bounds(
-    run: Place, about: About, summary: Summary | None, chosen: Chosen, *, plain: bool
+    run: Place, about: About, chosen: Chosen, *, plain: bool
 ) -> tuple[bytes, Json]:
     """Return the archive and its bundle.json, with as many ledgers as fit."""
     ledger_ids = list(chosen.ledger_ids[:LEDGERS_MAX])
@@ -180,7 +179,7 @@ def _pack_within_bounds(
                 "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
             }
             names = notes.pop("names")
-            _write_report(copy, findings, summary.as_json() if summary else {}, names)
+            _write_report(copy, findings, read_summary_object(run) or {}, names)
             write_json(copy, "bundle.json", notes)
             packed = _archive(Path(home), f"bundle-{about.run_id}")
         if len(packed) <= BYTES_MAX:
@@ -266,7 +265,7 @@ def _verdicts(rows: pa.Table) -> dict[LedgerId, tuple[str, list[str]]]:
 def _write_report(
     copy: Place,
     findings: Sequence[FindingRecord],
-    summary: Json,
+    summary: Mapping[str, object],
     names: Pseudonyms | None,
 ) -> None:
     """Write the findings and the summary. With pseudonyms, only some fields of each."""

@@ -17,8 +17,8 @@ from auditor.commands.stored_run import (
     read_all_findings,
     refuse_damaged_run,
     require_fields,
+    require_time,
     require_verdicts,
-    time_of,
 )
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
@@ -125,20 +125,9 @@ def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
 
 def _open(run_dir: str | Place) -> StoredRun:
     directory, summary = open_finished_run(run_dir)
-    names = (
-        "run_id",
-        "finished_at",
-        "outcome",
-        "auditor_version",
-        "complete",
-        "partial",
-        "withheld",
-        "cluster",
-        "findings",
-    )
-    require_fields(directory, summary, *names)
+    require_fields(directory, summary, "finished_at", "partial", "withheld")
     require_verdicts(directory, summary)
-    finished = time_of(directory, summary, "finished_at")
+    finished = require_time(directory, "finished_at", summary.finished_at)
     findings = [ComparedFinding.of(one) for one in read_all_findings(directory, summary)]
     return StoredRun(directory, summary, finished, findings, read_about(directory))
 

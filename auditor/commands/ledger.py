@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms, utc_now
@@ -23,8 +22,6 @@ from auditor.telemetry import log
 from auditor.topology.sources import sources_of
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
-
-Json = dict[str, Any]
 
 
 def ledger(context: Context, ids: Sequence[int]) -> int:
@@ -65,16 +62,18 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
         now_ms(),
         terms.clock_lag_ms,
     )
-    report = report_on(context, run_id, facts, terms, judged, asker, newest)
-    asked = {"requests": {"zookeeper_reads": reads}}
-    return report._replace(summary=report.summary | asked)
+    return report_on(context, run_id, facts, terms, judged, asker, newest, reads)
 
 
 def _say(context: Context, report: LedgersReport) -> None:
     summary, ledgers, found = report
     if context.settings.format == "json":
         findings = [one.as_json() for one in found]
-        said = {"summary": summary.as_json(), "ledgers": ledgers, "findings": findings}
+        said = {
+            "summary": summary.as_json(),
+            "ledgers": [one.as_json() for one in ledgers],
+            "findings": findings,
+        }
         context.say(json.dumps(said) + "\n")
         return
     delay_s = context.settings.second_look_delay_ms / 1000

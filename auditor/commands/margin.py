@@ -36,8 +36,8 @@ from auditor.commands.stored_run import (
     read_rows_of,
     refuse_damaged_run,
     require_fields,
+    require_time,
     require_verdicts,
-    time_of,
 )
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError, OutputError
@@ -114,9 +114,9 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     Raises ConfigError if it is not a finished run, OutputError if a part of it is lost.
     """
     directory, summary = open_finished_run(run_dir)
-    require_fields(directory, summary, "run_id", "started_at", "ledgers")
+    require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
-    started = time_of(directory, summary, "started_at")
+    started = require_time(directory, "started_at", summary.started_at)
     copies = doubt_bookies(_copies(directory), _unreadable_bookies(directory, summary))
     return StoredRun(
         summary, started, read_about(directory), read_newest_bookies(directory), copies

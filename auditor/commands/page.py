@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import fs
@@ -40,9 +40,10 @@ from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.table_scan import file_errors
 from auditor.findings.bookie_tables import by_look
 from auditor.model.cluster import ClusterFacts
+from auditor.model.codec import decode
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
+from auditor.model.summary import Summary, TopicLine
 from auditor.summary.about import About
 from auditor.summary.previous_run import is_of_cluster, read_summary
 
@@ -52,8 +53,6 @@ is."""
 COMPARED_MAX = 20_000
 """A page compares at most this many findings, of both runs together. Each takes some 10 kB of
 memory. `auditor diff` compares any number."""
-
-Json = Mapping[str, Any]
 
 
 def read_margin(directory: Place, summary: Summary) -> MarginSeen | None:
@@ -209,13 +208,19 @@ def count_lacking(batches: Iterator[pa.RecordBatch]) -> dict[BookieId, Lacking]:
     return {bookie: Lacking(ledgers[bookie], entries[bookie]) for bookie in entries}
 
 
-def read_topics(directory: Place) -> list[Json] | None:
-    """Return the worst topics that are hit; None if the run did not look for topics."""
+def read_topics(directory: Place) -> list[TopicLine] | None:
+    """Return the worst topics that are hit; None if the run did not look for topics.
+
+    Raises KeyError, TypeError or ValueError if topics.jsonl is damaged.
+    """
     text = directory.read_text("topics.jsonl")
     return (
         None
         if text is None
-        else [json.loads(line) for line in islice(text.splitlines(), TOPICS_SHOWN_MAX)]
+        else [
+            decode(TopicLine, json.loads(line))
+            for line in islice(text.splitlines(), TOPICS_SHOWN_MAX)
+        ]
     )
 
 

@@ -32,7 +32,12 @@ from auditor.report import text
 from auditor.run.conclusion import Conclusion, conclude, restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
-from auditor.summary.previous_run import NO_PREVIOUS, read_findings, read_summary
+from auditor.summary.previous_run import (
+    NO_PREVIOUS,
+    read_findings,
+    read_summary,
+    read_summary_object,
+)
 
 
 def replay(context: Context, run_dir: str) -> int:
@@ -47,7 +52,7 @@ def replay(context: Context, run_dir: str) -> int:
         if summary is None:
             _refuse_what_died_early(run, run_dir)
         else:
-            require_stored(run, summary)
+            require_stored(run, summary.stored)
         stored = read_stored_findings(context, run) if summary else ()
     try:
         conclusion = restore_history(
@@ -154,22 +159,22 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
                 f"{run_dir} holds no summary.json: that run did not finish (auditor replay judges"
                 " its evidence)"
             )
-        require_stored(run, summary)
+        require_stored(run, summary.stored)
         findings = read_all_findings(run, summary)
         code = _exit_code(summary)
         if page is not None:
             whole = text.render(summary, findings, run_dir=run.address, screen=context.screen.plain)
             save_page(context, read_contents(run, summary, findings, whole), page)
-        show_report(context, summary, findings, run)
+        show_report(context, summary, findings, run, written=read_summary_object(run))
     return code
 
 
 def _exit_code(summary: Summary) -> int:
     """Return the exit code that the run recorded. Raises ValueError for an impossible one."""
-    code = summary["exit_code"]
-    if isinstance(code, bool) or code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
+    code = summary.exit_code
+    if code not in (EXIT_SOUND, EXIT_FINDINGS, EXIT_UNKNOWN, EXIT_FAULT):
         raise ValueError(f"exit_code is {code!r}")
-    return int(code)
+    return code
 
 
 def _open_run(run_dir: str) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from auditor.context import Context
 from auditor.evidence.run_directory import Place
@@ -20,16 +20,18 @@ def show_report(
     run: Place,
     *,
     is_replay: bool = False,
+    written: Mapping[str, object] | None = None,
     lines_max: int = SCREEN_LINES_MAX,
 ) -> None:
     """Print the first screen of a run; with --full the whole report, with --format json both files.
 
-    `is_replay`: the files in the run's directory are not those of this report. `lines_max` limits
-    the first screen.
+    `is_replay`: the files in the run's directory are not those of this report. `written` is the
+    object in summary.json of a stored run, which may have other fields than this version writes.
+    `lines_max` limits the first screen.
     """
     if context.settings.format == "json":
         found = [one.as_json() for one in findings]
-        both = {"summary": summary.as_json(), "findings": found}
+        both = {"summary": written or summary.as_json(), "findings": found}
         context.say(json.dumps({**both, "run_dir": run.address}) + "\n")
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.address, screen=context.screen))

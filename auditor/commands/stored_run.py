@@ -141,19 +141,13 @@ def open_finished_run(run_dir: str | Place) -> tuple[Place, Summary]:
         raise ConfigError(
             f"{directory.address} holds no summary.json: it is not the directory of a finished run"
         )
-    require_stored(directory, summary)
-    is_empty = _listed(summary) == 0
-    return replace(directory, missing_is_empty=is_empty), summary
-
-
-def _listed(summary: Summary) -> int | None:
-    """Return how many ledgers the run listed; None where the summary does not say."""
-    return summary.ledgers.listed if summary.get("ledgers") else None
+    require_stored(directory, summary.stored)
+    return replace(directory, missing_is_empty=summary.ledgers.listed == 0), summary
 
 
 def require_fields(directory: Place, summary: Summary, *names: str) -> None:
     """Raise ConfigError unless the summary has all these fields."""
-    missing = [name for name in names if name not in summary]
+    missing = [name for name in names if not summary.has(name)]
     if missing:
         raise ConfigError(
             f"{directory.address}/summary.json lacks {', '.join(missing)}: it was not written by"
@@ -161,10 +155,10 @@ def require_fields(directory: Place, summary: Summary, *names: str) -> None:
         )
 
 
-def time_of(directory: Place, summary: Summary, name: str) -> datetime:
+def require_time(directory: Place, name: str, text: str | None) -> datetime:
     """Return a time of the summary. Raises ConfigError unless it is RFC 3339 with an offset."""
     try:
-        found = datetime.fromisoformat(str(summary.get(name)))
+        found = datetime.fromisoformat(str(text))
     except ValueError:
         found = None
     if found is None or found.tzinfo is None:
@@ -177,7 +171,7 @@ def time_of(directory: Place, summary: Summary, name: str) -> datetime:
 
 def require_verdicts(directory: Place, summary: Summary) -> None:
     """Raise OutputError unless the run has the verdict on every ledger that its summary counts."""
-    stored, listed = directory.count("verdicts", VERDICTS), _listed(summary)
+    stored, listed = directory.count("verdicts", VERDICTS), summary.ledgers.listed
     if stored != listed:
         raise OutputError(
             f"{directory.address} has {of(stored, 'verdict')}, and its summary counts {listed}"

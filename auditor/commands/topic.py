@@ -8,13 +8,14 @@ from contextlib import ExitStack
 
 from auditor.clock import now_ms, utc_now
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
-from auditor.commands.judged_ledgers import Json, LedgersReport, report_on
+from auditor.commands.judged_ledgers import LedgersReport, OfTopics, report_on
 from auditor.commands.ledger import asker_for
 from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import newest_run
-from auditor.findings.topics import topic_json, with_topics
+from auditor.findings.topics import is_complete, reference_counts, report_topic, worst_of_topics
 from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
+from auditor.model.codec import encode
 from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
 from auditor.report.topics_text import render_topics
@@ -62,21 +63,34 @@ def topic(context: Context, names: Sequence[TopicName]) -> int:
         return end_without_verdict(context, run_id, "UNREACHABLE", str(error))
     except TooManyPoisoned as error:
         return end_without_verdict(context, run_id, "AUDITOR_FAULT", str(error))
-    report = report_on(context, run_id, facts, terms, audited.judged, asker, newest)
-    summary = with_topics(report.summary, audited.topics, settings.fail_on)
-    summary |= {"requests": {"zookeeper_reads": reads}}
-    _say(context, report._replace(summary=summary), audited)
-    return summary.exit_code
+    topics_add = of_topics(audited.topics)
+    report = report_on(
+        context, run_id, facts, terms, audited.judged, asker, newest, reads, topics_add
+    )
+    _say(context, report, audited)
+    return report.summary.exit_code
+
+
+def of_topics(topics: Sequence[TopicReadability]) -> OfTopics:
+    """Return what the topics add to the report on their ledgers."""
+    worst, is_whole = worst_of_topics(topics), all(map(is_complete, topics))
+    return OfTopics(reference_counts(topics), worst, is_whole)
 
 
 def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:
-    topics: list[Json] = [_with_standings(one, report.ledgers) for one in audited.topics]
+    standings = {one.ledger_id: one.standing for one in report.ledgers}
+    topics = [report_topic(one, standings) for one in audited.topics]
     if context.settings.format == "json":
         summary, ledgers = report.summary.as_json(), report.ledgers
         findings = [one.as_json() for one in report.findings]
         context.say(
             json.dumps(
-                {"summary": summary, "topics": topics, "ledgers": ledgers, "findings": findings}
+                {
+                    "summary": summary,
+                    "topics": encode(topics),
+                    "ledgers": [one.as_json() for one in ledgers],
+                    "findings": findings,
+                }
             )
             + "\n"
         )
@@ -91,8 +105,3 @@ def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> Non
             screen=context.screen,
         )
     )
-
-
-def _with_standings(topic: TopicReadability, ledgers: Sequence[Json]) -> Json:
-    standings = {int(one["ledger_id"]): str(one["standing"]) for one in ledgers}
-    return topic_json(topic, standings)

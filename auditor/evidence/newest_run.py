@@ -76,7 +76,7 @@ def newest_run(output: str, facts: ClusterFacts) -> NewestRun | None:
         name = json.loads(read(LATEST) or "null")["run"]
         if not RUN_NAME.fullmatch(name):
             return None
-        summary = Summary(json.loads(read(f"{name}/summary.json") or "null"))
+        summary = Summary.from_json(json.loads(read(f"{name}/summary.json") or "null"))
         cluster = summary.cluster
         if not facts.is_of(cluster.instance_id, cluster.root, cluster.hosts):
             return None

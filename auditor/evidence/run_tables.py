@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from auditor.errors import OutputError
 from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+from auditor.model.summary import StoredTable
 
 
 @dataclass(slots=True)
@@ -64,42 +64,36 @@ def newest_time_ms(run: Place) -> int:
     return newest
 
 
-STORED = "stored"
-"""The field of summary.json: `{table: {"files": number, "bytes": number}}`."""
 KEPT = ("evidence", "verdicts")
 """Directories of a run whose tables stay when it has finished."""
 
 
-def count_stored(sizes: Mapping[str, int]) -> dict[str, dict[str, int]]:
+def count_stored(sizes: Mapping[str, int]) -> dict[str, StoredTable]:
     """Return the number of files and bytes of each table. `sizes` has the bytes of each file."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, StoredTable] = {}
     for file, size_bytes in sizes.items():
         if not is_table_file(file):
             continue
         folders = file.split("/")[:-1]
-        table = found.setdefault("/".join(folders[: 1 + (folders[0] == "evidence")]), _nothing())
-        table["files"] += 1
-        table["bytes"] += size_bytes
+        table = "/".join(folders[: 1 + (folders[0] == "evidence")])
+        before = found.get(table, StoredTable())
+        found[table] = StoredTable(before.files + 1, before.bytes + size_bytes)
     return dict(sorted(found.items()))
 
 
-def _nothing() -> dict[str, int]:
-    return {"files": 0, "bytes": 0}
-
-
-def require_stored(run: Place, summary: Mapping[str, Any]) -> None:
+def require_stored(run: Place, stored: Mapping[str, StoredTable] | None) -> None:
     """Raise OutputError if a table of a finished run differs from what its summary says was stored.
 
-    Costs one listing of the run's files. Does nothing if the summary does not say it.
+    `stored` is what the summary says, None if it does not say it: then nothing is done. Costs one
+    listing of the run's files.
     """
-    stored = summary.get(STORED)
     if stored is None:
         return
     present = count_stored(run.file_sizes(*KEPT))
     wrong = [name for name in {**stored, **present} if stored.get(name) != present.get(name)]
     if wrong:
         name = min(wrong)
-        was, now = (tables.get(name) or _nothing() for tables in (stored, present))
+        was, now = (tables.get(name, StoredTable()) for tables in (stored, present))
         more = f", and {len(wrong) - 1} more tables are not as stored" if len(wrong) > 1 else ""
         raise OutputError(
             f"{run.address} has lost a part of what the run stored, or was changed: {name} has"
@@ -108,9 +102,8 @@ def require_stored(run: Place, summary: Mapping[str, Any]) -> None:
         )
 
 
-def _words(table: Mapping[str, int]) -> str:
-    files = table["files"]
-    return f"{files} file{'' if files == 1 else 's'} of {table['bytes']:,} bytes"
+def _words(table: StoredTable) -> str:
+    return f"{table.files} file{'' if table.files == 1 else 's'} of {table.bytes:,} bytes"
 
 
 SEEN_TABLES = (

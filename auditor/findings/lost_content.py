@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,11 +29,11 @@ from auditor.findings.last_words import (
     unjudged_by_reason,
 )
 from auditor.findings.unreadable_entries import TELLING
-from auditor.judging.copies import JUDGED, counts_json
+from auditor.judging.copies import JUDGED, verified_ratio
 from auditor.model.availability import ABSENT_READS, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
+from auditor.model.summary import DoubtCounts, Summary
 from auditor.model.verdict import Standing
 from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
@@ -141,12 +140,10 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
     return Heard(lacks, words, contents(lacks, words.asked, probed))
 
 
-Json = dict[str, Any]
 BOOKIES_NAMED_MAX = 10
 """At most this many bookies are named in the field; the rest is only counted."""
 LEDGERS_AT_ONCE = 100_000
 """Ledgers whose metadata, answers and reads are held in memory at a time, in columns."""
-_RATIO_STEPS = 10**6
 _PAIR = ["bookie_id", "ledger_id"]
 _COPY = [*_PAIR, "entry_id"]
 _WAS_READ = pc.field("status").isin(sorted(status.value for status in TELLING - ABSENT_READS))
@@ -167,28 +164,20 @@ class Doubt:
     due: int = 0
     read: int = 0
 
-    def as_json(self) -> Json:
-        return {
-            "bookies": len(self.bookies),
-            "some_bookies": sorted(self.bookies)[:BOOKIES_NAMED_MAX],
-            "copies": self.copies,
-            "due": self.due,
-            "read": self.read,
-        }
+    @property
+    def counts(self) -> DoubtCounts:
+        """The counts, with some of the bookies by name."""
+        some = tuple(sorted(self.bookies)[:BOOKIES_NAMED_MAX])
+        return DoubtCounts(len(self.bookies), some, self.copies, self.due, self.read)
 
 
 def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
     """Return the summary with the field `doubt`. Copies in doubt no longer count as listed."""
-    copies, ratio = summary.copies, summary.verified_ratio
-    assert copies is not None, "a run counts its copies"
-    listed = max(0, copies.listed - doubt.copies)
-    if copies.expected:
-        ratio = (listed + copies.read) * _RATIO_STEPS // copies.expected / _RATIO_STEPS
-    return summary | {
-        "doubt": doubt.as_json(),
-        "copies": counts_json(replace(copies, listed=listed)),
-        "verified_ratio": ratio,
-    }
+    assert summary.copies is not None, "a run counts its copies"
+    copies = replace(summary.copies, listed=max(0, summary.copies.listed - doubt.copies))
+    return replace(
+        summary, doubt=doubt.counts, copies=copies, verified_ratio=verified_ratio(copies)
+    )
 
 
 def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) -> Doubt:

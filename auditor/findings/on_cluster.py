@@ -307,16 +307,6 @@ class OnCluster:
         ids = {MARKS_WITHOUT_LEDGER: self.marked.ledger_ids, ORPHANED: self.referenced.orphaned}
         return {name: np.array(ledgers, np.int64) for name, ledgers in ids.items() if ledgers}
 
-    def as_run_facts(self) -> dict[str, Any]:
-        """Return the fields of RunFacts that only these findings provide."""
-        return {
-            "listing_was_short": bool(self.listed.withheld),
-            "unlisted_marks": self.marked.unlisted,
-            "malformed_marks": self.marked.malformed,
-            "baseline": self.listed.baseline,
-            "are_references_known": self.referenced.is_complete,
-        }
-
 
 def findings_on_cluster(run: Place, about: About) -> OnCluster:
     """Return what the written listings, marks and references show."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from auditor.model.cluster import BookieLook
 from auditor.model.facts import RecoveryFacts
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.summary import BlockedOpen
 
 BLOCKED_OPEN = "open/recovery_would_be_blocked.txt"
 """The file of these ledgers, below the run's directory: their ids, one a line."""
@@ -38,7 +38,7 @@ _UNREAD = (RecordStatus.UNREADABLE, RecordStatus.NOT_AUTHORISED)
 
 
 @dataclass(frozen=True, slots=True)
-class BlockedOpen:
+class BlockedLedgers:
     """Open ledgers whose recovery would be blocked, as their metadata was last read.
 
     `ledgers` are sorted. `bookies` are the unknown ones in their write sets. `is_known` is False if
@@ -49,17 +49,13 @@ class BlockedOpen:
     bookies: tuple[BookieId, ...] = ()
     is_known: bool = True
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the field `open_recovery_blocked` of a summary, null if it is not known."""
+    @property
+    def counts(self) -> BlockedOpen | None:
+        """How many there are, and some of them; None if it is not known."""
         if not self.is_known:
-            return {"open_recovery_blocked": None}
-        return {
-            "open_recovery_blocked": {
-                "ledgers": len(self.ledgers),
-                "some": self.ledgers[:EXAMPLES_MAX].tolist(),
-                "bookies": list(self.bookies[:BOOKIES_NAMED_MAX]),
-            }
-        }
+            return None
+        some = tuple(self.ledgers[:EXAMPLES_MAX].tolist())
+        return BlockedOpen(len(self.ledgers), some, self.bookies[:BOOKIES_NAMED_MAX])
 
     @property
     def files(self) -> dict[str, Ids]:
@@ -69,7 +65,7 @@ class BlockedOpen:
 
 def blocked_open(
     run: Place, looks: Sequence[BookieLook], maintenance: frozenset[BookieId]
-) -> BlockedOpen:
+) -> BlockedLedgers:
     """Return the open ledgers whose recovery the bookies that are unknown at each look would block.
 
     Costs one pass over the metadata, and some microseconds for each open ledger with enough bookies
@@ -82,7 +78,7 @@ def blocked_open(
             found = _would_be_blocked(record, looks, maintenance)
             if found is not None:
                 facts[record.ledger_id] = found
-    return BlockedOpen(
+    return BlockedLedgers(
         np.array(sorted(facts), np.int64),
         tuple(sorted({bookie for one in facts.values() for bookie in one.unknown})),
         is_known=len(looks) >= LOOKS_MIN or not facts,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +57,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
+from auditor.model.summary import References
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus
 from auditor.pulsar.reference_rows import RowOf, TopicLook
 from auditor.summary.about import About
@@ -173,21 +173,18 @@ def _some(named: Sequence[object]) -> str:
     return ", ".join(map(str, named[:_NAMED_MAX]))
 
 
-Json = dict[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class ReferenceFindings:
     """What the references show.
 
-    `counts` is the field `references` of the summary, None where no topics
-    were looked for. `withheld` says in sentences what is unknown; `is_complete` whether everything
-    about losses is known. `orphaned` are the ledgers of the finding on orphans, ascending.
+    `counts` is None where no topics were looked for. `withheld` says in sentences what is unknown;
+    `is_complete` whether everything about losses is known. `orphaned` are the ledgers of the
+    finding on orphans, ascending.
     """
 
     findings: tuple[FindingRecord, ...] = ()
     withheld: tuple[str, ...] = ()
-    counts: Json | None = None
+    counts: References | None = None
     is_complete: bool = True
     orphaned: tuple[LedgerId, ...] = ()
 
@@ -343,25 +340,27 @@ def _orphaned_bytes(orphans: Orphans) -> int:
     return orphans.finding.facts.stored_bytes
 
 
-def _counts(run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans) -> Json:
+def _counts(
+    run: Place, judged: _Judgement, problems: pa.ChunkedArray, orphans: Orphans
+) -> References:
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
     schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
-    return {
-        "topics": rows.filter(found).num_rows,
-        "cursors": rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
-        "schemas": len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
-        "ledgers_referenced": len(referenced_ids(run)),
-        "missing": sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in judged.findings),
-        "newest_missing": sum(one.kind is Kind.NEWEST_LEDGER_MISSING for one in judged.findings),
-        "truncated": sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
-        "orphaned": len(orphans.ledger_ids),
-        "orphaned_bytes": _orphaned_bytes(orphans),
-        "unreadable": len(pc.unique(problems.drop_null())),
-        "not_listed": problems.null_count,
-        "unknown": len(judged.unknown) + judged.more,
-        "outdated": len(judged.outdated),
-        "orphaned_unknown": orphans.undecided,
-        "partitions_without_znode": len(lone_partitions(run)),
-        "unread": unread_counts(run),
-    }
+    return References(
+        topics=rows.filter(found).num_rows,
+        cursors=rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
+        schemas=len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
+        ledgers_referenced=len(referenced_ids(run)),
+        missing=sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in judged.findings),
+        newest_missing=sum(one.kind is Kind.NEWEST_LEDGER_MISSING for one in judged.findings),
+        truncated=sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
+        orphaned=len(orphans.ledger_ids),
+        orphaned_bytes=_orphaned_bytes(orphans),
+        unreadable=len(pc.unique(problems.drop_null())),
+        not_listed=problems.null_count,
+        unknown=len(judged.unknown) + judged.more,
+        outdated=len(judged.outdated),
+        orphaned_unknown=orphans.undecided,
+        partitions_without_znode=len(lone_partitions(run)),
+        unread=unread_counts(run),
+    )

@@ -9,7 +9,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from auditor.findings.reference_tables import (
     were_references_read,
 )
 from auditor.findings.references import Use, uses_by_ledger
+from auditor.model.codec import encode
 from auditor.model.finding import Kind, Ranges, Severity
 from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
@@ -31,13 +31,16 @@ from auditor.model.readability import (
     Condition,
     LedgerCondition,
     Reading,
+    TopicLedger,
     TopicReadability,
+    TopicReport,
+    TopicSchema,
+    TopicSubscription,
 )
-from auditor.model.summary import Summary
+from auditor.model.summary import HitNamespace, HitTopic, References, TopicLine, WorstTopics
 from auditor.model.topic import (
     COMPACTION_CURSOR,
     DataLedger,
-    Position,
     Reference,
     Role,
     TopicRecord,
@@ -45,20 +48,12 @@ from auditor.model.topic import (
 )
 from auditor.pulsar.readability import LOST_KINDS, judge_reader
 from auditor.pulsar.reference_rows import namespace_of
-from auditor.summary.outcome import (
-    OUTCOME_FAULT,
-    OUTCOME_INCOMPLETE,
-    OUTCOME_SOUND,
-    OUTCOME_VIOLATED,
-)
 from auditor.witness.next_commands import with_topic
 from auditor.witness.pulsar_commands import owner_by_use, pulsar_ledger
 
 TOPICS_IN_SUMMARY = 10
 """The summary lists at most this many topics, and namespaces, one by one; topics.jsonl has all
 topics."""
-
-Json = dict[str, Any]
 
 _LOSSES = LOST_KINDS | {
     Kind.REFERENCED_LEDGER_MISSING,
@@ -103,16 +98,15 @@ class _LedgerHit:
 
 @dataclass(frozen=True, slots=True)
 class TopicHits:
-    """`lines` of topics.jsonl, worst first; `summary` has the fields of the summary on topics.
+    """`lines` of topics.jsonl, worst first; how many topics are `hit`, and the `worst` of them.
 
     `findings` are all findings, with the owner of each ledger that a topic references.
     """
 
     findings: Sequence[FindingRecord]
     lines: tuple[str, ...] = ()
-    summary: Mapping[str, Any] = field(
-        default_factory=lambda: {"topics_hit": None, "topics_worst": None}
-    )
+    hit: int | None = None
+    worst: WorstTopics | None = None
 
 
 def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
@@ -130,11 +124,11 @@ def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
         if one.ledger_id is not None and one.severity >= Severity.WARNING:
             hits.setdefault(one.ledger_id, _LedgerHit()).add(one)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
-    lines = tuple(json.dumps(one, separators=(",", ":")) for one in topics)
+    lines = tuple(json.dumps(encode(one), separators=(",", ":")) for one in topics)
     owned = _with_owners(findings, records)
     if not topics and known_topics(run).is_blind:
         return TopicHits(owned)
-    return TopicHits(owned, lines, _summary(topics))
+    return TopicHits(owned, lines, len(topics), _worst(topics))
 
 
 def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:
@@ -147,7 +141,7 @@ def _newest_records(run: Place, ledgers: set[LedgerId]) -> list[TopicRecord]:
     return [newest[topic] for topic in sorted(newest)]
 
 
-def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | None:
+def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> TopicLine | None:
     """Return the line of a topic, None if nothing that it needs in BookKeeper is hit."""
     named = uses_by_ledger(record)
     uses = [
@@ -169,19 +163,18 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> Json | N
         for one in record.subscriptions
         if one.cursor is not None
     ]
-    return {
-        "topic": str(record.topic),
-        "namespace": namespace_of(record.topic),
-        "has_loss": any(_loses_messages(use) for _, use in lost),
-        "kinds": [
-            kind.value for kind in Kind if any(kind in hits[ledger].kinds for ledger, _ in uses)
-        ],
-        "ledgers": sorted({ledger for ledger, _ in uses}),
-        "subscriptions_blocked": [name for name, answer in answers if answer is Answer.BLOCKED],
-        "subscriptions_possibly_blocked": [
+    kinds = {kind for ledger, _ in uses for kind in hits[ledger].kinds}
+    return TopicLine(
+        topic=str(record.topic),
+        namespace=namespace_of(record.topic),
+        has_loss=any(_loses_messages(use) for _, use in lost),
+        kinds=tuple(kind.value for kind in Kind if kind in kinds),
+        ledgers=tuple(sorted({ledger for ledger, _ in uses})),
+        subscriptions_blocked=tuple(name for name, answer in answers if answer is Answer.BLOCKED),
+        subscriptions_possibly_blocked=tuple(
             name for name, answer in answers if answer in _POSSIBLY_BLOCKED
-        ],
-    }
+        ),
+    )
 
 
 def _loses_messages(use: Use) -> bool:
@@ -190,51 +183,65 @@ def _loses_messages(use: Use) -> bool:
     return is_compaction or use.role in (Role.DATA, Role.SCHEMA, Role.COMPACTED)
 
 
-def _badness(topic: Json) -> tuple[Any, ...]:
-    blocked, possibly = topic["subscriptions_blocked"], topic["subscriptions_possibly_blocked"]
+def _badness(topic: TopicLine) -> tuple[bool, int, int, int, str]:
     return (
-        not topic["has_loss"],
-        -len(blocked),
-        -len(possibly),
-        -len(topic["ledgers"]),
-        topic["topic"],
+        not topic.has_loss,
+        -len(topic.subscriptions_blocked),
+        -len(topic.subscriptions_possibly_blocked),
+        -len(topic.ledgers),
+        topic.topic,
     )
 
 
-def _summary(topics: Sequence[Json]) -> Json:
+def _worst(topics: Sequence[TopicLine]) -> WorstTopics:
     """Return the counts of hit topics, and the worst of them and of their namespaces."""
-    namespaces: dict[str, Counter[str]] = {}
+    by_namespace: dict[str, list[TopicLine]] = {}
     for one in topics:
-        namespaces.setdefault(one["namespace"], Counter()).update(_counts_of(one))
-    worst = sorted(
-        namespaces, key=lambda name: (*(-namespaces[name][word] for word in _WORDS), name)
+        by_namespace.setdefault(one.namespace, []).append(one)
+    namespaces = sorted(
+        (_namespace(name, mine) for name, mine in by_namespace.items()), key=_badness_of_namespace
     )
-    return {
-        "topics_hit": len(topics),
-        "topics_worst": {
-            **{word: sum(of[word] for of in namespaces.values()) for word in _WORDS[:3]},
-            "namespaces": len(namespaces),
-            "worst_namespaces": [
-                {"namespace": name, **{word: namespaces[name][word] for word in _WORDS}}
-                for name in worst[:TOPICS_IN_SUMMARY]
-            ],
-            "worst_topics": [_brief(one) for one in topics[:TOPICS_IN_SUMMARY]],
-        },
-    }
+    return WorstTopics(
+        sum(one.with_loss for one in namespaces),
+        sum(one.subscriptions_blocked for one in namespaces),
+        sum(one.subscriptions_possibly_blocked for one in namespaces),
+        len(namespaces),
+        tuple(namespaces[:TOPICS_IN_SUMMARY]),
+        tuple(map(_brief, topics[:TOPICS_IN_SUMMARY])),
+    )
 
 
-_WORDS = ("with_loss", "subscriptions_blocked", "subscriptions_possibly_blocked", "topics")
+def _namespace(name: str, topics: Sequence[TopicLine]) -> HitNamespace:
+    return HitNamespace(
+        name,
+        sum(one.has_loss for one in topics),
+        sum(len(one.subscriptions_blocked) for one in topics),
+        sum(len(one.subscriptions_possibly_blocked) for one in topics),
+        len(topics),
+    )
 
 
-def _counts_of(topic: Json) -> Json:
-    lengths = {word: len(topic[word]) for word in _WORDS[1:3]}
-    return {"with_loss": int(topic["has_loss"]), "topics": 1, **lengths}
+def _badness_of_namespace(one: HitNamespace) -> tuple[int, int, int, int, str]:
+    return (
+        -one.with_loss,
+        -one.subscriptions_blocked,
+        -one.subscriptions_possibly_blocked,
+        -one.topics,
+        one.namespace,
+    )
 
 
-def _brief(topic: Json) -> Json:
+def _brief(topic: TopicLine) -> HitTopic:
     """Return a line of topics.jsonl for the summary: long lists become their lengths."""
-    lists = ("ledgers", "subscriptions_blocked", "subscriptions_possibly_blocked")
-    return {**topic, **{name: len(topic[name]) for name in lists}}
+    return HitTopic(
+        topic.topic,
+        topic.namespace,
+        topic.has_loss,
+        topic.kinds,
+        len(topic.ledgers),
+        len(topic.subscriptions_blocked),
+        len(topic.subscriptions_possibly_blocked),
+    )
 
 
 def _with_owners(
@@ -266,31 +273,26 @@ def _with_owner(found: FindingRecord, owners: Mapping[LedgerId, Owner]) -> Findi
     return replace(found, owner=owner, next=tuple(steps))
 
 
-def topic_json(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> Json:
-    """Return a topic for JSON and for the text report. `standings` are by ledger id.
-
-    A ledger whose metadata is gone, or that is only in long-term storage, has the standing null.
-    """
+def report_topic(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> TopicReport:
+    """Return a topic as it is reported. `standings` are by ledger id."""
     record = topic.record
-    return {
-        "topic": str(record.topic),
-        "status": record.status.value,
-        "is_complete": is_complete(topic),
-        "answer": topic.start.answer.value if topic.start else Answer.UNKNOWN.value,
-        "first_loss": None if topic.start is None else _position(topic.start.first_loss),
-        "blocker": topic.blocker,
-        "shadow_source": _shadow_source(topic),
-        "problems": list(record.problems),
-        "unread": _unread_json(record),
-        "ledgers": [
-            *(_data_json(ledger, found, standings) for ledger, found in topic.data),
-            *(_other_json(reference, found, standings) for reference, found in topic.others),
-        ],
-        "subscriptions": [_reading_json(one) for one in topic.readings],
-        "schemas": [
-            {"version": one.version, "position": _position(one.position)} for one in record.schemas
-        ],
-    }
+    return TopicReport(
+        topic=str(record.topic),
+        status=record.status,
+        is_complete=is_complete(topic),
+        answer=topic.start.answer if topic.start else Answer.UNKNOWN,
+        first_loss=None if topic.start is None else topic.start.first_loss,
+        blocker=topic.blocker,
+        shadow_source=_shadow_source(topic),
+        problems=tuple(record.problems),
+        unread=_count_unread(record),
+        ledgers=(
+            *(_data_ledger(ledger, found, standings) for ledger, found in topic.data),
+            *(_other_ledger(reference, found, standings) for reference, found in topic.others),
+        ),
+        subscriptions=tuple(map(_subscription, topic.readings)),
+        schemas=tuple(TopicSchema(one.version, one.position) for one in record.schemas),
+    )
 
 
 def _shadow_source(topic: TopicReadability) -> str | None:
@@ -298,53 +300,56 @@ def _shadow_source(topic: TopicReadability) -> str | None:
     return None if managed is None or managed.shadow_source is None else str(managed.shadow_source)
 
 
-def with_topics(summary: Summary, topics: Sequence[TopicReadability], fail_on: str) -> Summary:
-    """Return the summary of the ledgers with what the topics add: counts, outcome and exit code.
-
-    A ledger that is missing or truncated is a critical violation, and so is a topic that is not
-    readable. If something of a topic could not be read, the result is incomplete.
+def worst_of_topics(topics: Iterable[TopicReadability]) -> Severity | None:
+    """Return CRITICAL if a ledger of a topic is missing or truncated, or a topic is not readable;
+    else None.
     """
-    counts = reference_counts(topics)
-    complete = summary.is_complete and all(map(is_complete, topics))
-    is_blocked = any(one.start is not None and one.start.answer is Answer.BLOCKED for one in topics)
-    lost = ("missing", "newest_missing", "truncated")
-    is_hit = any(counts[word] for word in lost) or is_blocked
-    is_violated = summary.outcome == OUTCOME_VIOLATED or is_hit
-    exit_code, outcome = summary.exit_code, summary.outcome
-    if outcome != OUTCOME_FAULT:
-        outcome = (
-            OUTCOME_VIOLATED if is_violated else OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
-        )
-        reaches = exit_code == 1 or (fail_on != "never" and is_hit)
-        exit_code = 1 if reaches else 0 if complete else 3
-    return summary | {
-        "references": counts,
-        "complete": complete,
-        "outcome": outcome,
-        "exit_code": exit_code,
-    }
+    is_hit = any(
+        (one.start is not None and one.start.answer is Answer.BLOCKED)
+        or any(ledger.condition in _HIT for ledger in one.conditions)
+        for one in topics
+    )
+    return Severity.CRITICAL if is_hit else None
 
 
-def reference_counts(topics: Sequence[TopicReadability]) -> Json:
+_HIT = frozenset({Condition.MISSING, Condition.NEWEST_MISSING, Condition.TRUNCATED})
+
+
+def reference_counts(topics: Sequence[TopicReadability]) -> References:
     """Return how many topics, cursors and schemas there are, and what is wrong with their ledgers.
 
-    `unreadable` counts topics of which something could not be read or decoded.
+    `unreadable` counts topics of which something could not be read or decoded. A ledger of several
+    topics counts by its worst condition.
     """
-    conditions = {one.ledger_id: one.condition for topic in topics for one in topic.conditions}
-    return {
-        "topics": sum(one.record.status is TopicStatus.FOUND for one in topics),
-        "cursors": sum(len(one.record.subscriptions) for one in topics),
-        "schemas": len({found.position for one in topics for found in one.record.schemas}),
-        "ledgers_referenced": len(conditions),
-        "missing": sum(one is Condition.MISSING for one in conditions.values()),
-        "newest_missing": sum(one is Condition.NEWEST_MISSING for one in conditions.values()),
-        "truncated": sum(one is Condition.TRUNCATED for one in conditions.values()),
-        "unreadable": sum(bool(one.record.problems) for one in topics),
-        "unread": dict(sum((Counter(_unread_json(one.record)) for one in topics), Counter[str]())),
-    }
+    conditions: dict[LedgerId, Condition] = {}
+    for one in (condition for topic in topics for condition in topic.conditions):
+        before = conditions.get(one.ledger_id, one.condition)
+        conditions[one.ledger_id] = max(before, one.condition, key=_WORSE.index)
+    return References(
+        topics=sum(one.record.status is TopicStatus.FOUND for one in topics),
+        cursors=sum(len(one.record.subscriptions) for one in topics),
+        schemas=len({found.position for one in topics for found in one.record.schemas}),
+        ledgers_referenced=len(conditions),
+        missing=sum(one is Condition.MISSING for one in conditions.values()),
+        newest_missing=sum(one is Condition.NEWEST_MISSING for one in conditions.values()),
+        truncated=sum(one is Condition.TRUNCATED for one in conditions.values()),
+        unreadable=sum(bool(one.record.problems) for one in topics),
+        unread=dict(sum((Counter(_count_unread(one.record)) for one in topics), Counter[str]())),
+    ).without(
+        "orphaned",
+        "orphaned_bytes",
+        "not_listed",
+        "unknown",
+        "outdated",
+        "orphaned_unknown",
+        "partitions_without_znode",
+    )
 
 
-def _unread_json(record: TopicRecord) -> dict[str, int]:
+_WORSE = tuple(Condition)
+
+
+def _count_unread(record: TopicRecord) -> dict[str, int]:
     return {one.value: count for one, count in record.unread}
 
 
@@ -354,29 +359,24 @@ def is_complete(topic: TopicReadability) -> bool:
     return topic.record.status is TopicStatus.FOUND and not topic.record.problems and not unknown
 
 
-def _data_json(
+def _data_ledger(
     ledger: DataLedger, found: LedgerCondition, standings: Mapping[LedgerId, str]
-) -> Json:
-    return {
-        **_condition_json(found, standings),
-        "role": Role.DATA.value,
-        "name": None,
-        "entries": ledger.entries,
-        "size_bytes": ledger.size_bytes,
-        "closed_ms": ledger.closed_ms,
-        "offloaded": ledger.offloaded,
-        "bookkeeper_deleted": ledger.bookkeeper_deleted,
-    }
+) -> TopicLedger:
+    return replace(
+        _ledger(found, standings, Role.DATA, None),
+        entries=ledger.entries,
+        size_bytes=ledger.size_bytes,
+        closed_ms=ledger.closed_ms,
+        offloaded=ledger.offloaded,
+        bookkeeper_deleted=ledger.bookkeeper_deleted,
+    )
 
 
-def _other_json(
+def _other_ledger(
     reference: Reference, found: LedgerCondition, standings: Mapping[LedgerId, str]
-) -> Json:
-    return {
-        **_condition_json(found, standings),
-        "role": reference.role.value,
-        "name": reference.name or None,
-    }
+) -> TopicLedger:
+    ledger = _ledger(found, standings, reference.role, reference.name or None)
+    return ledger.without("entries", "size_bytes", "closed_ms", "offloaded", "bookkeeper_deleted")
 
 
 _LOST = LOSSES - {Condition.NEWEST_MISSING, Condition.UNRECOVERABLE}
@@ -384,33 +384,32 @@ _LOST = LOSSES - {Condition.NEWEST_MISSING, Condition.UNRECOVERABLE}
 been empty, and one that cannot be recovered now may have all its entries."""
 
 
-def _condition_json(found: LedgerCondition, standings: Mapping[LedgerId, str]) -> Json:
-    lost = [[first, None if last == ENTRY_ID_MAX else last] for first, last in found.lost]
-    return {
-        "ledger_id": found.ledger_id,
-        "condition": found.condition.value,
-        "standing": standings.get(found.ledger_id),
-        "lost": lost if found.condition in _LOST else [],
-        "lost_more": found.lost_more,
-        "is_unknown": found.is_unknown,
-        "detail": found.detail,
-    }
+def _ledger(
+    found: LedgerCondition, standings: Mapping[LedgerId, str], role: Role, name: str | None
+) -> TopicLedger:
+    lost = ((first, None if last == ENTRY_ID_MAX else last) for first, last in found.lost)
+    return TopicLedger(
+        found.ledger_id,
+        found.condition,
+        standings.get(found.ledger_id),
+        tuple(lost) if found.condition in _LOST else (),
+        found.lost_more,
+        found.is_unknown,
+        found.detail,
+        role,
+        name,
+    )
 
 
-def _reading_json(reading: Reading) -> Json:
-    assert reading.subscription is not None, reading
-    return {
-        "name": reading.subscription.name,
-        "position": _position(reading.position),
-        "is_newest_position": reading.is_newest,
-        "cursor_ledger_id": (
-            reading.subscription.cursor.ledger_id if reading.subscription.cursor else None
-        ),
-        "answer": reading.answer.value,
-        "first_loss": _position(reading.first_loss),
-        "problem": reading.subscription.problem,
-    }
-
-
-def _position(position: Position | None) -> list[int] | None:
-    return None if position is None else list(position)
+def _subscription(reading: Reading) -> TopicSubscription:
+    subscription = reading.subscription
+    assert subscription is not None, reading
+    return TopicSubscription(
+        subscription.name,
+        reading.position,
+        reading.is_newest,
+        subscription.cursor.ledger_id if subscription.cursor else None,
+        reading.answer,
+        reading.first_loss,
+        subscription.problem,
+    )

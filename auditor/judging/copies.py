@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from auditor.model.verdict import CopyCounts, Standing, Verdict
-
-Json = dict[str, Any]
 
 JUDGED = (Standing.SOUND, Standing.VIOLATED)
 """The standings of ledgers whose copies are counted."""
@@ -23,36 +20,20 @@ def cap(counts: CopyCounts) -> CopyCounts:
     return CopyCounts(*(min(count, COPIES_MAX) for count in values))
 
 
-def copies_json(counts: CopyCounts) -> Json:
-    """Return the fields `copies` and `verified_ratio` of a summary.
-
-    The ratio is None if no copy is expected.
-    """
+def verified_ratio(counts: CopyCounts) -> float | None:
+    """Return the share of the copies that were listed or read; None if no copy is expected."""
     verified = counts.listed + counts.read
-    ratio = verified * _RATIO_STEPS // counts.expected / _RATIO_STEPS if counts.expected else None
-    return {"copies": counts_json(counts), "verified_ratio": ratio}
+    return verified * _RATIO_STEPS // counts.expected / _RATIO_STEPS if counts.expected else None
 
 
-def counts_json(counts: CopyCounts) -> Json:
-    """Return the four counts keyed by their names."""
-    return {
-        "expected": counts.expected,
-        "listed": counts.listed,
-        "read": counts.read,
-        "assumed": counts.assumed,
-    }
-
-
-def copies_of_ledgers(verdicts: Iterable[Verdict]) -> Json:
-    """Return `copies` and `verified_ratio` of a few ledgers, counted like those of a run."""
+def copies_of_ledgers(verdicts: Iterable[Verdict]) -> CopyCounts:
+    """Return the copies of a few ledgers, counted like those of a run."""
     counted = [
         cap(one.copies) for one in verdicts if one.copies is not None and one.standing in JUDGED
     ]
-    return copies_json(
-        CopyCounts(
-            sum(one.expected for one in counted),
-            sum(one.listed for one in counted),
-            sum(one.read for one in counted),
-            sum(one.assumed for one in counted),
-        )
+    return CopyCounts(
+        sum(one.expected for one in counted),
+        sum(one.listed for one in counted),
+        sum(one.read for one in counted),
+        sum(one.assumed for one in counted),
     )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from auditor.model.codec import Part
 from auditor.model.finding import Ranges
 from auditor.model.identity import LedgerId
-from auditor.model.topic import DataLedger, Position, Reference, Subscription, TopicRecord
+from auditor.model.topic import (
+    DataLedger,
+    Position,
+    Reference,
+    Role,
+    Subscription,
+    TopicRecord,
+    TopicStatus,
+)
 
 
 class Condition(StrEnum):
@@ -104,3 +114,69 @@ class TopicReadability:
     def conditions(self) -> tuple[LedgerCondition, ...]:
         """The conditions of all ledgers, data first."""
         return (*(one for _, one in self.data), *(one for _, one in self.others))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLedger(Part):
+    """A ledger of a topic, as `auditor topic` reports it: its condition and what it is for.
+
+    `standing` is None if its metadata is gone, or if it is only in long-term storage. The end of a
+    range of `lost` is None where its length is not known. Only data ledgers have the fields from
+    `entries` on (`DataLedger`).
+    """
+
+    ledger_id: LedgerId
+    condition: Condition
+    standing: str | None
+    lost: tuple[tuple[int, int | None], ...]
+    lost_more: bool
+    is_unknown: bool
+    detail: str
+    role: Role
+    name: str | None
+    entries: int | None = None
+    size_bytes: int | None = None
+    closed_ms: int | None = None
+    offloaded: bool = False
+    bookkeeper_deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSubscription:
+    """A subscription of a topic, as `auditor topic` reports it (`Reading`)."""
+
+    name: str
+    position: tuple[int, int] | None
+    is_newest_position: bool
+    cursor_ledger_id: LedgerId | None
+    answer: Answer
+    first_loss: tuple[int, int] | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSchema:
+    """A schema of a topic, and where it is."""
+
+    version: int
+    position: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """A topic as `auditor topic` reports it. `answer` is that of a reader that starts with the
+    first message.
+    """
+
+    topic: str
+    status: TopicStatus
+    is_complete: bool
+    answer: Answer
+    first_loss: tuple[int, int] | None
+    blocker: str
+    shadow_source: str | None
+    problems: tuple[str, ...]
+    unread: Mapping[str, int]
+    ledgers: tuple[TopicLedger, ...]
+    subscriptions: tuple[TopicSubscription, ...]
+    schemas: tuple[TopicSchema, ...]

@@ -1,22 +1,36 @@
-"""The summary of a run, with a class for each part of summary.json.
+"""The summary of a run, with a class for each object of summary.json.
 
-`Summary` is the JSON object, and every reader takes its parts: `summary.counts.violated`,
-`summary.copies`. The names of the fields in the file are given here and where they are counted.
-docs/names.md, "summary.json", says what each of them means.
+`Summary` is the whole file. docs/names.md, "summary.json", says what each of its fields means, in
+the order in which they are written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import nan
-from typing import Any, TypeVar
+from typing import Any
 
+from auditor.model.cluster import ClusterFacts
+from auditor.model.codec import Part, decode, encode, named
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 
-Part = TypeVar("Part")
+
+@dataclass(frozen=True, slots=True)
+class ClusterName(Part):
+    """What identifies a cluster. Without an instance id, root and hosts do."""
+
+    metadata_service_uri: str = ""
+    instance_id: str | None = None
+    root: str | None = None
+    hosts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, facts: ClusterFacts) -> ClusterName:
+        """Return what identifies a cluster."""
+        return cls(facts.metadata_service_uri, facts.instance_id, facts.root, facts.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +64,7 @@ class KindCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterName:
-    """What identifies a cluster. Without an instance id, root and hosts do."""
-
-    metadata_service_uri: str = ""
-    instance_id: str | None = None
-    root: str | None = None
-    hosts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BookieCounts:
+class BookieCounts(Part):
     """Counts of bookies, each as of the last look at it."""
 
     registered: int
@@ -76,11 +80,11 @@ class BookieCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class BookieWord:
-    """A bookie, and a remark on it."""
+class BookieDetail:
+    """A bookie, and what its lister said."""
 
     bookie_id: BookieId
-    says: str
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,40 +97,30 @@ class UnindexedBookie:
 
 
 @dataclass(frozen=True, slots=True)
-class Listers:
+class Listers(Part):
     """The bookies with a lister: how many it listed for, whose gave no list, and what is odd."""
 
     listed: int = 0
-    silent: tuple[BookieWord, ...] = ()
-    not_believed: tuple[BookieWord, ...] = ()
+    silent: tuple[BookieDetail, ...] = ()
+    not_believed: tuple[BookieDetail, ...] = ()
     unindexed: tuple[UnindexedBookie, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class OddLists:
-    """Lists that are believed though no bookie is known to send such, and some of the bookies."""
-
-    lists: int = 0
-    bookies: int = 0
-    some_bookies: tuple[BookieId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class RenamedBookie:
-    """A bookie that is not registered, and probably there under another name."""
+class BookieInMaintenance:
+    """A bookie in planned maintenance, and how it was found."""
 
     bookie_id: BookieId
-    renamed_to: BookieId
-    ledgers: tuple[LedgerId, ...]
+    found: str
 
 
 @dataclass(frozen=True, slots=True)
-class Maintenance:
-    """The bookies in planned maintenance, each with how it was found, and the ledgers that nothing
-    else kept from being judged.
+class Maintenance(Part):
+    """The bookies in planned maintenance, and the ledgers that nothing else kept from being
+    judged.
     """
 
-    bookies: tuple[BookieWord, ...] = ()
+    bookies: tuple[BookieInMaintenance, ...] = ()
     ledgers: int = 0
 
     @property
@@ -136,7 +130,7 @@ class Maintenance:
 
 
 @dataclass(frozen=True, slots=True)
-class PlacementJudged:
+class PlacementJudged(Part):
     """The placement policy of the judgement, and the bookies without a location."""
 
     policy: str
@@ -146,7 +140,7 @@ class PlacementJudged:
 
 
 @dataclass(frozen=True, slots=True)
-class Assurance:
+class Assurance(Part):
     """What verdicts rest on: lists, or entries that were read instead.
 
     `missing_bound` is None where no bound can be given.
@@ -162,141 +156,169 @@ class Assurance:
 
 
 @dataclass(frozen=True, slots=True)
-class DoubtCounts:
-    """Bookies in doubt, some of them by name, and the copies that only they list.
+class Chances:
+    """The probability with which a run of so many lost entries was found, by their number."""
 
-    `due` are all copies that these bookies should hold, `read` those of them that were read.
-    """
+    by_length: Mapping[str, float]
 
-    bookies: int = 0
-    some_bookies: tuple[BookieId, ...] = ()
-    copies: int = 0
-    due: int = 0
-    read: int = 0
+    def of(self, length: int) -> float:
+        """Return the probability for a run of so many entries; NaN where it is not stored."""
+        return float(self.by_length.get(str(length), nan))
+
+    @property
+    def of_one_entry(self) -> float:
+        """The probability for a single entry. 1.0: every entry was read."""
+        return self.of(1)
 
 
 @dataclass(frozen=True, slots=True)
-class UnjudgedCounts:
-    """Ledgers with a reason to be unknown, each once, and a few of each reason."""
+class Together(Part):
+    """The runs of a sweep since `since`, and what all of them together find."""
 
+    runs: int = 0
+    since: str = ""
+    bounds: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def chances(self) -> Chances:
+        """The probabilities of `bounds`."""
+        return Chances(self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSpan:
+    """Consecutive runs of a series that read one of `step` entries, and since when."""
+
+    step: int
+    first_turn: int
+    last_turn: int
+    runs: int
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSeries:
+    """The sweeps of successive runs, from which the next run continues."""
+
+    seed: int
+    next_turn: int
+    copies: float
+    spans: tuple[SweepSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling(Part):
+    """How sure a loss was found on bookies that cannot list: by this run, and by all since.
+
+    `bounds` is None where no entry was read by rank, `accumulated` where no run counts.
+    """
+
+    budget: int = 0
+    step: int | None = None
+    bounds: Mapping[str, float] | None = None
+    accumulated: Together | None = None
+    series: SweepSeries | None = None
+
+    @property
+    def alone(self) -> Chances | None:
+        """The probabilities of this run."""
+        return None if self.bounds is None else Chances(self.bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class UnregisteredBookie:
+    """A bookie that is not registered, and since when (RFC 3339, UTC)."""
+
+    bookie_id: BookieId
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenamedBookie:
+    """A bookie that is not registered, and probably there under another name."""
+
+    bookie_id: BookieId
+    renamed_to: BookieId
+    ledgers: tuple[LedgerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class References(Part):
+    """What Pulsar's topics reference, and what is wrong with it.
+
+    `unread` counts what is not read of topics, by the names of `Unread`. `orphaned_bytes` is None
+    where an earlier version did not count them.
+    """
+
+    topics: int = 0
+    cursors: int = 0
+    schemas: int = 0
+    ledgers_referenced: int = 0
+    missing: int = 0
+    newest_missing: int = 0
+    truncated: int = 0
+    orphaned: int = 0
+    orphaned_bytes: int | None = None
+    unreadable: int = 0
+    not_listed: int = 0
+    unknown: int = 0
+    outdated: int = 0
+    orphaned_unknown: int = 0
+    partitions_without_znode: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HitNamespace(Part):
+    """A namespace: how many of its topics are hit, and how."""
+
+    namespace: str
+    with_loss: int = 0
+    subscriptions_blocked: int = 0
+    subscriptions_possibly_blocked: int = 0
+    topics: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLine:
+    """A line of topics.jsonl: a topic that is hit, with its ledgers and subscriptions."""
+
+    topic: str
+    namespace: str
+    has_loss: bool
+    kinds: tuple[str, ...]
+    ledgers: tuple[LedgerId, ...]
+    subscriptions_blocked: tuple[str, ...]
+    subscriptions_possibly_blocked: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HitTopic(Part):
+    """A topic that is hit, with how many of its ledgers and subscriptions."""
+
+    topic: str
+    namespace: str = ""
+    has_loss: bool = False
+    kinds: tuple[str, ...] = ()
     ledgers: int = 0
-    in_part: int = 0
-    several_reasons: int = 0
-    some: Mapping[str, tuple[LedgerId, ...]] | None = None
+    subscriptions_blocked: int = 0
+    subscriptions_possibly_blocked: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class BlockedOpen:
-    """Open ledgers that could not be recovered if their writers died, and what blocks that."""
+class WorstTopics(Part):
+    """The topics that are hit, counted, and the worst of them by name."""
 
-    ledgers: int
-    some: tuple[LedgerId, ...] = ()
-    bookies: tuple[BookieId, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MarkCounts:
-    """Under-replication marks by their state. `total` is those within and beyond grace."""
-
-    total: int = 0
-    within_grace: int = 0
-    beyond_grace: int = 0
-    stale: int = 0
-    without_ledger: int = 0
+    with_loss: int = 0
+    subscriptions_blocked: int = 0
+    subscriptions_possibly_blocked: int = 0
+    namespaces: int = 0
+    worst_namespaces: tuple[HitNamespace, ...] = ()
+    worst_topics: tuple[HitTopic, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerDetail:
-    """A ledger that could not be judged, and why."""
-
-    ledger_id: LedgerId
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """What explains some of the ledgers that are hit. `says` is a sentence, `file` has their
-    ids.
-    """
-
-    cause: str
-    subject: str
-    kinds: Mapping[str, int]
-    ledgers: int
-    share: float
-    says: str
-    file: str
-
-
-@dataclass(frozen=True, slots=True)
-class MoreCauses:
-    """The causes that are not named, and their ledgers."""
-
-    causes: int = 0
-    ledgers: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RunName:
-    """An earlier run, and when it began (RFC 3339, UTC)."""
-
-    run_id: str
-    started_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeCounts:
-    """What became of findings since an earlier run. `since` is None where that cannot be read:
-    `problem` says why.
-    """
-
-    since: RunName | None
-    problem: str = ""
-    partial: bool = False
-    new: int = 0
-    worse: int = 0
-    still: int = 0
-    better: int = 0
-    resolved: int = 0
-    not_checked_again: int = 0
-    gone: int = 0
-    new_by_kind: Mapping[str, int] | None = None
-
-    def new_of(self, kind: Kind) -> int:
-        """Return how many findings of a kind are new."""
-        return int((self.new_by_kind or {}).get(kind.value, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class OutgrownMute:
-    """A mute that does not apply any more, and why."""
-
-    id: str
-    on: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class MuteCounts:
-    """What is muted. `problem` says why the file of mutes was not read; "" if it was.
-
-    `by_kind` has the ledgers or bookies all of whose findings of the kind are muted; `expired` the
-    findings whose mute is over.
-    """
-
-    problem: str = ""
-    findings: int = 0
-    by_kind: Mapping[str, int] | None = None
-    outgrown: tuple[OutgrownMute, ...] = ()
-    expired: tuple[str, ...] = ()
-
-    def of(self, kind: Kind) -> int:
-        """Return how many ledgers or bookies have only muted findings of a kind."""
-        return int((self.by_kind or {}).get(kind.value, 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(Part):
     """What was asked of ZooKeeper and of bookies, and what came back."""
 
     zookeeper_reads: int
@@ -318,18 +340,25 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class SlowBookie:
-    """A bookie that was asked less than the limits allow. `settled` is the pace at the end; None
-    where an earlier version did not store it.
+class SlowBookie(Part):
+    """A bookie that was asked less than the limits allow, and its lowest pace.
+
+    `settled` is the pace at the end; None where an earlier version did not store it.
     """
 
     bookie_id: BookieId
-    lowest: Pace
-    settled: Pace | None
+    inflight: int
+    requests_per_second: float
+    settled: Pace | None = None
+
+    @property
+    def lowest(self) -> Pace:
+        """The lowest pace."""
+        return Pace(self.inflight, self.requests_per_second)
 
 
 @dataclass(frozen=True, slots=True)
-class Paces:
+class Paces(Part):
     """The bookies that were asked less than the limits allow, and the slowest of them."""
 
     bookies: int = 0
@@ -337,97 +366,204 @@ class Paces:
 
 
 @dataclass(frozen=True, slots=True)
-class References:
-    """What Pulsar's topics reference, and what is wrong with it.
+class RequestOutcomes:
+    """Requests, added up over runs, by whether they were answered."""
 
-    `unread` counts what is not read of topics, by the names of `Unread`. `orphaned_bytes` is None
-    where an earlier version did not count them.
-    """
-
-    topics: int = 0
-    cursors: int = 0
-    schemas: int = 0
-    ledgers_referenced: int = 0
-    missing: int = 0
-    newest_missing: int = 0
-    truncated: int = 0
-    orphaned: int = 0
-    orphaned_bytes: int | None = None
-    unreadable: int = 0
-    not_listed: int = 0
-    unknown: int = 0
-    outdated: int = 0
-    orphaned_unknown: int = 0
-    unread: Mapping[str, int] | None = None
+    answered: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class HitTopic:
-    """A topic that is hit, with how many of its ledgers and subscriptions."""
+class RequestTotals:
+    """The requests to bookies and to ZooKeeper, added up over runs."""
 
-    topic: str
-    has_loss: bool
-    kinds: tuple[str, ...]
+    bookie_requests: RequestOutcomes = RequestOutcomes()
+    zookeeper_reads: RequestOutcomes = RequestOutcomes()
+
+
+@dataclass(frozen=True, slots=True)
+class MarkCounts(Part):
+    """Under-replication marks by their state. `total` is those within and beyond grace."""
+
+    total: int = 0
+    within_grace: int = 0
+    beyond_grace: int = 0
+    stale: int = 0
+    without_ledger: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnjudgedCounts(Part):
+    """Ledgers with a reason to be unknown, each once, and a few of each reason."""
+
+    ledgers: int = 0
+    in_part: int = 0
+    several_reasons: int = 0
+    some: Mapping[str, tuple[LedgerId, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Population(Part):
+    """The run with which the next run compares its number of ledgers, and the lower numbers
+    since.
+    """
+
+    baseline_run: str
+    baseline_finished_at: str
+    baseline_listed: int
+    low_listed: tuple[int, ...] = ()
+    low_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerDetail:
+    """A ledger that could not be judged, and why."""
+
+    ledger_id: LedgerId
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRecord(Part):
+    """What explains some of the ledgers that are hit. `says` is a sentence, `file` has their
+    ids. `share_others` is None if there are no others.
+    """
+
+    id: str
+    cause: str
+    subject: str
+    family: str
+    kinds: Mapping[str, int]
     ledgers: int
-    subscriptions_blocked: int
-    subscriptions_possibly_blocked: int
+    share: float
+    touched: int
+    touched_hit: int
+    share_touched: float
+    others: int
+    others_hit: int
+    share_others: float | None
+    says: str
+    file: str
 
 
 @dataclass(frozen=True, slots=True)
-class HitNamespace:
-    """A namespace, and how many of its topics are hit."""
+class MoreCauses:
+    """The causes that are not named, and their ledgers."""
 
-    namespace: str
-    topics: int
-
-
-@dataclass(frozen=True, slots=True)
-class WorstTopics:
-    """The topics that are hit, counted, and the worst of them by name."""
-
-    with_loss: int = 0
-    subscriptions_blocked: int = 0
-    subscriptions_possibly_blocked: int = 0
-    namespaces: int = 0
-    worst_namespaces: tuple[HitNamespace, ...] = ()
-    worst_topics: tuple[HitTopic, ...] = ()
+    causes: int = 0
+    ledgers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
-    """The probability with which a run of so many lost entries was found, by their number."""
+class DoubtCounts(Part):
+    """Bookies in doubt, some of them by name, and the copies that only they list.
 
-    by_length: Mapping[str, float]
-
-    def of(self, length: int) -> float:
-        """Return the probability for a run of so many entries; NaN where it is not stored."""
-        return float(self.by_length.get(str(length), nan))
-
-    @property
-    def of_one_entry(self) -> float:
-        """The probability for a single entry. 1.0: every entry was read."""
-        return self.of(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The runs of a sweep since `since`, and what all of them together find."""
-
-    runs: int
-    since: str
-    chances: Chances
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How sure a loss was found on bookies that cannot list: by this run, and by all since.
-
-    `alone` is None where no entry was read by rank, `together` where no run counts.
+    `due` are all copies that these bookies should hold, `read` those of them that were read.
     """
 
-    step: int | None
-    alone: Chances | None
-    together: Together | None
+    bookies: int = 0
+    some_bookies: tuple[BookieId, ...] = ()
+    copies: int = 0
+    due: int = 0
+    read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BlockedOpen(Part):
+    """Open ledgers that could not be recovered if their writers died, and what blocks that."""
+
+    ledgers: int
+    some: tuple[LedgerId, ...] = ()
+    bookies: tuple[BookieId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OddLists(Part):
+    """Lists that are believed though no bookie is known to send such, and some of the bookies."""
+
+    lists: int = 0
+    bookies: int = 0
+    some_bookies: tuple[BookieId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """An earlier run, and when it began (RFC 3339, UTC)."""
+
+    run_id: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCounts(Part):
+    """What became of findings since an earlier run. `since` is None where that cannot be read:
+    `problem` says why.
+    """
+
+    since: RunName | None
+    problem: str = ""
+    partial: bool = False
+    new: int = 0
+    worse: int = 0
+    still: int = 0
+    better: int = 0
+    resolved: int = 0
+    not_checked_again: int = 0
+    gone: int = 0
+    new_by_kind: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def unknown(cls, problem: str) -> ChangeCounts:
+        """Return what is said where the earlier run cannot be read."""
+        return cls(None, problem).with_only("since", "problem")
+
+    def new_of(self, kind: Kind) -> int:
+        """Return how many findings of a kind are new."""
+        return self.new_by_kind.get(kind.value, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class OutgrownMute:
+    """A mute that does not apply any more, and why."""
+
+    id: str
+    on: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredMute:
+    """A mute of a finding that still exists, whose last day (ISO 8601) is over."""
+
+    id: str
+    on: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class MuteCounts(Part):
+    """What is muted. `problem` says why the file of mutes was not read; None if it was.
+
+    `by_kind` has the ledgers or bookies all of whose findings of the kind are muted.
+    """
+
+    problem: str | None = None
+    findings: int = 0
+    by_kind: Mapping[str, int] = field(default_factory=dict)
+    outgrown: tuple[OutgrownMute, ...] = ()
+    expired: tuple[ExpiredMute, ...] = ()
+
+    def of(self, kind: Kind) -> int:
+        """Return how many ledgers or bookies have only muted findings of a kind."""
+        return self.by_kind.get(kind.value, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """How much a run stored of a table."""
+
+    files: int = 0
+    bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -440,109 +576,99 @@ class NewestRunUsed:
     bookies_listing_now: tuple[BookieId, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Summary(Mapping[str, Any]):
-    """The summary of a run, or of a few ledgers, which has fewer fields.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Part):
+    """The summary of a run, or of a few ledgers, which has fewer fields (`absent`).
 
-    A part that is missing was not counted: by an earlier version, or because it does not apply.
-    Readers get it empty or None. Reading a part raises KeyError, TypeError or ValueError where the
-    file does not have what this version writes.
+    A part that has its default was not counted: by an earlier version, or because it does not
+    apply. Times are RFC 3339, UTC.
     """
 
-    stored: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        return self.stored[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.stored)
-
-    def __len__(self) -> int:
-        return len(self.stored)
-
-    def __or__(self, changes: Mapping[str, Any]) -> Summary:
-        """Return the summary with further or other fields of the file."""
-        return Summary({**self.stored, **changes})
+    run_id: str
+    auditor_version: str
+    cluster: ClusterName
+    started_at: str | None = None
+    finished_at: str | None = None
+    resumed_at: tuple[str, ...] = ()
+    duration_s: Mapping[str, float] = field(default_factory=dict)
+    ledgers: LedgerCounts
+    ledgers_by_exemption: Mapping[str, int] = named("exempt")
+    ledgers_by_unknown: Mapping[str, int] = named("indeterminate")
+    findings: Mapping[str, KindCounts]
+    bookies: BookieCounts | None = None
+    listers: Listers = Listers()
+    bookies_unheard: Mapping[str, tuple[BookieId, ...]] = field(default_factory=dict)
+    bookies_away: tuple[BookieId, ...] = ()
+    bookies_gone: tuple[BookieId, ...] = ()
+    maintenance: Maintenance = Maintenance()
+    placement: PlacementJudged | None = None
+    assurance: Assurance = Assurance()
+    sampling: Sampling | None = None
+    bookies_unregistered: tuple[UnregisteredBookie, ...] = ()
+    bookies_renamed: tuple[RenamedBookie, ...] = ()
+    references: References | None = None
+    topics_hit: int | None = None
+    topics_worst: WorstTopics | None = None
+    requests: Requests
+    paces: Paces = Paces()
+    totals: Mapping[str, int] = field(default_factory=dict)
+    request_totals: RequestTotals | None = None
+    coverage: float = nan
+    copies: CopyCounts | None = None
+    verified_ratio: float | None = None
+    oldest_underreplicated_s: float = 0.0
+    marks: MarkCounts | None = None
+    marks_by_age: Mapping[str, int] = field(default_factory=dict)
+    unjudged: UnjudgedCounts | None = None
+    malformed_marks: tuple[str, ...] = ()
+    population: Population | None = None
+    has_no_answer: bool = named("nobody_answered", default=False)
+    is_replication_disabled: bool = named("replication_disabled", default=False)
+    is_partial: bool = named("partial", default=False)
+    poison: tuple[LedgerDetail, ...] = ()
+    checkers_disagree: tuple[LedgerDetail, ...] = ()
+    withheld: tuple[str, ...] = ()
+    is_complete: bool = named("complete")
+    outcome: str
+    exit_code: int
+    exit_code_if_clean: int
+    causes: tuple[CauseRecord, ...] = ()
+    causes_rest: MoreCauses = MoreCauses()
+    ledgers_without_cause: int = 0
+    unjudged_without_cause: int = 0
+    doubt: DoubtCounts = DoubtCounts()
+    open_recovery_blocked: BlockedOpen | None = None
+    odd_lists: OddLists = OddLists()
+    changes: ChangeCounts | None = None
+    mutes: MuteCounts | None = None
+    stored: Mapping[str, StoredTable] | None = None
+    newest_run: NewestRunUsed | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON object of the file."""
-        return dict(self.stored)
+        """Return the JSON object of the file, which `from_json` reads."""
+        written: dict[str, Any] = encode(self)
+        return written
 
-    # Which run
+    @classmethod
+    def from_json(cls, stored: object) -> Summary:
+        """Return what `as_json` wrote.
 
-    @property
-    def run_id(self) -> str:
-        """The id of the run."""
-        return str(self.stored["run_id"])
-
-    @property
-    def auditor_version(self) -> str:
-        """The version of the auditor that wrote it."""
-        return str(self.stored["auditor_version"])
-
-    @property
-    def cluster(self) -> ClusterName:
-        """The cluster that was audited."""
-        return _part(ClusterName, self.stored["cluster"])
-
-    @property
-    def started_at(self) -> str | None:
-        """When the run began (RFC 3339, UTC)."""
-        return _text_or_none(self.stored.get("started_at"))
-
-    @property
-    def finished_at(self) -> str | None:
-        """When the run ended (RFC 3339, UTC)."""
-        return _text_or_none(self.stored.get("finished_at"))
-
-    @property
-    def resumed_at(self) -> tuple[str, ...]:
-        """When the run was resumed, oldest first."""
-        return tuple(map(str, self.stored.get("resumed_at") or ()))
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether only ledgers that were named were audited."""
-        return bool(self.stored.get("partial"))
-
-    # The result
-
-    @property
-    def outcome(self) -> str:
-        """The outcome word."""
-        return str(self.stored["outcome"])
-
-    @property
-    def exit_code(self) -> int:
-        """The exit code of the run."""
-        return int(self.stored["exit_code"])
-
-    @property
-    def exit_code_if_clean(self) -> int:
-        """The exit code that the run would have without its findings."""
-        return int(self.stored["exit_code_if_clean"])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether no ledger has a reason to be unknown, and all references could be read."""
-        return bool(self.stored["complete"])
-
-    @property
-    def ledgers(self) -> LedgerCounts:
-        """The ledgers by standing."""
-        return _part(LedgerCounts, self.stored["ledgers"])
+        Raises KeyError for a field that every version writes and that is missing, and TypeError or
+        ValueError for one that is not as this version writes it.
+        """
+        return decode(cls, stored)
 
     def exempt(self, reason: Exempt) -> int:
         """Return how many ledgers are not judged for a reason."""
-        return int(self.stored["exempt"].get(reason.value, 0))
+        return self.ledgers_by_exemption.get(reason.value, 0)
 
     def unknown(self, reason: Unknown) -> int:
         """Return how many ledgers have a reason to be unknown."""
-        return int(self.stored["indeterminate"].get(reason.value, 0))
+        return self.ledgers_by_unknown.get(reason.value, 0)
 
     def found(self, kind: Kind) -> KindCounts:
         """Return what has findings of a kind."""
-        return _part(KindCounts, self.stored["findings"].get(kind.value) or {})
+        return self.findings.get(kind.value, KindCounts())
 
     def hits(self, kind: Kind) -> int:
         """Return how many ledgers or bookies, by the subject of `kind`, have findings of it.
@@ -560,354 +686,33 @@ class Summary(Mapping[str, Any]):
     @property
     def findings_by_kind(self) -> dict[str, int]:
         """How many findings there are of each kind that has any."""
-        counts = self.stored.get("findings") or {}
-        return {kind: int(one["findings"]) for kind, one in counts.items() if one["findings"]}
+        return {kind: one.findings for kind, one in self.findings.items() if one.findings}
 
     @property
     def findings_total(self) -> int:
         """How many findings there are."""
         return sum(self.findings_by_kind.values())
 
-    @property
-    def coverage(self) -> float:
-        """The share of ledgers about which nothing is unknown."""
-        return float(self.stored["coverage"])
-
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """Sentences on what could not be said, and why."""
-        return tuple(map(str, self.stored.get("withheld") or ()))
-
-    # Copies
-
-    @property
-    def copies(self) -> CopyCounts | None:
-        """The copies that were verified; None where they were not counted."""
-        stored = self.stored.get("copies")
-        return None if not stored else _part(CopyCounts, stored)
-
-    @property
-    def verified_ratio(self) -> float | None:
-        """The share of the copies that were verified; None where no copy is expected."""
-        return _number_or_none(self.stored.get("verified_ratio"))
-
-    @property
-    def doubt(self) -> DoubtCounts:
-        """The copies that only bookies in doubt list."""
-        return _part(DoubtCounts, self.stored.get("doubt") or {})
-
-    # Bookies
-
-    @property
-    def bookies(self) -> BookieCounts | None:
-        """The counts of bookies; None in the summary of a few ledgers."""
-        stored = self.stored.get("bookies")
-        return None if not stored else _part(BookieCounts, stored)
-
-    @property
-    def bookies_unheard(self) -> dict[str, tuple[BookieId, ...]]:
-        """The bookies that gave no answer, by the word for how they failed to."""
-        stored = self.stored.get("bookies_unheard") or {}
-        return {word: tuple(map(str, bookies)) for word, bookies in stored.items()}
-
-    @property
-    def bookies_away(self) -> tuple[BookieId, ...]:
-        """Bookies with a cookie and without a registration."""
-        return tuple(map(str, self.stored.get("bookies_away") or ()))
-
-    @property
-    def bookies_gone(self) -> tuple[BookieId, ...]:
-        """Bookies with neither, that ledgers name."""
-        return tuple(map(str, self.stored.get("bookies_gone") or ()))
-
-    @property
-    def bookies_renamed(self) -> tuple[RenamedBookie, ...]:
-        """Bookies that were probably renamed."""
-        return _parts(RenamedBookie, self.stored.get("bookies_renamed"))
-
-    @property
-    def odd_lists(self) -> OddLists:
-        """The lists that are believed though no bookie is known to send such."""
-        return _part(OddLists, self.stored.get("odd_lists") or {})
-
-    @property
-    def listers(self) -> Listers:
-        """The bookies with a lister."""
-        stored = self.stored.get("listers") or {}
-        return Listers(
-            int(stored.get("listed") or 0),
-            _bookie_words(stored.get("silent"), "detail"),
-            _bookie_words(stored.get("not_believed"), "detail"),
-            tuple(
-                UnindexedBookie(
-                    str(one["bookie_id"]),
-                    int(one["ledgers"]),
-                    tuple((int(ledger), int(entry)) for ledger, entry in one["some"]),
-                )
-                for one in stored.get("unindexed") or ()
-            ),
-        )
-
-    @property
-    def maintenance(self) -> Maintenance:
-        """The bookies in planned maintenance."""
-        stored = self.stored.get("maintenance") or {}
-        bookies = _bookie_words(stored.get("bookies"), "found")
-        return Maintenance(bookies, int(stored.get("ledgers") or 0))
-
-    @property
-    def placement(self) -> PlacementJudged | None:
-        """How placement was judged; None where the summary does not say."""
-        stored = self.stored.get("placement")
-        return None if not stored else _part(PlacementJudged, stored)
-
-    @property
-    def assurance(self) -> Assurance:
-        """What the verdicts rest on."""
-        return _part(Assurance, self.stored.get("assurance") or {})
-
-    @property
-    def is_replication_disabled(self) -> bool:
-        """Whether auto-recovery is switched off in the cluster."""
-        return bool(self.stored.get("replication_disabled"))
-
-    @property
-    def has_no_answer(self) -> bool:
-        """Whether every registered bookie was silent or refused."""
-        return bool(self.stored.get("nobody_answered"))
-
-    # Ledgers that are open, marked, or could not be judged
-
-    @property
-    def unjudged(self) -> UnjudgedCounts | None:
-        """The ledgers with a reason to be unknown; None where they were not counted."""
-        stored = self.stored.get("unjudged")
-        return None if not stored else _part(UnjudgedCounts, stored)
-
     def set_aside(self, reason: Unknown) -> tuple[LedgerDetail, ...]:
         """Return some ledgers that a fault of the auditor left unjudged, and why."""
-        return _parts(LedgerDetail, self.stored.get(reason.value))
+        by_reason = {Unknown.POISON: self.poison, Unknown.CHECKERS_DISAGREE: self.checkers_disagree}
+        return by_reason.get(reason, ())
 
     @property
     def has_looked_at_open(self) -> bool:
         """Whether this version counted open ledgers whose recovery would be blocked."""
-        return "open_recovery_blocked" in self.stored
-
-    @property
-    def open_recovery_blocked(self) -> BlockedOpen | None:
-        """Open ledgers whose recovery would be blocked; None where there were not two looks."""
-        stored = self.stored.get("open_recovery_blocked")
-        return None if stored is None else _part(BlockedOpen, stored)
-
-    @property
-    def marks(self) -> MarkCounts | None:
-        """The under-replication marks; None where they were not counted."""
-        stored = self.stored.get("marks")
-        return None if stored is None else _part(MarkCounts, stored)
-
-    @property
-    def marks_by_age(self) -> dict[str, int]:
-        """The same marks by class of age."""
-        return {name: int(number) for name, number in self.stored["marks_by_age"].items()}
-
-    @property
-    def oldest_underreplicated_s(self) -> float:
-        """The age of the oldest mark of a ledger that has metadata, seconds."""
-        return float(self.stored.get("oldest_underreplicated_s") or 0)
-
-    @property
-    def malformed_marks(self) -> tuple[str, ...]:
-        """Paths of znodes among the marks that mark no ledger."""
-        return tuple(map(str, self.stored.get("malformed_marks") or ()))
-
-    # Causes, changes and mutes
+        return self.has("open_recovery_blocked")
 
     @property
     def has_causes_counted(self) -> bool:
         """Whether this version looked for causes."""
-        return "causes" in self.stored
-
-    @property
-    def causes(self) -> tuple[Cause, ...]:
-        """The causes, the one that explains most first."""
-        return _parts(Cause, self.stored.get("causes"))
-
-    @property
-    def causes_rest(self) -> MoreCauses:
-        """The causes that are not named."""
-        return _part(MoreCauses, self.stored.get("causes_rest") or {})
-
-    @property
-    def ledgers_without_cause(self) -> int:
-        """Ledgers that are hit and belong to no cause."""
-        return int(self.stored.get("ledgers_without_cause") or 0)
-
-    @property
-    def unjudged_without_cause(self) -> int:
-        """Those of them that have no finding whose cause is looked for."""
-        return int(self.stored.get("unjudged_without_cause") or 0)
+        return self.has("causes")
 
     @property
     def is_compared(self) -> bool:
         """Whether this version compared the run with an earlier one, if there was one."""
-        return "changes" in self.stored
-
-    @property
-    def changes(self) -> ChangeCounts | None:
-        """What changed since an earlier run; None if there was none."""
-        stored = self.stored.get("changes")
-        if not stored:
-            return None
-        since = stored.get("since")
-        given = {**stored, "since": None if since is None else _part(RunName, since)}
-        return _part(ChangeCounts, given)
-
-    @property
-    def mutes(self) -> MuteCounts:
-        """What is muted."""
-        stored = self.stored.get("mutes") or {}
-        return MuteCounts(
-            str(stored.get("problem") or ""),
-            int(stored.get("findings") or 0),
-            stored.get("by_kind") or {},
-            _parts(OutgrownMute, stored.get("outgrown")),
-            tuple(str(one["id"]) for one in stored.get("expired") or ()),
-        )
-
-    # Topics
-
-    @property
-    def topics_hit(self) -> int:
-        """How many topics are hit; 0 where none was looked for, or it is not known."""
-        return int(self.stored.get("topics_hit") or 0)
-
-    @property
-    def references(self) -> References | None:
-        """What topics reference; None where none was looked for."""
-        stored = self.stored.get("references")
-        return None if not stored else _part(References, stored)
-
-    @property
-    def topics_worst(self) -> WorstTopics:
-        """The topics that are hit."""
-        stored = self.stored.get("topics_worst") or {}
-        return _part(
-            WorstTopics,
-            {
-                **stored,
-                "worst_namespaces": _parts(HitNamespace, stored.get("worst_namespaces")),
-                "worst_topics": _parts(HitTopic, stored.get("worst_topics")),
-            },
-        )
-
-    # What was asked
-
-    @property
-    def newest_run(self) -> NewestRunUsed | None:
-        """The run in OUTPUT whose facts were used for a few ledgers."""
-        stored = self.stored.get("newest_run")
-        return None if not stored else _part(NewestRunUsed, stored)
-
-    @property
-    def sampling(self) -> Sampling | None:
-        """How sure a loss was found; None where no ledger was judged by a sample."""
-        stored = self.stored.get("sampling")
-        if not stored:
-            return None
-        alone, together = stored.get("bounds"), stored.get("accumulated")
-        return Sampling(
-            stored.get("step"),
-            Chances(alone) if alone else None,
-            _together(together) if together else None,
-        )
-
-    @property
-    def paces(self) -> Paces:
-        """The bookies that were asked less than the limits allow."""
-        stored = self.stored.get("paces") or {}
-        slowest = tuple(
-            SlowBookie(
-                str(one["bookie_id"]),
-                _part(Pace, one),
-                _part(Pace, one["settled"]) if "settled" in one else None,
-            )
-            for one in stored.get("slowest") or ()
-        )
-        return Paces(int(stored.get("bookies") or 0), slowest)
-
-    @property
-    def request_totals(self) -> Mapping[str, Mapping[str, int]] | None:
-        """The requests by outcome, added up over runs; None where they were not."""
-        return self.stored.get("request_totals") or None
-
-    @property
-    def totals(self) -> Mapping[str, int]:
-        """The findings that were new in their run by kind, added up over runs."""
-        return self.stored.get("totals") or {}
+        return self.has("changes")
 
     def new_in_all_runs(self, kind: Kind) -> int:
         """Return how many findings of a kind were new in their run, added up over runs."""
-        return int(self.stored["totals"].get(kind.value, 0))
-
-    @property
-    def requests(self) -> Requests:
-        """What was asked."""
-        return _part(Requests, self.stored["requests"])
-
-    @property
-    def duration_s(self) -> dict[str, float]:
-        """Seconds by stage."""
-        return {stage: float(took) for stage, took in self.stored["duration_s"].items()}
-
-
-def _together(stored: Mapping[str, Any]) -> Together:
-    since, bounds = str(stored.get("since") or ""), stored.get("bounds") or {}
-    return Together(int(stored.get("runs") or 0), since, Chances(bounds))
-
-
-def _part(kind: type[Part], stored: Any) -> Part:
-    """Return a part of the file as a dataclass; lists become tuples.
-
-    Fields that the dataclass does not have are passed over. Raises TypeError for a field that is
-    missing, or that is not of its type.
-    """
-    if not isinstance(stored, Mapping):
-        raise TypeError(f"{stored!a:.40} is not an object")
-    given = {}
-    for one in fields(kind):  # type: ignore[arg-type]
-        if one.name in stored:
-            given[one.name] = _checked(str(one.type), stored[one.name])
-    return kind(**given)
-
-
-_PLAIN: Mapping[str, tuple[type, ...]] = {
-    "int": (int,), "float": (int, float), "str": (str,), "bool": (bool,),
-    "LedgerId": (int,), "EntryId": (int,), "BookieId": (str,),
-}  # fmt: skip
-
-
-def _checked(annotation: str, value: Any) -> Any:
-    name, _, rest = annotation.partition(" | ")
-    if value is None and (rest or name.startswith(("tuple", "str"))):
-        return () if name.startswith("tuple") else None if rest else ""
-    if name.startswith("tuple"):
-        return tuple(value)
-    if name in _PLAIN and not isinstance(value, _PLAIN[name]):
-        raise TypeError(f"{value!a:.40} is not of type {name}")
-    return value
-
-
-def _parts(kind: type[Part], stored: Any) -> tuple[Part, ...]:
-    return tuple(_part(kind, one) for one in stored or ())
-
-
-def _bookie_words(stored: Any, name: str) -> tuple[BookieWord, ...]:
-    return tuple(BookieWord(str(one["bookie_id"]), str(one[name])) for one in stored or ())
-
-
-def _text_or_none(stored: Any) -> str | None:
-    return None if stored is None else str(stored)
-
-
-def _number_or_none(stored: Any) -> float | None:
-    return None if stored is None else float(stored)
+        return self.totals.get(kind.value, 0)

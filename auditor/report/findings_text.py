@@ -23,7 +23,7 @@ from auditor.model.finding import (
 )
 from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.identity import BookieId
-from auditor.model.summary import Cause, ChangeCounts, Summary
+from auditor.model.summary import CauseRecord, ChangeCounts, MuteCounts, Summary
 from auditor.report.layout import Screen, count, moment, of, printable, ranges, table
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
@@ -86,7 +86,7 @@ def muted_words(finding: FindingRecord) -> str:
 
 def mutes_sentences(summary: Summary) -> list[str]:
     """Return how many findings are muted, which mutes do not apply, and which are over."""
-    mutes = summary.mutes
+    mutes = summary.mutes or MuteCounts()
     said = [printable(mutes.problem, PROBLEM_CHARS_MAX)] if mutes.problem else []
     if mutes.findings:
         muted = of(mutes.findings, "finding is muted and does", "findings are muted and do")
@@ -105,7 +105,7 @@ def mutes_sentences(summary: Summary) -> list[str]:
     if expired:
         said.append(
             f"{of(len(expired), 'mute of a finding is', 'mutes of findings are')} over"
-            f" ({printable(expired[0])})"
+            f" ({printable(expired[0].id)})"
         )
     return said
 
@@ -122,7 +122,7 @@ BECAUSE_OF_A_BOOKIE = "because a bookie was silent, refused or had no readable a
 
 
 def causes_section(summary: Summary, screen: Screen) -> Iterator[str]:
-    """Yield the lines on causes: about three for each of at most ten causes (`after.causes`).
+    """Yield the lines on causes: about three for each of at most ten causes (`summary.causes`).
 
     A last line counts the ledgers that have findings or could not be judged, without a cause.
     """
@@ -149,15 +149,15 @@ class CauseWords(NamedTuple):
     file: str
 
 
-def cause_words(row: Cause) -> CauseWords:
-    """Return one of `after.causes` in words."""
+def cause_words(row: CauseRecord) -> CauseWords:
+    """Return one of `summary.causes` in words."""
     explained = f"{of(row.ledgers, 'ledger')} ({percent(row.share)} of all hit)"
     says = printable(row.says, SAYS_CHARS_MAX)
     return CauseWords(says, f"{explained}: {_kinds(row.kinds)}", printable(row.file))
 
 
 def more_causes(summary: Summary) -> str:
-    """Return how many causes `after.causes` leaves out; "" if none."""
+    """Return how many causes `summary.causes` leaves out; "" if none."""
     rest = summary.causes_rest
     if not rest.causes:
         return ""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
+from auditor.model.finding_record import FindingRecord
+from auditor.model.judged_ledger import NO_SUCH_LEDGER, JudgedLedger, ShownMetadata
 from auditor.model.ledger import LedgerState
 from auditor.model.summary import Summary
-from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.model.verdict import CopyCounts, Standing
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
 from auditor.report.layout import PLAIN, Screen, count, duration, of, printable
 from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
@@ -30,7 +30,7 @@ _HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violat
 
 def render_ledgers(
     summary: Summary,
-    ledgers: Sequence[Mapping[str, Any]],
+    ledgers: Sequence[JudgedLedger],
     findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
@@ -38,13 +38,7 @@ def render_ledgers(
 ) -> str:
     """Return the report: each ledger's standing, metadata, findings, witnesses and answers. Pure.
 
-    The machine line is last. A ledger is {ledger_id, standing ("sound", ..., or "no_such_ledger"),
-    exempt (reason or null), unknowns [reasons], metadata, owner, looks (as in a finding),
-    listing_false_negatives, assurance, probes, random_probes, copies, only_maintenance, detail,
-    listed_by {bookie: address of its lister}, odd_lists {bookie: why its list cannot be used, or
-    what is odd about it}}.
-    Only ledger_id and standing are required. Metadata is null or {state, format_version,
-    ensemble_size, write_quorum, ack_quorum, last_entry_id, segments [{first_entry_id, ensemble}]}.
+    The machine line is last.
     """
     screen, away = fit(screen), summary.maintenance.bookie_ids
     return assemble(
@@ -78,21 +72,21 @@ def _newest_run(summary: Summary, screen: Screen) -> Iterator[str]:
 
 
 def _ledger(
-    ledger: Mapping[str, Any],
+    ledger: JudgedLedger,
     findings: Sequence[FindingRecord],
     screen: Screen,
     away: frozenset[str],
 ) -> Iterator[str]:
-    standing = str(ledger["standing"])
-    head = screen.paint(f"Ledger {ledger['ledger_id']}", "bold")
-    if standing == "no_such_ledger":
+    standing = ledger.standing
+    head = screen.paint(f"Ledger {ledger.ledger_id}", "bold")
+    if standing == NO_SUCH_LEDGER:
         yield f"{head}: no such ledger"
         yield ""
         return
     yield f"{head}: {screen.paint(standing.upper(), _HUES[standing])}"
     yield from _reasons(ledger, screen, away)
     yield from _metadata(ledger, screen)
-    own = [finding for finding in findings if finding.ledger_id == ledger["ledger_id"]]
+    own = [finding for finding in findings if finding.ledger_id == ledger.ledger_id]
     for finding in own:
         said = f"{finding.severity.name} {finding.kind.value}"
         yield f"  {screen.paint(said, 'red')}"
@@ -100,32 +94,28 @@ def _ledger(
         yield from screen.wrap(printable(finding.witness, 4_000), "    ", WITNESS_LINES_MAX)
         yield from matrix(finding, "    ")
     if not own:
-        yield from looks_table(_looks(ledger), "    ")
+        yield from looks_table(ledger.looks, "    ")
     yield ""
 
 
-def _looks(ledger: Mapping[str, Any]) -> list[RecordedLook]:
-    return [RecordedLook.from_json(look) for look in ledger.get("looks") or ()]
-
-
-def _reasons(ledger: Mapping[str, Any], screen: Screen, away: frozenset[str]) -> Iterator[str]:
-    if ledger.get("exempt"):
-        reason = Exempt(ledger["exempt"])
-        is_exempt = ledger["standing"] == Standing.EXEMPT.word
+def _reasons(ledger: JudgedLedger, screen: Screen, away: frozenset[str]) -> Iterator[str]:
+    if ledger.exempt:
+        reason = ledger.exempt
+        is_exempt = ledger.standing == Standing.EXEMPT.word
         head = f"exempt ({reason.value}): " if is_exempt else ""
         yield from screen.wrap(f"{head}{EXEMPT_WORDS[reason]}", "  ")
-    unheard = unheard_at(_looks(ledger), ledger.get("gone") or ())
-    extent = " in full" if ledger["standing"] == Standing.VIOLATED.word else ""
-    for unknown in map(Unknown, ledger.get("unknowns") or []):
+    unheard = unheard_at(ledger.looks, ledger.gone)
+    extent = " in full" if ledger.standing == Standing.VIOLATED.word else ""
+    for unknown in ledger.unknowns:
         bookies = bookies_behind(unknown, unheard)
         means = UNKNOWN_WORDS[unknown].means + (f" ({bookies})" if bookies else "")
         to_do = what_to_do(unknown, unheard, away)
         said = f"could not be judged{extent} ({unknown.value}): {means}; to do: {to_do}"
         yield from screen.wrap(said, "  ")
-    if ledger.get("only_maintenance"):
+    if ledger.only_maintenance:
         yield from screen.wrap("only bookies in planned maintenance prevented judging it", "  ")
-    if ledger.get("assurance") == PROBED:
-        probes, drawn = int(ledger.get("probes") or 0), int(ledger.get("random_probes") or 0)
+    if ledger.assurance == PROBED:
+        probes, drawn = ledger.probes, ledger.random_probes
         read = (
             f"so {of(probes, 'entry was', 'entries were')} read there instead, {drawn} of them"
             " drawn at random"
@@ -133,34 +123,34 @@ def _reasons(ledger: Mapping[str, Any], screen: Screen, away: frozenset[str]) ->
             else "and no entry could be read there instead"
         )
         yield from screen.wrap(f"assurance: probed. A bookie of it gave no list, {read}", "  ")
-    if listed_by := ledger.get("listed_by"):
+    if listed_by := ledger.listed_by:
         where = ", ".join(
             f"{printable(bookie, 60)} ({printable(at, 60)})" for bookie, at in listed_by.items()
         )
         yield from screen.wrap(f"listed by the listers of {where}", "  ")
-    for bookie, why in (ledger.get("odd_lists") or {}).items():
+    for bookie, why in ledger.odd_lists.items():
         said = f"the list of {printable(bookie, 60)} {printable(why, 300)}"
         yield from screen.wrap(said, "  ")
-    for bookie, entry in (ledger.get("unindexed") or {}).items():
+    for bookie, entry in ledger.unindexed.items():
         yield from screen.wrap(unindexed_sentence(bookie, f"entry {entry}"), "  ")
-    yield from screen.wrap(_copies(ledger.get("copies") or {}), "  ")
-    if ledger.get("detail"):
-        yield from screen.wrap(printable(ledger["detail"], 1_000), "  ")
-    if back := int(ledger.get("listing_false_negatives") or 0):
+    yield from screen.wrap(_copies(ledger.copies), "  ")
+    if ledger.detail:
+        yield from screen.wrap(printable(ledger.detail, 1_000), "  ")
+    if back := ledger.listing_false_negatives:
         entries = of(back, "entry", "entries")
         yield from screen.wrap(
             f"{entries} that a list left out could be read: copies all the same", "  "
         )
 
 
-def _end(metadata: Mapping[str, Any]) -> str:
+def _end(metadata: ShownMetadata) -> str:
     """Return where the ledger ends.
 
     BookKeeper writes lastEntryId -1 until a ledger is closed, so before that it means nothing.
     """
-    if metadata["state"] != LedgerState.CLOSED:
+    if metadata.state != LedgerState.CLOSED:
         return "last entry not known yet"
-    last = metadata.get("last_entry_id")
+    last = metadata.last_entry_id
     return (
         "last entry unknown"
         if last is None
@@ -170,35 +160,35 @@ def _end(metadata: Mapping[str, Any]) -> str:
     )
 
 
-def _copies(copies: Mapping[str, int]) -> str:
+def _copies(copies: CopyCounts | None) -> str:
     """Return how many copies were verified; "" if none is expected."""
-    if not copies.get("expected"):
+    if copies is None or not copies.expected:
         return ""
-    verified = copies["listed"] + copies["read"]
-    assumed = f", {count(copies['assumed'])} assumed from a sample" if copies["assumed"] else ""
+    verified = copies.listed + copies.read
+    assumed = f", {count(copies.assumed)} assumed from a sample" if copies.assumed else ""
     return (
-        f"copies    {count(verified)} of {count(copies['expected'])} verified "
-        f"({count(copies['listed'])} listed, {count(copies['read'])} read){assumed}"
+        f"copies    {count(verified)} of {count(copies.expected)} verified "
+        f"({count(copies.listed)} listed, {count(copies.read)} read){assumed}"
     )
 
 
-def _metadata(ledger: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    if owner := ledger.get("owner"):
-        yield from screen.wrap(f"owner     {owner_text(Owner.from_json(owner))}", "  ")
-    metadata = ledger.get("metadata")
+def _metadata(ledger: JudgedLedger, screen: Screen) -> Iterator[str]:
+    if owner := ledger.owner:
+        yield from screen.wrap(f"owner     {owner_text(owner)}", "  ")
+    metadata = ledger.metadata
     if not metadata:
         return
     yield (
-        f"  metadata  {printable(metadata['state'])}, {_end(metadata)}, ensemble"
-        f" {metadata['ensemble_size']}, write quorum {metadata['write_quorum']}, ack quorum"
-        f" {metadata['ack_quorum']}, format {metadata['format_version']}"
+        f"  metadata  {printable(metadata.state)}, {_end(metadata)}, ensemble"
+        f" {metadata.ensemble_size}, write quorum {metadata.write_quorum}, ack quorum"
+        f" {metadata.ack_quorum}, format {metadata.format_version}"
     )
-    segments = list(metadata["segments"])
+    segments = list(metadata.segments)
     half = SEGMENTS_SHOWN_MAX // 2
     for place, segment in enumerate(segments):
         if len(segments) > SEGMENTS_SHOWN_MAX and half <= place < len(segments) - half:
             if place == half:
                 yield f"            ... {of(len(segments) - 2 * half, 'segment')} not shown"
             continue
-        bookies = " ".join(printable(bookie, 60) for bookie in segment["ensemble"])
-        yield from screen.wrap(f"from {segment['first_entry_id']}: {bookies}", "            ")
+        bookies = " ".join(printable(bookie, 60) for bookie in segment.ensemble)
+        yield from screen.wrap(f"from {segment.first_entry_id}: {bookies}", "            ")

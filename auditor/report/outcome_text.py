@@ -243,8 +243,8 @@ def exit_code_words(summary: Summary) -> str:
     code = summary.exit_code
     if summary.outcome != "VIOLATED" or code == 1:
         return ""
-    muted = summary.mutes.findings
-    which = "no finding that is not muted" if muted else "no finding"
+    has_muted = summary.mutes is not None and summary.mutes.findings
+    which = "no finding that is not muted" if has_muted else "no finding"
     return f"The exit code is {code}, because {which} reaches --fail-on."
 
 

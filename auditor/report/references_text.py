@@ -28,7 +28,7 @@ def references_section(summary: Summary, screen: Screen) -> Iterator[str]:
         yield from screen.wrap(unread_words(references.unread), "  ")
     if summary.topics_hit:
         yield from screen.wrap(f"{hit_words(summary)}; worst first:", "  ")
-        yield from _worst(summary.topics_worst, screen)
+        yield from _worst(summary.topics_worst or WorstTopics(), screen)
     yield ""
 
 
@@ -138,9 +138,9 @@ _UNREAD = {
 
 def hit_words(summary: Summary) -> str:
     """Return how many topics are hit, and how many subscriptions are blocked."""
-    worst, references = summary.topics_worst, summary.references
+    worst, references = summary.topics_worst or WorstTopics(), summary.references
     has_truncated = references is not None and references.truncated > 0
-    hit = of(summary.topics_hit, "topic is", "topics are")
+    hit = of(summary.topics_hit or 0, "topic is", "topics are")
     namespaces = of(worst.namespaces, "namespace")
     blocked = _blocked_words(
         worst.subscriptions_blocked, worst.subscriptions_possibly_blocked, may_skip=has_truncated

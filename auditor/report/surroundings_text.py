@@ -46,7 +46,7 @@ def sampling_sentences(summary: Summary) -> Iterator[str]:
     sampling = summary.sampling
     if sampling is None or not summary.assurance.probed:
         return
-    alone, together = sampling.alone, sampling.together
+    alone, together = sampling.alone, sampling.accumulated
     if alone is None:
         yield (
             "No chance can be given that a run of lost entries was found there: none was read by"
@@ -129,7 +129,7 @@ def lister_sentences(summary: Summary) -> Iterator[str]:
     """
     listers = summary.listers
     for one in listers.not_believed:
-        why = printable(one.says, LISTER_DETAIL_MAX)
+        why = printable(one.detail, LISTER_DETAIL_MAX)
         yield (
             f"The lister of bookie {printable(one.bookie_id)} is not believed: {why}."
             " No list of it counts from then on."
@@ -137,7 +137,7 @@ def lister_sentences(summary: Summary) -> Iterator[str]:
     silent = listers.silent
     if silent:
         first = silent[0]
-        why = printable(first.says, LISTER_DETAIL_MAX)
+        why = printable(first.detail, LISTER_DETAIL_MAX)
         more = f", and {len(silent) - 1} more" if len(silent) > 1 else ""
         yield (
             f"No list came from the lister of bookie {printable(first.bookie_id)} ({why}){more}:"
@@ -273,7 +273,7 @@ def maintenance_sentences(summary: Summary) -> Iterator[str]:
     maintenance = summary.maintenance
     found: dict[str, list[str]] = {}
     for one in maintenance.bookies:
-        found.setdefault(one.says, []).append(one.bookie_id)
+        found.setdefault(one.found, []).append(one.bookie_id)
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
         parts = "; ".join(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from auditor.model.finding_record import FindingRecord
-from auditor.model.readability import Answer, Condition
+from auditor.model.readability import (
+    Answer,
+    Condition,
+    TopicLedger,
+    TopicReport,
+    TopicSubscription,
+)
 from auditor.model.summary import Summary
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.findings_text import command_lines, next_section, one_line
@@ -34,7 +39,6 @@ _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
-_OF_REFERENCES: Final = ("missing", "newest_missing", "truncated")
 _HUES: Final = {
     Answer.READABLE: "green",
     Answer.BLOCKED: "red",
@@ -76,16 +80,13 @@ _BAD: Final = (
 
 def render_topics(
     summary: Summary,
-    topics: Sequence[Mapping[str, Any]],
+    topics: Sequence[TopicReport],
     findings: Sequence[FindingRecord],
     *,
     second_look_delay_s: float,
     screen: Screen = PLAIN,
 ) -> str:
-    """Return the report. Pure. The machine line is last.
-
-    `topics` have the form of `auditor.findings.topics.topic_json`.
-    """
+    """Return the report. Pure. The machine line is last."""
     screen = fit(screen)
     return assemble(
         screen.wrap(f"cluster   {cluster_name(summary)}"),
@@ -104,74 +105,72 @@ def render_topics(
 def _machine_line(summary: Summary) -> str:
     """Return the last line. Missing or truncated ledgers are in no other number of it."""
     line = machine_line(summary.outcome, summary.run_id, summary.ledgers)
-    counts = asdict(summary.references) if summary.references else {}
-    return " ".join([line, *(f"{name}={counts[name]}" for name in _OF_REFERENCES if counts)])
+    counts = summary.references
+    if counts is None:
+        return line
+    lost = f"missing={counts.missing} newest_missing={counts.newest_missing}"
+    return f"{line} {lost} truncated={counts.truncated}"
 
 
-def _topic(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    head = screen.paint(printable(topic["topic"], 300), "bold")
-    status = TopicStatus(topic["status"])
+def _topic(topic: TopicReport, screen: Screen) -> Iterator[str]:
+    head = screen.paint(printable(topic.topic, 300), "bold")
+    status = topic.status
     if status is TopicStatus.MISSING:
         yield f"{head}: no such topic, or it has no ledgers"
     elif status is TopicStatus.UNREADABLE:
         yield f"{head}: its references could not be read"
     else:
-        answer = Answer(topic["answer"])
+        answer = topic.answer
         yield f"{head}: {screen.paint(_headline(topic), _HUES[answer])}"
-        if topic["shadow_source"]:
-            source = printable(topic["shadow_source"], 300)
+        if topic.shadow_source:
+            source = printable(topic.shadow_source, 300)
             yield from screen.wrap(f"shadow topic: its ledgers are those of {source}", "  ")
-        yield from screen.wrap(_data_words(topic["ledgers"]), "  ")
+        yield from screen.wrap(_data_words(topic.ledgers), "  ")
         yield from _subscriptions(topic, screen)
-        yield from _ledgers(topic["ledgers"], screen)
-        if topic["unread"]:
-            yield from screen.wrap(unread_words(topic["unread"]), "  ", hang="  ")
-    yield from _problems(topic["problems"], screen)
+        yield from _ledgers(topic.ledgers, screen)
+        if topic.unread:
+            yield from screen.wrap(unread_words(topic.unread), "  ", hang="  ")
+    yield from _problems(topic.problems, screen)
     yield ""
 
 
-def _headline(topic: Mapping[str, Any]) -> str:
+def _headline(topic: TopicReport) -> str:
     """Return what a reader that starts with the first message finds."""
-    answer = Answer(topic["answer"])
-    if topic["blocker"]:
-        return f"NOT READABLE: {printable(topic['blocker'], 1_000)}"
+    answer = topic.answer
+    if topic.blocker:
+        return f"NOT READABLE: {printable(topic.blocker, 1_000)}"
     if answer is Answer.BLOCKED and _is_temporary(topic):
-        at = _position(topic["first_loss"])
+        at = _position(topic.first_loss)
         return f"NOT READABLE now: no client can read from {at} on until more bookies answer"
     if answer is Answer.BLOCKED:
-        return (
-            f"NOT READABLE from end to end: the first loss is at {_position(topic['first_loss'])}"
-        )
+        return f"NOT READABLE from end to end: the first loss is at {_position(topic.first_loss)}"
     if answer is Answer.POSSIBLY_BLOCKED:
         return (
             "NOT READABLE to its end if its newest ledger, which is missing, held messages:"
-            f" {_position(topic['first_loss'])}"
+            f" {_position(topic.first_loss)}"
         )
     if answer is Answer.UNKNOWN:
         return "NOT KNOWN whether it is readable from end to end"
-    conditions = {
-        Condition(ledger["condition"]) for ledger in topic["ledgers"] if ledger["role"] == Role.DATA
-    }
+    conditions = {ledger.condition for ledger in topic.ledgers if ledger.role == Role.DATA}
     beyond = " in what was judged" if conditions & {Condition.OPEN, Condition.OFFLOADED} else ""
     return f"READABLE: no loss was found{beyond}"
 
 
-def _is_temporary(topic: Mapping[str, Any]) -> bool:
+def _is_temporary(topic: TopicReport) -> bool:
     """Return whether the first obstacle of a reader can be read again once its bookies are back."""
-    ledger_id, _ = topic["first_loss"] or (None, None)
-    now = {Condition.ENTRIES_UNAVAILABLE.value, Condition.UNRECOVERABLE.value}
+    ledger_id, _ = topic.first_loss or (None, None)
+    now = {Condition.ENTRIES_UNAVAILABLE, Condition.UNRECOVERABLE}
     return any(
-        ledger["ledger_id"] == ledger_id and ledger["condition"] in now
-        for ledger in topic["ledgers"]
+        ledger.ledger_id == ledger_id and ledger.condition in now for ledger in topic.ledgers
     )
 
 
-def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
-    data = [ledger for ledger in ledgers if ledger["role"] == Role.DATA]
-    recorded = [ledger for ledger in data if ledger["entries"] is not None]
+def _data_words(ledgers: Sequence[TopicLedger]) -> str:
+    data = [ledger for ledger in ledgers if ledger.role == Role.DATA]
+    recorded = [ledger for ledger in data if ledger.entries is not None]
     entries, held = (
-        sum(ledger["entries"] for ledger in recorded),
-        sum(ledger["size_bytes"] or 0 for ledger in recorded),
+        sum(ledger.entries or 0 for ledger in recorded),
+        sum(ledger.size_bytes or 0 for ledger in recorded),
     )
     parts = [
         f"{of(len(data), 'data ledger')}, {of(entries, 'entry', 'entries')} recorded ({size(held)})"
@@ -180,31 +179,29 @@ def _data_words(ledgers: Sequence[Mapping[str, Any]]) -> str:
         (Condition.OFFLOADED, "in long-term storage"),
         (Condition.OPEN, "not judged, because not closed"),
     ):
-        if number := sum(ledger["condition"] == condition for ledger in data):
+        if number := sum(ledger.condition == condition for ledger in data):
             parts.append(f"{count(number)} {word}")
     others = len(ledgers) - len(data)
     parts += [f"{of(others, 'ledger')} of cursors, schemas and compaction"] if others else []
     return "; ".join(parts) + "."
 
 
-def _subscriptions(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    readings = topic["subscriptions"]
+def _subscriptions(topic: TopicReport, screen: Screen) -> Iterator[str]:
+    readings = topic.subscriptions
     missing = {
-        ledger["ledger_id"]
-        for ledger in topic["ledgers"]
-        if ledger["condition"] == Condition.MISSING
+        ledger.ledger_id for ledger in topic.ledgers if ledger.condition == Condition.MISSING
     }
     if not readings:
-        yield "  No subscription was found." if topic["problems"] else "  It has no subscription."
+        yield "  No subscription was found." if topic.problems else "  It has no subscription."
         return
     order = [Answer.BLOCKED, Answer.POSSIBLY_BLOCKED, Answer.UNKNOWN, Answer.READABLE]
-    worst = sorted(readings, key=lambda reading: order.index(Answer(reading["answer"])))
+    worst = sorted(readings, key=lambda reading: order.index(reading.answer))
     for reading in worst[:SUBSCRIPTIONS_SHOWN_MAX]:
-        answer = Answer(reading["answer"])
+        answer = reading.answer
         word = screen.paint(answer.value.replace("_", " ").upper(), _HUES[answer])
-        yield f"  subscription {printable(reading['name'])}: {word}"
+        yield f"  subscription {printable(reading.name)}: {word}"
         yield from screen.wrap(
-            _reading_words(reading, answer, missing, topic["blocker"])
+            _reading_words(reading, answer, missing, topic.blocker)
             + _reset_words(topic, reading, answer),
             "    ",
         )
@@ -214,19 +211,15 @@ def _subscriptions(topic: Mapping[str, Any], screen: Screen) -> Iterator[str]:
 
 
 def _reading_words(
-    reading: Mapping[str, Any], answer: Answer, missing: Collection[int], blocker: str
+    reading: TopicSubscription, answer: Answer, missing: Collection[int], blocker: str
 ) -> str:
     if blocker:
         return "no broker can load the topic."
-    if reading["problem"]:
-        return f"its position could not be read: {printable(reading['problem'], 1_000)}"
-    at = (
-        f"position {_position(reading['position'])}"
-        if reading["position"]
-        else "no position recorded"
-    )
-    since, own = "", reading["cursor_ledger_id"]
-    if not reading["is_newest_position"]:
+    if reading.problem:
+        return f"its position could not be read: {printable(reading.problem, 1_000)}"
+    at = f"position {_position(reading.position)}" if reading.position else "no position recorded"
+    since, own = "", reading.cursor_ledger_id
+    if not reading.is_newest_position:
         kept = (
             f"was in ledger {own}, which is missing"
             if own in missing
@@ -235,26 +228,26 @@ def _reading_words(
         since = f", as ZooKeeper has it; a newer one {kept}"
     unless = (
         "the subscription is blocked unless its newer position is beyond that"
-        if not reading["is_newest_position"]
+        if not reading.is_newest_position
         else "the newest ledger is missing, and whether it held messages was not recorded"
     )
     found = {
         Answer.READABLE: "no loss was found after it",
         Answer.UNKNOWN: "whether entries after it are lost is not known",
-        Answer.BLOCKED: f"the first loss after it is at {_position(reading['first_loss'])}",
+        Answer.BLOCKED: f"the first loss after it is at {_position(reading.first_loss)}",
         Answer.POSSIBLY_BLOCKED: (
-            f"the first loss after it is at {_position(reading['first_loss'])}; {unless}"
+            f"the first loss after it is at {_position(reading.first_loss)}; {unless}"
         ),
     }[answer]
     return f"{at}{since}: {found}."
 
 
-def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: Answer) -> str:
+def _reset_words(topic: TopicReport, reading: TopicSubscription, answer: Answer) -> str:
     """Return what may differ if the subscription was moved back after its position was written."""
     if (
         answer is not Answer.READABLE
-        or reading["is_newest_position"]
-        or Answer(topic["answer"]) is Answer.READABLE
+        or reading.is_newest_position
+        or topic.answer is Answer.READABLE
     ):
         return ""
     return (
@@ -263,53 +256,48 @@ def _reset_words(topic: Mapping[str, Any], reading: Mapping[str, Any], answer: A
     )
 
 
-def _ledgers(ledgers: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
+def _ledgers(ledgers: Sequence[TopicLedger], screen: Screen) -> Iterator[str]:
     order = {condition: number for number, condition in enumerate((*_BAD, Condition.OFFLOADED))}
-    bad = [ledger for ledger in ledgers if Condition(ledger["condition"]) in order]
-    bad = [
-        ledger for ledger in bad if ledger["condition"] != Condition.OFFLOADED or ledger["detail"]
-    ]
-    bad.sort(key=lambda ledger: (order[Condition(ledger["condition"])], ledger["ledger_id"]))
+    bad = [ledger for ledger in ledgers if ledger.condition in order]
+    bad = [ledger for ledger in bad if ledger.condition != Condition.OFFLOADED or ledger.detail]
+    bad.sort(key=lambda ledger: (order[ledger.condition], ledger.ledger_id))
     if not bad:
         return
     yield "  ledgers"
     for ledger in bad[:LEDGERS_SHOWN_MAX]:
-        role, name = ledger["role"], ledger["name"]
+        role, name = ledger.role, ledger.name
         use = role if name is None else f"{role} of {printable(name)}"
         yield from screen.wrap(
-            f"{ledger['ledger_id']} ({use}): {_ledger_words(ledger)}", "    ", hang="  "
+            f"{ledger.ledger_id} ({use}): {_ledger_words(ledger)}", "    ", hang="  "
         )
     if len(bad) > LEDGERS_SHOWN_MAX:
         yield f"    and {of(len(bad) - LEDGERS_SHOWN_MAX, 'ledger')} more (--format json)"
 
 
-def _ledger_words(ledger: Mapping[str, Any]) -> str:
-    said = _CONDITIONS[Condition(ledger["condition"])]
-    if ledger["lost"]:
+def _ledger_words(ledger: TopicLedger) -> str:
+    said = _CONDITIONS[ledger.condition]
+    if ledger.lost:
         said += f"; lost: {_lost_words(ledger)}"
-    if ledger["detail"]:
-        said += f" ({printable(ledger['detail'], 300)})"
-    if ledger["condition"] == Condition.TRUNCATED and ledger["role"] == Role.DATA:
+    if ledger.detail:
+        said += f" ({printable(ledger.detail, 300)})"
+    if ledger.condition == Condition.TRUNCATED and ledger.role == Role.DATA:
         said += "; a broker that opens the ledger skips them without an error"
-    if ledger["condition"] == Condition.NEWEST_MISSING:
+    if ledger.condition == Condition.NEWEST_MISSING:
         said += f". {NEWEST_EFFECT}"
-    effect = damage_effect(
-        Role(ledger["role"]), ledger["name"] or "", Condition(ledger["condition"])
-    )
+    effect = damage_effect(ledger.role, ledger.name or "", ledger.condition)
     return f"{said}. {effect}" if effect else said
 
 
-def _lost_words(ledger: Mapping[str, Any]) -> str:
-    if ledger["lost"][-1][1] is None:
+def _lost_words(ledger: TopicLedger) -> str:
+    if ledger.lost[-1][1] is None:
         return "all entries, how many was not recorded"
+    known = [(first, last) for first, last in ledger.lost if last is not None]
     is_one = (
-        len(ledger["lost"]) == 1
-        and ledger["lost"][0][0] == ledger["lost"][0][1]
-        and not ledger["lost_more"]
+        len(ledger.lost) == 1 and ledger.lost[0][0] == ledger.lost[0][1] and not ledger.lost_more
     )
     return (
         f"{'entry' if is_one else 'entries'}"
-        f" {ranges(ledger['lost'])}{' and more' if ledger['lost_more'] else ''}"
+        f" {ranges(known)}{' and more' if ledger.lost_more else ''}"
     )
 
 
@@ -331,26 +319,22 @@ def _findings(findings: Sequence[FindingRecord], screen: Screen) -> Iterator[str
     yield ""
 
 
-def _next(topics: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
+def _next(topics: Sequence[TopicReport], screen: Screen) -> Iterator[str]:
     """Yield what to save of a topic whose ledgers are missing or truncated, and commands that
     look.
     """
     broken = {
-        Condition.MISSING.value,
-        Condition.NEWEST_MISSING.value,
-        Condition.TRUNCATED.value,
+        Condition.MISSING,
+        Condition.NEWEST_MISSING,
+        Condition.TRUNCATED,
     }
-    hit = [
-        topic
-        for topic in topics
-        if any(ledger["condition"] in broken for ledger in topic["ledgers"])
-    ]
+    hit = [topic for topic in topics if any(ledger.condition in broken for ledger in topic.ledgers)]
     if not hit:
         return
     yield screen.paint("Next, for ledgers that are missing or truncated: save, then look", "bold")
     for topic in hit[:PROBLEMS_SHOWN_MAX]:
-        bad = [ledger for ledger in topic["ledgers"] if ledger["condition"] in broken]
-        ids = dict.fromkeys(ledger["ledger_id"] for ledger in bad)
+        bad = [ledger for ledger in topic.ledgers if ledger.condition in broken]
+        ids = dict.fromkeys(ledger.ledger_id for ledger in bad)
         lines = [
             NOTE + NO_LOADING,
             SAVES + SAVE_ZOOKEEPER,
@@ -360,24 +344,24 @@ def _next(topics: Sequence[Mapping[str, Any]], screen: Screen) -> Iterator[str]:
                 for ledger_id in list(ids)[:LEDGERS_MAX]
             ),
         ]
-        yield f"  for {printable(topic['topic'], 300)}"
+        yield f"  for {printable(topic.topic, 300)}"
         yield from command_lines("the topic", lines, screen)
     yield ""
 
 
-def _znodes(topic: Mapping[str, Any], ledgers: Sequence[Mapping[str, Any]]) -> list[str]:
+def _znodes(topic: TopicReport, ledgers: Sequence[TopicLedger]) -> list[str]:
     """Return the znodes that a broker may rewrite if it cannot read these ledgers.
 
     The ledgers of a shadow topic are listed in the znode of its source.
     """
-    source = topic["shadow_source"]
+    source = topic.shadow_source
     paths = [
         path
         for ledger in ledgers
         for path in znodes_of_use(
-            source if source and ledger["role"] == Role.DATA else topic["topic"],
-            Role(ledger["role"]),
-            ledger["name"] or "",
+            source if source and ledger.role == Role.DATA else topic.topic,
+            ledger.role,
+            ledger.name or "",
         )
     ]
     return list(dict.fromkeys(paths))[:ZNODES_MAX]

@@ -119,7 +119,7 @@ def render_verdict(verdict: Mapping[str, Any], summary: Summary, screen: Screen)
 def name_examples(summary: Summary, reason: Unknown, number: int) -> str:
     """Return the first ledgers of a reason after a colon, ": 200, 201, 202 ..."; "" if unknown."""
     unjudged = summary.unjudged
-    some = (unjudged.some or {}).get(reason.value, ()) if unjudged else ()
+    some = unjudged.some.get(reason.value, ()) if unjudged else ()
     more = " ..." if number > len(some) else ""
     return f": {', '.join(map(str, some))}{more}" if some else ""
 

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -24,7 +23,14 @@ from auditor.after.history import (
     trace,
     unknown_history,
 )
-from auditor.after.mutes import Applied, Mute, apply_mutes, mutes_json, state_of, why_outgrown
+from auditor.after.mutes import (
+    Applied,
+    Mute,
+    apply_mutes,
+    count_muted,
+    state_of,
+    why_outgrown,
+)
 from auditor.after.rechecks import judged_run
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
@@ -66,17 +72,17 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.summary import Summary
+from auditor.model.summary import RenamedBookie, Summary
 from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
-from auditor.summary.contradicted_lists import add_unindexed
+from auditor.summary.contradicted_lists import unindexed_bookies
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.odd_lists import read_odd_lists
-from auditor.summary.outcome import reaches
-from auditor.summary.previous_run import Previous, absences_json, unregistered_since
+from auditor.summary.outcome import exit_code, worst_of
+from auditor.summary.previous_run import Previous, unregistered_since
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.witness.finding_lines import bookie_testimony
 
@@ -119,6 +125,7 @@ def conclude(
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
     missing = _missing_sentences(not_there)
     facts = RunFacts(
+        about,
         finished_at=finished_at,
         duration_s=duration_s,
         not_there=len(not_there),
@@ -128,37 +135,36 @@ def conclude(
             *clustered.withheld,
             *_withheld_sentences(seen, about, found),
         ),
-        absences=absences_json(seen.since, _renamed_json(seen.renamed)),
-        topics={"references": clustered.referenced.counts, **hits.summary},
+        unregistered_since_ms=seen.since,
+        renamed=_renamed_bookies(seen.renamed),
+        references=clustered.referenced.counts,
+        topics_hit=hits.hit,
+        topics_worst=hits.worst,
         nobody_answered=nobody_answered(seen.looks),
-        **clustered.as_run_facts(),
-        **_facts_of(about),
+        listing_was_short=bool(clustered.listed.withheld),
+        unlisted_marks=clustered.marked.unlisted,
+        malformed_marks=clustered.marked.malformed,
+        baseline=clustered.listed.baseline,
+        are_references_known=clustered.referenced.is_complete,
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
     costs, copies = count_requests(run), _fullest_copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
-    summary = add_unindexed(summary, run) | why.as_json()
-    summary = add_doubt(summary, doubt_of(run, verdicts, seen.unreadable))
     blocked = blocked_open(run, seen.looks, _bookies_in_maintenance(about))
-    summary |= blocked.as_json() | {"odd_lists": read_odd_lists(run)}
+    summary = replace(
+        add_doubt(summary, doubt_of(run, verdicts, seen.unreadable)),
+        listers=replace(summary.listers, unindexed=unindexed_bookies(run)),
+        causes=why.rows,
+        causes_rest=why.rest,
+        ledgers_without_cause=why.unexplained,
+        unjudged_without_cause=why.unexplained_unjudged,
+        open_recovery_blocked=blocked.counts,
+        odd_lists=read_odd_lists(run),
+    )
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
     return Conclusion(summary, hits.findings, files, topics)
-
-
-def _facts_of(about: About) -> dict[str, Any]:
-    """Return the fields of RunFacts that run.json has."""
-    return {
-        "run_id": about.run_id,
-        "facts": about.facts,
-        "started_at": about.started_at,
-        "fail_on": about.fail_on,
-        "allow_empty": about.allow_empty,
-        "partial": about.partial,
-        "terms": about.terms,
-        "resumed_at": about.resumed_at,
-    }
 
 
 STALE_MARKS = "marks/stale.txt"
@@ -223,11 +229,11 @@ def _missed_bookies(
     }
 
 
-def _renamed_json(renamed: Mapping[BookieId, Renamed]) -> list[dict[str, Any]]:
-    return [
-        {"bookie_id": b, "renamed_to": one.renamed_to, "ledgers": list(one.ledgers)}
-        for b, one in sorted(renamed.items())
-    ]
+def _renamed_bookies(renamed: Mapping[BookieId, Renamed]) -> tuple[RenamedBookie, ...]:
+    return tuple(
+        RenamedBookie(bookie, one.renamed_to, tuple(one.ledgers))
+        for bookie, one in sorted(renamed.items())
+    )
 
 
 def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
@@ -335,11 +341,12 @@ def add_history(
         replace(one, history=FindingHistory(*chain, applied.of(one)))
         for one, chain in zip(conclusion.findings, history.chains, strict=True)
     ]
-    summary = conclusion.summary | {
-        "changes": history.changes,
-        "mutes": mutes_json(applied, findings, problem),
-        "exit_code": _exit_code(conclusion.summary, findings, about.fail_on),
-    }
+    summary = replace(
+        conclusion.summary,
+        changes=history.changes,
+        mutes=count_muted(applied, findings, problem),
+        exit_code=_exit_code_of(conclusion, findings, about),
+    ).with_also("changes", "mutes")
     unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
     return replace(conclusion, summary=summary, findings=findings, unchecked=unchecked)
 
@@ -362,12 +369,19 @@ def restore_history(
         replace(one, history=_stored_history(known.get((one.id, one.kind)), one))
         for one in conclusion.findings
     ]
-    again = conclusion.summary | {
-        "changes": summary.get("changes") if summary else None,
-        "mutes": summary.get("mutes") if summary else None,
-        "exit_code": _exit_code(conclusion.summary, findings, about.fail_on),
-    }
+    again = replace(
+        conclusion.summary,
+        changes=summary.changes if summary else None,
+        mutes=summary.mutes if summary else None,
+        exit_code=_exit_code_of(conclusion, findings, about),
+    ).with_also("changes", "mutes")
     return replace(conclusion, summary=again, findings=findings)
+
+
+def _exit_code_of(conclusion: Conclusion, findings: Iterable[FindingRecord], about: About) -> int:
+    """Return the exit code of a run, in which muted findings do not count."""
+    loud = worst_of(one for one in findings if not one.is_muted)
+    return exit_code(loud, about.fail_on, conclusion.summary.exit_code_if_clean)
 
 
 def _stored_history(stored: FindingRecord | None, now: FindingRecord) -> FindingHistory:
@@ -411,10 +425,3 @@ def _history(
     others = [one.finding for one in (*earlier.found, *earlier.carried)]
     now = judged_run(run, about, conclusion.summary, verdicts, bookies, others)
     return trace(found, earlier, now, about.started_at)
-
-
-def _exit_code(summary: Summary, findings: Sequence[FindingRecord], fail_on: str) -> int:
-    """Return the exit code of a run in which findings that are muted do not count."""
-    code = summary.exit_code
-    loud = [one for one in findings if not one.is_muted]
-    return code if code != 1 or reaches(loud, fail_on) else summary.exit_code_if_clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from auditor.after.history import UNCHECKED
@@ -15,7 +15,7 @@ from auditor.evidence.journal import forget
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
-from auditor.evidence.run_tables import KEPT, STORED, count_stored
+from auditor.evidence.run_tables import KEPT, count_stored
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
@@ -52,7 +52,8 @@ def write_results(
 
     The summary says how much is stored of each table (`evidence.stored_tables`).
     """
-    summary = conclusion.summary | {STORED: count_stored(directory.file_sizes(*KEPT))}
+    stored = count_stored(directory.file_sizes(*KEPT))
+    summary = replace(conclusion.summary, stored=stored).with_also("stored")
     findings = conclusion.findings
     log.violations(
         context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen

@@ -21,7 +21,7 @@ from auditor.findings.bookie_tables import NAME as RENAMES_NAME
 from auditor.findings.on_cluster import LISTINGS_AT
 from auditor.findings.reference_tables import WHERE as REFERENCES_AT
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
-from auditor.summary.costs import Costs, paces_json
+from auditor.summary.costs import Costs, read_paces
 from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts
 
@@ -118,7 +118,7 @@ def count_requests(run: Place) -> Costs:
         doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
         unanswered=sum(one.unanswered for one in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
-        paces=paces_json(run),
+        paces=read_paces(run),
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from auditor.first_checker.probing import missing_bound
 from auditor.model.availability import (
@@ -22,10 +21,15 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
+from auditor.model.summary import (
+    Assurance,
+    BookieDetail,
+    BookieInMaintenance,
+    Listers,
+    Maintenance,
+)
 from auditor.model.verdict import Probes, Standing, Verdict
 from auditor.witness.finding_lines import LISTED, PROBED
-
-Json = dict[str, Any]
 
 JUDGED_WORDS = (Standing.SOUND.word, Standing.VIOLATED.word)
 """The standings of ledgers that were judged."""
@@ -52,8 +56,8 @@ def assurance_of_ledgers(
     judged: Sequence[tuple[LedgerEvidence, Verdict]],
     terms: Terms,
     findings: Sequence[FindingRecord],
-) -> Json:
-    """Return the field `assurance` for a few ledgers. Counts the bookies that were asked about
+) -> Assurance:
+    """Return what the verdicts on a few ledgers rest on. Counts the bookies that were asked about
     them.
     """
     answers = [
@@ -68,25 +72,23 @@ def assurance_of_ledgers(
     probes = [verdict.probes for _, verdict in judged if verdict.probes is not None]
     read = Probes(sum(one.read for one in probes), sum(one.random for one in probes))
     lacking = {one.bookie_id for _, verdict in judged for one in verdict.lacks}
-    return assurance_json(ledgers, read, unable, terms, lacking | missing_on(findings))
+    return assurance_of(ledgers, read, unable, terms, lacking | missing_on(findings))
 
 
-def maintenance_of_ledgers(judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms) -> Json:
-    """Return the field `maintenance` for a few ledgers. Lists the bookies that were asked about
-    them.
-    """
+def maintenance_of_ledgers(
+    judged: Sequence[tuple[LedgerEvidence, Verdict]], terms: Terms
+) -> Maintenance:
+    """Return the bookies in planned maintenance that were asked about a few ledgers."""
     newest: dict[BookieId, AnswerStatus] = {}
     for evidence, _ in judged:
         for look in evidence.looks:
             newest |= {bookie: answer.status for bookie, answer in look.answers.items()}
     away = sorted(newest.keys() & terms.around.maintenance)
-    return {
-        "bookies": [
-            {"bookie_id": bookie, "found": _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED)}
-            for bookie in away
-        ],
-        "ledgers": sum(verdict.only_maintenance for _, verdict in judged),
-    }
+    found = (
+        BookieInMaintenance(bookie, _FOUND_BY_ANSWER.get(newest[bookie], ANSWERED))
+        for bookie in away
+    )
+    return Maintenance(tuple(found), sum(verdict.only_maintenance for _, verdict in judged))
 
 
 def missing_on(findings: Sequence[FindingRecord]) -> set[BookieId]:
@@ -94,14 +96,14 @@ def missing_on(findings: Sequence[FindingRecord]) -> set[BookieId]:
     return {bookie for found in findings for bookie in found.missing_on}
 
 
-def assurance_json(
+def assurance_of(
     ledgers: Mapping[str, int],
     probes: Probes,
     unable: set[BookieId],
     terms: Terms,
     lacking: AbstractSet[BookieId],
-) -> Json:
-    """Return the field `assurance` of a summary.
+) -> Assurance:
+    """Return what verdicts rest on.
 
     `ledgers` counts judged ledgers by what they rest on. `unable` are the bookies that cannot list.
     `lacking` are the bookies that surely lack an entry of some ledger, also of an exempt ledger
@@ -109,16 +111,16 @@ def assurance_json(
     list.
     """
     missing = bool(unable & lacking)
-    return {
-        **ledgers,
-        "probes": probes.read,
-        "random_probes": probes.random,
-        "missing_bound": (
-            round(missing_bound(probes.random), 6) if probes.random and not missing else None
-        ),
-        "probe_entries": terms.probe_entries,
-        "bookies_unable": sorted(unable)[:BOOKIES_NAMED_MAX],
-    }
+    has_bound = probes.random and not missing
+    return Assurance(
+        listed=ledgers[LISTED],
+        probed=ledgers[PROBED],
+        probes=probes.read,
+        random_probes=probes.random,
+        missing_bound=round(missing_bound(probes.random), 6) if has_bound else None,
+        probe_entries=terms.probe_entries,
+        bookies_unable=tuple(sorted(unable)[:BOOKIES_NAMED_MAX]),
+    )
 
 
 def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
@@ -132,28 +134,27 @@ def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
     return {bookie: detail.removeprefix(LISTED_BY_LISTER) for bookie, detail in said}
 
 
-def listers_json(records: Iterable[BookieRecord]) -> Json:
-    """Return the field `listers` of a summary.
+def listers_of(records: Iterable[BookieRecord]) -> Listers:
+    """Return what became of the lists of listers.
 
     `silent` names bookies whose lister gave no list at the last look. `not_believed` names those
     that denied their lister's list at any look. Each has the reason, and at most BOOKIES_NAMED_MAX
-    are named. `unindexed` is filled from the answers (`unindexed_entries`).
+    are named. `unindexed` is left empty: it comes from the answers (`unindexed_bookies`).
     """
     seen = list(records)
     denied: dict[BookieId, str] = {}
     for record in seen:
         if record.greeting_detail.startswith(LISTER_CONTRADICTED):
             denied[record.bookie_id] = record.greeting_detail.removeprefix(LISTER_CONTRADICTED)
-    return {
-        "listed": len(listed_by_lister(seen)),
-        "silent": _name_some(_last_details(seen, LISTER_SILENT)),
-        "not_believed": _name_some(denied),
-        "unindexed": [],
-    }
+    return Listers(
+        len(listed_by_lister(seen)),
+        _name_some(_last_details(seen, LISTER_SILENT)),
+        _name_some(denied),
+    )
 
 
-def _name_some(details: dict[BookieId, str]) -> list[Json]:
-    return [{"bookie_id": b, "detail": details[b]} for b in sorted(details)[:BOOKIES_NAMED_MAX]]
+def _name_some(details: Mapping[BookieId, str]) -> tuple[BookieDetail, ...]:
+    return tuple(BookieDetail(b, details[b]) for b in sorted(details)[:BOOKIES_NAMED_MAX])
 
 
 def _last_details(records: Iterable[BookieRecord], prefix: str) -> dict[BookieId, str]:

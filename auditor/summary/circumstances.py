@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,13 @@ from auditor.model.evidence import Terms
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.placement import Policy
+from auditor.model.summary import (
+    Assurance,
+    BookieCounts,
+    BookieInMaintenance,
+    Maintenance,
+    PlacementJudged,
+)
 from auditor.model.verdict import Probes
 from auditor.summary.assurance import (
     ANSWERED,
@@ -23,14 +29,11 @@ from auditor.summary.assurance import (
     NO_SUCH_BOOKIE,
     NOT_ASKED,
     NOT_REGISTERED,
-    assurance_json,
+    assurance_of,
     listed_by_lister,
-    listers_json,
     missing_on,
 )
 from auditor.witness.finding_lines import LISTED, PROBED
-
-Json = dict[str, Any]
 
 _UNHEARD = (
     Greeting.SILENT,
@@ -43,30 +46,7 @@ _UNHEARD = (
 _JUDGED = pa.array(JUDGED_WORDS)
 
 
-def circumstances_json(
-    records: Sequence[BookieRecord],
-    named_by_ledgers: int,
-    terms: Terms,
-    verdicts: TableScan,
-    findings: Sequence[FindingRecord],
-) -> Json:
-    """Return these fields of the summary.
-
-    `verdicts` has the schema VERDICTS.
-    """
-    return {
-        "bookies": bookie_counts(records, named_by_ledgers),
-        "listers": listers_json(records),
-        "bookies_unheard": unheard(records),
-        "bookies_away": away_bookies(records),
-        "bookies_gone": gone_bookies(records),
-        "maintenance": maintenance(records, terms, verdicts),
-        "placement": placement(records, terms),
-        "assurance": assurance(records, terms, verdicts, findings),
-    }
-
-
-def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dict[str, int]:
+def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> BookieCounts:
     """Return counts of bookies, each as of the last look at it.
 
     A bookie that answered at any look counts as answered. `away_bookies` are not registered but
@@ -77,21 +57,21 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> dic
     def count_greeted(greeting: Greeting) -> int:
         return sum(record.greeting is greeting and b not in answered for b, record in last.items())
 
-    return {
-        "registered": sum(record.registration is not Registration.NONE for record in last.values()),
-        "readonly": sum(record.registration is Registration.READONLY for record in last.values()),
-        "named_by_ledgers": named_by_ledgers,
-        "answered": len(answered),
-        "silent": count_greeted(Greeting.SILENT),
-        "refused": count_greeted(Greeting.REFUSED),
-        "unsupported": count_greeted(Greeting.UNSUPPORTED),
-        "listed_by_lister": len(listed_by_lister(records)),
-        "away": len(_away_ids(last)),
-        "gone": len(_gone_ids(last)),
-    }
+    return BookieCounts(
+        registered=sum(record.registration is not Registration.NONE for record in last.values()),
+        readonly=sum(record.registration is Registration.READONLY for record in last.values()),
+        named_by_ledgers=named_by_ledgers,
+        answered=len(answered),
+        silent=count_greeted(Greeting.SILENT),
+        refused=count_greeted(Greeting.REFUSED),
+        unsupported=count_greeted(Greeting.UNSUPPORTED),
+        listed_by_lister=len(listed_by_lister(records)),
+        away=len(_away_ids(last)),
+        gone=len(_gone_ids(last)),
+    )
 
 
-def unheard(records: Sequence[BookieRecord]) -> dict[str, list[BookieId]]:
+def unheard(records: Sequence[BookieRecord]) -> dict[str, tuple[BookieId, ...]]:
     """Return the bookies without the greeting ANSWERED at any look, by their last greeting.
 
     Gone bookies are left out: what they should hold counts as absent, not as unknown. Names at most
@@ -103,41 +83,41 @@ def unheard(records: Sequence[BookieRecord]) -> dict[str, list[BookieId]]:
         greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in left_out)
         for greeting in _UNHEARD
     }
-    return {greeting.value: bookies[:BOOKIES_NAMED_MAX] for greeting, bookies in named.items()}
+    return {
+        greeting.value: tuple(bookies[:BOOKIES_NAMED_MAX]) for greeting, bookies in named.items()
+    }
 
 
-def away_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
+def away_bookies(records: Iterable[BookieRecord]) -> tuple[BookieId, ...]:
     """Return bookies that are not registered and have a cookie, with or without a finding.
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return _away_ids(_last(records))[:BOOKIES_NAMED_MAX]
+    return tuple(_away_ids(_last(records))[:BOOKIES_NAMED_MAX])
 
 
-def gone_bookies(records: Iterable[BookieRecord]) -> list[BookieId]:
+def gone_bookies(records: Iterable[BookieRecord]) -> tuple[BookieId, ...]:
     """Return bookies that ledgers name and that have neither a registration nor a cookie.
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return _gone_ids(_last(records))[:BOOKIES_NAMED_MAX]
+    return tuple(_gone_ids(_last(records))[:BOOKIES_NAMED_MAX])
 
 
-def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan) -> Json:
+def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan) -> Maintenance:
     """Return the bookies in planned maintenance and the state of each.
 
     `ledgers` counts the ledgers that could not be judged only because of these bookies.
     """
     last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
-    return {
-        "bookies": [
-            {"bookie_id": bookie, "found": _maintenance_state(last.get(bookie), bookie in answered)}
-            for bookie in sorted(terms.around.maintenance)
-        ],
-        "ledgers": verdicts.count(pc.field("only_maintenance")),
-    }
+    found = (
+        BookieInMaintenance(bookie, _maintenance_state(last.get(bookie), bookie in answered))
+        for bookie in sorted(terms.around.maintenance)
+    )
+    return Maintenance(tuple(found), verdicts.count(pc.field("only_maintenance")))
 
 
-def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
+def placement(records: Iterable[BookieRecord], terms: Terms) -> PlacementJudged:
     """Return the placement policy of the judgement, and which bookies have no location.
 
     Names no bookie without a policy, because none needs a location then.
@@ -146,12 +126,12 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> Json:
     judged = rule.policy is not Policy.NONE
     around = terms.around
     without = sorted(b for b in _last(records) if around.location_of(b) is None) if judged else []
-    return {
-        "policy": rule.policy.value,
-        "compat": "java" if rule.java_compatible else "assigned",
-        "without_location": len(without),
-        "bookies_without_location": without[:BOOKIES_NAMED_MAX],
-    }
+    return PlacementJudged(
+        rule.policy.value,
+        "java" if rule.java_compatible else "assigned",
+        len(without),
+        tuple(without[:BOOKIES_NAMED_MAX]),
+    )
 
 
 def assurance(
@@ -159,7 +139,7 @@ def assurance(
     terms: Terms,
     verdicts: TableScan,
     findings: Sequence[FindingRecord],
-) -> Json:
+) -> Assurance:
     """Return what the verdicts of judged (sound or violated) ledgers rest on: lists or probes.
 
     `missing_bound` is the largest share of entries that may be missing, at 95 % confidence. It is
@@ -175,7 +155,7 @@ def assurance(
         word: verdicts.count(judged & (pc.field("assurance") == word)) for word in (LISTED, PROBED)
     }
     probes = Probes(_sum(probed["probes"]), _sum(probed["random_probes"]))
-    return assurance_json(
+    return assurance_of(
         ledgers, probes, unable, terms, _lacking_bookies(verdicts) | missing_on(findings)
     )
 

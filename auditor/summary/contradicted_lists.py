@@ -11,7 +11,6 @@ long before the list.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,7 +20,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.summary import Summary
+from auditor.model.summary import UnindexedBookie
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 
 
@@ -57,16 +56,9 @@ def spoiled_ledgers(run: Place) -> pa.Array:
 LEDGERS_NAMED_MAX = 10
 """At most this many ledgers are named for each bookie; the rest is counted."""
 
-Json = dict[str, Any]
 
-
-def add_unindexed(summary: Summary, run: Place) -> Summary:
-    """Return the summary with the field `unindexed` of its `listers`."""
-    return summary | {"listers": summary["listers"] | {"unindexed": unindexed_json(run)}}
-
-
-def unindexed_json(run: Place) -> list[Json]:
-    """Return the field `unindexed` of a summary's `listers`: one object a bookie, ten at most.
+def unindexed_bookies(run: Place) -> tuple[UnindexedBookie, ...]:
+    """Return the bookies that send entries which their index lost, ten at most.
 
     Costs a scan of one column, mostly null, and the metadata's times of the ledgers in it.
     """
@@ -78,7 +70,7 @@ def unindexed_json(run: Place) -> list[Json]:
         ["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"],
     )
     if not answers.num_rows:
-        return []
+        return ()
     answers = answers.filter(~pc.field("bookie_id").isin(contradicting_bookies(run)))
     mine = pc.field("ledger_id").isin(pc.unique(answers["ledger_id"]))
     times = run.read_table(
@@ -91,21 +83,16 @@ def unindexed_json(run: Place) -> list[Json]:
     return _by_bookie(answers, written)
 
 
-def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> list[Json]:
+def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> tuple[UnindexedBookie, ...]:
     found: dict[BookieId, dict[LedgerId, EntryId]] = {}
     for row in answers.to_pylist():
         ledger = row["ledger_id"]
         if ledger in written and row["asked_at_ms"] - written[ledger] >= FLUSHED_AFTER_MS:
             mine, sent = found.setdefault(row["bookie_id"], {}), row["read_unlisted"]
             mine[ledger] = min(*sent, mine.get(ledger, sent[0]))
-    return [
-        {
-            "bookie_id": bookie,
-            "ledgers": len(found[bookie]),
-            "some": [
-                [ledger, found[bookie][ledger]]
-                for ledger in sorted(found[bookie])[:LEDGERS_NAMED_MAX]
-            ],
-        }
+    return tuple(
+        UnindexedBookie(
+            bookie, len(found[bookie]), tuple(sorted(found[bookie].items())[:LEDGERS_NAMED_MAX])
+        )
         for bookie in sorted(found)[:BOOKIES_NAMED_MAX]
-    ]
+    )

@@ -15,12 +15,11 @@ import pyarrow.compute as pc
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, PACE
 from auditor.model.identity import BookieId
+from auditor.model.summary import Pace, Paces, SlowBookie
 
 BOOKIES_NAMED_MAX = 10
 """At most this many bookies are named, the slowest first. A screen has little room; the table of
 answers has all of them."""
-NO_PACES: Mapping[str, Any] = {"bookies": 0, "slowest": []}
-"""The value of the field if each bookie was asked as much as the limits allow."""
 _PACES = pa.schema([*(ANSWERS.field(name) for name in ("bookie_id", "look", "asked_at_ms")), PACE])
 _TABLES = ("evidence/answers", "evidence/reads")
 
@@ -48,7 +47,7 @@ class _Low(NamedTuple):
         )
 
 
-def paces_json(run: Place) -> dict[str, Any]:
+def read_paces(run: Place) -> Paces:
     """Return how many bookies were asked less than the limits allow, with their paces.
 
     Each bookie has its lowest pace, and the pace at the end of the conversation in which it was
@@ -61,21 +60,16 @@ def paces_json(run: Place) -> dict[str, Any]:
                 low = _Low.of(row)
                 lows[row["bookie_id"]] = min(lows.get(row["bookie_id"], low), low)
     slowest = sorted(lows.items(), key=lambda one: (one[1][:2], one[0]))
-    return {
-        "bookies": len(lows),
-        "slowest": [
-            {
-                "bookie_id": bookie,
-                **_pace_json(low.lowest_inflight, low.lowest_rate),
-                "settled": _pace_json(low.inflight, low.rate),
-            }
-            for bookie, low in slowest[:BOOKIES_NAMED_MAX]
-        ],
-    }
-
-
-def _pace_json(inflight: int, rate: float) -> dict[str, Any]:
-    return {"inflight": inflight, "requests_per_second": round(rate, 1)}
+    named = (
+        SlowBookie(
+            bookie,
+            low.lowest_inflight,
+            round(low.lowest_rate, 1),
+            Pace(low.inflight, round(low.rate, 1)),
+        )
+        for bookie, low in slowest[:BOOKIES_NAMED_MAX]
+    )
+    return Paces(len(lows), tuple(named))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +89,8 @@ class Costs:
     """Requests to bookies without a valid response, including those that were sent again."""
     bookies_named: int
     """Number of bookies that had to be asked about some ledger."""
-    paces: Mapping[str, Any] = field(default_factory=lambda: dict(NO_PACES))
-    """The summary field on bookies that were asked less than the limits allow."""
+    paces: Paces = field(default_factory=Paces)
+    """The bookies that were asked less than the limits allow."""
     spot_reads: int = 0
     """Reads that tested lists. They are not among the confirming reads."""
     doubt_reads: int = 0

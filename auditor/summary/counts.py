@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from auditor.errors import AccountingError
 from auditor.evidence.ids import Ids
 from auditor.evidence.table_scan import TableScan
-from auditor.judging.copies import JUDGED, copies_json
+from auditor.judging.copies import JUDGED
+from auditor.model.summary import LedgerDetail, MarkCounts, UnjudgedCounts
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 
 LEDGERS_NAMED_MAX = 5
@@ -50,23 +51,19 @@ def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
     return len(ids)
 
 
-Json = dict[str, Any]
-
 _JUDGED = pa.array([standing.word for standing in JUDGED])
 _WIDE = pa.decimal128(38, 0)
 """The type of sums of copies: many ledgers together may have more than 2^63."""
 
 
-def copies_of_verdicts(verdicts: TableScan) -> Json:
-    """Return `copies` and `verified_ratio` over the judged rows of VERDICTS that promise any
-    copy.
-    """
+def copies_of_verdicts(verdicts: TableScan) -> CopyCounts:
+    """Return the copies of the judged rows of VERDICTS that promise any copy."""
     names = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")
     totals = dict.fromkeys(names, 0)
     for batch in verdicts.batches(names, pc.field("standing").isin(_JUDGED)):
         for name in names:
             totals[name] += _total(batch[name])
-    return copies_json(CopyCounts(*totals.values()))
+    return CopyCounts(*totals.values())
 
 
 def _total(values: pa.Array) -> int:
@@ -91,22 +88,22 @@ class UnlistedMark(NamedTuple):
     has_metadata: bool | None
 
 
-def marks_of(verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: int) -> Json:
-    """Return the fields `marks` and `marks_by_age` of a summary. `verdicts` has the schema
-    VERDICTS.
-    """
+def marks_of(
+    verdicts: TableScan, unlisted: Sequence[UnlistedMark], grace_ms: int
+) -> tuple[MarkCounts, dict[str, int]]:
+    """Return the marks by their state and by their age. `verdicts` has the schema VERDICTS."""
     listed = verdicts.table(["mark_age_ms"], _IS_MARKED)["mark_age_ms"].to_numpy()
     ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
     beyond = int((ages > grace_ms).sum())
     gone = verdicts.count(_IS_GONE & _IS_MARKED)
-    marks = {
-        "total": len(ages),
-        "within_grace": len(ages) - beyond,
-        "beyond_grace": beyond,
-        "stale": len(stale_ledgers(verdicts)),
-        "without_ledger": gone + sum(one.has_metadata is False for one in unlisted),
-    }
-    return {"marks": marks, "marks_by_age": _by_age(ages)}
+    marks = MarkCounts(
+        total=len(ages),
+        within_grace=len(ages) - beyond,
+        beyond_grace=beyond,
+        stale=len(stale_ledgers(verdicts)),
+        without_ledger=gone + sum(one.has_metadata is False for one in unlisted),
+    )
+    return marks, _by_age(ages)
 
 
 def stale_ledgers(verdicts: TableScan) -> Ids:
@@ -154,22 +151,12 @@ def disputed_ledgers(verdicts: pa.Table) -> list[tuple[int, str]]:
     return _ledgers_set_aside(verdicts, Unknown.CHECKERS_DISAGREE)
 
 
-def poison_json(verdicts: pa.Table) -> dict[str, Any]:
-    """Return the fields `poison` and `checkers_disagree` of summary.json.
-
-    Each names the first POISONED_NAMED_MAX ledgers with their details.
-    """
-    both = {
-        Unknown.POISON: poisoned_ledgers(verdicts),
-        Unknown.CHECKERS_DISAGREE: disputed_ledgers(verdicts),
-    }
-    return {
-        why.value: [
-            {"ledger_id": ledger_id, "detail": detail[:DETAIL_MAX]}
-            for ledger_id, detail in rows[:POISONED_NAMED_MAX]
-        ]
-        for why, rows in both.items()
-    }
+def name_set_aside(ledgers: Sequence[tuple[int, str]]) -> tuple[LedgerDetail, ...]:
+    """Return the first POISONED_NAMED_MAX of these ledgers with their details."""
+    return tuple(
+        LedgerDetail(ledger_id, detail[:DETAIL_MAX])
+        for ledger_id, detail in ledgers[:POISONED_NAMED_MAX]
+    )
 
 
 def _ledgers_set_aside(verdicts: pa.Table, why: Unknown) -> list[tuple[int, str]]:
@@ -196,16 +183,14 @@ class Unjudged:
     in_part: int = 0
     several_reasons: int = 0
 
-    def as_json(self) -> Json:
-        """Return the field `unjudged` of a summary."""
-        return {
-            "ledgers": self.ledgers,
-            "in_part": self.in_part,
-            "several_reasons": self.several_reasons,
-            "some": {
-                reason.value: ids[:EXAMPLES_MAX].tolist() for reason, ids in self.by_reason.items()
-            },
+    @property
+    def counts(self) -> UnjudgedCounts:
+        """The numbers, and the first ledgers of each reason."""
+        some = {
+            reason.value: tuple(ids[:EXAMPLES_MAX].tolist())
+            for reason, ids in self.by_reason.items()
         }
+        return UnjudgedCounts(self.ledgers, self.in_part, self.several_reasons, some)
 
     @property
     def files(self) -> dict[str, Ids]:

@@ -3,47 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from auditor.model.finding import Kind, Severity
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import KindCounts, LedgerCounts
 from auditor.model.verdict import Exempt, Standing, Unknown
-
-Json = dict[str, Any]
 
 OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCOMPLETE"
 OUTCOME_FAULT = "AUDITOR_FAULT"
+_SOUND, _FINDINGS, _UNKNOWN, _FAULT = 0, 1, 3, 4
+"""The exit codes of a verdict (docs/names.md, "Exit codes")."""
 
 
-def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, dict[str, int]]:
+def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, KindCounts]:
     """Return how many ledgers, bookies and findings each kind of the catalogue has.
 
     Findings on the cluster count neither ledgers nor bookies.
     """
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, KindCounts] = {}
     for kind in Kind:
         mine = [one for one in findings if one.kind is kind]
         ledgers = {one.ledger_id for one in mine} - {None}
         bookies = {one.bookie_id for one in mine} - {None}
-        found[kind.value] = {
-            "ledgers": len(ledgers),
-            "bookies": len(bookies),
-            "findings": len(mine),
-        }
+        found[kind.value] = KindCounts(len(ledgers), len(bookies), len(mine))
     return found
 
 
-def counts_of(standings: Counter[str], exempt: Counter[str], unknowns: Counter[str]) -> Json:
-    """Return the numbers of ledgers by standing and by reason, with every word of docs/names.md."""
-    return {
-        "ledgers": {
-            "listed": standings.total(),
-            **{one.word: standings[one.word] for one in Standing},
-        },
-        "exempt": {reason.value: exempt[reason.value] for reason in Exempt},
-        "indeterminate": {reason.value: unknowns[reason.value] for reason in Unknown},
-    }
+def count_standings(standings: Counter[str]) -> LedgerCounts:
+    """Return the numbers of ledgers by standing."""
+    return LedgerCounts(standings.total(), *(standings[one.word] for one in Standing))
+
+
+def count_reasons(reasons: type[Exempt | Unknown], counted: Counter[str]) -> dict[str, int]:
+    """Return the number of ledgers of each reason, zero included."""
+    return {reason.value: counted[reason.value] for reason in reasons}
 
 
 def is_fault(unknowns: Mapping[str, int]) -> bool:
@@ -51,34 +45,36 @@ def is_fault(unknowns: Mapping[str, int]) -> bool:
     return unknowns.get(Unknown.CHECKERS_DISAGREE.value, 0) > 0
 
 
-def outcome_of(findings: Sequence[FindingRecord], *, complete: bool, fault: bool = False) -> str:
-    """Return the outcome of a run, whatever --fail-on says.
+def worst_of(findings: Iterable[FindingRecord], *others: Severity | None) -> Severity | None:
+    """Return the worst severity of these findings and the other ones; None without any."""
+    severities = (*(one.severity for one in findings), *others)
+    return max((one for one in severities if one is not None), default=None)
 
-    `fault`: the auditor is wrong, which takes precedence over everything else.
+
+def outcome_of(worst: Severity | None, *, is_complete: bool, is_fault: bool = False) -> str:
+    """Return the outcome of a command, whatever --fail-on says.
+
+    `worst`: the worst severity of all that was found. `is_fault`: the auditor is wrong, which takes
+    precedence over everything else.
     """
-    if fault:
+    if is_fault:
         return OUTCOME_FAULT
-    if any(one.severity >= Severity.WARNING for one in findings):
+    if worst is not None and worst >= Severity.WARNING:
         return OUTCOME_VIOLATED
-    return OUTCOME_SOUND if complete else OUTCOME_INCOMPLETE
+    return OUTCOME_SOUND if is_complete else OUTCOME_INCOMPLETE
 
 
-def exit_code(
-    findings: Sequence[FindingRecord], fail_on: str, *, incomplete: bool, fault: bool = False
-) -> int:
-    """Return the exit code of a run (docs/names.md, "Exit codes").
+def exit_code_if_clean(*, is_complete: bool, is_fault: bool = False) -> int:
+    """Return the exit code of a command without its findings (docs/names.md, "Exit codes")."""
+    return _FAULT if is_fault else _SOUND if is_complete else _UNKNOWN
+
+
+def exit_code(worst: Severity | None, fail_on: str, if_clean: int) -> int:
+    """Return the exit code of a command. `worst`: the worst severity of what is not muted.
 
     A fault of the auditor takes precedence over a finding that reaches --fail-on, and such a
     finding over what could not be judged.
     """
-    if fault:
-        return 4
-    if reaches(findings, fail_on):
-        return 1
-    return 3 if incomplete else 0
-
-
-def reaches(findings: Sequence[FindingRecord], fail_on: str) -> bool:
-    """Return whether a finding is at least as severe as --fail-on says."""
     threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
-    return threshold is not None and any(one.severity >= threshold for one in findings)
+    is_reached = worst is not None and threshold is not None and worst >= threshold
+    return _FINDINGS if is_reached and if_clean != _FAULT else if_clean

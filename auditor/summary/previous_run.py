@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
 
 from auditor.errors import OutputError
 from auditor.evidence import findings_file as jsonl
@@ -22,16 +22,14 @@ from auditor.model.evidence import LastPopulation
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
+from auditor.model.summary import RequestOutcomes, RequestTotals, Summary, UnregisteredBookie
 from auditor.summary.costs import Costs
-from auditor.summary.sweeps import SAMPLING, Series, series_from
+from auditor.summary.sweeps import Series, series_from
 from auditor.witness.phrases import moment
 
-UNREGISTERED = "bookies_unregistered"
-"""The field of summary.json."""
 UNREGISTERED_MAX = 10_000
-"""At most this many bookies are in the field, those unregistered longest. No cluster has so many,
-but ledgers may name any number."""
+"""At most this many bookies are in `bookies_unregistered`, those unregistered longest. No cluster
+has so many, but ledgers may name any number."""
 
 
 def unregistered_since(
@@ -60,36 +58,20 @@ def unregistered_since(
     return dict(sorted(since.items()))
 
 
-def unregistered_json(since: Mapping[BookieId, int]) -> list[dict[str, str]]:
-    """Return the value of the field UNREGISTERED, sorted by bookie id. `since` is in ms."""
+def longest_unregistered(since: Mapping[BookieId, int]) -> tuple[UnregisteredBookie, ...]:
+    """Return the bookies that are unregistered longest, sorted by bookie id. `since` is in ms."""
     longest = sorted(since, key=lambda bookie: (since[bookie], bookie))[:UNREGISTERED_MAX]
-    return [{"bookie_id": bookie, "since": moment(since[bookie])} for bookie in sorted(longest)]
+    return tuple(UnregisteredBookie(bookie, moment(since[bookie])) for bookie in sorted(longest))
 
 
-def absences_json(
-    since: Mapping[BookieId, int], renamed: list[dict[str, Any]]
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the fields of summary.json on bookies that are not registered.
-
-    `since` is in ms. `renamed` is the value of `bookies_renamed`.
-    """
-    return {UNREGISTERED: [*unregistered_json(since)], "bookies_renamed": renamed}
-
-
-def since_from(rows: Any) -> dict[BookieId, int]:
-    """Return the times in the rows of `unregistered_json`, in ms. Other rows are skipped."""
+def since_from(bookies: Iterable[UnregisteredBookie]) -> dict[BookieId, int]:
+    """Return since when bookies are unregistered, in ms. Those without a valid time are skipped."""
     found = {}
-    for row in rows if isinstance(rows, list) else ():
-        try:
-            found[str(row["bookie_id"])] = round(
-                datetime.fromisoformat(row["since"]).timestamp() * 1000
-            )
-        except (KeyError, TypeError, ValueError, OverflowError):
-            continue
+    for one in bookies:
+        with suppress(ValueError, OverflowError):
+            since = datetime.fromisoformat(one.since)
+            found[one.bookie_id] = round(since.timestamp() * 1000)
     return found
-
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +83,7 @@ class Previous:
     """
 
     totals: Mapping[str, int]
-    request_totals: Mapping[str, Mapping[str, int]]
+    request_totals: RequestTotals
     findings: frozenset[tuple[str, Kind]]
     baseline: LastPopulation | None = None
     unregistered_since_ms: Mapping[str, int] = field(default_factory=dict)
@@ -123,24 +105,20 @@ class Previous:
         )
         return {kind.value: self.totals.get(kind.value, 0) + new[kind.value] for kind in Kind}
 
-    def request_totals_after(self, costs: Costs) -> dict[str, dict[str, int]]:
+    def request_totals_after(self, costs: Costs) -> RequestTotals:
         """Return the totals over all runs of requests by outcome."""
-        failed = {
-            "bookie_requests": costs.unanswered,
-            "zookeeper_reads": costs.zookeeper_reads_failed,
-        }
-        total = {"bookie_requests": costs.bookie_requests, "zookeeper_reads": costs.zookeeper_reads}
-        after = {}
-        for name, count in total.items():
-            before = self.request_totals.get(name, {})
-            after[name] = {
-                "answered": before.get("answered", 0) + max(0, count - failed[name]),
-                "failed": before.get("failed", 0) + failed[name],
-            }
-        return after
+        before = self.request_totals
+        return RequestTotals(
+            _added(before.bookie_requests, costs.bookie_requests, costs.unanswered),
+            _added(before.zookeeper_reads, costs.zookeeper_reads, costs.zookeeper_reads_failed),
+        )
 
 
-NO_PREVIOUS = Previous({}, {}, frozenset())
+def _added(before: RequestOutcomes, requests: int, failed: int) -> RequestOutcomes:
+    return RequestOutcomes(before.answered + max(0, requests - failed), before.failed + failed)
+
+
+NO_PREVIOUS = Previous({}, RequestTotals(), frozenset())
 """Stands for the previous run if no run has finished before."""
 
 
@@ -158,9 +136,14 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
         if summary is None or not is_of_cluster(summary, facts):
             return NO_PREVIOUS
         ids = frozenset((found.id, found.kind) for found in read_findings(run))
-        known = Previous(summary.totals, summary.request_totals or {}, ids)
-        known = replace(known, unregistered_since_ms=since_from(summary.get(UNREGISTERED)))
-        return replace(_with_population(known, summary), series=series_from(summary.get(SAMPLING)))
+        return Previous(
+            summary.totals,
+            summary.request_totals or RequestTotals(),
+            ids,
+            _baseline(summary),
+            since_from(summary.bookies_unregistered),
+            series_from(summary.sampling),
+        )
     except (OutputError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return NO_PREVIOUS
 
@@ -174,17 +157,39 @@ def is_of_cluster(summary: Summary, facts: ClusterFacts) -> bool:
 def read_summary(run: Place) -> Summary | None:
     """Return summary.json of a run, or None if the run did not finish.
 
+    Raises OutputError if the file is damaged, or has not what this version reads.
+    """
+    stored = read_summary_object(run)
+    if stored is None:
+        return None
+    name = f"{run.address}/summary.json"
+    try:
+        return Summary.from_json(stored)
+    except KeyError as error:
+        raise OutputError(
+            f"{name} lacks {error.args[0]}: it was not written by this version"
+        ) from None
+    except (TypeError, ValueError) as error:
+        raise OutputError(
+            f"{name} cannot be read ({error}): the run's directory is damaged, or was written by"
+            " another version"
+        ) from None
+
+
+def read_summary_object(run: Place) -> Mapping[str, object] | None:
+    """Return the JSON object in summary.json of a run, or None if the run did not finish.
+
     Raises OutputError if the file is damaged.
     """
     text = run.read_text("summary.json")
     if text is None:
         return None
-    summary = parse_json(text, f"{run.uri}/summary.json")
-    if not isinstance(summary, dict):
+    stored = parse_json(text, f"{run.uri}/summary.json")
+    if not isinstance(stored, dict):
         raise OutputError(
             f"{run.uri}/summary.json is not a JSON object: the run's directory is damaged"
         )
-    return Summary(summary)
+    return stored
 
 
 def read_findings(run: Place) -> list[FindingRecord]:
@@ -198,18 +203,18 @@ def are_as_counted(findings: Iterable[FindingRecord], summary: Summary) -> bool:
     return dict(stored) == summary.findings_by_kind
 
 
-def _with_population(previous: Previous, summary: Summary) -> Previous:
-    """Return `previous` with the baseline that the summary names, by default its own run."""
-    population = summary.get("population") or {}
-    run_id = population.get("baseline_run", summary.get("run_id"))
-    finished_at = population.get("baseline_finished_at", summary.finished_at)
-    listed = population.get("baseline_listed", (summary.get("ledgers") or {}).get("listed"))
-    if summary.is_partial or not (
-        isinstance(run_id, str) and isinstance(finished_at, str) and isinstance(listed, int)
-    ):
-        return previous
-    low = tuple(int(count) for count in population.get("low_listed", ()))
-    baseline = LastPopulation(
-        run_id, finished_at, listed, 0, low, int(population.get("low_runs", 0))
+def _baseline(summary: Summary) -> LastPopulation | None:
+    """Return the baseline that the summary names, by default its own run."""
+    named = summary.population
+    if summary.is_partial or summary.finished_at is None:
+        return None
+    if named is None:
+        return LastPopulation(summary.run_id, summary.finished_at, summary.ledgers.listed, 0)
+    return LastPopulation(
+        named.baseline_run,
+        named.baseline_finished_at,
+        named.baseline_listed,
+        0,
+        named.low_listed,
+        named.low_runs,
     )
-    return replace(previous, baseline=baseline)

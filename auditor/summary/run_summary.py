@@ -7,39 +7,55 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor import __version__
 from auditor.evidence.table_scan import TableScan
-from auditor.model.cluster import BookieRecord, ClusterFacts
-from auditor.model.evidence import LastPopulation, Terms
+from auditor.judging.copies import verified_ratio
+from auditor.model.cluster import BookieRecord
+from auditor.model.evidence import LastPopulation
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
-from auditor.model.summary import Summary
-from auditor.model.verdict import Exempt, Standing
+from auditor.model.identity import BookieId
+from auditor.model.summary import (
+    ClusterName,
+    Population,
+    References,
+    RenamedBookie,
+    Requests,
+    Summary,
+    WorstTopics,
+)
+from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.summary import circumstances
+from auditor.summary.about import About
+from auditor.summary.assurance import listers_of
 from auditor.summary.costs import Costs
 from auditor.summary.counts import (
     HAS_DETAIL,
     UnlistedMark,
     copies_of_verdicts,
+    disputed_ledgers,
     marks_of,
+    name_set_aside,
     oldest_mark_s,
-    poison_json,
+    poisoned_ledgers,
     unjudged_ledgers,
 )
-from auditor.summary.outcome import counts_of, exit_code, findings_by_kind, is_fault, outcome_of
-from auditor.summary.previous_run import Previous, absences_json
-from auditor.summary.sweeps import SAMPLING, SweptRun, sampling_json
-from auditor.witness.finding_lines import PROBED
-
-Json = dict[str, Any]
-
-NO_TOPICS: Mapping[str, Any] = {"references": None, "topics_hit": None, "topics_worst": None}
-"""The fields on topics in the summary of a run that did not look for topics."""
+from auditor.summary.outcome import (
+    count_reasons,
+    count_standings,
+    exit_code,
+    exit_code_if_clean,
+    findings_by_kind,
+    is_fault,
+    outcome_of,
+    worst_of,
+)
+from auditor.summary.previous_run import Previous, longest_unregistered
+from auditor.summary.sweeps import SweptRun, sampling_of
 
 STAGES = ("load", "ask", "judge", "second_look", "report")
 
@@ -53,40 +69,35 @@ thousand."""
 class RunFacts:
     """What is known of a run beside its tables.
 
-    Times are RFC 3339 in UTC. `duration_s` has seconds by stage.
+    `finished_at` is RFC 3339 in UTC. `duration_s` has seconds by stage.
     """
 
-    run_id: str
-    facts: ClusterFacts
-    started_at: str
+    about: About
     finished_at: str
     duration_s: Mapping[str, float]
-    fail_on: str
-    allow_empty: bool
-    partial: bool
-    """Whether the run is limited to ledgers that an operator named."""
     nobody_answered: bool
     not_there: int
     """Number of ledgers named by an operator that did not exist at any look."""
     withheld: tuple[str, ...]
     """Sentences on what could not be decided, and why."""
-    terms: Terms
     listing_was_short: bool = False
     """Whether the audited listing lacked, or may have lacked, ledgers that exist."""
-    resumed_at: tuple[str, ...] = ()
-    """When the run was resumed."""
     unlisted_marks: tuple[UnlistedMark, ...] = ()
     """Marks whose ledgers the listing did not name. Empty in a partial run."""
     malformed_marks: tuple[str, ...] = ()
     """Paths of znodes among the marks that mark no ledger. Empty in a partial run."""
     baseline: LastPopulation | None = None
     """The run with whose number of ledgers the next run's is compared; None for this run."""
-    absences: Mapping[str, list[Json]] = field(default_factory=lambda: absences_json({}, []))
-    """The summary fields on bookies that are not registered (`summary.previous_run`)."""
+    unregistered_since_ms: Mapping[BookieId, int] = field(default_factory=dict)
+    """Since when each bookie that is not registered was not, in ms."""
+    renamed: tuple[RenamedBookie, ...] = ()
+    """Bookies that are not registered and probably there under another name."""
     are_references_known: bool = True
     """Whether it is known of each referenced ledger whether it is lost."""
-    topics: Mapping[str, Any] = field(default_factory=lambda: dict(NO_TOPICS))
-    """The summary fields on Pulsar's topics."""
+    references: References | None = None
+    topics_hit: int | None = None
+    topics_worst: WorstTopics | None = None
+    """What Pulsar's topics reference, and which are hit; None if the run looked for no topics."""
 
 
 def findings_of(
@@ -102,7 +113,7 @@ def findings_of(
     return sorted(found, key=_rank)
 
 
-def _rank(found: FindingRecord) -> tuple[Any, ...]:
+def _rank(found: FindingRecord) -> tuple[object, ...]:
     """Return a sort key. Findings of one kind have the same kind of subject: None is compared with
     None.
     """
@@ -129,108 +140,89 @@ def summarise(
     listed = standings.total()
     complete = not unknowns and not run.nobody_answered and run.are_references_known
     all_judged = complete and _is_whole(run, listed)
-    fault = is_fault(unknowns)
-    around = circumstances.circumstances_json(
-        bookies, costs.bookies_named, run.terms, verdicts, findings
+    fault, worst = is_fault(unknowns), worst_of(findings)
+    if_clean = exit_code_if_clean(is_complete=all_judged, is_fault=fault)
+    assurance = circumstances.assurance(bookies, run.about.terms, verdicts, findings)
+    swept = SweptRun(
+        run.about.terms.sweep, run.about.started_at, run.about.partial, assurance.probed, copies
     )
+    counted = copies_of_verdicts(verdicts)
+    marks, marks_by_age = marks_of(
+        verdicts, run.unlisted_marks, run.about.terms.underreplication_grace_ms
+    )
+    aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
     return Summary(
-        {
-            **_identity(run),
-            **counts_of(standings, _count_exempt(verdicts), unknowns),
-            "findings": findings_by_kind(findings),
-            **around,
-            SAMPLING: _sampling_field(run, around["assurance"][PROBED], previous, copies),
-            **run.absences,
-            **run.topics,
-            **_requests(costs, verdicts),
-            "totals": previous.totals_after(findings),
-            "request_totals": previous.request_totals_after(costs),
-            **_of_verdicts(run, verdicts, listed),
-            **_limits(run, verdicts),
-            "complete": complete,
-            "outcome": outcome_of(findings, complete=all_judged, fault=fault),
-            "exit_code": exit_code(findings, run.fail_on, incomplete=not all_judged, fault=fault),
-            "exit_code_if_clean": exit_code(
-                (), run.fail_on, incomplete=not all_judged, fault=fault
-            ),
-        }
-    )
+        run_id=run.about.run_id,
+        auditor_version=__version__,
+        cluster=ClusterName.of(run.about.facts),
+        started_at=run.about.started_at,
+        finished_at=run.finished_at,
+        resumed_at=run.about.resumed_at,
+        duration_s={stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
+        ledgers=count_standings(standings),
+        ledgers_by_exemption=count_reasons(Exempt, _count_exempt(verdicts)),
+        ledgers_by_unknown=count_reasons(Unknown, unknowns),
+        findings=findings_by_kind(findings),
+        bookies=circumstances.bookie_counts(bookies, costs.bookies_named),
+        listers=listers_of(bookies),
+        bookies_unheard=circumstances.unheard(bookies),
+        bookies_away=circumstances.away_bookies(bookies),
+        bookies_gone=circumstances.gone_bookies(bookies),
+        maintenance=circumstances.maintenance(bookies, run.about.terms, verdicts),
+        placement=circumstances.placement(bookies, run.about.terms),
+        assurance=assurance,
+        sampling=sampling_of(swept, previous.series),
+        bookies_unregistered=longest_unregistered(run.unregistered_since_ms),
+        bookies_renamed=run.renamed,
+        references=run.references,
+        topics_hit=run.topics_hit,
+        topics_worst=run.topics_worst,
+        requests=_requests(costs, verdicts),
+        paces=costs.paces,
+        totals=previous.totals_after(findings),
+        request_totals=previous.request_totals_after(costs),
+        coverage=_coverage(verdicts, listed),
+        copies=counted,
+        verified_ratio=verified_ratio(counted),
+        oldest_underreplicated_s=oldest_mark_s(verdicts),
+        marks=marks,
+        marks_by_age=marks_by_age,
+        unjudged=unjudged_ledgers(verdicts).counts,
+        malformed_marks=run.malformed_marks[:MALFORMED_IN_SUMMARY],
+        population=None if run.about.partial else _population(run, listed),
+        has_no_answer=run.nobody_answered,
+        is_replication_disabled=run.about.facts.replication_disabled,
+        is_partial=run.about.partial,
+        poison=name_set_aside(poisoned_ledgers(aside)),
+        checkers_disagree=name_set_aside(disputed_ledgers(aside)),
+        withheld=run.withheld,
+        is_complete=complete,
+        outcome=outcome_of(worst, is_complete=all_judged, is_fault=fault),
+        exit_code=exit_code(worst, run.about.fail_on, if_clean),
+        exit_code_if_clean=if_clean,
+    ).without("changes", "mutes", "stored", "newest_run")
 
 
 def _is_whole(run: RunFacts, listed: int) -> bool:
     """Return whether the run lacks no ledger that it should have judged."""
     if run.not_there or run.listing_was_short:
         return False
-    return listed > 0 or run.allow_empty
+    return listed > 0 or run.about.allow_empty
 
 
-def _identity(run: RunFacts) -> Json:
-    """Return the fields that identify the run: which run, of which cluster, and when."""
-    return {
-        "run_id": run.run_id,
-        "auditor_version": __version__,
-        "cluster": _cluster(run.facts),
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "resumed_at": list(run.resumed_at),
-        "duration_s": {stage: round(run.duration_s.get(stage, 0.0), 3) for stage in STAGES},
-    }
-
-
-def _sampling_field(run: RunFacts, probed: int, previous: Previous, copies: float) -> Json:
-    """Return the probability that losses were found, if `probed` ledgers were judged by probes."""
-    swept = SweptRun(run.terms.sweep, run.started_at, run.partial, probed, copies)
-    return sampling_json(swept, previous.series)
-
-
-def _limits(run: RunFacts, verdicts: TableScan) -> Json:
-    """Return what limits the run's results: its scope, what could not be judged, and what was
-    withheld.
-    """
-    aside = verdicts.table(["ledger_id", "unknowns", "detail"], HAS_DETAIL)
-    return {
-        "nobody_answered": run.nobody_answered,
-        "replication_disabled": run.facts.replication_disabled,
-        "partial": run.partial,
-        **poison_json(aside),
-        "withheld": list(run.withheld),
-    }
-
-
-def _of_verdicts(run: RunFacts, verdicts: TableScan, listed: int) -> Json:
-    """Return what is counted from the verdicts beside standings, reasons and findings."""
-    return {
-        "coverage": _coverage(verdicts, listed),
-        **copies_of_verdicts(verdicts),
-        "oldest_underreplicated_s": oldest_mark_s(verdicts),
-        **marks_of(verdicts, run.unlisted_marks, run.terms.underreplication_grace_ms),
-        "unjudged": unjudged_ledgers(verdicts).as_json(),
-        "malformed_marks": list(run.malformed_marks[:MALFORMED_IN_SUMMARY]),
-        "population": None if run.partial else _population(run, listed),
-    }
-
-
-def _population(run: RunFacts, listed: int) -> Json:
+def _population(run: RunFacts, listed: int) -> Population:
     """Return the number of ledgers with which the next whole run is compared.
 
     It is this run's, or an earlier run's if this run lists far fewer ledgers.
     """
-    baseline = run.baseline or LastPopulation(run.run_id, run.finished_at, listed, 0)
-    return {
-        "baseline_run": baseline.run_id,
-        "baseline_finished_at": baseline.finished_at,
-        "baseline_listed": baseline.listed,
-        "low_listed": list(baseline.low_listed),
-        "low_runs": baseline.low_runs,
-    }
-
-
-def _cluster(facts: ClusterFacts) -> Json:
-    """Return what identifies the cluster: the instance id, or without one the root and the
-    hosts.
-    """
-    named = {"metadata_service_uri": facts.metadata_service_uri, "instance_id": facts.instance_id}
-    return {**named, "root": facts.root, "hosts": list(facts.hosts)}
+    baseline = run.baseline or LastPopulation(run.about.run_id, run.finished_at, listed, 0)
+    return Population(
+        baseline.run_id,
+        baseline.finished_at,
+        baseline.listed,
+        baseline.low_listed,
+        baseline.low_runs,
+    )
 
 
 def _count_words(columns: Iterable[pa.Array]) -> Counter[str]:
@@ -248,21 +240,19 @@ def _count_exempt(verdicts: TableScan) -> Counter[str]:
     return _count_words(batch["exempt"] for batch in verdicts.batches(["exempt"], exempt))
 
 
-def _requests(costs: Costs, verdicts: TableScan) -> Json:
-    """Return the requests, and which bookies were asked less than the limits allow."""
+def _requests(costs: Costs, verdicts: TableScan) -> Requests:
     column = "listing_false_negatives"
     late = (batch[column] for batch in verdicts.batches([column]))
-    requests = {
-        "zookeeper_reads": costs.zookeeper_reads,
-        "bookie_requests": costs.bookie_requests,
-        "bookie_bytes": costs.bookie_bytes,
-        "retries": costs.retries,
-        "confirming_reads": costs.confirming_reads,
-        "spot_reads": costs.spot_reads,
-        "doubt_reads": costs.doubt_reads,
-        "listing_false_negatives": sum(int(pc.sum(counts).as_py() or 0) for counts in late),
-    }
-    return {"requests": requests, "paces": costs.paces}
+    return Requests(
+        zookeeper_reads=costs.zookeeper_reads,
+        bookie_requests=costs.bookie_requests,
+        bookie_bytes=costs.bookie_bytes,
+        retries=costs.retries,
+        confirming_reads=costs.confirming_reads,
+        spot_reads=costs.spot_reads,
+        doubt_reads=costs.doubt_reads,
+        listing_false_negatives=sum(int(pc.sum(counts).as_py() or 0) for counts in late),
+    )
 
 
 def _coverage(verdicts: TableScan, listed: int) -> float:

@@ -7,18 +7,14 @@ unchanged: a run of named ledgers, one that judged no ledger by probes, or one w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from auditor.first_checker.probing import STEP_MAX, Draw, hit_probability
 from auditor.model.evidence import Sweep
+from auditor.model.summary import Sampling, SweepSeries, SweepSpan, Together
 from auditor.summary.about import About
 
-Json = dict[str, Any]
-
-SAMPLING = "sampling"
-"""The name of the field."""
 LENGTHS = (1, 10, 100, 1_000)
 """Numbers of lost entries in a row for which the probability is reported. A row has entries that
 one bookie should hold of one ledger, with no other such entry between them."""
@@ -68,6 +64,15 @@ class Series:
     next_turn: int
     copies: float
     spans: tuple[Span, ...] = ()
+
+    @property
+    def stored(self) -> SweepSeries:
+        """The series as the summary has it, from which `series_from` continues."""
+        spans = (
+            SweepSpan(one.step, one.first_turn, one.last_turn, one.runs, one.since)
+            for one in self.spans
+        )
+        return SweepSeries(self.seed, self.next_turn, round(self.copies), tuple(spans))
 
     def after(self, sweep: Sweep, started_at: str, copies: float) -> Series:
         """Return the series with one more run. A run with another seed begins a new series."""
@@ -121,9 +126,10 @@ def continue_series(about: About, series: Series | None) -> About:
     return replace(about, terms=replace(about.terms, sweep=sweep))
 
 
-def sampling_json(run: SweptRun, before: Series | None) -> Json:
-    """Return the field. `before` is the series that the previous run left, if there was one.
+def sampling_of(run: SweptRun, before: Series | None) -> Sampling:
+    """Return how sure the run found a loss.
 
+    `before` is the series that the previous run left, if there was one.
     `bounds` are for this run alone and `accumulated` for all counted runs; null if no ledger was
     judged by a sweep. Each probability is rounded down.
     """
@@ -133,25 +139,22 @@ def sampling_json(run: SweptRun, before: Series | None) -> Json:
         series = before.after(*outcome) if before else begin_series(*outcome)
     is_swept = run.sweep.step > 0 and run.probed > 0
     spans = series.spans if series is not None and is_swept else ()
-    return {
-        "budget": run.sweep.budget,
-        "step": run.sweep.step if is_swept else None,
-        "bounds": bounds_json([Draw(run.sweep.step, run.sweep.turn)]) if is_swept else None,
-        "accumulated": _accumulated_json(spans) if spans else None,
-        "series": _series_json(series) if series is not None else None,
-    }
+    return Sampling(
+        run.sweep.budget,
+        run.sweep.step if is_swept else None,
+        bounds_of([Draw(run.sweep.step, run.sweep.turn)]) if is_swept else None,
+        _accumulated(spans) if spans else None,
+        series.stored if series is not None else None,
+    )
 
 
-def _accumulated_json(spans: tuple[Span, ...]) -> Json:
+def _accumulated(spans: tuple[Span, ...]) -> Together:
     draws = [draw for span in spans for draw in span.draws()]
-    return {
-        "runs": sum(span.runs for span in spans),
-        "since": min(span.since for span in spans),
-        "bounds": bounds_json(draws),
-    }
+    runs, since = sum(span.runs for span in spans), min(span.since for span in spans)
+    return Together(runs, since, bounds_of(draws))
 
 
-def bounds_json(draws: Iterable[Draw]) -> dict[str, float]:
+def bounds_of(draws: Iterable[Draw]) -> dict[str, float]:
     """Return, for each of LENGTHS, the probability that the sweeps hit so many entries in a row.
 
     It is rounded down.
@@ -162,38 +165,17 @@ def bounds_json(draws: Iterable[Draw]) -> dict[str, float]:
     }
 
 
-def _series_json(series: Series) -> Json:
-    spans = [
-        {
-            "step": one.step,
-            "first_turn": one.first_turn,
-            "last_turn": one.last_turn,
-            "runs": one.runs,
-            "since": one.since,
-        }
-        for one in series.spans
-    ]
-    return {
-        "seed": series.seed,
-        "next_turn": series.next_turn,
-        "copies": round(series.copies),
-        "spans": spans,
-    }
-
-
-def series_from(field: object) -> Series | None:
-    """Return the series in the field of an earlier run; None if it has none, or a damaged one."""
-    stored: Any = field.get("series") if isinstance(field, Mapping) else None
-    try:
-        spans = tuple(_span_from(one) for one in stored["spans"])
-        return Series(int(stored["seed"]), int(stored["next_turn"]), float(stored["copies"]), spans)
-    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+def series_from(sampling: Sampling | None) -> Series | None:
+    """Return the series that an earlier run left; None if it has none, or an impossible one."""
+    stored = sampling.series if sampling else None
+    if stored is None or not all(map(_is_possible, stored.spans)):
         return None
+    spans = (
+        Span(one.step, one.first_turn, one.last_turn, one.runs, one.since) for one in stored.spans
+    )
+    return Series(stored.seed, stored.next_turn, float(stored.copies), tuple(spans))
 
 
-def _span_from(stored: Mapping[str, Any]) -> Span:
-    names = ("step", "first_turn", "last_turn", "runs")
-    step, first, last, runs = (int(stored[name]) for name in names)
-    if not (0 < step <= STEP_MAX and step & (step - 1) == 0 and 0 <= first <= last and runs > 0):
-        raise ValueError(f"no such span: {stored}")
-    return Span(step, first, last, runs, str(stored["since"]))
+def _is_possible(span: SweepSpan) -> bool:
+    is_step = 0 < span.step <= STEP_MAX and span.step & (span.step - 1) == 0
+    return is_step and 0 <= span.first_turn <= span.last_turn and span.runs > 0

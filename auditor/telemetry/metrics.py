@@ -34,7 +34,14 @@ from prometheus_client.registry import Collector
 from auditor.config import without_credentials
 from auditor.console import without_controls
 from auditor.model.finding import CATALOGUE
-from auditor.model.summary import MarkCounts, Sampling, Summary
+from auditor.model.summary import (
+    MarkCounts,
+    MuteCounts,
+    RequestOutcomes,
+    RequestTotals,
+    Sampling,
+    Summary,
+)
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import moment
 from auditor.report.outcome_text import OUTCOMES
@@ -48,7 +55,6 @@ PREFIX = "bookkeeper_auditor_"
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes that update the time of the last success: the auditor finished, whatever it found."""
 
-REQUEST_OUTCOMES = ("answered", "failed")
 
 _OUTCOME = PREFIX + "last_run_outcome"
 _TIMESTAMP = PREFIX + "last_run_timestamp_seconds"
@@ -170,7 +176,7 @@ def _counts(summary: Summary, cluster: str) -> Iterator[Metric]:
 
 
 def _muted_findings(summary: Summary, cluster: str) -> Metric:
-    mutes = summary.mutes
+    mutes = summary.mutes or MuteCounts()
     says = (
         "Of last_run_violations, the ledgers (or bookies; 1 for the cluster) all of whose findings"
         " of the kind are muted."
@@ -237,7 +243,7 @@ def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:
     """Return how likely the sample was to hit a range of lost entries on bookies that cannot
     list.
     """
-    together = sampling.together if sampling else None
+    together = sampling.accumulated if sampling else None
     chances = {
         "this": sampling.alone if sampling else None,
         "all": together.chances if together else None,
@@ -258,24 +264,23 @@ def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:
 
 def _requests(summary: Summary, cluster: str) -> Iterator[Metric]:
     requests = summary.requests
-    alone = {
-        "bookie_requests": {
-            "answered": requests.bookie_requests - requests.retries,
-            "failed": requests.retries,
-        },
-        "zookeeper_reads": {"answered": requests.zookeeper_reads, "failed": 0},
-    }
-    totals = summary.request_totals or alone
-    for name, says in (
-        ("bookie_requests", "Requests sent to bookies, added up over runs."),
-        ("zookeeper_reads", "Znodes read, added up over runs."),
+    totals = summary.request_totals or RequestTotals(
+        RequestOutcomes(requests.bookie_requests - requests.retries, requests.retries),
+        RequestOutcomes(requests.zookeeper_reads, 0),
+    )
+    for name, says, total in (
+        (
+            "bookie_requests",
+            "Requests sent to bookies, added up over runs.",
+            totals.bookie_requests,
+        ),
+        ("zookeeper_reads", "Znodes read, added up over runs.", totals.zookeeper_reads),
     ):
-        yield _counter(
-            PREFIX + name,
-            says,
-            cluster,
-            [({"outcome": o}, float(totals[name].get(o, 0))) for o in REQUEST_OUTCOMES],
-        )
+        samples = [
+            ({"outcome": "answered"}, float(total.answered)),
+            ({"outcome": "failed"}, float(total.failed)),
+        ]
+        yield _counter(PREFIX + name, says, cluster, samples)
 
 
 def _run(cluster: str, outcome: str, now_s: float, success_s: float) -> Iterator[Metric]:

@@ -265,7 +265,9 @@ def export_of_mute(muted: int, firing: Mapping[str, str]) -> Export:
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     mutes = {"findings": muted, "by_kind": {"ENTRY_BELOW_WRITE_QUORUM": muted}}
     return Export(
-        metrics.exposition(summary | {"mutes": mutes}, cluster="prod", spark_version="4.3.0"),
+        metrics.exposition(
+            stories.changed_summary(summary, mutes=mutes), cluster="prod", spark_version="4.3.0"
+        ),
         firing,
     )
 

@@ -27,7 +27,6 @@ from support.printed_commands import harm_of
 from support.quick_forms import few_or_all
 from support.real_cluster import RealCluster
 
-from auditor.evidence.run_tables import STORED
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import HISTORY_FIELDS
 from auditor.wire import ledger_metadata
@@ -705,7 +704,7 @@ def test_one_answer_less_changes_one_verdict(outcome: Outcome, tmp_path: Path) -
     (less / "evidence" / "answers").mkdir()
     pq.write_table(kept, less / "evidence" / "answers" / "answers.parquet")
     summary = json.loads((less / "summary.json").read_text())
-    (less / "summary.json").write_text(json.dumps({**summary, STORED: None}))
+    (less / "summary.json").write_text(json.dumps({**summary, "stored": None}))
 
     again = replay_run(less)
 

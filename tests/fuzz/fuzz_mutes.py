@@ -44,7 +44,7 @@ def stored() -> Conclusion:
     """Return the conclusion of a stored run: one finding, without mutes."""
     summary = json.loads((template() / "summary.json").read_text())
     lines = (template() / "findings.jsonl").read_text().splitlines()
-    return Conclusion(Summary(summary), list(findings_file.parse(lines)))
+    return Conclusion(Summary.from_json(summary), list(findings_file.parse(lines)))
 
 
 def read_file_of_mutes(data: bytes) -> None:
@@ -75,7 +75,7 @@ def _conclude(context: Context, home: str) -> None:
     done = add_history(stored(), run, ABOUT, rows, (), None, mutes)
     assert len(done.findings) == len(stored().findings)
     muted = [one for one in done.findings if one.is_muted]
-    assert (done.summary["exit_code"] == 1) == (len(muted) < len(done.findings))
+    assert (done.summary.exit_code == 1) == (len(muted) < len(done.findings))
     for text in (*mutes_sentences(done.summary), *map(muted_words, done.findings)):
         _check_printable(text)
     json.dumps(done.summary.as_json()).encode()

@@ -8,38 +8,34 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import click
-import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support.commands_of_findings import OWNERS, commands_of
 from support.findings_by_kind import finding_of
 
 from auditor import context
-from auditor.after.causes import Causes
-from auditor.after.mutes import Applied, mutes_json
 from auditor.cli import cli
 from auditor.config import CONFIG_FILE, SETTINGS, Layers, parse
 from auditor.config.secured_settings import SECRET_VARIABLES
-from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.findings.lost_content import Doubt, add_doubt
-from auditor.findings.open_ledgers import BlockedOpen
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FIELDS, HISTORY_FIELDS
 from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.summary import BlockedOpen, MuteCounts, Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_text import OUTCOMES
 from auditor.sandbox import seeding
+from auditor.summary.about import About
 from auditor.summary.costs import Costs
-from auditor.summary.odd_lists import odd_lists_json
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.summary.run_summary import RunFacts, summarise
 from auditor.telemetry import metrics
@@ -429,22 +425,20 @@ def published_metrics() -> dict[str, tuple[str, set[str]]]:
     return found
 
 
-def empty_summary() -> dict[str, object]:
+def empty_summary() -> Summary:
     """Return the summary of a run over no ledger."""
     facts = ClusterFacts(
         "zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None
     )
     moment = "2026-01-01T00:00:00.000Z"
-    flags = {"partial": False, "nobody_answered": False, "not_there": 0, "withheld": ()}
+    flags = {"nobody_answered": False, "not_there": 0, "withheld": ()}
     terms = Terms(judged_at_ms=0, underreplication_grace_ms=0, confirming_reads_max=16, looks_max=5)
-    run = RunFacts("r", facts, moment, moment, {}, "warning", True, **flags, terms=terms)
+    about = About("r", moment, facts, terms, "warning", allow_empty=True)
+    run = RunFacts(about, moment, {}, **flags)
     nothing, no_costs = scan_rows(VERDICTS.empty_table()), Costs(0, 0, 0, 0, 0, 0, 0, 0)
     counted = summarise(run, nothing, [], no_costs, [], NO_PREVIOUS, 0.0)
-    history = {"changes": None, "mutes": mutes_json(Applied({}), [], None)}
-    causes = Causes([], {"causes": 0, "ledgers": 0}, 0, 0, {}).as_json()
-    blocked = BlockedOpen(np.array([], np.int64)).as_json()
-    odd = {"odd_lists": odd_lists_json([])}
-    return add_doubt(counted | causes | history | blocked | odd, Doubt(frozenset(), 0))
+    later = replace(counted, open_recovery_blocked=BlockedOpen(0), mutes=MuteCounts())
+    return later.with_also("changes", "mutes", "stored")
 
 
 def test_commands_of_names():
@@ -519,7 +513,7 @@ def test_fields_of_names():
     summary.json.
     """
     assert [*FIELDS, *HISTORY_FIELDS] == column("Fields of a finding", "field")
-    assert {*empty_summary(), STORED} == set(column("summary.json", "field"))
+    assert {*empty_summary().as_json()} == set(column("summary.json", "field"))
     facts = ClusterFacts("u", (), "/l", "flat", "i", False, None)
     seen = [Look(LedgerRecord(1, 1, 0, RecordStatus.FOUND))]
     written = ledger_testimony(finding_of(Kind.METADATA_MALFORMED), seen, facts).as_json()
@@ -549,7 +543,7 @@ def test_inner_fields_of_the_summary(field: str):
     documented = next(
         row["holds"] for row in table(NAMES, "summary.json") if row["field"] == f"`{field}`"
     )
-    inner = empty_summary()[field]
+    inner = empty_summary().as_json()[field]
     assert isinstance(inner, dict)
     flat = re.sub(r": \[[^\]]*\]", "", documented)
     assert list(inner) == re.findall(r"\w+", re.findall(r"\{([^}]*)\}", flat)[0])

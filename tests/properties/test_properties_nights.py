@@ -38,7 +38,7 @@ def test_findings_do_not_depend_on_the_order_of_the_rows(count: int) -> None:
     for seed in range(count):
         done, again = night(seed).concluded(), reordered(night(seed), seed).concluded()
         assert done.findings == again.findings, seed
-        assert done.summary["withheld"] == again.summary["withheld"], seed
+        assert done.summary.withheld == again.summary.withheld, seed
         found.update(one.kind.value for one in done.findings)
         renamed += sum(one.facts.values.get("renamed_to") is not None for one in done.findings)
     kinds = {

@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit, replay_run
 from support.file_modes import wrong_modes
 
-from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import (
     ANSWERS,
     BOOKIES,
@@ -260,7 +259,7 @@ def test_a_missing_answer_changes_its_ledger_alone(run: Run, tmp_path: Path):
     )
     rewritten(copy / "evidence" / "answers", first.filter(keep))
     summary = json.loads((copy / "summary.json").read_text())
-    (copy / "summary.json").write_text(json.dumps({**summary, STORED: None}))
+    (copy / "summary.json").write_text(json.dumps({**summary, "stored": None}))
     again = replay_run(copy)
     changed = {i for i, verdict in again.verdicts.items() if verdict != run.outcome.verdicts[i]}
     assert {5} == changed

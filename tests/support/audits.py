@@ -297,7 +297,10 @@ def accounted(outcome: Outcome) -> Outcome:
     )
     records = [FindingRecord.from_json(one) for one in outcome.findings]
     screen = render_first_screen(
-        Summary(outcome.summary), records, Whereabouts(str(outcome.run_dir)), screen=Screen(80)
+        Summary.from_json(outcome.summary),
+        records,
+        Whereabouts(str(outcome.run_dir)),
+        screen=Screen(80),
     )
     assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
     assert screen.splitlines()[-1] == outcome.last_line

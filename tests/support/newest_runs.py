@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from support import report_stories
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
@@ -30,7 +31,7 @@ def output_with_a_run(
     """
     name = f"run-{RUN_ID}"
     (root / name).mkdir(parents=True)
-    summary = {
+    summary = report_stories.summary().as_json() | {
         "run_id": RUN_ID,
         "finished_at": FINISHED_AT,
         "cluster": {

@@ -25,8 +25,10 @@ from auditor.after.page.contents import (
 )
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.codec import decode
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import FindingHistory, FindingRecord, Muted, Owner
+from auditor.model.summary import TopicLine
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report import text
 
@@ -94,13 +96,16 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
     findings = every_kind(name)
     lost = [report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 1_000 + n) for n in range(40)]
     causes = report_stories.caused(lost, beside={"bookie-3:3181": 1})
-    for row in causes["causes"]:
-        row.update(
+    causes["causes"] = [
+        replace(
+            row,
             says=f"bookie {name} lacks entries",
             subject=name,
             file=f"causes/01-{name}.txt",
             kinds={name: 4},
         )
+        for row in causes["causes"]
+    ]
     summary = report_stories.summary(
         **causes,
         ledgers={"listed": 100, "sound": 60, "exempt": 12, "indeterminate": 10, "violated": 18},
@@ -129,15 +134,15 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
         outcome="VIOLATED",
         exit_code=1,
     )
-    summary |= {"cluster": {"metadata_service_uri": f"zk://{name}/ledgers", "instance_id": name}}
-    summary |= topic_fields(name)
+    cluster = {"metadata_service_uri": f"zk://{name}/ledgers", "instance_id": name}
+    summary = report_stories.changed_summary(summary, cluster=cluster, **topic_fields(name))
     made = PageContents(
         summary,
         findings,
         text.render(summary, findings, run_dir=RUN_DIR),
         RUN_DIR,
         bookies=bookies(name),
-        topics=[topic(name)],
+        topics=[decode(TopicLine, topic(name))],
         history=history(4),
         margin=margin_of(name),
         changes=changes_of(name, findings),

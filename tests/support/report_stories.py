@@ -12,6 +12,7 @@ from support.findings_by_kind import finding_of
 
 from auditor.after.causes import Background, Hits, Touched, choose, rows_and_files
 from auditor.model.cluster import ClusterFacts
+from auditor.model.codec import encode
 from auditor.model.facts import facts_json
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FindingRecord
@@ -88,8 +89,23 @@ def summary(**changes: Any) -> Summary:
         "topics_worst",
         "changes",
         "mutes",
+        "listers",
+        "doubt",
+        "paces",
+        "malformed_marks",
     }, changes
-    return Summary(document | changes)
+    return Summary.from_json(encode(document | changes))
+
+
+def changed_summary(summary: Summary, **changes: Any) -> Summary:
+    """Return a summary with other fields of its JSON object."""
+    return Summary.from_json(summary.as_json() | encode(changes))
+
+
+def summary_without(*names: str) -> Summary:
+    """Return the summary of an earlier version, which lacks these fields."""
+    stored = summary().as_json()
+    return Summary.from_json({name: one for name, one in stored.items() if name not in names})
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> FindingRecord:
@@ -237,7 +253,13 @@ def caused(
     by_bookie = {f"other-{n}:3181": 1_000 for n in range(10)}
     around = Background(Touched(100_000, by_bookie | (beside or {})))
     facts = ClusterFacts("zk://h/ledgers", ("h",), "/ledgers", "hierarchical", "inst", False, None)
-    return rows_and_files(choose(hits, around), hits, facts).as_json()
+    causes = rows_and_files(choose(hits, around), hits, facts)
+    return {
+        "causes": causes.rows,
+        "causes_rest": causes.rest,
+        "ledgers_without_cause": causes.unexplained,
+        "unjudged_without_cause": causes.unexplained_unjudged,
+    }
 
 
 def wiped_bookie(ledgers: int = 40_000) -> tuple[Summary, list[FindingRecord]]:

@@ -41,7 +41,7 @@ def screen_of(run_dir: Path, *, color: bool = False) -> str:
     """Return the first screen of a stored run; its directory has the name that it has in
     `audits`.
     """
-    summary = Summary(json.loads((run_dir / "summary.json").read_text(encoding="utf-8")))
+    summary = Summary.from_json(json.loads((run_dir / "summary.json").read_text(encoding="utf-8")))
     lines = (run_dir / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     where = Whereabouts(f"audits/{run_dir.name}")
     return render_first_screen(

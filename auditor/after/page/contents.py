@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from auditor.after.differences import Difference
 from auditor.after.margin_text import Cluster, MarginBasis
 from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
+from auditor.model.summary import Summary, TopicLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ class PageContents:
     report: str
     run_dir: str
     bookies: Sequence[BookieSeen] | None = None
-    topics: Sequence[Mapping[str, Any]] | None = None
+    topics: Sequence[TopicLine] | None = None
     history: Sequence[PastRun] | None = None
     margin: MarginSeen | None = None
     changes: ChangesSeen | None = None

@@ -394,16 +394,16 @@ def _topics(contents: PageContents) -> Json | None:
     topics = list(contents.topics or ())
     rows = [
         {
-            "topic": printable(one["topic"], 300),
-            "has_loss": bool(one["has_loss"]),
-            "kinds": ", ".join(printable(kind) for kind in one["kinds"]),
-            "ledgers": count(len(one["ledgers"])),
-            "blocked": count(len(one["subscriptions_blocked"])),
-            "possibly": count(len(one["subscriptions_possibly_blocked"])),
+            "topic": printable(one.topic, 300),
+            "has_loss": bool(one.has_loss),
+            "kinds": ", ".join(printable(kind) for kind in one.kinds),
+            "ledgers": count(len(one.ledgers)),
+            "blocked": count(len(one.subscriptions_blocked)),
+            "possibly": count(len(one.subscriptions_possibly_blocked)),
         }
         for one in topics[:TOPICS_SHOWN_MAX]
     ]
-    left = max(0, summary.topics_hit - len(rows))
+    left = max(0, (summary.topics_hit or 0) - len(rows))
     # The report names some topics, indented deeper: the table has them.
     return {
         "lines": [line for line in lines if line.depth == 0] if rows else lines,

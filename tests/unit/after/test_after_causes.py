@@ -461,11 +461,11 @@ def test_every_ledger_that_is_hit_is_counted_once():
     lost = {f"b{n:02}": apart.naming(f"b{n:02}")[: 10 + n] for n in range(CAUSES_MAX + 3)}
     made = causes_of(lacking(**lost), apart)
     assert CAUSES_MAX == len(made.rows) == len(made.files)
-    listed = sum(row["ledgers"] for row in made.rows)
-    assert sum(map(len, lost.values())) == listed + made.rest["ledgers"] + made.unexplained
-    assert 3 == made.rest["causes"] and sorted(
-        (row["ledgers"] for row in made.rows), reverse=True
-    ) == [row["ledgers"] for row in made.rows]
+    listed = sum(row.ledgers for row in made.rows)
+    assert sum(map(len, lost.values())) == listed + made.rest.ledgers + made.unexplained
+    assert 3 == made.rest.causes and sorted((row.ledgers for row in made.rows), reverse=True) == [
+        row.ledgers for row in made.rows
+    ]
 
 
 def test_a_row_has_its_shares_its_kinds_and_its_file():
@@ -475,10 +475,10 @@ def test_a_row_has_its_shares_its_kinds_and_its_file():
     hits = replace(hits, by_kind={**hits.by_kind, Kind.ENTRY_CORRUPT.value: ids(mine[:2])})
     made = causes_of(hits)
     (row,) = made.rows
-    assert {BELOW: len(mine), Kind.ENTRY_CORRUPT.value: 2} == row["kinds"]
-    assert [BELOW, Kind.ENTRY_CORRUPT.value] == list(row["kinds"])
+    assert {BELOW: len(mine), Kind.ENTRY_CORRUPT.value: 2} == row.kinds
+    assert [BELOW, Kind.ENTRY_CORRUPT.value] == list(row.kinds)
     assert (len(mine), len(mine), 1.0, 900 - len(mine), 0, 0.0) == tuple(
-        row[name]
+        getattr(row, name)
         for name in (
             "touched",
             "touched_hit",
@@ -488,7 +488,7 @@ def test_a_row_has_its_shares_its_kinds_and_its_file():
             "share_others",
         )
     )
-    assert "causes/01-bookie-b1.txt" == row["file"] and mine == made.files[row["file"]].tolist()
+    assert "causes/01-bookie-b1.txt" == row.file and mine == made.files[row.file].tolist()
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_whatever_a_subject_is_named_its_file_is_harmless(subject: str, slug: st
     """The file stays in its directory, is not hidden and has a short name."""
     world = World({n: [subject if n < 10 else "ok"] for n in range(100)})
     (row,) = causes_of(lacking(**{subject: range(10)}), world).rows
-    assert f"causes/01-bookie-{slug}.txt" == row["file"]
+    assert f"causes/01-bookie-{slug}.txt" == row.file
 
 
 def test_an_id_is_that_of_the_cluster_the_cause_and_the_family():
@@ -513,7 +513,7 @@ def test_an_id_is_that_of_the_cluster_the_cause_and_the_family():
     instance id is known by its root and its hosts, in any order.
     """
     one = cause_id(CauseKind.BOOKIE, "b1", "entry", FACTS)
-    assert one == causes_of(lacking(b1=SIX.naming("b1"))).rows[0]["id"] == "03686ae7d6d62e95"
+    assert one == causes_of(lacking(b1=SIX.naming("b1"))).rows[0].id == "03686ae7d6d62e95"
     others = [
         cause_id(CauseKind.RACK, "b1", "entry", FACTS),
         cause_id(CauseKind.BOOKIE, "b2", "entry", FACTS),

@@ -192,7 +192,7 @@ def test_ledgers_that_an_operator_named_accuse_no_bookie(run: Tables):
     """
     done = conclude_run(run, replace(ABOUT, partial=True))
     assert [] == on_bookies(done)
-    (withheld,) = done.summary["withheld"]
+    (withheld,) = done.summary.as_json()["withheld"]
     assert withheld.startswith("bookie b2 lacks most of 5 of the 8 ledgers it was asked about")
 
 
@@ -204,13 +204,14 @@ def test_a_bookie_in_planned_maintenance_is_not_accused(run: Tables):
     done = conclude_run(run, about)
     assert [] == on_bookies(done)
     assert (
-        "bookie b2, in planned maintenance, answers and lacks" in done.summary["causes"][0]["says"]
+        "bookie b2, in planned maintenance, answers and lacks"
+        in done.summary.as_json()["causes"][0]["says"]
     )
 
 
 def test_a_summary_has_its_causes_without_their_ledgers(run: Tables):
     """The cause is b2. Ledger 8 and the mark of ledger 9 have no cause in common with others."""
-    summary = conclude_run(run).summary
+    summary = conclude_run(run).summary.as_json()
     (cause,) = summary["causes"]
     assert ("bookie", "b2", 6, 0.75) == (
         cause["cause"],
@@ -240,7 +241,7 @@ def test_a_causes_file_can_be_audited_again(run: Tables, tmp_path: Path):
     """
     done = conclude_run(run)
     write_ledger_files(place(str(tmp_path)), done.ledger_files)
-    (name,) = (cause["file"] for cause in done.summary["causes"])
+    (name,) = (cause["file"] for cause in done.summary.as_json()["causes"])
     assert [1, 2, 3, 4, 5, 7] == read_ledger_ids(tmp_path / name)
     assert ["01-bookie-b2.txt"] == [file.name for file in (tmp_path / "causes").iterdir()]
 
@@ -280,13 +281,16 @@ def test_a_bookie_that_is_not_registered_explains_what_it_leaves_unjudged(run: T
         finished_at="2026-01-01T03:01:00Z",
         duration_s={},
     )
-    (cause,) = done.summary["causes"]
+    (cause,) = done.summary.as_json()["causes"]
     assert ("unjudged", {"bookie_silent": 30}) == (cause["family"], cause["kinds"])
     assert (
         "bookie b4 is not registered and leaves copies of 30 ledgers unknown (50 % of its 60"
         " ledgers, 0 % on the rest)" == cause["says"]
     )
-    assert (1, 0) == (done.summary["ledgers_without_cause"], done.summary["unjudged_without_cause"])
+    assert (1, 0) == (
+        done.summary.ledgers_without_cause,
+        done.summary.unjudged_without_cause,
+    )
 
 
 def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
@@ -317,7 +321,7 @@ def test_where_no_bookie_answered_no_silence_is_a_cause(run: Tables):
         ]
         heard = gather_heard(cast(Place, run), verdicts, records)
         found = causes(cast(Place, run), ABOUT, verdicts, looks, (), heard, {})
-        assert said == [row["subject"] for row in found.rows]
+        assert said == [row.subject for row in found.rows]
         assert (30, 30) == (
             found.unexplained + 30 * len(said),
             found.unexplained_unjudged + 30 * len(said),
@@ -347,7 +351,7 @@ def sentences_of(
     run.asked.clear()
     new_names = {bookie: Renamed(name, (1,)) for bookie, name in renamed.items()}
     found = causes(cast(Place, run), about, verdicts, looks, hits, heard, new_names)
-    return [row["says"] for row in found.rows]
+    return [row.says for row in found.rows]
 
 
 def write_marks(run: Tables) -> None:

@@ -57,7 +57,7 @@ def run(tmp_path: Path) -> Place:
         directory,
         "summary.json",
         {
-            **report_stories.summary(findings=report_stories.counted([STUCK])),
+            **report_stories.summary(findings=report_stories.counted([STUCK])).as_json(),
             "cluster": cluster,
         },
     )
@@ -165,7 +165,11 @@ def test_a_finding_is_kept_as_far_as_it_is_compared(run: Place, tmp_path: Path):
         run,
         "summary.json",
         json.loads(run.read_text("summary.json") or "")
-        | {"findings": report_stories.summary(findings=report_stories.counted([loss]))["findings"]},
+        | {
+            "findings": report_stories.summary(findings=report_stories.counted([loss])).as_json()[
+                "findings"
+            ]
+        },
     )
     earlier = read_earlier(tmp_path)
     assert isinstance(earlier, EarlierRun)

@@ -24,6 +24,7 @@ from auditor.after.history import (
 )
 from auditor.after.rechecks import Judged, Row
 from auditor.model.cluster import Registration
+from auditor.model.codec import encode
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.verdict import Unknown
@@ -69,7 +70,9 @@ def trace_history(
 def counts(history: History) -> dict[str, int]:
     assert history.changes is not None
     return {
-        name: number for name, number in history.changes.items() if type(number) is int and number
+        name: number
+        for name, number in encode(history.changes).items()
+        if type(number) is int and number
     }
 
 
@@ -83,8 +86,7 @@ def test_a_finding_that_was_not_there_is_new():
     history = trace_history([LOSS])
     assert ([Chain(NOW, 1)], {"new": 1}) == (history.chains, counts(history))
     assert (
-        history.changes is not None
-        and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes["new_by_kind"]
+        history.changes is not None and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes.new_by_kind
     )
 
 
@@ -214,7 +216,7 @@ def test_an_unknown_history_stays_unknown():
     lost = unknown_history([ComparedFinding.of(LOSS)], "it is damaged")
     assert ([Chain(None, None)], {"since": None, "problem": "it is damaged"}) == (
         lost.chains,
-        lost.changes,
+        encode(lost.changes),
     )
     first = first_history([ComparedFinding.of(LOSS)], NOW)
     assert ([Chain(NOW, 1)], None) == (first.chains, first.changes)
@@ -265,7 +267,7 @@ def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
         "not_checked_again": 0,
         "gone": 0,
         "new_by_kind": {},
-    } == history.changes
+    } == encode(history.changes)
 
 
 def test_a_finding_on_entries_is_the_same_one_in_another_segment():

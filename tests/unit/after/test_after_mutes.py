@@ -15,10 +15,11 @@ from auditor.after.mutes import (
     BadMutes,
     Mute,
     apply_mutes,
-    mutes_json,
+    count_muted,
     parse_mutes,
     state_of,
 )
+from auditor.model.codec import encode
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord, Muted
 
@@ -128,13 +129,13 @@ def test_the_number_of_a_kind_has_only_subjects_that_are_muted_altogether():
     second = changed(first, id="p2")
     other = finding(Kind.PLACEMENT_FAILED, 8, id="p3")
     mutes = [mute_of(first), mute_of(other)]
-    half = mutes_json(
-        apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None
+    half = encode(
+        count_muted(apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None)
     )
     assert (2, {"PLACEMENT_FAILED": 1}) == (half["findings"], half["by_kind"])
     mutes.append(replace(mutes[0], id="p2"))
-    whole = mutes_json(
-        apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None
+    whole = encode(
+        count_muted(apply_mutes(mutes, [first, second, other], TODAY), [first, second, other], None)
     )
     assert (3, {"PLACEMENT_FAILED": 2}) == (whole["findings"], whole["by_kind"])
 
@@ -143,7 +144,10 @@ def test_a_segment_that_is_not_muted_counts_for_its_ledger_in_any_order():
     """The finding that is not muted may come before the muted one."""
     first = finding(Kind.PLACEMENT_FAILED, 7, id="p1")
     found = [changed(first, id="p2"), first]
-    assert {} == mutes_json(apply_mutes([mute_of(first)], found, TODAY), found, None)["by_kind"]
+    assert (
+        {}
+        == encode(count_muted(apply_mutes([mute_of(first)], found, TODAY), found, None))["by_kind"]
+    )
 
 
 def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_file():
@@ -163,7 +167,7 @@ def test_the_summary_says_which_mutes_do_not_apply_and_what_is_wrong_with_the_fi
             }
         ],
         "expired": [{"id": "a8", "on": "ledger 7", "until": "2026-11-30"}],
-    } == mutes_json(apply_mutes(mutes, [lost, late], TODAY), [lost, late], "it is damaged")
+    } == encode(count_muted(apply_mutes(mutes, [lost, late], TODAY), [lost, late], "it is damaged"))
 
 
 def test_a_file_may_have_as_many_mutes_as_there_may_be():

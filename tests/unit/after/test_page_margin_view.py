@@ -15,7 +15,6 @@ from auditor.after.page import pictures as margin_module
 from auditor.after.page.contents import ChangesSeen
 from auditor.after.page.page_view import changes_view, page_view
 from auditor.after.page.pictures import margin_view
-from auditor.model.summary import Summary
 
 NO_EXPOSURE = Exposure({}, {}, {}, {})
 
@@ -97,7 +96,10 @@ def test_ledgers_without_readable_metadata_are_not_said_to_be_harmless():
 
 def test_a_run_too_large_for_its_margin_says_so():
     """The sentence names the limit."""
-    ledgers = {**report_stories.summary()["ledgers"], "listed": margin_module.LEDGERS_MAX + 1}
+    ledgers = {
+        **report_stories.summary().as_json()["ledgers"],
+        "listed": margin_module.LEDGERS_MAX + 1,
+    }
     page = page_view(replace(sound(), summary=report_stories.summary(ledgers=ledgers)))
     assert any("not computed of more than 250,000 ledgers" in one for one in page["left_out"])
 
@@ -107,7 +109,7 @@ def test_every_change_is_counted_and_all_but_those_that_stand_are_listed():
     have a link.
     """
     found = every_kind("b")
-    view = changes_view(changes_of("b", found), Summary({}))
+    view = changes_view(changes_of("b", found), report_stories.summary())
     assert ["1"] * len(Change) == [one["count"] for one in view["counts"]]
     names = ["new", "worse", "better", "resolved", "not_checked_again"]
     assert names == [group["name"] for group in view["groups"]]
@@ -121,7 +123,7 @@ def test_changes_beyond_the_list_are_counted(monkeypatch):
     monkeypatch.setattr(changes_module, "SHOWN_MAX", 2)
     one = changes_of("b", every_kind("b")).differences[0]
     seen = ChangesSeen("r", "2026-01-01T00:00:00Z", (), [one] * 5)
-    (group,) = changes_view(seen, Summary({}))["groups"]
+    (group,) = changes_view(seen, report_stories.summary())["groups"]
     assert (2, 3, "5") == (len(group["rows"]), group["left"], group["count"])
 
 
@@ -130,8 +132,8 @@ def test_other_numbers_than_those_of_the_first_screen_are_explained():
     seen = changes_of("b", every_kind("b"))
     since = {"run_id": "r0", "started_at": "2025-12-31T03:00:00Z"}
     same = {"since": since} | {change.value.replace(" ", "_"): 1 for change in Change}
-    assert ["b differs"] == changes_view(seen, Summary({"changes": same}))["notes"]
-    (_, note) = changes_view(seen, Summary({"changes": same | {"new": 2}}))["notes"]
+    assert ["b differs"] == changes_view(seen, report_stories.summary(changes=same))["notes"]
+    (_, note) = changes_view(seen, report_stories.summary(changes=same | {"new": 2}))["notes"]
     assert "passed on" in note
 
 
@@ -140,8 +142,7 @@ def test_a_run_without_an_earlier_one_says_so():
     assert any("no earlier run" in line for line in _left_out(changes=None))
     problem = {"since": None, "problem": "gone"}
     assert any("not known: gone" in line for line in _left_out(problem))
-    summary = report_stories.summary()
-    summary = Summary({k: v for k, v in summary.items() if k != "changes"})
+    summary = report_stories.summary_without("changes")
     sentences = page_view(replace(sound(), summary=summary))["left_out"]
     assert any("did not compare" in line for line in sentences)
 
@@ -152,6 +153,6 @@ def test_muted_findings_are_counted():
 
 
 def _left_out(changes_field: object = None, **parts: object) -> list[str]:
-    summary = report_stories.summary() | {"changes": changes_field}
+    summary = report_stories.summary(changes=changes_field)
     left: list[str] = page_view(replace(sound(), summary=summary, **parts))["left_out"]
     return left

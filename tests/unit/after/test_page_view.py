@@ -122,14 +122,16 @@ def test_shares_are_rounded_down():
 def test_copies_in_doubt_stand_beside_the_share_without_them():
     """The share alone would hide why it is small."""
     doubt = {"bookies": 1, "some_bookies": ["b1"], "copies": 7}
-    verified, _ = page_view(replace(sound(), summary=sound().summary | {"doubt": doubt}))["shares"]
+    verified, _ = page_view(
+        replace(sound(), summary=report_stories.changed_summary(sound().summary, doubt=doubt))
+    )["shares"]
     assert "7 copies are only listed by b1" in verified["says"]
 
 
 def test_topics_beyond_the_table_are_counted():
     """The table is bounded, and the page has the number of the others."""
     made = contents()
-    summary = made.summary | {"topics_hit": TOPICS_SHOWN_MAX + 5}
+    summary = replace(made.summary, topics_hit=TOPICS_SHOWN_MAX + 5)
     topics = list(made.topics or ()) * (TOPICS_SHOWN_MAX + 5)
     view = page_view(replace(made, summary=summary, topics=topics))["topics"]
     assert (TOPICS_SHOWN_MAX, 5) == (len(view["rows"]), view["left"])

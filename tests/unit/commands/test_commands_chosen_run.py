@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support import report_stories
 
 from auditor.commands.stored_run import choose_run, choose_two_runs, is_run
 from auditor.config import Layers, parse
@@ -26,8 +27,8 @@ def output(tmp_path: Path) -> Path:
     for name in (OLDEST, PARTIAL, OLDER, NEWEST, DEAD):
         (root / name).mkdir(parents=True)
         if name != DEAD:
-            summary = {"run_id": name, "partial": name == PARTIAL}
-            (root / name / "summary.json").write_text(json.dumps(summary))
+            summary = report_stories.summary(run_id=name, partial=name == PARTIAL)
+            (root / name / "summary.json").write_text(json.dumps(summary.as_json()))
     (root / "latest.json").write_text(json.dumps({"run": NEWEST}))
     return root
 

@@ -58,17 +58,15 @@ def stored(
     terms, detail = changes.pop("terms", Terms(1, 2, 3, 4)), changes.pop("detail", "")
     about = About(name, "2026-01-01T03:00:00Z", facts, terms, "warning", False)
     (directory / "run.json").write_text(json.dumps(about.as_json()))
-    summary = report_stories.summary() | {
-        "run_id": name,
-        "partial": False,
-        "withheld": [],
-        "cluster": CLUSTER,
-    }
-    summary |= {
-        "ledgers": summary["ledgers"] | {"listed": 9},
-        "findings": findings_by_kind(findings),
-    } | changes
-    (directory / "summary.json").write_text(json.dumps(summary.as_json()))
+    plain = report_stories.summary(
+        run_id=name,
+        partial=False,
+        withheld=[],
+        cluster=CLUSTER,
+        findings=findings_by_kind(findings),
+    )
+    summary = replace(plain, ledgers=replace(plain.ledgers, listed=9)).as_json()
+    (directory / "summary.json").write_text(json.dumps(summary | changes))
     (directory / "findings.jsonl").write_text(findings_file.text(findings))
     columns = {field.name: pa.nulls(9, field.type) for field in VERDICTS}
     columns["ledger_id"] = pa.array(range(1, 10), pa.int64())
@@ -241,7 +239,7 @@ def test_runs_that_lost_a_part_are_refused(tmp_path: Path, loss: list[Any]):
     ):
         said(run, few)
     with pytest.raises(ConfigError, match="has 9 verdicts, and its summary counts 10 ledgers"):
-        counts = report_stories.summary()["ledgers"] | {"listed": 10}
+        counts = report_stories.summary().as_json()["ledgers"] | {"listed": 10}
         said(run, stored(tmp_path, "run-c", [], ledgers=counts))
     gone = stored(tmp_path, "run-d", [])
     place(gone).remove("evidence/bookies")
@@ -272,7 +270,9 @@ def test_what_is_not_a_finished_run_is_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="not the directory of a finished run"):
         said(run, str(tmp_path / "nothing"))
     (Path(run) / "summary.json").write_text("{}")
-    with pytest.raises(
-        ConfigError, match=r"lacks run_id, finished_at, .*not written by this version"
-    ):
+    with pytest.raises(ConfigError, match="lacks run_id: it was not written by this version"):
+        said(run, run)
+    older = report_stories.summary_without("finished_at").as_json()
+    (Path(run) / "summary.json").write_text(json.dumps(older))
+    with pytest.raises(ConfigError, match=r"lacks finished_at, .*not written by this version"):
         said(run, run)

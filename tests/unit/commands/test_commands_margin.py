@@ -55,10 +55,9 @@ def stored(
     directory.mkdir()
     run = place(str(directory))
     started = rfc3339(utc_now() - age)
-    summary = report_stories.summary(started_at=started) | {"run_id": "the-run"}
-    summary |= {"ledgers": summary["ledgers"] | {"listed": 4}}
-    summary |= changes
-    (directory / "summary.json").write_text(json.dumps(summary.as_json()))
+    plain = report_stories.summary(started_at=started, run_id="the-run")
+    summary = replace(plain, ledgers=replace(plain.ledgers, listed=4)).as_json()
+    (directory / "summary.json").write_text(json.dumps(summary | changes))
     facts = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "flat", None, False, None)
     terms = replace(Terms(1, 2, 3, 4), around=Surroundings(locations=locations))
     about = About("the-run", started, facts, terms, "warning", False, partial)

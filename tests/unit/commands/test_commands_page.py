@@ -40,7 +40,6 @@ from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.run_tables import STORED
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts, Surroundings
@@ -65,11 +64,9 @@ def run_of(home: Path, number: int, **changes: object) -> Place:
     """Write the directory of a finished run without evidence, and return it."""
     directory = place(str(home / f"run-202601{number:02d}T030000Z-00000{number % 10}"))
     directory.create()
-    summary = (
-        report_stories.summary(run_id=f"{number}", started_at=f"2026-01-{number:02d}T03:00:00Z")
-        | changes
-    )
-    directory.write_text("summary.json", json.dumps(summary.as_json()))
+    began = f"2026-01-{number:02d}T03:00:00Z"
+    summary = report_stories.summary(run_id=f"{number}", started_at=began).as_json() | changes
+    directory.write_text("summary.json", json.dumps(summary))
     directory.write_text("findings.jsonl", "")
     directory.write_text("run.json", "{}")
     return directory
@@ -78,7 +75,7 @@ def run_of(home: Path, number: int, **changes: object) -> Place:
 def read(directory: Place) -> Summary:
     found = json.loads(directory.read_text("summary.json") or "")
     assert isinstance(found, dict)
-    return Summary(found)
+    return Summary.from_json(found)
 
 
 def test_every_run_leaves_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -248,11 +245,11 @@ def test_what_changed_is_read_from_the_run_before(tmp_path: Path, monkeypatch: p
     before, run = (place(str(tmp_path / "audits" / f"run-{name}")) for name in nights.begun)
     for one in (before, run):
         one.write_table("evidence/bookies", table(BOOKIES, []), "all")
-        one.write_text("summary.json", json.dumps({**read(one), STORED: None}))
+        one.write_text("summary.json", json.dumps({**read(one).as_json(), "stored": None}))
     since = {"run_id": nights.begun[0], "started_at": "2026-03-01T03:00:00Z"}
     counts = {change.value.replace(" ", "_"): 0 for change in Change}
     more = {"since": since, "worse": 1, "not_checked_again": 1, "gone": 0, "partial": False}
-    summary = read(run) | {"changes": counts | more}
+    summary = report_stories.changed_summary(read(run), changes=counts | more)
     seen = read_changes(run, summary)
     assert seen is not None and nights.begun[0] == seen.run_id
     assert {1: "worse", 2: "not checked again"} == {
@@ -271,9 +268,8 @@ def test_a_name_in_a_summary_leads_to_no_other_directory(tmp_path: Path):
     """Anybody may have written the summary."""
     run = run_of(tmp_path, 1)
     for name in ("../../etc", "20260101T030000Z-000001/../x", ""):
-        summary = report_stories.summary() | {
-            "changes": {"since": {"run_id": name, "started_at": "x"}}
-        }
+        since = {"run_id": name, "started_at": "x"}
+        summary = report_stories.summary(changes={"since": since})
         with pytest.raises(OutputError, match="no name that a run has"):
             read_changes(run, summary)
 
@@ -288,8 +284,8 @@ def test_the_margin_is_read_from_the_evidence(tmp_path: Path):
 
 def test_no_margin_of_a_vast_run(tmp_path: Path):
     """It would take memory in proportion to the ledgers."""
-    counts = report_stories.summary()["ledgers"] | {"listed": LEDGERS_MAX + 1}
-    vast = Summary({"ledgers": counts})
+    counts = report_stories.summary().as_json()["ledgers"] | {"listed": LEDGERS_MAX + 1}
+    vast = report_stories.summary(ledgers=counts)
     assert read_margin(run_of(tmp_path, 1), vast) is None
 
 
@@ -298,9 +294,9 @@ def test_no_changes_of_vast_runs(tmp_path: Path):
     before = place(str(tmp_path / "run-20260101T030000Z-000001"))
     before.create()
     counts = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2}}}
-    before.write_text("summary.json", json.dumps((report_stories.summary() | counts).as_json()))
+    before.write_text("summary.json", json.dumps(report_stories.summary(**counts).as_json()))
     since = {"run_id": "20260101T030000Z-000001", "started_at": "2026-01-01T03:00:00Z"}
     more = {"findings": {Kind.ENTRY_CORRUPT.value: {"findings": COMPARED_MAX // 2 + 1}}}
-    summary = report_stories.summary() | more | {"changes": {"since": since}}
+    summary = report_stories.summary(**more, changes={"since": since})
     with pytest.raises(OutputError, match=f"more than {COMPARED_MAX:,} findings: use auditor diff"):
         read_changes(run_of(tmp_path, 2), summary)

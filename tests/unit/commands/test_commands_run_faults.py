@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 import structlog
+from support import report_stories
 
 from auditor.commands import run as run_command
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
-from auditor.model.summary import Summary
 from auditor.run import run as run_module
 from auditor.run.publishing import Results, publish
 from auditor.run.run import Run
@@ -50,7 +50,7 @@ def test_no_step_after_publishing_changes_the_code(
 ) -> None:
     """The step is logged, and all others are done. The run is published before each of them."""
     run, done = place(str(tmp_path)), []
-    results = Results(run, Summary({"exit_code": 1, "partial": False}), [], "", "")
+    results = Results(run, report_stories.summary(exit_code=1), [], "", "")
     monkeypatch.setattr(run_module, "write_results", lambda *_: results)
     home_of = {
         **dict.fromkeys(("publish", "send_metrics", "clear_up"), run_module),
@@ -74,7 +74,7 @@ def test_a_run_that_latest_json_names_is_published_whatever_failed_behind_it(
     """The directory could not be synchronised after the new latest.json was there."""
     output = Output(place(str(tmp_path)))
     run = output.start("20260101T030000Z-000001")
-    results = Results(run, Summary({"partial": False}), [], "", "")
+    results = Results(run, report_stories.summary(), [], "", "")
     monkeypatch.setattr(Place, "_synchronise", refuse_directories)
     publish(quiet_context(), output, results)
     assert output.latest() == run

@@ -90,9 +90,6 @@ def test_each_command_reads_a_whole_run_and_refuses_a_hostile_one(tmp_path: Path
     (run / "summary.json").write_text(
         json.dumps(summary | {"ledgers": [], "findings": [], "duration_s": [], "copies": 1})
     )
-    if command == "replay":  # it judges: a fault of the run looks like one of the auditor
-        assert 4 == COMMANDS[command](context(), str(run))
-        return
     with pytest.raises(ConfigError):
         COMMANDS[command](context(), str(run))
 
@@ -103,5 +100,5 @@ def test_an_exit_code_that_no_finished_run_has_is_refused(tmp_path: Path, code: 
     run = store_run(tmp_path)
     summary = json.loads((run / "summary.json").read_text())
     (run / "summary.json").write_text(json.dumps(summary | {"exit_code": code}))
-    with pytest.raises(ConfigError, match="exit_code is"):
+    with pytest.raises(ConfigError, match="exit_code"):
         report(context(), str(run))

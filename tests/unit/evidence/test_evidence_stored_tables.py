@@ -10,7 +10,8 @@ import pytest
 
 from auditor.errors import OutputError
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.run_tables import KEPT, STORED, count_stored, require_stored
+from auditor.evidence.run_tables import KEPT, count_stored, require_stored
+from auditor.model.summary import StoredTable
 
 ROWS = pa.table({"ledger_id": [1, 2, 3]})
 
@@ -30,8 +31,8 @@ def test_each_table_is_counted_by_files_and_bytes(run: Place) -> None:
     sizes = run.file_sizes(*KEPT)
     stored = count_stored({**sizes, "evidence/reads/part/c.parquet": 7})
     answers = sizes["evidence/answers/a.parquet"] + sizes["evidence/answers/b.parquet"]
-    assert {"files": 2, "bytes": answers} == stored["evidence/answers"]
-    assert {"files": 1, "bytes": 7} == stored["evidence/reads"]
+    assert StoredTable(2, answers) == stored["evidence/answers"]
+    assert StoredTable(1, 7) == stored["evidence/reads"]
     assert ["evidence/answers", "evidence/reads", "verdicts"] == list(stored)
 
 
@@ -53,15 +54,15 @@ def test_a_table_that_is_not_as_stored_is_named(
     run: Place, name: str, harm: Callable[[Path], None], says: str
 ) -> None:
     """A lost file, a truncated one, and one that the run did not write."""
-    summary = {STORED: count_stored(run.file_sizes(*KEPT))}
-    require_stored(run, summary)
+    stored = count_stored(run.file_sizes(*KEPT))
+    require_stored(run, stored)
     path = Path(run.path, name)
     path.parent.mkdir(exist_ok=True)
     harm(path)
     with pytest.raises(OutputError, match=f"has lost a part of what the run stored.*{says}"):
-        require_stored(run, summary)
+        require_stored(run, stored)
 
 
 def test_a_summary_that_does_not_say_it_is_accepted(run: Place) -> None:
     """Such as that of a bundle."""
-    require_stored(run, {})
+    require_stored(run, None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 from support.topics import closed
 
 from auditor.evidence.rows import ledger_row, table
@@ -60,34 +59,6 @@ def test_each_finding_on_many_ledgers_has_a_file_of_their_ids() -> None:
 def test_there_is_no_file_without_an_id() -> None:
     """An empty file would look like a lost list."""
     assert {} == NOTHING.files
-
-
-def test_the_run_gets_facts_on_listings_marks_and_references() -> None:
-    """These are whether the listing was short, the unlisted marks, the next baseline, and whether
-    all references are known.
-    """
-    assert {
-        "listing_was_short": True,
-        "unlisted_marks": (UnlistedMark(5, True),),
-        "malformed_marks": (),
-        "baseline": LAST,
-        "are_references_known": False,
-    } == ALL.as_run_facts()
-    assert {
-        "listing_was_short": False, "unlisted_marks": (), "malformed_marks": (), "baseline": None,
-        "are_references_known": True,
-    } == NOTHING.as_run_facts()  # fmt: skip
-
-
-@pytest.mark.parametrize("sentences", [("short",), ()])
-def test_a_short_listing_alone_makes_the_listing_short(sentences: tuple[str, ...]) -> None:
-    """Sentences on marks and references do not make it short."""
-    found = OnCluster(
-        Population(withheld=sentences),
-        MarkFindings(withheld=("m",)),
-        ReferenceFindings(withheld=("r",)),
-    )
-    assert bool(sentences) is found.as_run_facts()["listing_was_short"]
 
 
 def test_the_tables_of_a_run_are_judged_for_all_three(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ import pytest
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS
-from auditor.findings.open_ledgers import BlockedOpen, blocked_open
+from auditor.findings.open_ledgers import BlockedLedgers, blocked_open
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.codec import encode
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.notation import ledger
 
@@ -52,7 +53,7 @@ def find(
     *records: LedgerRecord,
     looks: tuple[BookieLook, ...] = (AWAY, AWAY),
     maintenance: frozenset[str] = NOBODY,
-) -> BlockedOpen:
+) -> BlockedLedgers:
     run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
     return blocked_open(run, looks, maintenance)
 
@@ -106,7 +107,7 @@ def test_a_bookie_blocks_that_is_unknown_at_each_look(
     refuses us may answer others.
     """
     found = find(run, read(7, "e2 w2 a1 0:[b1 b3] open"), looks=looks)
-    assert found.as_json()["open_recovery_blocked"] == {
+    assert encode(found.counts) == {
         "ledgers": int(is_blocked),
         "some": [7] if is_blocked else [],
         "bookies": ["b3"] if is_blocked else [],
@@ -150,17 +151,15 @@ def test_metadata_that_contradicts_itself_is_not_judged(run: Place) -> None:
 def test_one_look_shows_that_none_is_blocked_and_no_more(run: Place) -> None:
     """What one look finds blocked is not known to be."""
     one = find(run, read(7, BLOCKED), read(8, FREE), looks=(AWAY,))
-    assert ({"open_recovery_blocked": None}, {}) == (one.as_json(), one.files)
+    assert (None, {}) == (one.counts, one.files)
     none = blocked_open(run, (BACK,), NOBODY)
-    assert {"ledgers": 0, "some": [], "bookies": []} == none.as_json()["open_recovery_blocked"]
+    assert {"ledgers": 0, "some": [], "bookies": []} == encode(none.counts)
 
 
 def test_all_are_in_the_file_and_three_in_the_summary(run: Place) -> None:
     """The file has them in order, whatever the order of the rows."""
     found = find(run, *(read(n, BLOCKED) for n in (9, 3, 5, 7)), read(4, FREE))
-    assert {"ledgers": 4, "some": [3, 5, 7], "bookies": ["b3"]} == found.as_json()[
-        "open_recovery_blocked"
-    ]
+    assert {"ledgers": 4, "some": [3, 5, 7], "bookies": ["b3"]} == encode(found.counts)
     assert {"open/recovery_would_be_blocked.txt": [3, 5, 7, 9]} == {
         name: ids.tolist() for name, ids in found.files.items()
     }
@@ -168,4 +167,4 @@ def test_all_are_in_the_file_and_three_in_the_summary(run: Place) -> None:
 
 def test_no_ledger_at_all_is_a_zero(run: Place) -> None:
     """Nor does an empty table keep it from being known."""
-    assert 0 == find(run).as_json()["open_recovery_blocked"]["ledgers"]
+    assert 0 == encode(find(run).counts)["ledgers"]

@@ -15,6 +15,7 @@ from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
 from auditor.findings import reference_findings as reference_findings_module
 from auditor.findings.reference_findings import ReferenceFindings, reference_findings
 from auditor.model.cluster import ClusterFacts
+from auditor.model.codec import encode
 from auditor.model.evidence import Terms
 from auditor.model.ledger import (
     LedgerMetadata,
@@ -152,7 +153,8 @@ def test_a_referenced_ledger_that_is_gone_at_both_looks_is_missing(scene: Scene)
     assert owner == found["owner"]
     assert result.is_complete and result.counts is not None
     assert (1, 0, 0, 1) == tuple(
-        result.counts[name] for name in ("missing", "truncated", "unknown", "ledgers_referenced")
+        encode(result.counts)[name]
+        for name in ("missing", "truncated", "unknown", "ledgers_referenced")
     )
 
 
@@ -233,7 +235,7 @@ def test_what_two_looks_do_not_show_is_unknown(scene: Scene, name: str) -> None:
     scene.read = scene.read if read is None else read
     result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
-    assert result.counts is not None and 1 == result.counts["unknown"]
+    assert result.counts is not None and 1 == encode(result.counts)["unknown"]
     assert any(" is not known" in sentence for sentence in result.withheld)
 
 
@@ -247,7 +249,7 @@ def test_a_referenced_ledger_that_cannot_be_read_is_not_known_to_be_there(
     scene.read = tuple(replace(unreadable_ledger(7, look), status=status) for look in (1, 2))
     result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
-    assert result.counts is not None and 1 == result.counts["unknown"]
+    assert result.counts is not None and 1 == encode(result.counts)["unknown"]
 
 
 def test_a_listed_ledger_that_vanishes_after_it_could_not_be_read_is_unknown(scene: Scene) -> None:
@@ -303,8 +305,8 @@ def test_a_compacted_ledger_of_a_cursor_in_use_is_outdated(scene: Scene) -> None
     result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
     assert result.counts is not None and (0, 1) == (
-        result.counts["unknown"],
-        result.counts["outdated"],
+        encode(result.counts)["unknown"],
+        encode(result.counts)["outdated"],
     )
     assert any(
         sentence.startswith("1 compacted ledger (such as 7)") for sentence in result.withheld
@@ -334,7 +336,7 @@ def test_what_is_too_much_to_judge_is_unknown(
     result, (found,) = scene.find()
     assert result.counts is not None and (7, 2, False) == (
         found["ledger_id"],
-        result.counts["unknown"],
+        encode(result.counts)["unknown"],
         result.is_complete,
     )
     assert any(
@@ -505,7 +507,7 @@ def test_what_a_namespace_without_topics_left_is_orphaned(
     assert is_found == (["LEDGER_ORPHANED"] == [one["kind"] for one in found])
     assert result.counts is not None
     expected = (1, 0) if is_found else (0, 1)
-    assert expected == (result.counts["orphaned"], result.counts["orphaned_unknown"])
+    assert expected == (result.counts.orphaned, result.counts.orphaned_unknown)
     if is_found:
         (where,) = found[0]["facts"]["some_namespaces"]
         assert ("public/default" not in {*first, *again}) == where["is_deleted"]
@@ -602,7 +604,11 @@ def test_a_doubt_counts_against_an_orphan(scene: Scene, name: str) -> None:
     scene.ledgers = (ledger(1, WHOLE), ledger(7, WHOLE), *scene.ledgers)
     result, found = scene.find()
     assert result.counts is not None
-    assert ([], unknown, 0) == (found, result.counts["orphaned_unknown"], result.counts["orphaned"])
+    assert ([], unknown, 0) == (
+        found,
+        encode(result.counts)["orphaned_unknown"],
+        encode(result.counts)["orphaned"],
+    )
 
 
 @pytest.mark.parametrize("component", ["schema", "compacted-ledger", "delayed-index-bucket"])
@@ -620,7 +626,9 @@ def test_ledgers_that_may_be_named_elsewhere_are_undecided(scene: Scene, compone
     )
     scene.read = ()
     result, found = scene.find()
-    assert [] == found and result.counts is not None and 1 == result.counts["orphaned_unknown"]
+    assert (
+        [] == found and result.counts is not None and 1 == encode(result.counts)["orphaned_unknown"]
+    )
 
 
 def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: Scene) -> None:
@@ -630,8 +638,8 @@ def test_what_could_not_be_read_is_counted_and_makes_the_run_incomplete(scene: S
     result, found = scene.find()
     assert ([], False) == (found, result.is_complete)
     assert result.counts is not None and (1, 1) == (
-        result.counts["unreadable"],
-        result.counts["not_listed"],
+        encode(result.counts)["unreadable"],
+        encode(result.counts)["not_listed"],
     )
     assert any("of 1 topic something" in sentence for sentence in result.withheld)
     assert 2 == sum("reference_unreadable" in sentence for sentence in result.withheld)
@@ -653,7 +661,7 @@ def test_partitions_without_a_znode_are_named_once(scene: Scene) -> None:
     )
     result, found = scene.find()
     assert ([], True) == (found, result.is_complete)
-    assert result.counts is not None and 2 == result.counts["partitions_without_znode"]
+    assert result.counts is not None and 2 == encode(result.counts)["partitions_without_znode"]
     in_doubt, named = result.withheld
     assert in_doubt.partition(" could ")[0].endswith("of 2 namespaces (such as public/a, public/b)")
     assert named.startswith(
@@ -670,8 +678,9 @@ def test_a_cluster_without_topics_has_only_zero_counts(scene: Scene) -> None:
         file.unlink()
     result = reference_findings(scene.run, ABOUT)
     assert ((), (), True) == (result.findings, result.withheld, result.is_complete)
-    assert result.counts is not None and {} == result.counts.pop("unread")
-    assert {0} == set(result.counts.values())
+    counts = encode(result.counts)
+    assert {} == counts.pop("unread")
+    assert {0} == set(counts.values())
 
 
 def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
@@ -712,7 +721,7 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
         "orphaned_bytes": 0,
         "newest_missing": 0,
         "unread": {},
-    } == result.counts  # fmt: skip
+    } == encode(result.counts)  # fmt: skip
 
 
 def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None:
@@ -744,7 +753,7 @@ def test_each_suspect_is_judged_by_the_topics_that_name_it(scene: Scene) -> None
     assert [7, 9, 10, 11] == [one["ledger_id"] for one in found]
     assert result.counts is not None
     names = ("missing", "newest_missing", "unknown", "outdated")
-    assert (2, 2, 0, 2) == tuple(result.counts[name] for name in names)
+    assert (2, 2, 0, 2) == tuple(encode(result.counts)[name] for name in names)
     (outdated,) = result.withheld
     assert outdated.startswith("2 compacted ledgers (such as 12, 13)")
 
@@ -774,7 +783,7 @@ def test_a_finding_stands_if_a_later_ledger_is_sound(scene: Scene) -> None:
     assert [7, 8] == [one["ledger_id"] for one in found]
     assert result.counts is not None
     names = ("missing", "newest_missing", "unknown", "outdated")
-    assert (1, 1, 0, 1) == tuple(result.counts[name] for name in names)
+    assert (1, 1, 0, 1) == tuple(encode(result.counts)[name] for name in names)
 
 
 def test_each_look_at_a_ledger_is_reported(scene: Scene) -> None:

@@ -17,6 +17,7 @@ from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import REFERENCES
 from auditor.findings.topics import TopicHits, topic_hits
+from auditor.model.codec import encode
 from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.topic import (
     Cursor,
@@ -94,9 +95,7 @@ def lines_of(hits: TopicHits) -> list[dict[str, Any]]:
 
 def test_findings_are_handed_on_where_topics_were_not_looked_for(run: Place) -> None:
     """The findings do not change, and the counts of topics are null."""
-    assert TopicHits(["x"], (), {"topics_hit": None, "topics_worst": None}) == topic_hits(
-        run, ["x"]
-    )
+    assert TopicHits(["x"]) == topic_hits(run, ["x"])
 
 
 def test_a_line_says_what_the_topic_lost_and_who_is_blocked(run: Place) -> None:
@@ -308,13 +307,13 @@ def test_topics_stand_worst_first(run: Place) -> None:
     topics, findings = ranked_topics()
     hits = hits_of(run, topics, *findings)
     assert [str(one.topic) for one in topics] == [one["topic"] for one in lines_of(hits)]
-    assert 8 == hits.summary["topics_hit"]
+    assert 8 == hits.hit
 
 
 def test_the_summary_counts_what_is_hit_with_the_worst_namespaces_first(run: Place) -> None:
     """The order is that of topics, with the number of topics in place of ledgers."""
     hits = hits_of(run, ranked_topics()[0], *ranked_topics()[1])
-    worst = hits.summary["topics_worst"]
+    worst = encode(hits.worst)
     words = (
         "namespace",
         "with_loss",
@@ -347,7 +346,7 @@ def test_namespaces_that_are_hit_alike_stand_by_topics_and_name(run: Place) -> N
     topics = [topic("t/c/1", 1), topic("t/b/1", 2), topic("t/d/1", 3), topic("t/d/2", 4)]
     hits = hits_of(run, topics, *(finding(n, COPY) for n in (1, 2, 3, 4)))
     assert ["t/d", "t/b", "t/c"] == [
-        one["namespace"] for one in hits.summary["topics_worst"]["worst_namespaces"]
+        one["namespace"] for one in encode(hits.worst)["worst_namespaces"]
     ]
 
 
@@ -355,27 +354,27 @@ def test_the_summary_names_ten_of_each(run: Place) -> None:
     """All topics and namespaces are counted."""
     topics = [topic(f"t/n{n:02}/t", n) for n in range(1, 13)]
     hits = hits_of(run, topics, *(finding(n, LOST, (1, 1)) for n in range(1, 13)))
-    worst = hits.summary["topics_worst"]
+    worst = encode(hits.worst)
     assert (10, 10) == (len(worst["worst_namespaces"]), len(worst["worst_topics"]))
-    assert (12, 12, 12) == (hits.summary["topics_hit"], worst["namespaces"], worst["with_loss"])
+    assert (12, 12, 12) == (hits.hit, worst["namespaces"], worst["with_loss"])
 
 
 def test_no_hit_is_zero_where_all_topics_were_listed_and_null_where_not(
     run: Place, tmp_path: Path
 ) -> None:
     """A topic that was not listed may be hit. The findings get their owners nevertheless."""
-    assert 0 == hits_of(run, []).summary["topics_hit"]
+    assert 0 == hits_of(run, []).hit
     blind = place(str(tmp_path / "blind"))
     write(blind, [topic("t", closed(7, offloaded=True))], [], [listing_problem_row(1, 5, "shut")])
     hits = topic_hits(blind, [finding(7)])
-    assert ((), {"topics_hit": None, "topics_worst": None}) == (hits.lines, hits.summary)
+    assert ((), None, None) == (hits.lines, hits.hit, hits.worst)
     assert "public/default/persistent/t" == hits.findings[0].owner.name
 
 
 def test_hits_are_counted_where_not_all_topics_were_listed(run: Place) -> None:
     """These topics are hit, whether or not others are."""
     write(run, [topic("t", 7)], [], [listing_problem_row(1, 5, "shut")])
-    assert 1 == topic_hits(run, [finding(7)]).summary["topics_hit"]
+    assert 1 == topic_hits(run, [finding(7)]).hit
 
 
 def test_the_owner_is_what_the_first_topic_uses_the_ledger_for(run: Place) -> None:

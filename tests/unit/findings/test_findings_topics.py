@@ -4,14 +4,16 @@ ledgers.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from auditor.findings.topics import is_complete, reference_counts, topic_json, with_topics
+from auditor.findings.topics import is_complete, reference_counts, report_topic, worst_of_topics
+from auditor.model.codec import encode
+from auditor.model.finding import Severity
 from auditor.model.identity import ENTRY_ID_MAX
 from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
-from auditor.model.summary import Summary
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -26,15 +28,24 @@ from auditor.model.topic import (
     TopicStatus,
     Unread,
 )
+from auditor.summary.outcome import exit_code, exit_code_if_clean, outcome_of, worst_of
 
 NAME = TopicName("t", "", "n", "x")
 START = Reading(None, None, True, Answer.READABLE)
 BLOCKED = Reading(None, None, True, Answer.BLOCKED)
-SOUND = Summary({"complete": True, "outcome": "SOUND", "exit_code": 0})
-INCOMPLETE = Summary({"complete": False, "outcome": "INCOMPLETE", "exit_code": 3})
-VIOLATED = Summary({"complete": True, "outcome": "VIOLATED", "exit_code": 1})
-WARNED = Summary({"complete": True, "outcome": "VIOLATED", "exit_code": 0})
-FAULT = Summary({"complete": False, "outcome": "AUDITOR_FAULT", "exit_code": 4})
+
+
+@dataclass(frozen=True)
+class Ledgers:
+    """What the ledgers of a topic contribute to the outcome."""
+
+    worst: Severity | None = None
+    is_complete: bool = True
+    is_fault: bool = False
+
+
+SOUND, INCOMPLETE, FAULT = Ledgers(), Ledgers(is_complete=False), Ledgers(is_fault=True)
+VIOLATED, WARNED = Ledgers(Severity.CRITICAL), Ledgers(Severity.WARNING)
 
 
 def topic(
@@ -53,7 +64,7 @@ def topic(
 
 
 @pytest.mark.parametrize(
-    ("ledgers", "one", "fail_on", "outcome", "exit_code"),
+    ("ledgers", "one", "fail_on", "outcome", "code"),
     [
         (SOUND, topic(), "warning", "SOUND", 0),
         (SOUND, topic(Condition.MISSING), "warning", "VIOLATED", 1),
@@ -81,11 +92,15 @@ def topic(
     ],
 )
 def test_the_worst_of_ledgers_and_topics_decides(
-    ledgers: Any, one: Any, fail_on: str, outcome: str, exit_code: int
+    ledgers: Ledgers, one: Any, fail_on: str, outcome: str, code: int
 ):
     """A fault of the auditor comes first, then a violation, then something unknown."""
-    found = with_topics(ledgers, [one], fail_on)
-    assert (outcome, exit_code) == (found["outcome"], found["exit_code"])
+    worst = worst_of((), ledgers.worst, worst_of_topics([one]))
+    whole = {
+        "is_complete": ledgers.is_complete and is_complete(one), "is_fault": ledgers.is_fault
+    }  # fmt: skip
+    assert outcome == outcome_of(worst, **whole)
+    assert code == exit_code(worst, fail_on, exit_code_if_clean(**whole))
 
 
 def test_a_ledger_of_two_topics_counts_once():
@@ -99,7 +114,7 @@ def test_a_ledger_of_two_topics_counts_once():
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 1, "missing": 1,
         "newest_missing": 0, "truncated": 0, "unreadable": 2, "unread": {},
-    } == reference_counts([one, one])  # fmt: skip
+    } == encode(reference_counts([one, one]))  # fmt: skip
 
 
 def test_a_topic_in_json_has_its_records_and_findings():
@@ -112,9 +127,11 @@ def test_a_topic_in_json_has_its_records_and_findings():
     blocked = Reading(subscription, Position(1, 2), False, Answer.POSSIBLY_BLOCKED, Position(1, 3))
     start = Reading(None, None, True, Answer.BLOCKED, Position(1, 0))
     others = ((Reference(7, Role.CURSOR, "s"), LedgerCondition(7, Condition.NOTHING_LOST)),)
-    found = topic_json(
-        TopicReadability(record, ((DataLedger(1), condition),), others, start, (blocked,)),
-        {7: "sound"},
+    found = encode(
+        report_topic(
+            TopicReadability(record, ((DataLedger(1), condition),), others, start, (blocked,)),
+            {7: "sound"},
+        )
     )
     assert ("persistent://t/n/x", "found", True, "blocked", [1, 0], []) == tuple(
         found[key] for key in ("topic", "status", "is_complete", "answer", "first_loss", "problems")
@@ -179,24 +196,16 @@ def test_a_topic_in_json_has_every_field():
                 "first_loss": None, "problem": "its cursor could not be read",
             }
         ],
-    } == topic_json(one, {1: "violated"})  # fmt: skip
+    } == encode(report_topic(one, {1: "violated"}))  # fmt: skip
 
 
-def test_a_summary_keeps_what_it_says_of_ledgers():
-    """The counts of references are added to it."""
-    found = with_topics(SOUND | {"ledgers": 7}, [topic()], "warning")
-    counts = {
-        "topics": 1,
-        "cursors": 0,
-        "schemas": 0,
-        "ledgers_referenced": 1,
-        "missing": 0,
-        "newest_missing": 0,
-        "truncated": 0,
-        "unreadable": 0,
-        "unread": {},
-    }
-    assert SOUND | {"ledgers": 7, "references": counts} == found
+def test_a_ledger_of_two_topics_counts_by_its_worst_condition():
+    """One topic may have recorded more of it than the other."""
+    both = [topic(Condition.TRUNCATED), topic()]
+    for topics in (both, both[::-1]):
+        counts = encode(reference_counts(topics))
+        assert (1, 1) == (counts["ledgers_referenced"], counts["truncated"])
+        assert Severity.CRITICAL is worst_of_topics(topics)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +219,5 @@ def test_a_summary_keeps_what_it_says_of_ledgers():
     ],
 )
 def test_a_topic_is_complete_where_every_fact_is_known(one: Any, complete: bool):
-    """A missing ledger is a known fact. One incomplete topic makes the summary incomplete."""
+    """A missing ledger is a known fact."""
     assert complete is is_complete(one)
-    assert complete is with_topics(SOUND, [topic(), one], "never")["complete"]
-    assert not with_topics(INCOMPLETE, [one], "never")["complete"]

@@ -9,7 +9,7 @@ import pytest
 
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.judging.copies import COPIES_MAX, copies_json, copies_of_ledgers
+from auditor.judging.copies import COPIES_MAX, copies_of_ledgers, verified_ratio
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
 from auditor.summary.counts import copies_of_verdicts
 
@@ -41,18 +41,16 @@ def test_only_judged_ledgers_count() -> None:
         ("indeterminate", SOME),
         ("sound", None),
     )
-    expected = {
-        "copies": {"expected": 200, "listed": 80, "read": 40, "assumed": 80},
-        "verified_ratio": 0.6,
-    }
-    assert expected == copies_of_verdicts(judged)
+    counts = copies_of_verdicts(judged)
+    assert CopyCounts(expected=200, listed=80, read=40, assumed=80) == counts
+    assert 0.6 == verified_ratio(counts)
 
 
 def test_many_huge_ledgers_do_not_overflow() -> None:
     """Two thousand ledgers of 2^53 copies each are more than 2^63."""
     huge = CopyCounts(COPIES_MAX, COPIES_MAX - 1, 0, 1)
     counts = copies_of_verdicts(rows(*[("sound", huge)] * 2_000))
-    assert (2_000 * 2**53, 2_000) == (counts["copies"]["expected"], counts["copies"]["assumed"])
+    assert (2_000 * 2**53, 2_000) == (counts.expected, counts.assumed)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ def test_the_ratio_is_never_rounded_up(
 ) -> None:
     """1.0 means all copies. Null if no copy is expected."""
     counts = CopyCounts(expected, listed, read, assumed=expected - listed - read)
-    assert ratio == copies_json(counts)["verified_ratio"]
+    assert ratio == verified_ratio(counts)
 
 
 def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
@@ -92,10 +90,10 @@ def test_single_ledgers_are_counted_as_a_run_counts_them() -> None:
         ("sound", None),
     )
     assert copies_of_verdicts(table) == copies_of_ledgers(verdicts)
-    assert 100 + COPIES_MAX == copies_of_ledgers(verdicts)["copies"]["expected"]
+    assert 100 + COPIES_MAX == copies_of_ledgers(verdicts).expected
 
 
 def test_where_nothing_was_judged_no_copy_is_counted() -> None:
     """All counts are 0, and there is no ratio."""
-    none = {"expected": 0, "listed": 0, "read": 0, "assumed": 0}
-    assert {"copies": none, "verified_ratio": None} == copies_of_verdicts(rows(("exempt", SOME)))
+    counts = copies_of_verdicts(rows(("exempt", SOME)))
+    assert (CopyCounts(0, 0, 0, 0), None) == (counts, verified_ratio(counts))

@@ -22,7 +22,7 @@ PROBED = {
 }
 
 
-BOOKIES = stories.summary()["bookies"]
+BOOKIES = stories.summary().as_json()["bookies"]
 BOUNDS = {"1": 0.000244, "10": 0.002441, "100": 0.024414, "1000": 0.24414}
 SAMPLING = {
     "budget": 10_000,

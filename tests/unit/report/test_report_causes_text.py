@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from support import report_stories as stories
 
 from auditor.after.causes import CAUSES_MAX
@@ -115,7 +117,7 @@ def test_loss_that_no_cause_could_be_shown_of_is_not_called_evenly_spread():
 def test_the_share_of_a_cause_is_always_printed():
     """This includes a share below one per cent."""
     rows = stories.caused([stories.finding(BELOW, n) for n in range(4)])
-    rows["causes"][0]["share"] = 0.00043
+    rows["causes"] = [replace(rows["causes"][0], share=0.00043), *rows["causes"][1:]]
     lines = list(causes_section(stories.summary(**rows), PLAIN))
     assert "     4 ledgers (0.04 % of all hit): ENTRY_BELOW_WRITE_QUORUM 4" in lines
 
@@ -123,7 +125,7 @@ def test_the_share_of_a_cause_is_always_printed():
 def test_where_nothing_is_hit_nothing_is_said():
     """There is no heading without findings, nor for a summary of an older version."""
     assert [] == section([])
-    assert [] == list(causes_section(Summary({}), PLAIN))
+    assert [] == list(causes_section(stories.summary(), PLAIN))
 
 
 def test_a_foreign_name_forges_nothing():
@@ -138,7 +140,5 @@ def test_a_foreign_name_forges_nothing():
     (row,) = stories.caused(
         [stories.finding(BELOW, n, missing_on={name: [[0, 0]]}) for n in range(5)]
     )["causes"]
-    assert row["file"].startswith("causes/01-bookie-etc-passwd-auditor-") and 1 == row[
-        "file"
-    ].count("/")
-    assert len(row["file"]) < 100
+    assert row.file.startswith("causes/01-bookie-etc-passwd-auditor-")
+    assert 1 == row.file.count("/") and len(row.file) < 100

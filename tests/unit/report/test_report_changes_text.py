@@ -9,7 +9,6 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
-from auditor.model.summary import Summary
 from auditor.report.findings_text import (
     OUTGROWN_SHOWN_MAX,
     changes_words,
@@ -66,13 +65,14 @@ def test_what_changed_is_one_sentence(said: str, field: dict[str, Any] | None):
     """A finding that was not checked again is not called resolved. Ledgers that are not listed any
     more are counted.
     """
-    assert said == changes_words(Summary({"changes": field}).changes)
+    assert said == changes_words(stories.summary(changes=field).changes)
 
 
 def test_what_changed_is_on_the_first_screen_and_in_the_report():
     """The row of a kind has the number of its new findings."""
     summary, found = stories.wiped_bookie(3)
-    summary |= {"changes": changes(new=2, new_by_kind={"ENTRY_BELOW_WRITE_QUORUM": 2})}
+    changed = changes(new=2, new_by_kind={"ENTRY_BELOW_WRITE_QUORUM": 2})
+    summary = stories.changed_summary(summary, changes=changed)
     screen = render_first_screen(summary, found, Whereabouts("/r"))
     assert "\nchanged   2 new since the run of 2026-01-04 03:00 UTC\n" in screen
     assert "ENTRY_BELOW_WRITE_QUORUM  3 ledgers  2 new" in screen
@@ -147,8 +147,10 @@ def test_a_mute_that_does_not_apply_is_said_with_its_reason():
         "outgrown": outgrown,
         "expired": over,
     }
-    said = mutes_sentences(Summary({"mutes": mutes}))
+    said = mutes_sentences(stories.summary(mutes=mutes))
     assert "m mutes nothing: line 1" == said[0]
     assert "the mute of id0 (ledger 7) does not apply: it has 2 entries now and had 1" == said[1]
     assert f"{9 - OUTGROWN_SHOWN_MAX} more mutes do not apply: see summary.json" == said[-2]
-    assert "1 mute of a finding is over (id9)" == said[-1] and [] == mutes_sentences(Summary({}))
+    assert "1 mute of a finding is over (id9)" == said[-1] and [] == mutes_sentences(
+        stories.summary()
+    )

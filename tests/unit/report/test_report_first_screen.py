@@ -11,6 +11,7 @@ from support import report_stories as stories
 
 from auditor.commands.endings import SENTENCE_LINES_MAX
 from auditor.model.finding import Kind
+from auditor.model.summary import ClusterName
 from auditor.model.verdict import Unknown
 from auditor.report.first_screen import (
     LABEL_CHARS,
@@ -59,7 +60,9 @@ def runs() -> dict[str, Run]:
         "wiped": stories.wiped_bookie(300),
         "everything": (wrong, found),
         "everything at once": (
-            wrong | UPGRADE | MAINTENANCE | PROBED | {"withheld": ["what " * 90] * 30},
+            stories.changed_summary(
+                wrong, **UPGRADE, **MAINTENANCE, **PROBED, withheld=["what " * 90] * 30
+            ),
             found,
         ),
         "nobody": (stories.nobody_answered(), []),
@@ -70,16 +73,10 @@ def runs() -> dict[str, Run]:
             ),
             [],
         ),
-        "fault": (wrong | {"outcome": "AUDITOR_FAULT", "exit_code": 4}, found),
-        "warned": (wrong | {"exit_code": 0}, found),
+        "fault": (replace(wrong, outcome="AUDITOR_FAULT", exit_code=4), found),
+        "warned": (replace(wrong, exit_code=0), found),
         "long names": (
-            wrong
-            | {
-                "cluster": {
-                    "metadata_service_uri": f"zk://{'h' * 280}/ledgers",
-                    "instance_id": "i" * 90,
-                }
-            },
+            replace(wrong, cluster=ClusterName(f"zk://{'h' * 280}/ledgers", "i" * 90)),
             [replace(one, bookie_id="b" * 400) if one.bookie_id else one for one in found],
         ),
     }
@@ -101,7 +98,7 @@ def test_it_is_at_most_25_rows_for_any_run(name: str, width: int):
     assert text.isascii() and text.endswith("\n")
     long = [line for line in text.splitlines()[:-1] if len(line) > width]
     assert [] == [line for line in long if not line.startswith("next      auditor explain ")]
-    assert text.splitlines()[-1].startswith(f"auditor: {runs()[name][0]['outcome']} run=")
+    assert text.splitlines()[-1].startswith(f"auditor: {runs()[name][0].outcome} run=")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -121,7 +118,7 @@ def test_a_run_without_a_verdict_fits_too_and_keeps_its_advice(width: int):
 def test_the_verdict_is_the_sentence_of_the_full_report(name: str):
     """Both texts begin with the same words."""
     summary, findings = runs()[name]
-    said = f"{summary['outcome']}: {headline(summary)}"
+    said = f"{summary.outcome}: {headline(summary)}"
     for text in (render_first_screen(summary, findings, HERE), render(summary, findings)):
         assert " ".join(text.split()).startswith(said)
 
@@ -171,7 +168,10 @@ def test_only_reasons_are_counted_as_reasons():
     """Beside them stand how their numbers add up, and what was withheld."""
     summary = stories.summary(indeterminate={"bookie_silent": 2}, withheld=["Renames: unknown."])
     section = unjudged_section(
-        summary | {"unjudged": {"ledgers": 2, "in_part": 1, "several_reasons": 0}}, Screen(80)
+        stories.changed_summary(
+            summary, unjudged={"ledgers": 2, "in_part": 1, "several_reasons": 0}
+        ),
+        Screen(80),
     )
     assert (3, "2 more lines on what is unknown") == (len(section.blocks), section.count(1))
 

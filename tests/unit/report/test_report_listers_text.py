@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from auditor.model.summary import Summary
+from support import report_stories as stories
+
 from auditor.report.surroundings_text import lister_sentences
 
 
@@ -17,7 +18,7 @@ def test_a_lister_that_is_not_believed_is_named_with_the_reason() -> None:
     assert [
         "The lister of bookie b1 is not believed: it lists entry 3. No list of it counts from"
         " then on."
-    ] == list(lister_sentences(Summary(summary)))
+    ] == list(lister_sentences(stories.summary(**summary)))
 
 
 def test_silent_listers_are_one_sentence() -> None:
@@ -27,13 +28,13 @@ def test_silent_listers_are_one_sentence() -> None:
         "No list came from the lister of bookie b1 (no connection), and 2 more: the bookie was"
         " asked as without one."
     )
-    assert [expected] == list(lister_sentences(Summary({"listers": {"silent": silent}})))
+    assert [expected] == list(lister_sentences(stories.summary(listers={"silent": silent})))
 
 
 def test_an_entry_that_an_index_lost_is_said_with_what_to_do() -> None:
     """The sentence has the command and its danger, and says that the bytes exist."""
     one = {"bookie_id": "b2", "ledgers": 3, "some": [[7, 151], [8, 0]]}
-    (sentence,) = lister_sentences(Summary({"listers": {"unindexed": [one]}}))
+    (sentence,) = lister_sentences(stories.summary(listers={"unindexed": [one]}))
     assert (
         "Bookie b2 sends entry 151 of ledger 7 (and entries of 2 ledgers more) although" in sentence
     )
@@ -47,7 +48,7 @@ def test_an_entry_that_an_index_lost_is_said_with_what_to_do() -> None:
 
 def test_a_stored_run_without_the_field_has_no_sentence() -> None:
     """It was made by an earlier version, or by `auditor ledger`."""
-    assert [] == list(lister_sentences(Summary({})))
+    assert [] == list(lister_sentences(stories.summary()))
 
 
 def test_what_a_lister_says_of_itself_cannot_write_to_the_terminal() -> None:
@@ -55,5 +56,5 @@ def test_what_a_lister_says_of_itself_cannot_write_to_the_terminal() -> None:
     silent = [
         {"bookie_id": "b1", "detail": "it is the lister of bookie \x1b[2J\u202e" + "x" * 10_000}
     ]
-    (sentence,) = lister_sentences(Summary({"listers": {"silent": silent}}))
+    (sentence,) = lister_sentences(stories.summary(listers={"silent": silent}))
     assert sentence.isascii() and sentence.isprintable() and len(sentence) < 1_000

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
-from auditor.model.summary import Summary
 from auditor.report.layout import PLAIN
 from auditor.report.outcome_text import outcome_sentences
 from auditor.report.references_text import TOPICS_SHOWN_MAX, references_section
@@ -30,7 +30,9 @@ def topic(number: int) -> dict[str, Any]:
 
 
 def section(**changes: Any) -> str:
-    summary = Summary({"references": REFERENCES, "topics_hit": 0, "topics_worst": None, **changes})
+    summary = stories.summary(
+        **{"references": REFERENCES, "topics_hit": 0, "topics_worst": None, **changes}
+    )
     return " ".join("\n".join(references_section(summary, PLAIN)).split())
 
 
@@ -38,7 +40,7 @@ def test_no_topics_no_section() -> None:
     """No topics were looked for, or an earlier version stored the run."""
     assert ["", ""] == [
         section(references=None),
-        "\n".join(references_section(Summary({}), PLAIN)),
+        "\n".join(references_section(stories.summary(), PLAIN)),
     ]
 
 
@@ -106,7 +108,7 @@ def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:
     """No ledger that is listed is in violation."""
     found = [stories.finding(Kind.REFERENCED_LEDGER_MISSING, 70)]
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
-    summary |= {"ledgers": {**summary["ledgers"], "violated": 0}}
+    summary = replace(summary, ledgers=replace(summary.ledgers, violated=0))
     assert outcome_sentences(summary).startswith(
         "1 ledger that topics need is missing or cut short (critical: 1, warning: 0)."
     )

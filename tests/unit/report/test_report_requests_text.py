@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support import report_stories as stories
 
-from auditor.model.summary import Summary
 from auditor.report.surroundings_text import _paces_words
 
 
@@ -23,7 +23,7 @@ def test_nothing_is_said_where_each_bookie_was_asked_as_the_limits_allow(
     paces: dict[str, Any],
 ) -> None:
     """Nor is anything said of a stored run that did not note it."""
-    assert _paces_words(Summary({"paces": paces}).paces) == ""
+    assert _paces_words(stories.summary(paces=paces).paces) == ""
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], wo
     """Each has its lowest pace and what it settled at. Without a limit on the rate, only the
     outstanding requests are given. The other bookies are counted.
     """
-    assert words == _paces_words(Summary({"paces": paces}).paces)
+    assert words == _paces_words(stories.summary(paces=paces).paces)

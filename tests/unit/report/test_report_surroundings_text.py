@@ -10,7 +10,6 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.finding import Kind
-from auditor.model.summary import Summary
 from auditor.model.verdict import Unknown
 from auditor.report.surroundings_text import (
     BOOKIES_NAMED_MAX,
@@ -21,7 +20,7 @@ from auditor.report.surroundings_text import (
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
-BOOKIES = stories.summary()["bookies"]
+BOOKIES = stories.summary().as_json()["bookies"]
 
 
 def flat(**changes: Any) -> str:
@@ -102,7 +101,7 @@ def test_bookies_that_are_not_registered_stand_in_the_line_of_bookies():
 )
 def test_the_placement_policy_of_a_run_is_one_line(said: str, placement: dict[str, Any]):
     """This includes a run without a policy."""
-    assert said == placement_words(Summary({"placement": placement}))
+    assert said == placement_words(stories.summary(placement=placement))
     assert said in flat(placement=placement)
 
 
@@ -128,12 +127,12 @@ def test_a_finding_on_the_cluster_is_reported_as_such():
 
 def test_a_malformed_mark_is_named_with_its_path():
     """`listunderreplicated` would fail at it. Of several, the first is named."""
-    one = Summary({"malformed_marks": ["/ledgers/underreplication/ledgers/urL-7"]})
+    one = stories.summary(malformed_marks=["/ledgers/underreplication/ledgers/urL-7"])
     assert (
         "Malformed mark of under-replication: /ledgers/underreplication/ledgers/urL-7 marks no"
         in (malformed_sentence(one))
     )
     assert "/a and 1 more (malformed_marks in summary.json) mark no ledger" in malformed_sentence(
-        Summary({"malformed_marks": ["/a", "/b"]})
+        stories.summary(malformed_marks=["/a", "/b"])
     )
-    assert "" == malformed_sentence(Summary({}))
+    assert "" == malformed_sentence(stories.summary())

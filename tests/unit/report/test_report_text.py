@@ -1,13 +1,16 @@
 """The report for people."""
 
 import re
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import pytest
 from support import report_stories as stories
 
+from auditor.model.codec import decode
 from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.judged_ledger import JudgedLedger
 from auditor.model.verdict import Exempt, Unknown
 from auditor.report.findings_text import (
     COMMANDS_OF_A_FINDING_MAX,
@@ -320,11 +323,16 @@ def test_no_answer_at_all_is_our_network_or_our_credentials():
 def test_a_bookie_that_was_not_asked_was_neither_silent_nor_did_it_refuse():
     """Its registration has no address that can be read. Bookies that cannot list did answer."""
     summary = stories.nobody_answered()
-    bookies = summary["bookies"] | {"registered": 9, "silent": 5, "refused": 2, "answered": 0}
-    text = flat(render(summary | {"bookies": bookies}, []))
+    bookies = summary.as_json()["bookies"] | {
+        "registered": 9,
+        "silent": 5,
+        "refused": 2,
+        "answered": 0,
+    }
+    text = flat(render(stories.changed_summary(summary, bookies=bookies), []))
     assert "7 of 9 registered bookies were silent or refused; the others were not asked." in text
     unable = bookies | {"silent": 0, "refused": 0, "unsupported": 9}
-    said = summary | {"bookies": unable, "nobody_answered": False}
+    said = stories.changed_summary(summary, bookies=unable, nobody_answered=False)
     assert "no bookie answered this host" not in flat(render(said, []))
 
 
@@ -333,7 +341,7 @@ def test_an_empty_listing_asks_whether_the_root_is_right():
     assert render(stories.empty_cluster(), []).startswith(
         "INCOMPLETE: no ledger was listed at all. Is this the right cluster"
     )
-    accepted = stories.empty_cluster() | {"outcome": "SOUND", "exit_code": 0}
+    accepted = replace(stories.empty_cluster(), outcome="SOUND", exit_code=0)
     assert render(accepted, []).startswith(
         "SOUND: no ledger was listed, which --allow-empty accepts."
     )
@@ -358,7 +366,7 @@ def test_an_exit_code_that_surprises_is_explained():
     """VIOLATED with exit 0 comes from --fail-on."""
     summary, findings = stories.wiped_bookie(1)
     assert "The exit code is 0, because no finding reaches --fail-on." in render(
-        summary | {"exit_code": 0}, findings
+        replace(summary, exit_code=0), findings
     )
 
 
@@ -529,6 +537,11 @@ def ledger(ledger_id: int, standing: str, **more: object) -> dict[str, object]:
     return {"ledger_id": ledger_id, "standing": standing, "metadata": metadata} | more
 
 
+def shown(ledger: dict[str, object]) -> JudgedLedger:
+    """Return a ledger as it is reported."""
+    return decode(JudgedLedger, ledger)
+
+
 def test_a_single_ledger_is_reported_in_full():
     """Standing, reasons, metadata, segments, who said what, witness; bookies are not accused."""
     finding = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7)
@@ -545,7 +558,9 @@ def test_a_single_ledger_is_reported_in_full():
     ]
     counts = {"listed": 2, "sound": 0, "exempt": 1, "indeterminate": 0, "violated": 1}
     summary = stories.summary(outcome="VIOLATED", exit_code=1, ledgers=counts)
-    text = render_ledgers(summary, ledgers, [finding], second_look_delay_s=1.0)
+    text = render_ledgers(
+        summary, [shown(one) for one in ledgers], [finding], second_look_delay_s=1.0
+    )
     assert "Ledger 7: VIOLATED\n  could not be judged in full (bookie_silent): " in text
     assert (
         "no answer at any look (b7 not registered); to do: a bookie that is not registered is down"
@@ -572,7 +587,7 @@ def test_a_reason_to_exempt_is_called_so_only_where_it_decided(standing: str, re
     fact.
     """
     one = ledger(8, standing, exempt=reason.value)
-    text = render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0)
+    text = render_ledgers(stories.summary(), [shown(one)], [], second_look_delay_s=1.0)
     assert (standing == "exempt") == (f"exempt ({reason.value})" in text)
     assert EXEMPT_WORDS[reason] in text
 
@@ -582,7 +597,7 @@ def test_a_gone_bookie_is_not_named_behind_what_could_not_be_judged():
     answers = {"b6": "silent", "b7": "unregistered"}
     look = stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 7).fields["looks"][0] | {"answers": answers}
     one = ledger(7, "violated", unknowns=["bookie_silent"], looks=[look], gone=["b7"])
-    text = flat(render_ledgers(stories.summary(), [one], [], second_look_delay_s=1.0))
+    text = flat(render_ledgers(stories.summary(), [shown(one)], [], second_look_delay_s=1.0))
     assert "no answer at any look (b6 silent); to do: see whether" in text
     assert "not registered" not in text
 
@@ -591,7 +606,7 @@ def test_a_ledger_of_many_segments_is_cut_in_the_middle():
     """The first and the last segments are shown, with the number of those between them."""
     many = ledger(7, "sound")
     many["metadata"]["segments"] = [{"first_entry_id": n, "ensemble": ["b:1"]} for n in range(500)]
-    text = render_ledgers(stories.summary(), [many], [], second_look_delay_s=1.0)
+    text = render_ledgers(stories.summary(), [shown(many)], [], second_look_delay_s=1.0)
     assert (
         "... 480 segments not shown" in text
         and "from 9: b:1" in text

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support import report_stories as stories
 
-from auditor.model.readability import Answer, Condition
-from auditor.model.summary import Summary
+from auditor.model.codec import decode
+from auditor.model.readability import Answer, Condition, TopicReport
 from auditor.model.topic import Role, TopicStatus
 from auditor.report.topics_text import LEDGERS_SHOWN_MAX, SUBSCRIPTIONS_SHOWN_MAX, render_topics
 
@@ -48,7 +49,9 @@ def topic(**facts: Any) -> Json:
 
 
 def text(*topics: Json, **summary: Any) -> str:
-    return render_topics(Summary({**SUMMARY, **summary}), topics, [], second_look_delay_s=1.0)
+    reports = [decode(TopicReport, one) for one in topics]
+    shown = stories.summary(**{**SUMMARY, **summary})
+    return render_topics(shown, reports, [], second_look_delay_s=1.0)
 
 
 def test_a_topic_in_order_takes_a_few_lines():

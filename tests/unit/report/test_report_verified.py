@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from support import report_stories as stories
 
+from auditor.model.codec import decode
 from auditor.model.finding import Kind
-from auditor.model.summary import Summary
+from auditor.model.judged_ledger import JudgedLedger
 from auditor.model.verdict import Exempt
 from auditor.report.ledgers_text import render_ledgers
 from auditor.report.outcome_text import (
@@ -34,9 +35,6 @@ def flat(text: str) -> str:
 
 def report(copies: dict[str, int] | None, **changes: Any) -> str:
     counted = stories.summary(copies=copies, verified_ratio=copies and verified(copies), **changes)
-    if copies is None:
-        uncounted = ("copies", "verified_ratio")
-        counted = Summary({k: v for k, v in counted.items() if k not in uncounted})
     return flat(render(counted, []))
 
 
@@ -166,7 +164,8 @@ def test_copies_that_a_bookie_in_doubt_lists_are_not_called_unlisted() -> None:
         copies=SAMPLED | {"listed": 5, "assumed": 19_395},
         verified_ratio=0.015125,
         ledgers=EACH_JUDGED | {"sound": 999, "violated": 1},
-    ) | {"doubt": {"bookies": 1, "some_bookies": ["b1"], "copies": 20_000}}
+        doubt={"bookies": 1, "some_bookies": ["b1"], "copies": 20_000},
+    )
     assert "Only 605 of 40,000 copies in judged closed ledgers were verified; " in (
         sampled_words(counted)
     )
@@ -195,7 +194,8 @@ def one_ledger(standing: str, state: str, last: int | None, **more: Any) -> dict
 
 
 def single(ledger: dict[str, Any], **changes: Any) -> str:
-    return flat(render_ledgers(stories.summary(**changes), [ledger], [], second_look_delay_s=1.0))
+    shown = decode(JudgedLedger, ledger)
+    return flat(render_ledgers(stories.summary(**changes), [shown], [], second_look_delay_s=1.0))
 
 
 @pytest.mark.parametrize("state", ["OPEN", "IN_RECOVERY"])

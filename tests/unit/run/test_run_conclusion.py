@@ -41,6 +41,7 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
+from auditor.model.summary import RequestTotals
 from auditor.run.conclusion import Conclusion, conclude
 from auditor.run.request_counts import write_read_counts
 from auditor.summary.about import About
@@ -155,7 +156,7 @@ def test_costs_are_what_was_written(run: Place):
     include those that the driver read.
     """
     write_read_counts(run, ReadCounts(reads=8, reads_ok=7))
-    said = concluded(run, BOTH).summary
+    said = concluded(run, BOTH).summary.as_json()
     expected = {
         "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 2 + 3, "bookie_bytes": 180,
         "retries": 3,
@@ -183,7 +184,10 @@ def test_a_bookie_that_nobody_misses_is_found(run: Place):
         line.kind.value,
         line.bookie_id,
     )
-    assert ("VIOLATED", 1) == (done.summary["outcome"], done.summary["exit_code"])
+    assert ("VIOLATED", 1) == (
+        done.summary.outcome,
+        done.summary.exit_code,
+    )
 
 
 def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
@@ -203,7 +207,9 @@ def test_a_bookie_that_was_not_dialled_is_reported_and_not_accused(run: Place):
         records = [one for one in bookies() if one.bookie_id == "b1"] + silent
         done = concluded(run, BOTH, bookies=records)
         assert [line.kind.value for line in done.findings] == kinds
-        undialled = [one for one in done.summary["withheld"] if "asked nothing at the last" in one]
+        undialled = [
+            one for one in done.summary.as_json()["withheld"] if "asked nothing at the last" in one
+        ]
         assert len(undialled) == said
 
 
@@ -238,7 +244,7 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
     marked = seen(4, mark=Mark(0))
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(marked)]), "last")
     done = concluded(run, BOTH)
-    assert ([], []) == (done.findings, done.summary["withheld"])
+    assert ([], []) == (done.findings, done.summary.as_json()["withheld"])
     rows = [ledger_row(replace(seen(look), ledger_id=1)) for look in (2, 3)]
     run.write_table("evidence/ledgers", table(LEDGERS, rows), "first")
     asked = [answer_row(Answer("gone", 1, look, 0, AnswerStatus.UNREGISTERED)) for look in (2, 3)]
@@ -247,7 +253,7 @@ def test_while_the_cluster_marks_its_ledgers_nobody_is_accused(run: Place):
     assert [] == done.findings
     assert any(
         "replication is being arranged: 1 of 2 ledgers are marked" in sentence
-        for sentence in done.summary["withheld"]
+        for sentence in done.summary.as_json()["withheld"]
     )
 
 
@@ -259,13 +265,13 @@ def test_what_earlier_runs_saw_of_a_bookie_is_used_and_passed_on(run: Place):
     fresh = concluded(run, BOTH, bookies=records)
     assert ([], [{"bookie_id": "gone", "since": "1970-01-01T00:01:40.000Z"}]) == (
         fresh.findings,
-        fresh.summary["bookies_unregistered"],
+        fresh.summary.as_json()["bookies_unregistered"],
     )
     later = concluded(
         run, BOTH, bookies=records, about=replace(ABOUT, unregistered_since_ms={"gone": 91_000})
     )
     assert ["BOOKIE_LOST_UNNOTICED"] == [line.kind.value for line in later.findings]
-    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary[
+    assert [{"bookie_id": "gone", "since": "1970-01-01T00:01:31.000Z"}] == later.summary.as_json()[
         "bookies_unregistered"
     ]
 
@@ -296,7 +302,7 @@ def test_a_bookie_that_fails_every_request_is_found(run: Place, ledgers: int, fo
     part = concluded(run, BOTH, bookies=[*served, *records], about=replace(ABOUT, partial=True))
     assert ([], len(found)) == (
         part.findings,
-        sum("bookie b9 refused" in sentence for sentence in part.summary["withheld"]),
+        sum("bookie b9 refused" in sentence for sentence in part.summary.as_json()["withheld"]),
     )
 
 
@@ -337,7 +343,7 @@ def test_entries_that_only_an_index_lost_are_reported(
     said = Answer("b9", 2, 1, age_ms, AnswerStatus.HELD, missing_logs=logs, read_unlisted=(7, 4))
     run.write_table("evidence/answers", table(ANSWERS, [answer_row(said)]), "unlisted")
     done = concluded(run, {1: ("sound", []), 2: ("sound", [])}, bookies=bookies()[::2])
-    assert (found, []) == (done.summary["listers"]["unindexed"], done.findings)
+    assert (found, []) == (done.summary.as_json()["listers"]["unindexed"], done.findings)
 
 
 @pytest.mark.parametrize("is_partial", [False, True])
@@ -348,8 +354,10 @@ def test_a_bookie_that_lost_an_entry_log_is_found(run: Place, is_partial: bool):
     assert ("ENTRY_LOG_LOST", "b9", "critical") == tuple(
         line.as_json()[k] for k in ("kind", "bookie_id", "severity")
     )
-    assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary["findings"]["ENTRY_LOG_LOST"]
-    assert [] == [one for one in done.summary["withheld"] if "ENTRY_LOG_LOST" in one]
+    assert {"ledgers": 0, "bookies": 1, "findings": 1} == done.summary.as_json()["findings"][
+        "ENTRY_LOG_LOST"
+    ]
+    assert [] == [one for one in done.summary.as_json()["withheld"] if "ENTRY_LOG_LOST" in one]
 
 
 def test_a_bookie_is_accused_of_refusing_only_if_another_bookie_served_a_request(tmp_path: Path):
@@ -369,10 +377,13 @@ def test_a_bookie_is_accused_of_refusing_only_if_another_bookie_served_a_request
 
 def test_unanswered_requests_of_the_rename_search_count_as_failed(run: Place):
     """A request for a list that timed out counts as failed, and so do its retries."""
-    before = concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
+    before = concluded(run, BOTH).summary.as_json()["request_totals"]["bookie_requests"]["failed"]
     rows = [(["gone"], "new", 2, None, 0, "timed_out", b"", "", 4, 3, 0)]
     run.write_table("evidence/renames", table(RENAMES, rows), "asked")
-    assert before + 4 == concluded(run, BOTH).summary["request_totals"]["bookie_requests"]["failed"]
+    assert (
+        before + 4
+        == concluded(run, BOTH).summary.as_json()["request_totals"]["bookie_requests"]["failed"]
+    )
 
 
 def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: Place):
@@ -391,23 +402,23 @@ def test_a_renamed_bookie_is_reported_with_the_finding_and_in_the_summary(run: P
     ]
     run.write_table("evidence/renames", table(RENAMES, rows), "asked")
     done = concluded(run, BOTH)
-    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary[
+    assert [{"bookie_id": "gone", "renamed_to": "new", "ledgers": [2]}] == done.summary.as_json()[
         "bookies_renamed"
     ]
     (facts,) = [line.facts.values for line in done.findings]
     assert "new" == facts["renamed_to"]
-    assert 10 + 3 == done.summary["requests"]["bookie_requests"], "what was asked counts"
+    assert 10 + 3 == done.summary.as_json()["requests"]["bookie_requests"], "what was asked counts"
 
 
 def test_a_finding_that_was_there_before_is_not_new(run: Place):
     """Its id is the same in both runs: the total of its kind does not grow."""
     first = concluded(run, BOTH)
     known = frozenset((one.id, one.kind) for one in first.findings)
-    again = concluded(run, BOTH, previous=Previous(first.summary["totals"], {}, known))
+    again = concluded(run, BOTH, previous=Previous(first.summary.totals, RequestTotals(), known))
     assert (
         1
-        == first.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
-        == again.summary["totals"]["BOOKIE_LOST_UNNOTICED"]
+        == first.summary.as_json()["totals"]["BOOKIE_LOST_UNNOTICED"]
+        == again.summary.as_json()["totals"]["BOOKIE_LOST_UNNOTICED"]
     )
 
 
@@ -423,7 +434,7 @@ def test_when_no_bookie_answered_none_is_accused(run: Place):
     done = concluded(run, BOTH, bookies=refusing)
     assert ([], True, "INCOMPLETE", 3) == (
         done.findings,
-        *(done.summary[k] for k in ("nobody_answered", "outcome", "exit_code")),
+        *(done.summary.as_json()[k] for k in ("nobody_answered", "outcome", "exit_code")),
     )
 
 
@@ -479,23 +490,26 @@ def test_marks_without_a_ledger_are_one_finding_on_the_cluster(run: Place):
     assert [{"marks": "1 without a ledger"}] * 2 == [look["answers"] for look in found["looks"]]
     assert "Ledger 7 is marked under-replicated, and it has no metadata" in found["witness"]
     assert "/ledgers/underreplication/ledgers/0000/0000/0000/0007/urL0000000007" in found["witness"]
-    assert ("VIOLATED", 0) == (done.summary["outcome"], done.summary["ledgers"]["violated"])
+    assert ("VIOLATED", 0) == (
+        done.summary.outcome,
+        done.summary.as_json()["ledgers"]["violated"],
+    )
     expected = {"total": 5, "within_grace": 2, "beyond_grace": 3, "stale": 1, "without_ledger": 2}
-    assert expected == done.summary["marks"]
-    assert 86_400 == done.summary["oldest_underreplicated_s"], (
+    assert expected == done.summary.as_json()["marks"]
+    assert 86_400 == done.summary.as_json()["oldest_underreplicated_s"], (
         "marks without a ledger do not measure replication"
     )
     assert {"marks/stale.txt": [1], "marks/without_ledger.txt": [7]} == {
         name: ids.tolist() for name, ids in done.ledger_files.items()
     }
-    (sentence,) = done.summary["withheld"]
+    (sentence,) = done.summary.as_json()["withheld"]
     assert "1 more marks" in sentence
 
 
 def test_a_run_of_a_part_says_nothing_of_marks_of_others(run: Place):
     """A run over named ledgers listed no others."""
     done = marked(run, replace(MARKED_ABOUT, partial=True))
-    assert ([], 1) == (on_marks(done), done.summary["marks"]["total"])
+    assert ([], 1) == (on_marks(done), done.summary.as_json()["marks"]["total"])
 
 
 def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):

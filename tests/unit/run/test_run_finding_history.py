@@ -43,7 +43,7 @@ def conclusion(*found: FindingRecord, code: int = 1, clean: int = 0) -> Conclusi
     summary = report_stories.summary(
         outcome="VIOLATED", exit_code=code, findings=report_stories.counted(list(found))
     )
-    return Conclusion(summary | {"exit_code_if_clean": clean}, plain)
+    return Conclusion(replace(summary, exit_code_if_clean=clean), plain)
 
 
 def added(
@@ -82,7 +82,7 @@ def test_after_a_run_that_cannot_be_read_nothing_is_known():
     """It is unknown since when a finding is seen, and what changed."""
     after = added(conclusion(LOSS), earlier=UnreadableRun("it is damaged"))
     assert [(None, None, None)] == fields(after)
-    assert {"since": None, "problem": "it is damaged"} == after.summary["changes"]
+    assert {"since": None, "problem": "it is damaged"} == after.summary.as_json()["changes"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_only_what_is_not_muted_makes_exit_code_1(
     """
     after = added(conclusion(LOSS, OTHER, code=code, clean=clean), *muted)
     assert (expected, "VIOLATED", len(muted)) == (
-        after.summary["exit_code"], after.summary["outcome"], after.summary["mutes"]["findings"],
+        after.summary.exit_code, after.summary.outcome, after.summary.mutes.findings,
     )  # fmt: skip
 
 
@@ -116,13 +116,13 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
     run = added(conclusion(LOSS), LOSS)
     stored = run.findings
     same = restore_history(conclusion(LOSS), ABOUT, stored, run.summary)
-    assert (run.findings, 0, run.summary["mutes"]) == (
+    assert (run.findings, 0, run.summary.as_json()["mutes"]) == (
         same.findings,
-        same.summary["exit_code"],
-        same.summary["mutes"],
+        same.summary.exit_code,
+        same.summary.as_json()["mutes"],
     )
     more = restore_history(conclusion(LOSS, OTHER), ABOUT, stored, run.summary)
-    assert ((None, None, None), 1) == (fields(more)[1], more.summary["exit_code"])
+    assert ((None, None, None), 1) == (fields(more)[1], more.summary.exit_code)
 
 
 def test_a_replay_of_an_earlier_version_adds_nothing():
@@ -137,7 +137,7 @@ def test_a_file_of_mutes_that_cannot_be_read_is_reported():
     """The summary has the problem."""
     assert (
         "m mutes nothing"
-        == added(conclusion(LOSS), problem="m mutes nothing").summary["mutes"]["problem"]
+        == added(conclusion(LOSS), problem="m mutes nothing").summary.mutes.problem
     )
 
 
@@ -147,7 +147,7 @@ def test_a_replay_that_finds_more_is_not_muted():
     stored = run.findings
     more = replace(LOSS, entries_total=LOSS.entries_total + 1)
     again = restore_history(conclusion(more), ABOUT, stored, run.summary)
-    assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary["exit_code"])
+    assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary.exit_code)
 
 
 @pytest.mark.parametrize(
@@ -161,11 +161,8 @@ def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
     before = Sighting(replace(ComparedFinding.of(LOSS), **damage), BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
-    assert [(None, None, None)] == fields(after) and 1 == after.summary["exit_code"]
-    assert (
-        after.summary["changes"]["since"] is None
-        and "cannot be used" in after.summary["changes"]["problem"]
-    )
+    assert [(None, None, None)] == fields(after) and 1 == after.summary.exit_code
+    assert after.summary.changes.since is None and "cannot be used" in after.summary.changes.problem
 
 
 def test_lost_content_is_not_resolved_by_a_greeting(tmp_path: Path):
@@ -180,12 +177,11 @@ def test_lost_content_is_not_resolved_by_a_greeting(tmp_path: Path):
     lost = Sighting(ComparedFinding.of(emptied), BEGAN, 1)
     bookie = BookieRecord("b1", 1, 0, Registration.WRITABLE, greeting=Greeting.ANSWERED)
     done = conclusion()
-    done = replace(done, summary=done.summary | {"withheld": []})
     verdicts = scan_rows(VERDICTS.empty_table())
     earlier, mutes = EarlierRun("r", BEGAN, {}, [lost]), Mutes([], TODAY)
     after = add_history(done, run, ABOUT, verdicts, [bookie], earlier, mutes)
     assert (0, 1) == tuple(
-        after.summary["changes"][name] for name in ("resolved", "not_checked_again")
+        after.summary.as_json()["changes"][name] for name in ("resolved", "not_checked_again")
     )
     (line,) = after.unchecked
     assert "it answered for 0 of 4 ledgers" == json.loads(line)["why"]
@@ -204,5 +200,5 @@ def test_no_file_of_mutes_costs_a_verdict():
         None,
         Mutes(mutes, TODAY),
     )
-    assert (1, [(BEGAN, 1, None)]) == (after.summary["exit_code"], fields(after))
-    assert "nothing is muted" in after.summary["mutes"]["problem"]
+    assert (1, [(BEGAN, 1, None)]) == (after.summary.exit_code, fields(after))
+    assert "nothing is muted" in after.summary.mutes.problem

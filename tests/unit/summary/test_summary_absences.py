@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.summary import UnregisteredBookie
 from auditor.summary.previous_run import (
     UNREGISTERED_MAX,
-    absences_json,
+    longest_unregistered,
     since_from,
-    unregistered_json,
     unregistered_since,
 )
 
@@ -55,41 +55,23 @@ def test_a_bookie_that_only_ledgers_know_is_remembered():
 def test_what_one_run_writes_the_next_one_reads():
     """Times are exact to the millisecond, and bookies are sorted by id."""
     since = {"b2": 1_700_000_000_123, "b1": 0}
-    as_json = unregistered_json(since)
+    bookies = longest_unregistered(since)
     assert [("b1", "1970-01-01T00:00:00.000Z"), ("b2", "2023-11-14T22:13:20.123Z")] == [
-        tuple(row.values()) for row in as_json
+        (one.bookie_id, one.since) for one in bookies
     ]
-    assert since == since_from(as_json)
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [None, 7, "x", [7], [{}], [{"bookie_id": "b", "since": "x"}], [{"bookie_id": "b", "since": 1}]],
-)
-def test_what_is_damaged_is_not_remembered(damaged: object):
-    """The time of such a bookie begins with this run."""
-    assert {} == since_from(damaged)
+    assert since == since_from(bookies)
 
 
 def test_the_number_of_bookies_in_the_summary_is_bounded():
     """The bookies that have been unregistered longest are kept."""
     since = {f"b{n}": n for n in range(UNREGISTERED_MAX + 5)}
-    as_json = unregistered_json(since)
-    assert UNREGISTERED_MAX == len(as_json)
-    assert f"b{UNREGISTERED_MAX}" not in {row["bookie_id"] for row in as_json}
+    bookies = longest_unregistered(since)
+    assert UNREGISTERED_MAX == len(bookies)
+    assert f"b{UNREGISTERED_MAX}" not in {one.bookie_id for one in bookies}
 
 
-def test_a_damaged_row_hides_no_other():
-    """Each row is read by itself."""
-    assert {"b2": 1_000} == since_from(
-        [{"bookie_id": "b1"}, {"bookie_id": "b2", "since": "1970-01-01T00:00:01.000Z"}]
-    )
-
-
-def test_the_fields_of_the_summary_have_their_names():
-    """One field has the unregistered bookies, the other those that were probably renamed."""
-    renamed = [{"bookie_id": "b2"}]
-    since = [{"bookie_id": "b1", "since": "1970-01-01T00:00:00.000Z"}]
-    assert {"bookies_unregistered": since, "bookies_renamed": renamed} == absences_json(
-        {"b1": 0}, renamed
-    )
+@pytest.mark.parametrize("since", ["x", "", "9999999-01-01T00:00:00Z"])
+def test_a_time_that_is_none_hides_no_other(since: str):
+    """The time of such a bookie begins with this run."""
+    others = UnregisteredBookie("b2", "1970-01-01T00:00:01.000Z")
+    assert {"b2": 1_000} == since_from([UnregisteredBookie("b1", since), others])

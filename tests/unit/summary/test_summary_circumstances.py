@@ -15,6 +15,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.codec import encode
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
@@ -30,7 +31,6 @@ from auditor.summary.circumstances import (
     assurance,
     away_bookies,
     bookie_counts,
-    circumstances_json,
     gone_bookies,
     maintenance,
     placement,
@@ -83,17 +83,23 @@ def test_a_bookie_without_registration_is_away_with_a_cookie_and_gone_without():
     """
     back = [bookie("back", Greeting.UNREGISTERED, NONE), bookie("back", Greeting.ANSWERED, look=2)]
     records = [AWAY, FORGOTTEN, WELL, *back]
-    assert (["away"], 1) == (away_bookies(records), bookie_counts(records, 0)["away"])
-    assert (["forgotten"], 1) == (gone_bookies(records), bookie_counts(records, 0)["gone"])
+    assert (["away"], 1) == (
+        encode(away_bookies(records)),
+        encode(bookie_counts(records, 0))["away"],
+    )
+    assert (["forgotten"], 1) == (
+        encode(gone_bookies(records)),
+        encode(bookie_counts(records, 0))["gone"],
+    )
 
 
 def test_nobody_is_gone_where_nobody_has_a_cookie():
     """A missing cookie proves nothing then."""
     records = [FORGOTTEN, replace(WELL, has_cookie=False)]
     assert ([], 0, 0) == (
-        gone_bookies(records),
-        bookie_counts(records, 0)["gone"],
-        bookie_counts(records, 0)["away"],
+        encode(gone_bookies(records)),
+        encode(bookie_counts(records, 0))["gone"],
+        encode(bookie_counts(records, 0))["away"],
     )
 
 
@@ -101,8 +107,8 @@ def test_few_of_many_that_are_away_are_named():
     """BOOKIES_NAMED_MAX are named, and all are counted."""
     records = [bookie(f"b{n:02}", Greeting.UNREGISTERED, NONE) for n in range(40)]
     assert (BOOKIES_NAMED_MAX, 40) == (
-        len(away_bookies(records)),
-        bookie_counts(records, 0)["away"],
+        len(encode(away_bookies(records))),
+        encode(bookie_counts(records, 0))["away"],
     )
 
 
@@ -121,14 +127,19 @@ def test_few_of_many_that_are_away_are_named():
 def test_how_a_bookie_in_maintenance_was_found_is_reported(found: str, name: str):
     """It may answer, or no bookie may have the name."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({name})))
-    as_json = maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows())
+    as_json = encode(maintenance([AWAY, FORGOTTEN, SILENT, WELL, UNABLE, IDLE], terms, rows()))
     assert {"bookies": [{"bookie_id": name, "found": found}], "ledgers": 0} == as_json
 
 
 def test_ledgers_that_only_maintenance_kept_from_being_judged_are_counted():
     """The rows of their verdicts say so."""
     away = {"standing": "indeterminate", "only_maintenance": True}
-    assert 2 == maintenance([], TERMS, rows(away, away, {"only_maintenance": False}, {}))["ledgers"]
+    assert (
+        2
+        == encode(maintenance([], TERMS, rows(away, away, {"only_maintenance": False}, {})))[
+            "ledgers"
+        ]
+    )
 
 
 def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
@@ -141,14 +152,14 @@ def test_a_bookie_without_a_location_is_named_where_placement_is_judged():
         "without_location": 1,
         "bookies_without_location": ["silent"],
     }
-    assert expected == placement([WELL, SILENT], rack)
+    assert expected == encode(placement([WELL, SILENT], rack))
     none = {
         "policy": "none",
         "compat": "assigned",
         "without_location": 0,
         "bookies_without_location": [],
     }
-    assert none == placement([WELL, SILENT], TERMS)
+    assert none == encode(placement([WELL, SILENT], TERMS))
 
 
 def test_ledgers_count_by_what_their_verdicts_rest_on():
@@ -162,7 +173,7 @@ def test_ledgers_count_by_what_their_verdicts_rest_on():
         probed_row(5, 3),
         probed_row(2, 0, "indeterminate"),
     )
-    said = assurance([WELL, UNABLE], TERMS, table, [])
+    said = encode(assurance([WELL, UNABLE], TERMS, table, []))
     assert (2, 1, 7, 3) == tuple(
         said[name] for name in ("listed", "probed", "probes", "random_probes")
     )
@@ -175,9 +186,9 @@ def test_a_bookie_with_a_lister_is_unable_where_some_ledger_was_only_probed():
     """
     helped = replace(WELL, bookie_id="helped", greeting_detail=f"{LISTED_BY_LISTER}h:3182")
     assert ["helped", "unable"] == sorted(
-        assurance([helped, UNABLE], TERMS, rows({}, probed_row(5, 3)), [])["bookies_unable"]
+        encode(assurance([helped, UNABLE], TERMS, rows({}, probed_row(5, 3)), []))["bookies_unable"]
     )
-    assert ["unable"] == assurance([helped, UNABLE], TERMS, rows({}), [])["bookies_unable"]
+    assert ["unable"] == encode(assurance([helped, UNABLE], TERMS, rows({}), []))["bookies_unable"]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +210,7 @@ def test_the_bound_holds_where_no_probe_found_an_entry_missing(
     findings = [lacking(missing_on)] if missing_on else []
     assert (
         bound
-        == assurance([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings)[
+        == encode(assurance([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings))[
             "missing_bound"
         ]
     )
@@ -221,9 +232,9 @@ def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
         LedgerRecord(1, 1, 0, RecordStatus.FOUND),
         {"unable": Answer("unable", 1, 1, 0, AnswerStatus.UNSUPPORTED)},
     )
-    by_ledger = assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, [])
+    by_ledger = encode(assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, []))
     assert (None, None) == (
-        assurance([UNABLE], TERMS, rows(row), [])["missing_bound"],
+        encode(assurance([UNABLE], TERMS, rows(row), []))["missing_bound"],
         by_ledger["missing_bound"],
     )
 
@@ -251,13 +262,16 @@ def test_single_ledgers_are_reported_in_the_same_words():
     terms = replace(
         TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"}))
     )
-    by_rows = assurance([UNABLE], terms, rows(probed_row(5, 3), {"standing": "indeterminate"}), [])
-    assert by_rows == assurance_of_ledgers(judged, terms, [])
+    by_rows = encode(
+        assurance([UNABLE], terms, rows(probed_row(5, 3), {"standing": "indeterminate"}), [])
+    )
+    assert by_rows == encode(assurance_of_ledgers(judged, terms, []))
     found = {
-        one["bookie_id"]: one["found"] for one in maintenance_of_ledgers(judged, terms)["bookies"]
+        one["bookie_id"]: one["found"]
+        for one in encode(maintenance_of_ledgers(judged, terms))["bookies"]
     }
     assert {"gone": "not_registered", "well": "answered"} == found
-    assert 1 == maintenance_of_ledgers(judged, terms)["ledgers"]
+    assert 1 == encode(maintenance_of_ledgers(judged, terms))["ledgers"]
 
 
 def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
@@ -265,17 +279,19 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
     sort are named, sorted.
     """
     back = [bookie("back", Greeting.ANSWERED), bookie("back", Greeting.SILENT, look=2)]
-    found = unheard(
-        [
-            *back,
-            AWAY,
-            UNABLE,
-            WELL,
-            IDLE,
-            SILENT,
-            bookie("mute", Greeting.SILENT),
-            bookie("shut", Greeting.REFUSED),
-        ]
+    found = encode(
+        unheard(
+            [
+                *back,
+                AWAY,
+                UNABLE,
+                WELL,
+                IDLE,
+                SILENT,
+                bookie("mute", Greeting.SILENT),
+                bookie("shut", Greeting.REFUSED),
+            ]
+        )
     )
     assert {
         "silent": ["mute", "silent"], "refused": ["shut"], "unsupported": ["unable"],
@@ -283,38 +299,22 @@ def test_bookies_that_gave_no_word_are_named_by_how_they_failed_to():
         "address_unknown": [], "auditor_limited": [],
     } == found  # fmt: skip
     assert BOOKIES_NAMED_MAX == len(
-        unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)])["silent"]
+        encode(unheard([bookie(f"b{n:02}", Greeting.SILENT) for n in range(40)]))["silent"]
     )
 
 
 def test_a_gone_bookie_stands_behind_no_unknown_copy():
     """Its copies count as absent. If no bookie has a cookie, a missing cookie proves nothing."""
-    assert ["away"] == unheard([AWAY, FORGOTTEN, WELL])["unregistered"]
-    assert [] == unheard([FORGOTTEN, WELL])["unregistered"]
+    assert ["away"] == encode(unheard([AWAY, FORGOTTEN, WELL]))["unregistered"]
+    assert [] == encode(unheard([FORGOTTEN, WELL]))["unregistered"]
     without = bookie("well", Greeting.ANSWERED, cookie=False)
-    assert ["forgotten"] == unheard([FORGOTTEN, without])["unregistered"]
+    assert ["forgotten"] == encode(unheard([FORGOTTEN, without]))["unregistered"]
 
 
 def test_a_bookie_in_maintenance_that_answered_once_is_reported_as_answering():
     """Its silence at a later look does not matter."""
     terms = replace(TERMS, around=Surroundings(maintenance=frozenset({"b"})))
     records = [bookie("b", Greeting.ANSWERED), bookie("b", Greeting.SILENT, look=2)]
-    assert [{"bookie_id": "b", "found": "answered"}] == maintenance(records, terms, rows())[
+    assert [{"bookie_id": "b", "found": "answered"}] == encode(maintenance(records, terms, rows()))[
         "bookies"
     ]
-
-
-def test_the_fields_of_the_summary_have_their_names():
-    """Each field has the value of the function for it."""
-    terms = replace(TERMS, placement=PlacementRule(Policy.RACK, java_compatible=True))
-    records, table = [AWAY, FORGOTTEN, SILENT, UNABLE], rows({}, probed_row(5, 3))
-    assert {
-        "bookies": bookie_counts(records, 7),
-        "listers": {"listed": 0, "silent": [], "not_believed": [], "unindexed": []},
-        "bookies_unheard": unheard(records),
-        "bookies_away": ["away"],
-        "bookies_gone": ["forgotten"],
-        "maintenance": maintenance(records, terms, table),
-        "placement": placement(records, terms),
-        "assurance": assurance(records, terms, table, []),
-    } == circumstances_json(records, 7, terms, table, [])

@@ -9,7 +9,8 @@ from auditor.model.availability import (
     Greeting,
 )
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.assurance import BOOKIES_NAMED_MAX, listed_by_lister, listers_json
+from auditor.model.codec import encode
+from auditor.summary.assurance import BOOKIES_NAMED_MAX, listed_by_lister, listers_of
 
 
 def bookie(
@@ -31,7 +32,9 @@ def test_a_bookie_that_was_listed_at_any_look_counts() -> None:
         bookie("b2", ""),
     ]
     assert {"b1": "h:3182"} == listed_by_lister(records)
-    assert {"listed": 1, "silent": [], "not_believed": [], "unindexed": []} == listers_json(records)
+    assert {"listed": 1, "silent": [], "not_believed": [], "unindexed": []} == encode(
+        listers_of(records)
+    )
 
 
 def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:
@@ -44,15 +47,15 @@ def test_a_lister_that_is_silent_at_the_last_look_is_named() -> None:
         bookie("b2", silent, 2, Greeting.UNSUPPORTED),
     ]
     for ordered in (records, records[::-1]):
-        assert [{"bookie_id": "b2", "detail": "h:3182: no connection"}] == listers_json(ordered)[
-            "silent"
-        ]
+        assert [{"bookie_id": "b2", "detail": "h:3182: no connection"}] == encode(
+            listers_of(ordered)
+        )["silent"]
 
 
 def test_a_lister_that_was_contradicted_at_any_look_is_named() -> None:
     """The detail says what its bookie denied."""
     records = [bookie("b1", f"{LISTER_CONTRADICTED}it lists entry 3"), bookie("b1", LISTED, 2)]
-    assert [{"bookie_id": "b1", "detail": "it lists entry 3"}] == listers_json(records)[
+    assert [{"bookie_id": "b1", "detail": "it lists entry 3"}] == encode(listers_of(records))[
         "not_believed"
     ]
 
@@ -60,4 +63,4 @@ def test_a_lister_that_was_contradicted_at_any_look_is_named() -> None:
 def test_the_number_of_listers_named_is_bounded() -> None:
     """BOOKIES_NAMED_MAX silent listers are named."""
     many = [bookie(f"b{number:02}", f"{LISTER_SILENT}x") for number in range(BOOKIES_NAMED_MAX + 5)]
-    assert BOOKIES_NAMED_MAX == len(listers_json(many)["silent"])
+    assert BOOKIES_NAMED_MAX == len(encode(listers_of(many))["silent"])

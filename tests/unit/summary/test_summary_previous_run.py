@@ -18,18 +18,19 @@ from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.model.cluster import ClusterFacts
+from auditor.model.codec import encode
 from auditor.model.evidence import LastPopulation
 from auditor.model.finding import CATALOGUE, Kind
-from auditor.model.summary import Summary
+from auditor.model.summary import RequestOutcomes, RequestTotals
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import (
     NO_PREVIOUS,
     Previous,
     are_as_counted,
+    longest_unregistered,
     read_findings,
     read_previous,
     read_summary,
-    unregistered_json,
 )
 from auditor.summary.sweeps import Series, Span
 
@@ -39,10 +40,11 @@ FACTS = ClusterFacts(
     "zk://h:2181/ledgers", ("h:2181",), "/ledgers", "hierarchical", "inst", False, None
 )
 ENDED = "2026-01-01T03:00:00Z"
+COUNTS = {"sound": 0, "exempt": 0, "indeterminate": 0, "violated": 0}
 WHOLE = {
     "run_id": "r1",
     "finished_at": ENDED,
-    "ledgers": {"listed": 812},
+    "ledgers": {"listed": 812, **COUNTS},
     "totals": {"LEDGER_STUCK": 1},
 }
 """What the summary of a run of the whole cluster says."""
@@ -61,7 +63,8 @@ def root(tmp_path: Path) -> Place:
 def publish_run(root: Place, **summary: object) -> Place:
     """Publish a run with this summary as the newest finished one."""
     run = Output(root).start(RUN_ID)
-    write_json(run, "summary.json", {"cluster": CLUSTER, **summary})
+    stored = report_stories.summary_without("totals", "started_at", "finished_at").as_json()
+    write_json(run, "summary.json", {**stored, "cluster": CLUSTER, **summary})
     Output(root).publish(run)
     return run
 
@@ -74,8 +77,9 @@ def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
     """The totals, the request totals and the ids of its findings are read. A run of another cluster
     gives nothing.
     """
-    totals, requests = {"METADATA_MALFORMED": 7}, {"bookie_requests": {"answered": 9, "failed": 1}}
-    run = publish_run(root, totals=totals, request_totals=requests)
+    totals = {"METADATA_MALFORMED": 7}
+    requests = RequestTotals(RequestOutcomes(9, 1), RequestOutcomes(4, 0))
+    run = publish_run(root, totals=totals, request_totals=encode(requests))
     found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", findings_file.text(found))
     ids = {(one.id, Kind.METADATA_MALFORMED) for one in found}
@@ -86,7 +90,7 @@ def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
 def test_a_run_that_counted_nothing_lets_counters_start_at_nothing(root: Place) -> None:
     """An earlier version wrote no totals: they are empty."""
     publish_run(root)
-    assert ({}, {}, NO_PREVIOUS) == (
+    assert ({}, RequestTotals(), NO_PREVIOUS) == (
         read_last(root).totals,
         read_last(root).request_totals,
         read_last(root),
@@ -106,29 +110,20 @@ def test_without_a_finished_run_there_is_nothing_to_continue_from(root: Place) -
     ("expected", "changes"),
     [
         (LastPopulation("r1", ENDED, 812, 50), {}),
-        (LastPopulation("r1", ENDED, 0, 50), {"ledgers": {"listed": 0}}),
+        (LastPopulation("r1", ENDED, 0, 50), {"ledgers": {"listed": 0, **COUNTS}}),
         (LastPopulation("r1", ENDED, 812, 50), {"partial": False, "population": None}),
         (None, {"partial": True}),
-        (None, {"ledgers": {}}),
-        (None, {"ledgers": {"listed": "812"}}),
-        (None, {"run_id": None}),
         (None, {"finished_at": None}),
     ],
 )
 def test_the_last_runs_number_of_ledgers_is_known(
     root: Place, expected: LastPopulation | None, changes: dict[str, object]
 ) -> None:
-    """Only a run of the whole cluster with a plausible summary has a number. Its totals count in
+    """Only a run of the whole cluster that says when it ended has a number. Its totals count in
     any case.
     """
     publish_run(root, **(WHOLE | changes))
     assert (expected, 1) == (read_last(root).population(50), read_last(root).totals["LEDGER_STUCK"])
-
-
-def test_a_summary_without_its_ledgers_has_no_number_to_compare_with(root: Place) -> None:
-    """Its counters are read nevertheless."""
-    publish_run(root, run_id="r1", finished_at=ENDED, totals={"LEDGER_STUCK": 1})
-    assert (None, {"LEDGER_STUCK": 1}) == (read_last(root).baseline, read_last(root).totals)
 
 
 BASELINE = {
@@ -162,18 +157,17 @@ def test_a_run_after_a_drop_names_the_run_to_compare_with(
 
 
 def test_bookies_are_unregistered_since_an_earlier_run_saw_it(root: Place) -> None:
-    """The summary may lack the number of ledgers."""
+    """The times are exact to the millisecond."""
     since = {"b1": 1_767_000_000_123, "b2": 7}
-    for summary in (WHOLE, {}):
-        publish_run(root, **summary, bookies_unregistered=unregistered_json(since))
-        assert since == read_last(root).unregistered_since_ms
+    publish_run(root, **WHOLE, bookies_unregistered=encode(longest_unregistered(since)))
+    assert since == read_last(root).unregistered_since_ms
 
 
 def test_sweeps_continue_from_the_series_of_the_last_run(root: Place) -> None:
     """A run without one begins a new series."""
     span = {"step": 4, "first_turn": 0, "last_turn": 2, "runs": 3, "since": ENDED}
     series = {"seed": 7, "next_turn": 3, "copies": 12.5, "spans": [span]}
-    publish_run(root, **WHOLE, sampling={"series": series})
+    publish_run(root, **WHOLE, sampling={"budget": 1, "series": series})
     assert Series(7, 3, 12.5, (Span(4, 0, 2, 3, ENDED),)) == read_last(root).series
     publish_run(root, **WHOLE)
     assert read_last(root).series is None
@@ -209,7 +203,8 @@ def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
         ("summary.json", "{"),
         ("summary.json", "[]"),
         ("summary.json", '{"totals": {}}'),
-        ("summary.json", '{"cluster": {"instance_id": "inst"}, "ledgers": 7}'),
+        ("summary.json", json.dumps(report_stories.summary().as_json() | {"ledgers": 7})),
+        ("summary.json", json.dumps(report_stories.summary().as_json() | {"run_id": None})),
         ("findings.jsonl", '{"id": "a"}\n{'),
     ],
 )
@@ -245,8 +240,9 @@ def test_a_run_that_did_not_finish_has_no_summary_and_no_findings(root: Place) -
     assert (None, []) == (read_summary(run), read_findings(run))
     found = [report_stories.finding(Kind.METADATA_MALFORMED, ledger_id) for ledger_id in (7, 8)]
     run.write_text("findings.jsonl", findings_file.text(found))
-    write_json(run, "summary.json", {"a": 1})
-    assert (Summary({"a": 1}), found) == (read_summary(run), read_findings(run))
+    summary = report_stories.summary()
+    write_json(run, "summary.json", summary.as_json())
+    assert (summary, found) == (read_summary(run), read_findings(run))
 
 
 def test_totals_grow_by_the_findings_that_are_new():
@@ -255,7 +251,7 @@ def test_totals_grow_by_the_findings_that_are_new():
     """
     before = Previous(
         {"ENTRY_WITHOUT_REPLICA": 4, "METADATA_MALFORMED": 2},
-        {},
+        RequestTotals(),
         frozenset({(CRITICAL.id, CRITICAL.kind)}),
     )
     fresh = report_stories.finding(Kind.ENTRY_WITHOUT_REPLICA, 77)
@@ -269,7 +265,7 @@ def test_totals_grow_by_the_findings_that_are_new():
 
 def test_requests_add_up_over_runs_by_outcome():
     """A request without a valid answer counts as failed and not as answered."""
-    before = Previous({}, {"bookie_requests": {"answered": 100, "failed": 1}}, frozenset())
+    before = Previous({}, RequestTotals(RequestOutcomes(100, 1)), frozenset())
     costs = Costs(
         zookeeper_reads=40,
         zookeeper_reads_failed=3,
@@ -281,13 +277,15 @@ def test_requests_add_up_over_runs_by_outcome():
         bookies_named=4,
     )
     after = before.request_totals_after(costs)
-    assert {"answered": 100 + 60 - 7, "failed": 1 + 7} == after["bookie_requests"]
-    assert {"answered": 37, "failed": 3} == after["zookeeper_reads"]
+    assert RequestOutcomes(100 + 60 - 7, 1 + 7) == after.bookie_requests
+    assert RequestOutcomes(37, 3) == after.zookeeper_reads
 
 
 def test_a_finding_that_got_worse_is_new():
     """The same segment had too few copies and has none now: the counter of the worse kind grows."""
-    before = Previous({}, {}, frozenset({(CRITICAL.id, Kind.ENTRY_BELOW_WRITE_QUORUM)}))
+    before = Previous(
+        {}, RequestTotals(), frozenset({(CRITICAL.id, Kind.ENTRY_BELOW_WRITE_QUORUM)})
+    )
     assert 1 == before.totals_after([CRITICAL])[CRITICAL.kind.value]
 
 
@@ -295,13 +293,13 @@ def test_requests_that_all_failed_were_not_answered():
     """The number of answered requests is 0, not negative."""
     costs = Costs(0, 0, 7, 0, 0, 0, 7, 0)
     after = NO_PREVIOUS.request_totals_after(costs)
-    assert {"answered": 0, "failed": 7} == after["bookie_requests"]
+    assert RequestOutcomes(0, 7) == after.bookie_requests
 
 
 def test_a_drop_is_judged_by_the_setting_of_this_run():
     """The setting of the last run does not matter. Before the first run there is no number."""
     kept = LastPopulation("r1", "before", 900, 50, (6, 7), 2)
-    allowed = Previous({}, {}, frozenset(), kept).population(30)
+    allowed = Previous({}, RequestTotals(), frozenset(), kept).population(30)
     assert LastPopulation("r1", "before", 900, 30, (6, 7), 2) == allowed
     assert None is NO_PREVIOUS.population(30)
 
@@ -325,4 +323,4 @@ def test_findings_are_whole_if_the_summary_counts_as_many_of_each_kind(
     kinds = (Kind.LEDGER_STUCK, Kind.ENTRY_CORRUPT, Kind.LEDGER_STUCK)
     findings = [report_stories.finding(kind, 7) for kind in kinds]
     field = {kind: {"findings": number, "ledgers": 9} for kind, number in counts.items()}
-    assert is_whole is are_as_counted(findings, Summary({"findings": field}))
+    assert is_whole is are_as_counted(findings, report_stories.summary(findings=field))

@@ -14,21 +14,24 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.codec import encode
 from auditor.model.evidence import LastPopulation, Sweep, Terms
 from auditor.model.finding import Kind, Severity
 from auditor.model.finding_record import FindingRecord
+from auditor.model.summary import RequestOutcomes, RequestTotals
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.summary.previous_run import NO_PREVIOUS, Previous
-from auditor.summary.run_summary import (
-    Costs,
-    RunFacts,
+from auditor.summary.about import About
+from auditor.summary.costs import Costs
+from auditor.summary.outcome import (
     exit_code,
+    exit_code_if_clean,
     findings_by_kind,
-    findings_of,
     outcome_of,
-    summarise,
+    worst_of,
 )
-from auditor.summary.sweeps import Series, Span, SweptRun, sampling_json
+from auditor.summary.previous_run import NO_PREVIOUS, Previous
+from auditor.summary.run_summary import RunFacts, findings_of, summarise
+from auditor.summary.sweeps import Series, Span, SweptRun, sampling_of
 
 FACTS = ClusterFacts(
     "zk+hierarchical://zk1:2181/ledgers",
@@ -64,14 +67,17 @@ def verdicts(*rows: dict[str, Any]) -> TableScan:
 
 
 def facts(**changes: Any) -> RunFacts:
-    values = {
-        "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z",
-        "finished_at": "2026-01-01T00:01:00Z",
-        "duration_s": {"load": 1.23456}, "fail_on": "warning", "allow_empty": False,
-        "nobody_answered": False,
-        "partial": False, "not_there": 0, "withheld": (), "terms": TERMS,
+    """Return the facts of a run; `changes` replace fields of it or of its `About`."""
+    about = {
+        "run_id": "r", "facts": FACTS, "started_at": "2026-01-01T00:00:00Z", "terms": TERMS,
+        "fail_on": "warning", "allow_empty": False, "partial": False, "resumed_at": (),
     }  # fmt: skip
-    return RunFacts(**(values | changes))
+    values = {
+        "finished_at": "2026-01-01T00:01:00Z", "duration_s": {"load": 1.23456},
+        "nobody_answered": False, "not_there": 0, "withheld": (),
+    }  # fmt: skip
+    chosen = {name: changes.pop(name, value) for name, value in about.items()}
+    return RunFacts(About(**chosen), **(values | changes))
 
 
 def summary(
@@ -80,7 +86,7 @@ def summary(
     previous: Previous = NO_PREVIOUS,
     **changes: Any,
 ) -> dict[str, Any]:
-    return summarise(facts(**changes), verdicts(*rows), [], COSTS, findings, previous, 0.0)
+    return encode(summarise(facts(**changes), verdicts(*rows), [], COSTS, findings, previous, 0.0))
 
 
 MIXED = (
@@ -225,7 +231,8 @@ def test_a_finding_decides_the_code_before_an_incomplete_run(
     """Code 1 comes before 3, and 3 before 0. --fail-on sets the lowest severity that gives code
     1.
     """
-    assert expected == exit_code(findings, fail_on, incomplete=incomplete)
+    if_clean = exit_code_if_clean(is_complete=not incomplete)
+    assert expected == exit_code(worst_of(findings), fail_on, if_clean)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +248,7 @@ def test_the_outcome_ignores_fail_on(
     expected: str, findings: tuple[dict[str, Any], ...], complete: bool
 ):
     """The outcome says what was found; the exit code says whether to alert."""
-    assert expected == outcome_of(findings, complete=complete)
+    assert expected == outcome_of(worst_of(findings), is_complete=complete)
 
 
 @pytest.mark.parametrize("findings", [(), (WARNING,), (CRITICAL,)])
@@ -250,8 +257,9 @@ def test_a_fault_of_the_auditor_decides_before_all_else(
     findings: tuple[dict[str, Any], ...], complete: bool
 ):
     """A faulty auditor cannot vouch for any finding or verdict."""
-    assert "AUDITOR_FAULT" == outcome_of(findings, complete=complete, fault=True)
-    assert 4 == exit_code(findings, "never", incomplete=not complete, fault=True)
+    worst, if_clean = worst_of(findings), exit_code_if_clean(is_complete=complete, is_fault=True)
+    assert "AUDITOR_FAULT" == outcome_of(worst, is_complete=complete, is_fault=True)
+    assert {4} == {exit_code(worst, fail_on, if_clean) for fail_on in ("warning", "never")}
 
 
 def test_findings_come_worst_first_then_by_kind_and_ledger():
@@ -274,8 +282,10 @@ def test_findings_come_worst_first_then_by_kind_and_ledger():
 def test_a_kind_counts_its_subjects_and_its_findings():
     """Two segments of one ledger are two findings on one ledger."""
     twice = report_stories.finding(Kind.ENSEMBLE_DUPLICATE_BOOKIE, 5)
-    counts = findings_by_kind(
-        [twice, twice, report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")]
+    counts = encode(
+        findings_by_kind(
+            [twice, twice, report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b7:3181")]
+        )
     )
     assert {"ledgers": 1, "bookies": 0, "findings": 2} == counts["ENSEMBLE_DUPLICATE_BOOKIE"]
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == counts["BOOKIE_LOST_UNNOTICED"]
@@ -303,7 +313,7 @@ def test_findings_count_what_they_are_on():
         report_stories.finding(Kind.BOOKIE_LOST_UNNOTICED, "b1"),
         report_stories.finding(Kind.LEDGER_POPULATION_DROPPED, "cluster"),
     )
-    counted = findings_by_kind([CRITICAL, lost, dropped])
+    counted = encode(findings_by_kind([CRITICAL, lost, dropped]))
     assert {"ledgers": 1, "bookies": 0, "findings": 1} == counted[CRITICAL.kind.value]
     assert {"ledgers": 0, "bookies": 1, "findings": 1} == counted[lost.kind.value]
     assert {"ledgers": 0, "bookies": 0, "findings": 1} == counted[dropped.kind.value]
@@ -332,7 +342,9 @@ def test_bookies_count_as_of_the_last_look():
         record("b3", 1, writable, Greeting.SILENT), record("b3", 2, none, Greeting.UNREGISTERED),
         record("b4", 1, writable, Greeting.UNSUPPORTED), record("b5", 1, writable, Greeting.SILENT),
     ]  # fmt: skip
-    said = summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS, 0.0)["bookies"]
+    said = encode(summarise(facts(), verdicts(verdict(1)), records, COSTS, [], NO_PREVIOUS, 0.0))[
+        "bookies"
+    ]
     expected = {
         "registered": 4, "readonly": 1, "named_by_ledgers": 4, "answered": 1, "silent": 1,
         "refused": 1, "unsupported": 1,
@@ -365,7 +377,9 @@ def test_a_summary_counts_over_all_parts_of_the_verdicts():
         verdict(9, "exempt", **copies),
     )
     parts = [pa.Table.from_pylist([row], schema=VERDICTS) for row in rows]
-    apart = summarise(facts(), scan_rows(pa.concat_tables(parts)), [], COSTS, [], NO_PREVIOUS, 0.0)
+    apart = encode(
+        summarise(facts(), scan_rows(pa.concat_tables(parts)), [], COSTS, [], NO_PREVIOUS, 0.0)
+    )
     assert summary(*rows) == apart
     assert {"expected": 40, "listed": 30, "read": 6, "assumed": 4} == apart["copies"]
     assert 2 == apart["requests"]["listing_false_negatives"]
@@ -373,7 +387,7 @@ def test_a_summary_counts_over_all_parts_of_the_verdicts():
 
 def test_bookies_that_were_asked_less_are_reported():
     """They are those of the costs."""
-    assert COSTS.paces == summary(*MIXED)["paces"]
+    assert encode(COSTS.paces) == summary(*MIXED)["paces"]
 
 
 @pytest.mark.parametrize("partial", [False, True])
@@ -383,9 +397,11 @@ def test_how_sure_a_sample_is_continues_the_series_of_the_last_run(partial: bool
     terms = replace(TERMS, sweep=Sweep(budget=9, seed=7, turn=3, step=4))
     probed = verdict(1, assurance="probed", probes=3, random_probes=3)
     run = facts(terms=terms, partial=partial)
-    said = summarise(run, verdicts(probed), [], COSTS, [], replace(NO_PREVIOUS, series=series), 7.5)
-    swept = SweptRun(terms.sweep, run.started_at, partial, 1, 7.5)
-    assert sampling_json(swept, series) == said["sampling"]
+    said = encode(
+        summarise(run, verdicts(probed), [], COSTS, [], replace(NO_PREVIOUS, series=series), 7.5)
+    )
+    swept = SweptRun(terms.sweep, run.about.started_at, partial, 1, 7.5)
+    assert encode(sampling_of(swept, series)) == said["sampling"]
     assert partial == (said["sampling"]["series"]["next_turn"] == 3)
 
 
@@ -469,7 +485,9 @@ def test_what_was_found_decides_the_outcome_and_the_code():
 def test_totals_continue_from_the_last_run():
     """Findings and requests both have totals."""
     previous = Previous(
-        {CRITICAL.kind.value: 4}, {"zookeeper_reads": {"answered": 100, "failed": 1}}, frozenset()
+        {CRITICAL.kind.value: 4},
+        RequestTotals(zookeeper_reads=RequestOutcomes(100, 1)),
+        frozenset(),
     )
     said = summary(verdict(5, "violated"), findings=(CRITICAL,), previous=previous)
     assert (5, {"answered": 137, "failed": 4}) == (

@@ -18,9 +18,10 @@ from auditor.model.availability import (
     Greeting,
     MissingLog,
 )
+from auditor.model.codec import encode
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.contradicted_lists import LEDGERS_NAMED_MAX, add_unindexed, unindexed_json
+from auditor.summary.contradicted_lists import LEDGERS_NAMED_MAX, unindexed_bookies
 
 SENT = Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4))
 READ = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))
@@ -48,28 +49,36 @@ def test_each_bookie_has_its_ledgers_with_the_lowest_entry() -> None:
         {"bookie_id": "b2", "ledgers": 1, "some": [[7, 4]]},
     ]
     ledgers = (READ, replace(READ, ledger_id=3))
-    assert expected == unindexed_json(run(*answers, ledgers=ledgers))
-    assert expected == unindexed_json(run(*reversed(answers), ledgers=ledgers))
+    assert expected == encode(unindexed_bookies(run(*answers, ledgers=ledgers)))
+    assert expected == encode(unindexed_bookies(run(*reversed(answers), ledgers=ledgers)))
 
 
 def test_only_a_bookie_that_must_have_flushed_is_named() -> None:
     """The time counts from the newest write of the metadata. Without metadata nothing is known."""
     later = replace(READ, look=2, stamp=ZnodeStamp(1, 1, 0, 6))
     gone = LedgerRecord(7, 3, 0, RecordStatus.GONE)
-    assert [] == unindexed_json(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 4)))
-    assert [] == unindexed_json(run(SENT, ledgers=(later, READ)))
-    assert [] == unindexed_json(run(SENT, ledgers=(gone,))) == unindexed_json(run(SENT, ledgers=()))
+    assert [] == encode(unindexed_bookies(run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 4))))
+    assert [] == encode(unindexed_bookies(run(SENT, ledgers=(later, READ))))
+    assert (
+        []
+        == encode(unindexed_bookies(run(SENT, ledgers=(gone,))))
+        == encode(unindexed_bookies(run(SENT, ledgers=())))
+    )
     assert 1 == len(
-        unindexed_json(
-            run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 6), ledgers=(gone, later, READ))
+        encode(
+            unindexed_bookies(
+                run(replace(SENT, asked_at_ms=FLUSHED_AFTER_MS + 6), ledgers=(gone, later, READ))
+            )
         )
     )
 
 
 def test_what_lies_in_a_missing_log_is_indexed() -> None:
     """The index names the log. An answer without unlisted entries does not count either."""
-    assert [] == unindexed_json(run(replace(SENT, missing_logs=(MissingLog("x", 1, ((4, 4),)),))))
-    assert [] == unindexed_json(run(replace(SENT, read_unlisted=())))
+    assert [] == encode(
+        unindexed_bookies(run(replace(SENT, missing_logs=(MissingLog("x", 1, ((4, 4),)),))))
+    )
+    assert [] == encode(unindexed_bookies(run(replace(SENT, read_unlisted=()))))
 
 
 def test_a_bookie_that_contradicted_its_lister_is_not_named() -> None:
@@ -79,7 +88,7 @@ def test_a_bookie_that_contradicted_its_lister_is_not_named() -> None:
     made = run(SENT, replace(SENT, bookie_id="b2"))
     denied = greeting_row("b1", 2, 0, Greeting.ANSWERED, f"{LISTER_CONTRADICTED}it lists entry 3")
     made.write_table("evidence/answers", table(ANSWERS, [denied]), "second")
-    assert ["b2"] == [one["bookie_id"] for one in unindexed_json(made)]
+    assert ["b2"] == [one["bookie_id"] for one in encode(unindexed_bookies(made))]
 
 
 def test_bookies_and_ledgers_are_bounded() -> None:
@@ -89,18 +98,9 @@ def test_bookies_and_ledgers_are_bounded() -> None:
         range(LEDGERS_NAMED_MAX + 1),
     )
     answers = [replace(SENT, bookie_id=bookie, ledger_id=n) for bookie in bookies for n in ledgers]
-    objects = unindexed_json(
-        run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers))
+    objects = encode(
+        unindexed_bookies(run(*answers, ledgers=tuple(replace(READ, ledger_id=n) for n in ledgers)))
     )
     assert bookies[:BOOKIES_NAMED_MAX] == [one["bookie_id"] for one in objects]
     assert {LEDGERS_NAMED_MAX + 1} == {one["ledgers"] for one in objects}
     assert [[n, 4] for n in range(LEDGERS_NAMED_MAX)] == objects[0]["some"]
-
-
-def test_the_field_stands_beside_the_others() -> None:
-    """It is added to `listers` of the summary."""
-    summary = {"run_id": "r", "listers": {"listed": 2}}
-    expected = [{"bookie_id": "b1", "ledgers": 1, "some": [[7, 4]]}]
-    assert {"run_id": "r", "listers": {"listed": 2, "unindexed": expected}} == add_unindexed(
-        summary, run(SENT)
-    )

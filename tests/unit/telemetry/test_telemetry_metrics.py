@@ -99,7 +99,9 @@ def test_muted_findings_are_a_gauge_beside_the_violations():
         (7.0, {"mutes": {"by_kind": {"ENTRY_BELOW_WRITE_QUORUM": 7}}}),
         (0.0, {}),
     ):
-        found = samples(metrics.exposition(summary | fields, cluster="prod"))
+        found = samples(
+            metrics.exposition(stories.changed_summary(summary, **fields), cluster="prod")
+        )
         assert (muted, 30.0) == (
             found[LAST + "muted_findings", one],
             found[LAST + "violations", one],
@@ -205,7 +207,7 @@ def test_nothing_unbounded_becomes_a_label():
     """Neither a run id nor a finding id does, and there is no _created series."""
     summary, findings = stories.wiped_bookie(10)
     text = metrics.exposition(summary, cluster="prod")
-    assert summary["run_id"] not in text and "_created" not in text
+    assert summary.run_id not in text and "_created" not in text
     assert not any(f.id in text for f in findings)
 
 

@@ -1,0 +1,73 @@
+"""JSON is read and written at the edge: elsewhere values have types that mypy checks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import auditor
+
+PRODUCT = Path(auditor.__file__).parent
+EDGES = {
+    "model/finding_record.py": "a line of findings.jsonl",
+    "model/summary.py": "summary.json",
+    "summary/about.py": "run.json",
+    "after/rechecks.py": "the terms of run.json",
+    "after/compared_finding.py": "a line of not_checked_again.jsonl",
+    "after/history.py": "a line of not_checked_again.jsonl",
+    "after/pseudonyms.py": "the values of a bundle, whatever they are",
+    "after/dashboard.py": "a dashboard of Grafana",
+    "after/page/page_view.py": "the values of the page's template",
+    "after/page/pictures.py": "the values of the page's template",
+    "after/page/findings_data.py": "the findings in the page",
+    "after/differences_text.py": "auditor diff --format json",
+    "after/margin_text.py": "auditor margin --format json",
+    "commands/bundle.py": "the files of a bundle",
+    "commands/naming.py": "auditor ledger --naming --format json",
+    "model/judged_ledger.py": "a ledger of auditor ledger --format json",
+    "commands/calling.py": "the flags of a call, as click gives them",
+    "commands/lister.py": "what asyncio tells of an error",
+    "lister/reader_process.py": "a message to the process that reads an index",
+    "evidence/journal.py": "a line of the journal",
+    "evidence/table_scan.py": "a row of any table",
+    "api.py": "a row of the verdicts",
+    "pulsar/metadata.py": "JSON that Pulsar wrote",
+    "wire/locations.py": "JSON that BookKeeper's tools wrote",
+}
+"""The modules that may name a `dict[str, Any]`, and what it is there."""
+
+
+def untyped(source: str) -> Iterator[int]:
+    """Yield the lines that name a `dict[str, Any]`, or an alias `Json` of it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]":
+            yield node.lineno
+        elif isinstance(node, ast.ImportFrom):
+            yield from (node.lineno for one in node.names if one.name == "Json")
+
+
+def test_only_the_edges_name_values_without_types() -> None:
+    """A module that has none any more is struck from the list."""
+    found = {
+        path.relative_to(PRODUCT).as_posix()
+        for path in PRODUCT.rglob("*.py")
+        if any(untyped(path.read_text()))
+    }
+    assert set(EDGES) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("x: dict[str, Any] = {}", [1]),
+        ("\ndef f() -> list[dict[str, Any]]: ...", [2]),
+        ("from a import Json", [1]),
+        ("x: dict[str, int] = {}; y: Mapping[str, Any] = x", []),
+    ],
+)
+def test_a_value_without_a_type_is_found(source: str, lines: list[int]) -> None:
+    """Wherever it stands in an annotation."""
+    assert lines == list(untyped(source))
