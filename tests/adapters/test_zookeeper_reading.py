@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -19,13 +18,11 @@ from support.zookeeper_many_znodes import (
 from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.model.ledger import RecordStatus
-from auditor.pace import Pace
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import open_store
 from auditor.zookeeper.multi_read import MULTI_READ, NO_NODE
 from auditor.zookeeper.reading import (
     REQUEST_BYTES_MAX,
-    children_of_many,
     read_many,
     supports_multi_read,
 )
@@ -47,31 +44,6 @@ def test_multi_read_is_the_single_reads_item_by_item(server: Server, seeded: Zno
     """Both ways of reading agree on data, stats, children and errors."""
     with session(server, STEADY) as reader:
         assert_same_both_ways(reader)
-
-
-def test_order_and_bounds_hold_for_every_window(server: Server, seeded: Znodes) -> None:
-    """Whatever the batch and the window, each path is read once, in order, and never more is
-    requested ahead than they allow.
-    """
-    for batch_paths, inflight_max in ((1, 1), (7, 3), (200, 4), (10_000, 1)):
-        limits = replace(STEADY, zookeeper_batch_paths=batch_paths, zookeeper_inflight=inflight_max)
-        asked = 0
-
-        def paths() -> Iterator[str]:
-            nonlocal asked
-            for path in PATHS[:1_000]:
-                asked += 1
-                yield path
-
-        with connect(uri(server.hosts, "/data"), limits) as reader:
-            for position, item in enumerate(read_many(reader, paths())):
-                assert item.path == PATHS[position]
-                # One batch is being returned, one is being collected.
-                assert asked <= position + 1 + batch_paths * (inflight_max + 2), (
-                    batch_paths,
-                    inflight_max,
-                )
-        assert asked == 1_000
 
 
 def test_a_request_stays_below_what_servers_take(server: Server, seeded: Znodes) -> None:
@@ -104,24 +76,6 @@ def test_reads_are_counted_by_outcome(server: Server, seeded: Znodes) -> None:
             1,
         )
         assert len(PATHS[0]) + 500_000 == reader.counts.received_bytes
-
-
-def test_every_read_is_paced(server: Server, seeded: Znodes) -> None:
-    """Each requested znode takes a permit, by multiRead and singly, however it is batched."""
-
-    class Counting(Pace):
-        taken = 0
-
-        def take(self, permits: int) -> None:
-            self.taken += permits
-
-    for as_one in (True, False):
-        with session(server, STEADY) as reader:
-            reader.multi_read = as_one
-            reader.pace = pace = Counting(0, 1.0)
-            list(read_many(reader, PATHS[:1_234]))
-            list(children_of_many(reader, PATHS[:10]))
-        assert pace.taken == 1_244
 
 
 def test_only_reads_are_sent(server: Server, seeded: Znodes) -> None:
