@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 
 import pytest
 from support.lanes import LOOK, NOW_MS
@@ -12,7 +11,6 @@ from auditor.bookie.answers import Evidence
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.wire.bookie_connection import LENGTH_BYTES, Answered, AnswerTooLarge
-from auditor.wire.entry_availability import HEADER_BYTES, encode_runs
 from auditor.wire.frames import Operation, Status
 
 LEDGER, ENTRY = 7, 3
@@ -70,15 +68,6 @@ def test_a_status_is_an_answer_without_entries(status: int, expected: Answer) ->
     assert expected == evidence().from_event(ask(ListQuestion(LEDGER)), list_event(status))
 
 
-def test_a_list_is_held_as_it_was_sent() -> None:
-    """With its entries, and no detail."""
-    payload = encode_runs([0, 1, 5])
-    expected = replace(the_answer(AnswerStatus.HELD, ""), groups=payload[HEADER_BYTES:])
-    assert expected == evidence().from_event(
-        ask(ListQuestion(LEDGER)), list_event(Status.EOK, payload)
-    )
-
-
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
@@ -113,24 +102,8 @@ def test_what_is_too_large_is_counted_beside_what_came_before() -> None:
     assert expected == evidence().from_event(ask(ReadQuestion(LEDGER, ENTRY)), too_large)
 
 
-def test_what_went_unanswered_says_why() -> None:
-    """For a list and for a read."""
-    expected = the_answer(AnswerStatus.TIMED_OUT, "too late", EARLIER_BYTES)
-    assert expected == evidence().without(ask(ListQuestion(LEDGER)), "timed_out", "too late")
-    read = the_read(ReadStatus.TIMED_OUT, "too late", EARLIER_BYTES)
-    assert read == evidence().without(ask(ReadQuestion(LEDGER, ENTRY)), "timed_out", "too late")
-
-
 @pytest.mark.parametrize("question", [ListQuestion(LEDGER), ReadQuestion(LEDGER, ENTRY)])
 def test_what_was_never_sent_is_dated_now(question: ListQuestion | ReadQuestion) -> None:
     """By the wall clock, asked once; what was sent keeps its date."""
     assert NOW_MS == evidence().without(ask(question, asked_at_ms=0), "silent", "").asked_at_ms
     assert ASKED_AT_MS == evidence().without(ask(question), "silent", "").asked_at_ms
-
-
-@pytest.mark.parametrize("is_search", [False, True])
-def test_a_read_says_whether_it_was_a_search(is_search: bool) -> None:
-    """As its question does."""
-    question = ReadQuestion(LEDGER, ENTRY, is_search=is_search)
-    found = evidence().from_event(ask(question), answered(Operation.READ_ENTRY, Status.ENOENTRY))
-    assert replace(the_read(ReadStatus.NO_ENTRY, ""), is_search=is_search) == found

@@ -69,6 +69,20 @@ def test_each_end_says_how_the_bookie_greeted_and_what_becomes_of_questions(
     assert (greeting, status, says) == end
 
 
+@pytest.mark.parametrize(
+    ("pace", "more"),
+    [
+        (LanePace(64, 0.0, is_low=False), ""),
+        (LanePace(8, 250.0, is_low=True), ", at the end with 8 requests outstanding: the bookie"),
+    ],
+)
+def test_a_deadline_names_the_pace_where_it_is_below_the_limits(pace: LanePace, more: str) -> None:
+    """Otherwise nobody learns that the bookie was slow, and not the auditor."""
+    end = End.deadline_passed(LIMITS, pace, has_answered=True)
+    begins = f"the conversation's deadline of {LIMITS.bookie_deadline_ms} ms passed"
+    assert end.detail.startswith(begins + more) and (bool(more) or end.detail == begins)
+
+
 def test_who_waits_for_a_kdc_all_the_time_does_not_dial() -> None:
     """Only the detail distinguishes it from a bookie that is silent."""
     says = (

@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.lanes import HELD, INVALID, NOW_MS, REFUSED
-from support.scripted_bookie import LIST, info_answer, list_answer, read_answer
+from support.lanes import INVALID, NOW_MS, REFUSED
+from support.scripted_bookie import LIST, list_answer, read_answer
 from support.scripted_bookie import answer as header
 from support.scripted_bookie import frame as framed
 
 from auditor.bookie.answers import Evidence, ListingProof
-from auditor.bookie.exchange import SAMPLES, Exchange, Overdue
+from auditor.bookie.exchange import SAMPLES, Exchange
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import Answered, BookieConnection
@@ -49,63 +49,6 @@ def answer(talk: Exchange, wire: BookieConnection, txn_ids: range, now: float = 
     talk.decode_pending()
 
 
-def test_one_write_fills_the_window_and_the_next_fills_it_up() -> None:
-    """As many go out as the window has room for, in one piece; after answers, as many as there
-    were.
-    """
-    talk, wire, questions = exchange(bookie_inflight=8), BookieConnection(2**20), asks(20)
-    talk.begin(questions)
-    assert frames(talk.send(wire, 0.0)[0]) == 8
-    assert talk.send(wire, 0.0) == (b"", 0.0)
-    answer(talk, wire, range(1, 4))
-    assert frames(talk.send(wire, 0.0)[0]) == 3
-    answer(talk, wire, range(4, 12))
-    assert frames(talk.send(wire, 0.0)[0]) == 8
-    answer(talk, wire, range(12, 20))
-    assert frames(talk.send(wire, 0.0)[0]) == 1
-    answer(talk, wire, range(20, 21))
-    assert talk.done
-    assert {HELD} == {ask.outcome.status for ask in questions if ask.outcome}
-
-
-def test_the_rate_holds_back_and_says_for_how_long() -> None:
-    """1,000 a second: a burst of 20 at once, and then two after each pause that it names."""
-    talk, wire = (
-        exchange(bookie_requests_per_second=1_000, bookie_inflight=500),
-        BookieConnection(2**20),
-    )
-    talk.begin(asks(400))
-    sent, now, rounds = 0, 0.0, 0
-    while sent < 400:
-        data, wait_s = talk.send(wire, now)
-        assert frames(data) == (20 if not sent else 2)
-        sent += frames(data)
-        assert sent == 400 or wait_s == pytest.approx(0.002)
-        now += wait_s + 1e-9
-        rounds += 1
-        assert rounds < 200
-    assert now >= (400 - 20) / 1_000 - 1e-6
-
-
-def test_nothing_goes_out_during_a_setback() -> None:
-    """A failure is followed by a pause in seconds, twice as long each time in a row; an answer
-    resets it.
-    """
-    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
-    talk.begin(asks(3))
-    pauses = []
-    for _ in range(3):
-        talk.pause_after_failure(0.0)
-        data, wait_s = talk.send(wire, 0.0)
-        assert data == b""
-        pauses.append(wait_s)
-    assert [0.002, 0.004, 0.008] == pauses
-    assert frames(talk.send(wire, 1.0)[0]) == 1
-    answer(talk, wire, range(1, 2))
-    talk.pause_after_failure(2.0)
-    assert abs(talk.send(wire, 2.0)[1] - 0.002) < 1e-9
-
-
 def test_time_behind_a_large_answer_is_not_waiting() -> None:
     """While a large answer is coming in, the others are stuck behind it: their time counts from
     then.
@@ -117,34 +60,6 @@ def test_time_behind_a_large_answer_is_not_waiting() -> None:
     assert len(talk.overdue(1.0, 1.0, busy_at=0.0)) == 4
     assert talk.overdue(1.9, 1.0, busy_at=1.0) == []
     assert len(talk.overdue(2.0, 1.0, busy_at=1.0)) == 4
-
-
-def test_txn_ids_of_a_new_connection_are_not_those_of_the_old() -> None:
-    """A question made alone on one connection does not keep the next connection's window at one."""
-    talk, wire = exchange(bookie_inflight=8, bookie_retries=1), BookieConnection(2**20)
-    talk.begin(asks(30))
-    talk.send(wire, 0.0)
-    talk.on_lost("gone", breach=False)
-    wire = BookieConnection(2**20)
-    for n in range(1, 9):
-        assert frames(talk.send(wire, 0.0)[0]) == 1
-        answer(talk, wire, range(n, n + 1))
-    assert frames(talk.send(wire, 0.0)[0]) > 1
-
-
-def test_the_byte_budget_is_free_again_after_each_answer() -> None:
-    """Two answers fit: two are asked for, and after each two, two more; what was not sent does not
-    count against the rate.
-    """
-    talk, wire = (
-        exchange(bookie_inflight_bytes=1_000, bookie_requests_per_second=300),
-        BookieConnection(2**20),
-    )
-    talk.begin([Ask(ListQuestion(n, 400)) for n in range(1, 7)])
-    for first in (1, 3, 5):
-        assert frames(talk.send(wire, 0.0)[0]) == 2
-        answer(talk, wire, range(first, first + 2))
-    assert talk.done
 
 
 def hear(talk: Exchange, wire: BookieConnection, data: bytes, now: float = 0.0) -> list[int]:
@@ -162,64 +77,6 @@ def too_many(txn_id: int, ledger_id: int) -> bytes:
 
 def no_entry(txn_id: int, entry_id: int) -> bytes:
     return read_answer(txn_id, 1, entry_id, None, pb.ENOENTRY)
-
-
-def test_a_new_exchange_has_met_no_trouble_and_sends_at_once() -> None:
-    """Nothing refused, nothing lost, nothing to wait for."""
-    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
-    assert (False, 0, 0.0, 0.0) == (
-        talk.refused,
-        talk.fruitless,
-        talk.resume_at,
-        talk.slowest_read_s,
-    )
-    assert talk.refused is False
-    assert (True, (b"", 0.0)) == (talk.done, talk.send(wire, 0.0))
-    talk.begin(asks(1))
-    assert (False, 0) == (talk.done, talk.outstanding)
-    assert frames(talk.send(wire, 0.0)[0]) == 1
-    assert (False, 1) == (talk.done, talk.outstanding)
-
-
-def test_an_answer_makes_room_for_one_question_whichever_was_answered() -> None:
-    """Also while the first question of all is not answered; and on a new connection."""
-    talk, wire = exchange(bookie_inflight=4, bookie_retries=9), BookieConnection(2**20)
-    talk.begin(asks(20))
-    for held in (2, 3):
-        window = frames(talk.send(wire, 0.0)[0])
-        hear(talk, wire, list_answer(2, held, encode_runs([held])))
-        assert (window, 1) == (talk.outstanding + 1, frames(talk.send(wire, 0.0)[0]))
-        talk.on_lost("gone", breach=False)
-        wire = BookieConnection(2**20)
-
-
-def test_the_rate_names_the_time_until_the_next_step_may_go() -> None:
-    """20 of 25 go in one burst; two thousandths of a second later two more may, and so on."""
-    talk, wire = (
-        exchange(bookie_requests_per_second=1_000, bookie_inflight=25),
-        BookieConnection(2**20),
-    )
-    talk.begin(asks(40))
-    data, wait_s = talk.send(wire, 0.0)
-    assert (20, 0.002) == (frames(data), pytest.approx(wait_s))
-    data, wait_s = talk.send(wire, 0.002)
-    assert (2, 0.002) == (frames(data), pytest.approx(wait_s))
-    data, wait_s = talk.send(wire, 0.006)
-    assert (3, 0.0) == (frames(data), wait_s), "who comes late sends what has become due"
-
-
-def test_the_last_try_waits_for_its_turn_at_the_rate_and_goes_alone() -> None:
-    """Nothing to send yet is not an error; the pause is returned. The rate is halved."""
-    talk, wire = exchange(bookie_requests_per_second=50, bookie_retries=1), BookieConnection(2**20)
-    talk.begin(asks(3))
-    assert frames(talk.send(wire, 0.0)[0]) == 1
-    talk.on_lost("gone", breach=False)
-    wire = BookieConnection(2**20)
-    assert talk.send(wire, 0.0) == (b"", pytest.approx(0.04))
-    assert frames(talk.send(wire, 0.04)[0]) == 1
-    assert talk.send(wire, 0.08) == (b"", 0.0)
-    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
-    assert frames(talk.send(wire, 0.08)[0]) == 1
 
 
 @pytest.mark.parametrize(
@@ -253,43 +110,6 @@ def test_a_setback_is_over_at_its_time_and_never_longer_than_the_longest() -> No
     assert talk.send(wire, 5.0) == (b"", pytest.approx(0.02))
     assert talk.resume_at == 5.02
     assert frames(talk.send(wire, 5.02)[0]) == 1
-
-
-def test_what_is_expected_fills_the_byte_budget_exactly() -> None:
-    """As much as may be outstanding, and not a byte more; a question larger than all of it goes
-    alone.
-    """
-    talk, wire = exchange(bookie_inflight_bytes=1_000, bookie_retries=9), BookieConnection(2**20)
-    sizes = (300, 300, 400, 1, 999, 5_000, 1)
-    talk.begin([Ask(ListQuestion(n, size)) for n, size in enumerate(sizes, 1)])
-    sent = []
-    first = 1
-    while not talk.done:
-        sent.append(frames(talk.send(wire, 0.0)[0]))
-        answer(talk, wire, range(first, first + sent[-1]))
-        first += sent[-1]
-    assert [3, 2, 1, 1] == sent
-
-
-@pytest.mark.parametrize("how", ["answered", "lost", "given up", "dropped"])
-def test_what_is_outstanding_no_more_takes_no_bytes(how: str) -> None:
-    """Three of 400, 300 and 300 bytes fill the budget; once they are gone, however, three more
-    fit.
-    """
-    talk, wire = exchange(bookie_inflight_bytes=1_000, bookie_retries=9), BookieConnection(2**20)
-    talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
-    assert frames(talk.send(wire, 0.0)[0]) == 3
-    if how == "answered":
-        answer(talk, wire, range(1, 4))
-    elif how == "lost":
-        talk.on_lost("gone", breach=False)
-    elif how == "given up":
-        talk.give_up(talk.overdue(9.0, 1.0, 0.0), wire, 1_000)
-    else:
-        talk.drop()
-        assert talk.done
-        talk.begin([Ask(ListQuestion(n, 400 if n % 3 == 1 else 300)) for n in range(1, 10)])
-    assert frames(talk.send(BookieConnection(2**20), 0.0)[0]) == 3
 
 
 def test_what_the_byte_budget_holds_back_is_given_back_to_the_rate_exactly() -> None:
@@ -339,23 +159,6 @@ def test_the_slowest_read_is_remembered_and_no_list_is_one() -> None:
     talk.send(wire, 2.0)
     hear(talk, wire, list_answer(4, 1, encode_runs([1])), 9.0)
     assert 0.75 == talk.slowest_read_s
-
-
-def test_answers_to_no_question_of_the_call_are_handed_back_and_stop_nothing() -> None:
-    """GET_BOOKIE_INFO among lists: each list behind it counts, and it is no answer that lets the
-    window grow.
-    """
-    talk, wire = exchange(bookie_inflight=4, bookie_retries=9), BookieConnection(2**20)
-    talk.begin(asks(9))
-    talk.send(wire, 0.0)
-    talk.on_lost("gone", breach=False)
-    wire = BookieConnection(2**20)
-    probes = [wire.ask_info()[0] for _ in range(5)]
-    assert frames(talk.send(wire, 0.0)[0]) == 2
-    stray = b"".join(info_answer(probe) for probe in probes)
-    assert probes == hear(talk, wire, stray + list_answer(6, 1, encode_runs([1])))
-    assert (1, 1) == (talk.proof.listed, talk.outstanding)
-    assert frames(talk.send(wire, 0.0)[0]) == 1
 
 
 def test_a_full_read_queue_is_asked_again_until_no_try_is_left() -> None:
@@ -471,47 +274,6 @@ def test_each_time_that_a_bookie_was_too_busy_is_counted() -> None:
     assert "asked 3 times: gone 1 time, ETOOMANYREQUESTS 2 times" == question.trouble
 
 
-def test_connections_lost_for_different_reasons_are_distinguished() -> None:
-    """No reason is given for a try that failed for another."""
-    talk, (question,) = exchange(bookie_retries=1), asks(1)
-    talk.begin([question])
-    for n, why in enumerate(
-        ("no answer to anything within 1000 ms", "the bookie closed the connection")
-    ):
-        talk.send(BookieConnection(2**20), 10.0 * n)
-        talk.on_lost(why, breach=False)
-    expected = (
-        "asked 2 times: no answer to anything within 1000 ms 1 time, the bookie closed the"
-        " connection 1 time"
-    )
-    assert (expected, 1) == (question.trouble, talk.proof.unanswered)
-
-
-def test_a_question_that_was_asked_before_is_not_said_to_have_failed_alike_each_time() -> None:
-    """A list that is asked for again after it was overdue has a try of another end."""
-    talk, (question,) = exchange(bookie_retries=0), asks(1)
-    talk.begin([question])
-    question.requests = 1
-    talk.send(BookieConnection(2**20), 0.0)
-    talk.on_lost("gone", breach=False)
-    assert "asked 2 times: gone 1 time" == question.trouble
-
-
-def test_a_connection_lost_with_nothing_outstanding_is_nobodys_fault() -> None:
-    """It is no fruitless one, and the window stays."""
-    talk, wire = exchange(bookie_inflight=4), BookieConnection(2**20)
-    talk.begin(asks(8))
-    talk.on_lost("gone", breach=False)
-    assert 0 == talk.fruitless
-    assert frames(talk.send(wire, 0.0)[0]) == 4
-    talk.on_lost("gone", breach=False)
-    assert 1 == talk.fruitless
-    wire = BookieConnection(2**20)
-    talk.send(wire, 0.0)
-    hear(talk, wire, list_answer(1, 1, encode_runs([1])))
-    assert 0 == talk.fruitless
-
-
 def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
     """They are unanswered, and not counted among lists."""
     talk = exchange(bookie_retries=0)
@@ -520,35 +282,3 @@ def test_reads_that_are_lost_prove_nothing_of_lists() -> None:
     talk.send(BookieConnection(2**20), 0.0)
     talk.on_lost("gone", breach=False)
     assert (True, 0, 0) == (read.unanswered, talk.proof.lost, talk.proof.unanswered)
-
-
-def test_what_is_given_up_is_counted_and_known_again() -> None:
-    """The oldest alone are overdue; their late answers are no breach and no answer."""
-    talk, wire, questions = (
-        exchange(bookie_requests_per_second=100),
-        BookieConnection(2**20),
-        asks(4),
-    )
-    talk.begin(questions)
-    for now in (0.0, 1.0):
-        assert frames(talk.send(wire, now)[0]) == 2
-    overdue = talk.overdue(1.5, 1.5, 0.0)
-    assert [Overdue(1, questions[0]), Overdue(2, questions[1])] == overdue
-    talk.give_up(overdue, wire, 1_000)
-    assert ([True, True, False, False], 2, 2) == (
-        [one.unanswered for one in questions],
-        talk.proof.unanswered,
-        talk.outstanding,
-    )
-    assert all("while the bookie answered other requests" in one.trouble for one in questions[:2])
-    assert [1] == hear(talk, wire, list_answer(1, 1, encode_runs([1])))
-
-
-def test_what_is_dropped_may_still_be_answered() -> None:
-    """Nothing waits, nothing is outstanding; a late answer is a stray one."""
-    talk, wire = exchange(bookie_inflight=1), BookieConnection(2**20)
-    talk.begin(asks(3))
-    talk.send(wire, 0.0)
-    talk.drop()
-    assert (True, 0) == (talk.done, talk.outstanding)
-    assert [1] == hear(talk, wire, list_answer(1, 1, encode_runs([1])))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
-from auditor.bookie.lane import Lane
+from auditor.bookie.lane import Lane, ReadQuestion
 from auditor.bookie.listers import LaneWithLister, Listers, open_lane, parse_map
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
@@ -169,6 +169,15 @@ def test_a_lister_that_answers_and_lists_nothing_is_named(lister: ListerUnderTes
         assert "storage failed" not in detail + answer.detail
         ask(lane, 1)
         assert (Greeting.ANSWERED, f"{LISTED_BY_LISTER}{HOST}:{lister.port}") == lane.greeting()
+
+
+def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
+    """The lister serves none."""
+    lister.hold(1, (0, 9))
+    with lane_of(lister) as lane:
+        assert ["present", "no_entry"] == [
+            read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])
+        ]
 
 
 def test_a_map_of_listers_goes_before_the_port() -> None:

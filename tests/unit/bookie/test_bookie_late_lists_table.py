@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from support.lanes import NOW_MS
 
 from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
 from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
-from auditor.model.availability import AnswerStatus
-from auditor.wire.bookie_connection import Answered, AnswerTooLarge
+from auditor.wire.bookie_connection import Answered
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.frames import Operation, Status
 
@@ -45,19 +43,6 @@ def event(txn_id: int, status: int = 0) -> Answered:
     return Answered(txn_id, Operation.GET_LIST_OF_ENTRIES_OF_LEDGER, status, payload, 99, True)
 
 
-def test_lists_are_waited_for_as_patience_says_and_never_longer_than_a_request() -> None:
-    """The whole time-out without patience, and before reads where the bookie has listed."""
-    listed = ListingProof(has_listed=True)
-    assert [0.5, 10.0, 10.0, 0.25] == [
-        late().overdue_s,
-        late(None).overdue_s,
-        late(proof=listed).overdue_s,
-        late(timeout_s=0.25).overdue_s,
-    ]
-    assert [2.0, 2.0, 2.5, 10.0] == [late().give_up_s(slowest) for slowest in (0.0, 0.2, 0.25, 7.0)]
-    assert [10.0, 1.0] == [late(None).give_up_s(0.0), late(timeout_s=1.0).give_up_s(0.0)]
-
-
 def test_patience_counts_from_the_last_list_that_was_sent_or_from_a_large_answer() -> None:
     """Whichever was later."""
     lists, asks = late(), asked(2)
@@ -69,25 +54,6 @@ def test_patience_counts_from_the_last_list_that_was_sent_or_from_a_large_answer
         lists.give_up_at(0.0, 5.0),
         lists.give_up_at(1.0, 0.0),
     ]
-
-
-@pytest.mark.parametrize(("patience", "timeout_s"), [(None, 10.0), (PATIENCE, 0.5)])
-def test_nothing_is_kept_where_the_time_of_a_list_is_over(
-    patience: ListPatience | None, timeout_s: float
-) -> None:
-    """Then no answer is waited for."""
-    lists, asks = late(patience, timeout_s=timeout_s), asked(1)
-    lists.keep_awaiting(overdue(*asks))
-    lists.add(asks)
-    assert (False, False, False) == (lists.has_awaited, bool(lists), lists.is_inconclusive)
-
-
-def test_a_call_without_an_overdue_list_leaves_nothing_to_settle() -> None:
-    """What it left unanswered is so for another reason."""
-    lists, asks = late(), asked(1)
-    lists.keep_awaiting([])
-    lists.add(asks)
-    assert (False, False) == (lists.has_awaited, bool(lists))
 
 
 def test_questions_of_several_calls_are_settled_together() -> None:
@@ -104,25 +70,6 @@ def test_questions_of_several_calls_are_settled_together() -> None:
     assert ([first, second, third], [first, third]) == lists.take()
     assert (False, False) == (lists.has_awaited, bool(lists))
     assert ([], []) == lists.take()
-
-
-def test_a_late_list_is_an_answer_and_no_longer_counted_as_missing() -> None:
-    """One of two: the other stays unanswered. What is too large is an answer too."""
-    proof, (first, second, third) = ListingProof(), asked(3)
-    proof.unanswered = 3
-    lists = late(proof=proof)
-    lists.keep_awaiting(overdue(first, second, third))
-    lists.on_answer(event(1))
-    assert first.outcome is not None
-    assert (AnswerStatus.HELD, False, 2) == (
-        first.outcome.status,
-        first.unanswered,
-        proof.unanswered,
-    )
-    lists.on_answer(AnswerTooLarge(2, Operation.GET_LIST_OF_ENTRIES_OF_LEDGER, 2**21, True))
-    assert second.outcome is not None
-    assert (AnswerStatus.TOO_LARGE, 1) == (second.outcome.status, proof.unanswered)
-    assert ((True, None), False) == ((third.unanswered, third.outcome), lists.is_inconclusive)
 
 
 def test_an_answer_to_nothing_that_is_awaited_changes_nothing() -> None:

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
 import pytest
-from support.scripted_bookie import ScriptedBookie, info_answer, list_answer
+from support.scripted_bookie import ScriptedBookie, info_answer
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie.link import BUSY_BYTES, Link, open_link
+from auditor.bookie.link import Link, open_link
 from auditor.errors import BookieUnreachable
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 
@@ -93,24 +93,6 @@ def connected(fails_at: str = "") -> tuple[Link, Listener, Transport, Clock]:
 GARBAGE = struct.pack(">i", -2)
 
 
-def test_answers_are_reported_before_more_may_be_asked_and_decoded_last() -> None:
-    """All of one read at once, and the time it came."""
-    link, listener, transport, _ = connected()
-    assert (0.0, 0.0) == (link.heard_at, link.busy_at)
-    link.data_received(info_answer(1) + info_answer(2))
-    assert [("heard", [1, 2]), "send_more", "decode_pending"] == listener.calls
-    assert (7.0, 0.0, 0) == (link.heard_at, link.busy_at, transport.aborted)
-
-
-def test_a_part_of_an_answer_lets_nothing_more_be_asked() -> None:
-    """It is no answer; the rest makes it one."""
-    link, listener, *_ = connected()
-    link.data_received(info_answer(1)[:5])
-    assert ["decode_pending"] == listener.calls
-    link.data_received(info_answer(1)[5:])
-    assert ["decode_pending", ("heard", [1]), "send_more", "decode_pending"] == listener.calls
-
-
 def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> None:
     """Complete answers count; the end of the connection is reported once, and it is closed."""
     link, listener, transport, _ = connected()
@@ -122,31 +104,6 @@ def test_a_breach_behind_answers_ends_the_connection_before_more_is_asked() -> N
     link.data_received(info_answer(2))
     link.connection_lost(None)
     assert [heard, lost, made_out] == listener.calls
-
-
-def test_a_breach_alone_ends_the_connection() -> None:
-    """The report says what the bookie did."""
-    link, listener, transport, _ = connected()
-    link.data_received(GARBAGE)
-    assert [("lost", str(link.wire.fault), True)] == listener.calls
-    assert transport.aborted
-
-
-@pytest.mark.parametrize(
-    ("error", "why"),
-    [
-        (None, "the bookie closed the connection"),
-        (OSError("no route"), "the connection was lost (no route)"),
-    ],
-)
-def test_an_end_is_reported_once_and_is_no_breach(error: Exception | None, why: str) -> None:
-    """With the reason where there is one."""
-    link, listener, *_ = connected()
-    assert link.error is None
-    link.connection_lost(error)
-    link.connection_lost(error)
-    assert [("lost", why, False)] == listener.calls
-    assert error is link.error
 
 
 def test_an_end_of_our_own_is_not_reported() -> None:
@@ -163,13 +120,6 @@ def test_an_end_of_our_own_is_not_reported() -> None:
         link.wire.ask_info()
 
 
-def test_a_link_that_is_not_connected_sends_nothing_and_can_be_ended() -> None:
-    """As when it is given up while it connects."""
-    link = Link(Listener(), FRAME_BYTES_MAX, Clock())
-    link.send(b"nobody is there")
-    link.abort()
-
-
 @pytest.mark.parametrize("fails_at", ["heard", "send_more", "decode_pending"])
 def test_whatever_is_raised_on_the_way_is_handed_on_and_ends_the_link(fails_at: str) -> None:
     """An event loop would only log it."""
@@ -180,30 +130,6 @@ def test_whatever_is_raised_on_the_way_is_handed_on_and_ends_the_link(fails_at: 
     calls_before = len(listener.calls)
     link.data_received(info_answer(2))
     assert calls_before == len(listener.calls)
-
-
-def test_a_link_is_busy_while_more_than_a_little_of_an_answer_is_to_come() -> None:
-    """Only then are the other answers stuck behind it; when that was last so is remembered."""
-    link, _, _, clock = connected()
-    link.data_received(struct.pack(">i", BUSY_BYTES + 2) + b"\x0a")
-    assert (7.0, BUSY_BYTES + 1) == (link.busy_at, link.wire.unfinished_bytes)
-    clock.now = 8.0
-    link.data_received(b"\x0a")
-    assert (8.0, 7.0, BUSY_BYTES) == (link.heard_at, link.busy_at, link.wire.unfinished_bytes)
-
-
-def test_a_link_is_opened_to_the_host_and_port_that_were_named() -> None:
-    """With the clock of the loop, its listener, and the limit of a frame."""
-    listener = Listener()
-    with VirtualLoop(ScriptedBookie()) as loop:
-        link = loop.run(open_link(listener, "b7", 3181, 100, 2.5))
-        assert [(0.0, "b7", 3181)] == loop.connects
-        link.wire.ask_list(1)
-        loop.advance(4.0)
-        link.data_received(list_answer(1, 1, bytes(100)))
-    assert 4.0 == link.heard_at
-    assert [("heard", [1]), "send_more", "decode_pending"] == listener.calls
-    assert [AnswerTooLarge] == [type(event) for event in listener.events]
 
 
 CONTEXT = cast(ssl.SSLContext, object())
