@@ -12,10 +12,9 @@ import pytest
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
 from auditor.bookie.lane import Lane, ReadQuestion
-from auditor.bookie.listers import LaneWithLister, Listers, open_lane, parse_map
+from auditor.bookie.listers import LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
-from auditor.errors import ConfigError
 from auditor.lister.directory_reader import Lists
 from auditor.model.availability import (
     LISTED_BY_LISTER,
@@ -178,21 +177,3 @@ def test_entries_are_read_on_the_bookie(lister: ListerUnderTest) -> None:
         assert ["present", "no_entry"] == [
             read.status for read in lane.reads([ReadQuestion(1, 0), ReadQuestion(1, 10)])
         ]
-
-
-def test_a_map_of_listers_goes_before_the_port() -> None:
-    """A line for each bookie, with comments."""
-    listers = Listers(
-        "i", 3182, parse_map("# all\nb1 10.0.0.1:4000 # here\n\nb2:3181 [::1]:4001\n", "map")
-    )
-    assert ("10.0.0.1", 4000) == listers.address_of("b1", "h")
-    assert ("::1", 4001) == listers.address_of("b2:3181", "h")
-    assert ("h", 3182) == listers.address_of("b3", "h")
-    assert Listers("i").address_of("b3", "h") is None
-
-
-@pytest.mark.parametrize("text", ["b1", "b1 host", "b1 host:0", "b1 host:1 more", "b1 h:1\nb1 h:2"])
-def test_a_map_that_cannot_be_read_names_its_line(text: str) -> None:
-    """Never half a map."""
-    with pytest.raises(ConfigError, match=r"line [12] of the map of listers there"):
-        parse_map(text, "there")
