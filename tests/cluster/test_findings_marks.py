@@ -76,21 +76,3 @@ def test_what_it_says_to_save_and_to_look_at_changes_nothing(
     """Not a znode and not a ledger differs after any of the commands."""
     outcome = accounted(audit(cluster, tmp_path))
     assert [] == harm_of(cluster, outcome.findings, tmp_path, 100)
-
-
-def test_a_mark_that_is_removed_meanwhile_is_no_finding(
-    cluster: RealCluster, tmp_path: Path
-) -> None:
-    """A replication worker removes the mark of a ledger that does not exist."""
-    path = found_path(accounted(audit(cluster, tmp_path)).findings)
-    outcome = accounted(
-        audit(
-            cluster, tmp_path, between=lambda _: cluster.delete_raw(path), second_look_delay="60s"
-        )
-    )
-    assert ([], 2) == (outcome.findings, outcome.summary["marks"]["total"])
-
-
-def found_path(findings: list[dict[str, dict[str, str]]]) -> str:
-    """Return the znode that the finding names."""
-    return findings[0]["facts"]["oldest_path"]
