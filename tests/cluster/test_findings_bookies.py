@@ -1,6 +1,4 @@
-"""Real bookies that were wiped, cannot list, or are all silent, and what one audit says of all
-their ledgers.
-"""
+"""Real bookies that were wiped or cannot list, and what one audit says of all their ledgers."""
 
 from __future__ import annotations
 
@@ -189,39 +187,3 @@ def test_no_time_out_is_paid_twice(unable: Outcome) -> None:
         later["requests"].to_pylist(),
     )
     assert 0 == pc.sum(answers["retries"]).as_py()
-
-
-@pytest.fixture(scope="module")
-def all_silent(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Return an audit: every bookie is registered and none listens."""
-    with RealCluster(tmp_path_factory.mktemp("silent"), bookies=2) as cluster:
-        for ledger_id in (1, 2):
-            cluster.place(ledger_id, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 9"), {"b1": "3"})
-        cluster.add_ledger(3, cluster.ledger("e2 w2 a2 0:[b1 b2] open"))
-        for bookie in cluster.bookie_ids:
-            cluster.stop_bookie(bookie)
-        return accounted(audit(cluster, tmp_path_factory.mktemp("audit")))
-
-
-def test_no_finding_where_all_are_silent(all_silent: Outcome) -> None:
-    """The fault is this host's, not the bookies': exit 3, INCOMPLETE, no finding."""
-    expected = (3, "INCOMPLETE", False)
-    assert expected == (
-        all_silent.exit_code,
-        all_silent.summary["outcome"],
-        all_silent.summary["complete"],
-    )
-    assert [] == all_silent.findings
-    assert 2 == all_silent.summary["bookies"]["silent"]
-
-
-def test_the_report_says_that_nobody_answered(all_silent: Outcome) -> None:
-    """The first sentence says that no bookie answered this host."""
-    assert " ".join(all_silent.stdout.split()).startswith(
-        "INCOMPLETE: no bookie answered this host"
-    )
-
-
-def test_what_needs_no_bookie_is_judged_all_the_same(all_silent: Outcome) -> None:
-    """Ledgers that need a bookie are INDETERMINATE(bookie_silent); the open ledger is open."""
-    assert ["indeterminate: bookie_silent"] * 2 + ["exempt: open"] == all_silent.standings(1, 2, 3)

@@ -284,13 +284,20 @@ def test_a_second_run_on_one_output_is_noticed(cluster: SandboxCluster, tmp_path
     assert [] == list((tmp_path / "audits").glob("run-*"))
 
 
-def test_all_bookies_silent_is_our_network(cluster: SandboxCluster, tmp_path: Path):
-    """There is no finding on any bookie, exit 3, and the report says whose fault it probably is."""
+@pytest.mark.parametrize("reason", ["bookie_refused", "bookie_silent"])
+def test_bookies_that_all_refuse_or_are_silent_are_no_finding(
+    cluster: SandboxCluster, tmp_path: Path, reason: str
+):
+    """Exit 3, and the report says whose fault it probably is: this host's or its network's."""
     for bookie in ("b1", "b2"):
-        cluster.bookie(bookie).behaviour.refuses = True
+        if reason == "bookie_refused":
+            cluster.bookie(bookie).behaviour.refuses = True
+        else:
+            cluster.stop_bookie(bookie)
     outcome = audit(cluster, tmp_path)
-    assert (3, [], ["indeterminate: bookie_refused"] * 2) == (
+    assert (3, "INCOMPLETE", [], [f"indeterminate: {reason}"] * 2) == (
         outcome.exit_code,
+        outcome.summary["outcome"],
         outcome.findings,
         outcome.standings(1, 2),
     )
