@@ -59,29 +59,6 @@ def test_a_young_mark_does_not_hide_that_a_registered_bookie_refuses(failing: Ou
     assert [] == failing.of(MARKED)
 
 
-def test_a_bookie_with_the_folders_of_one_that_is_gone_is_its_new_name(tmp_path: Path) -> None:
-    """b4 has b2's folders, with a cookie and an id of its own; the ledgers still name b2."""
-    with RealCluster(tmp_path / "cluster", bookies=4) as cluster:
-        for ledger_id in LEDGERS:
-            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
-        old, new = cluster.end_bookie("b2"), cluster.end_bookie("b4")
-        for folder in ("journal", "ledgers"):
-            cookie = (new / folder / "current" / "VERSION").read_bytes()
-            shutil.rmtree(new / folder)
-            shutil.copytree(old / folder, new / folder)
-            (new / folder / "current" / "VERSION").write_bytes(cookie)
-        cluster.delete_cookie("b2")
-        cluster.start_bookie("b4")
-        outcome = accounted(audit(cluster, tmp_path))
-    assert [{"bookie_id": "b2", "renamed_to": "b4", "ledgers": [1, 2, 3]}] == outcome.summary[
-        "bookies_renamed"
-    ]
-    assert "b4" == outcome.one("b2")["facts"]["renamed_to"]
-    assert [Kind.ENTRY_BELOW_ACK_QUORUM.value] * 4 == [
-        one["kind"] for ledger in LEDGERS for one in outcome.of(ledger)
-    ]
-
-
 def test_a_bookie_back_under_another_id_is_found_though_its_old_cookie_stays(
     tmp_path: Path,
 ) -> None:
