@@ -12,7 +12,7 @@ from support.findings_by_kind import EXAMPLES, finding_of
 
 from auditor.model.facts import EntryFacts, MarkFacts
 from auditor.model.finding import RANGES_MAX, Copies, Finding, FindingSegment, Kind
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import Exempt, Probes, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import (
     DIFFERENCE_CHARS_MAX,
     DIFFERENCES_TOLD_MAX,
@@ -140,6 +140,20 @@ def test_each_respect_of_a_ledger_is_compared(changed: dict[str, Any], wanted: s
     assert (wanted,) == compare_verdicts(verdict(FINDING), replace(OPINION, **changed))
 
 
+def test_probes_are_compared_as_far_as_both_know_them() -> None:
+    """All probes are compared, and those of the random sample if the second checker knows which
+    were drawn.
+    """
+    first = Verdict(7, Standing.SOUND, probes=Probes(read=5, random=2))
+    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, 2)))
+    assert () == compare_verdicts(first, Opinion(Standing.SOUND, probes=(5, None)))
+    assert ["of these drawn at random"] == respects(first, Opinion(Standing.SOUND, probes=(5, 3)))
+    assert ["entries read on bookies that cannot list"] == respects(
+        first, Opinion(Standing.SOUND, probes=(4, 2))
+    )
+    assert ["entries read on bookies that cannot list"] == respects(first, Opinion(Standing.SOUND))
+
+
 # Not every entry was looked at
 
 
@@ -216,6 +230,19 @@ def test_its_word_on_another_segment_or_of_another_kind_is_not_taken() -> None:
     assert ["standing", "findings"] == respects(verdict(replace(FINDING, segment=LATER)), OPEN)
     assert ["standing", "findings"] == respects(
         placed(Kind.PLACEMENT_FAILED), replace(OPEN, unjudged=frozenset())
+    )
+
+
+def test_that_the_topology_is_unknown_is_taken_and_makes_a_ledger_indeterminate() -> None:
+    """Other unknown reasons are not accepted. A violation stays a violation."""
+    unknown = Verdict(7, Standing.INDETERMINATE, unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert () == compare_verdicts(unknown, OPEN)
+    silent = replace(unknown, unknowns=(Unknown.BOOKIE_SILENT,))
+    assert ["standing", "unknown because of"] == respects(silent, OPEN)
+    lost = replace(verdict(FINDING), unknowns=(Unknown.TOPOLOGY_UNKNOWN,))
+    assert () == compare_verdicts(lost, replace(OPINION, unjudged=frozenset({10})))
+    assert ["standing", "unknown because of"] == respects(
+        unknown, replace(OPEN, unjudged=frozenset())
     )
 
 

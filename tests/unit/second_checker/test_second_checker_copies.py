@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from support.entry_words import numbers_of
 
+from auditor.model.finding import RANGES_MAX
 from auditor.sandbox.notation import ledger
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries, Worst, tally
@@ -17,6 +18,7 @@ from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.schedule import stretches
 
 FIRST, SECOND = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b4 b2 b3] closed 79"))
+(PAIR,) = stretches(ledger("e2 w2 a2 0:[b1 b2] closed 9999"))
 
 
 def runs(entries: list[int]) -> tuple[tuple[int, int], ...]:
@@ -79,3 +81,14 @@ def test_copies_are_counted_entry_by_entry(seed: int) -> None:
     assert {
         b for b, its_own in mine.items() if UNKNOWN in (words[b][e] for e in its_own)
     } == found.unknown_on
+
+
+def test_of_entries_with_few_copies_the_first_ranges_are_kept() -> None:
+    """Two bookies lack them in turn, so no single bookie lacks all of them."""
+    said = {
+        b: Said(HELD, by_entry=dict.fromkeys(range(first, 2000, 4), ABSENT))
+        for b, first in (("b1", 1), ("b2", 3))
+    }
+    found = tally([Block(PAIR, 0, 9999)], said, is_whole=True).with_at_most(1)
+    kept = tuple((entry, entry) for entry in range(1, 2 * RANGES_MAX + 3, 2))
+    assert Entries(kept, 1000) == found
