@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -105,12 +105,13 @@ def by_command(act: Act, plan: Plan, between: Pause = lambda pause: None) -> Pla
         "summary": {"ledgers": {}},
         **json.loads(outcome.stdout),
     }
-    return Played(
-        outcome,
-        of_command(report, *_evidence(heard))
-        if outcome.verdicts
-        else Reported([], [], in_order=True),
+    if not outcome.verdicts:
+        return Played(outcome, Reported([], [], in_order=True))
+    assert ids == list(outcome.verdicts), (
+        "ledgers are reported in the order in which they are named"
     )
+    # they are read and asked about in the order of their ids
+    return Played(outcome, replace(of_command(report, *_evidence(heard)), in_order=False))
 
 
 def by_job(act: Act, plan: Plan, tmp_path: Any, between: Pause = lambda pause: None) -> Played:
@@ -160,10 +161,11 @@ def hold(act: Act, plan: Plan, planted: Planted, played: Played) -> None:
 
 
 def _evidence(heard: Sequence[LedgerEvidence]) -> tuple[list[Row], list[Row]]:
-    """Return answers and reads as a run writes them: ledger by ledger, so that each look of a
-    bookie has its order.
+    """Return answers and reads as a run writes them: by ledger ids, which is the order in which
+    each bookie is asked.
     """
-    looks = [look for evidence in heard for look in evidence.looks]
+    in_order = sorted(heard, key=lambda evidence: evidence.ledger_id)
+    looks = [look for evidence in in_order for look in evidence.looks]
     answers = table(
         ANSWERS, [answer_row(answer) for look in looks for answer in look.answers.values()]
     )
