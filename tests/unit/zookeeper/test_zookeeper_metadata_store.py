@@ -266,3 +266,15 @@ def test_few_votes_are_read(server: MemoryZooKeeper, store: MetadataStore) -> No
         path for request in server.sent if request.operation == GET_DATA for path in request.paths
     ]
     assert VOTES_READ_MAX >= len(read)
+
+
+def test_a_lent_session_is_used_again_and_stays_open(store: MetadataStore) -> None:
+    """Whoever borrows it reads the same cluster, and its reads count. Closing leaves it open."""
+    before = store.counts.reads
+    address = store.lent()
+    assert (store.root, store.layout) == (address.root, address.layout)
+    for _ in range(2):
+        with address.open() as borrowed:
+            assert store.cookies() == borrowed.cookies()
+    assert store.counts.reads > before
+    assert store.counts.reads == borrowed.counts.reads
