@@ -15,7 +15,7 @@ from support.night_stories import Night, night
 from support.quick_forms import few_or_all
 from support.tables_in_memory import Tables
 
-SWARM, FEW = 600, 100
+SWARM, FEW = 600, 50
 FOUND_MIN_OF = 50
 """One run in so many, at least, has a finding of each kind, so that the law means something."""
 

@@ -123,28 +123,6 @@ def test_an_index_that_does_not_change_is_opened_once(
     assert [lists.view] == opened
 
 
-def test_links_that_a_killed_process_left_are_no_hindrance(
-    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first try of the next process succeeds."""
-    index.put(7, range(3))
-    for name in ("CURRENT", stamp_of(index.locations).manifest):
-        (lists.view._links / name).symlink_to(index.locations / name)
-    monkeypatch.setattr(index_view, "STAMP_TRIES_MAX", 1)
-    assert [*range(3)] == entries(lists.list_ledger(7))
-
-
-def test_the_age_of_a_view_counts_from_the_beginning_of_its_refresh(
-    index: LocationIndex, lists: LedgerLists
-) -> None:
-    """What is written while the write-ahead log is read may be missing."""
-    now = iter(range(100))
-    view = IndexView(index.locations, lists.view._links, lambda: float(next(now)))
-    view.refresh()
-    assert 0.0 == view.seen_at
-    view.close()
-
-
 def test_no_list_has_a_hole_while_the_index_is_flushed(
     index: LocationIndex, lists: LedgerLists
 ) -> None:
@@ -310,12 +288,6 @@ def test_only_the_names_of_entry_logs_count(index: LocationIndex, lists: LedgerL
         entries(found),
         [Path(log.path).name for log in found.missing_logs],
     )
-
-
-def test_the_first_ledger_of_a_cluster_is_listed(index: LocationIndex, lists: LedgerLists) -> None:
-    """Its id is 0."""
-    index.put(0, range(3))
-    assert [0, 1, 2] == entries(lists.list_ledger(0))
 
 
 def test_what_is_said_of_lost_entry_logs_is_bounded(
