@@ -22,7 +22,7 @@ from support.zookeeper_znodes import znodes
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
-from auditor.sandbox import notation
+from auditor.sandbox import cluster as notation
 from auditor.wire import ledger_metadata
 
 ENSEMBLE, WRITE_QUORUM, ACK_QUORUM = 3, 2, 2

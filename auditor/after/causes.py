@@ -26,10 +26,8 @@ from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.table_scan import TableScan
-from auditor.findings.bookie_tables import IS_MARKED
-from auditor.findings.bookies import nobody_answered
-from auditor.findings.last_words import by_word, unjudged_by_reason
-from auditor.findings.lost_content import Heard, lacking_by_bookie
+from auditor.findings.bookies import IS_MARKED, nobody_answered
+from auditor.findings.lost_content import Heard, by_word, lacking_by_bookie, unjudged_by_reason
 from auditor.findings.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration

@@ -20,8 +20,14 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan, iterate_rows
 from auditor.findings.bookies import is_most
-from auditor.findings.last_words import SPOKEN, by_word, newest_words, probed_ledgers
-from auditor.findings.lost_content import lacking_most, lacks_of
+from auditor.findings.lost_content import (
+    SPOKEN,
+    by_word,
+    lacking_most,
+    lacks_of,
+    newest_words,
+    probed_ledgers,
+)
 from auditor.model.availability import (
     ANSWERED_READS,
     LISTED_BY_LISTER,

@@ -17,12 +17,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, Self
 
-from auditor.bookie.answers import Evidence, ListingProof, describe_unable
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
 from auditor.bookie.late_lists import LateLists
 from auditor.bookie.link import Link
-from auditor.bookie.questions import Ask
+from auditor.bookie.questions import Ask, Evidence, ListingProof, describe_unable
 from auditor.config import BookieLimits
 from auditor.errors import BookieBarred, BookieRefused, BookieUnreachable, LocalFault
 from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace

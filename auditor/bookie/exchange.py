@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
-from auditor.bookie.answers import Evidence, ListingProof
-from auditor.bookie.questions import Ask, ReadQuestion, Waiting
+from auditor.bookie.questions import Ask, Evidence, ListingProof, ReadQuestion, Waiting
 from auditor.config import BookieLimits
 from auditor.model.availability import LanePace
 from auditor.pace import TokenBucket

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
-from auditor.bookie.questions import Ask
+from auditor.bookie.questions import Ask, Evidence, ListingProof
 from auditor.model.identity import BookieId
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Status

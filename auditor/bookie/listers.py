@@ -16,12 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.conversation import End, PatientConversation
 from auditor.bookie.lane import AsyncLane
 from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.bookie.link import Link
-from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.config.operator_files import read_small_file
 from auditor.errors import ConfigError, MalformedAvailability

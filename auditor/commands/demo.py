@@ -13,7 +13,7 @@ from auditor.context import Context
 from auditor.errors import OutputError
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
-from auditor.model.placement import Policy
+from auditor.model.evidence import Policy
 from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, shown_kinds, topology_table

@@ -38,7 +38,7 @@ from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.evidence.table_scan import file_errors
-from auditor.findings.bookie_tables import by_look
+from auditor.findings.bookies import by_look
 from auditor.model.cluster import ClusterFacts
 from auditor.model.codec import decode
 from auditor.model.finding_record import FindingRecord

@@ -16,8 +16,8 @@ from auditor.findings.topics import is_complete, reference_counts, report_topic,
 from auditor.host_limits import require_host_limits
 from auditor.judging.judge import TooManyPoisoned
 from auditor.model.codec import encode
-from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName
+from auditor.pulsar.readability import TopicReadability
 from auditor.report.topics_text import render_topics
 from auditor.run.clock_check import require_clock_of_records
 from auditor.run.pulsar import open_pulsar

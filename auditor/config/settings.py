@@ -36,8 +36,8 @@ from auditor.config.run_settings import (
 )
 from auditor.config.secured_settings import SECRET_OF, BookieSecurity, ZooKeeperSecurity
 from auditor.config.setting import Setting, rows_of
-from auditor.daily_window import DailyWindow, parse_window
-from auditor.model.placement import PlacementRule, Policy
+from auditor.config.units import DailyWindow, parse_window
+from auditor.model.evidence import PlacementRule, Policy
 
 Limits = TypeVar("Limits", BookieLimits, JudgingLimits, ZooKeeperLimits)
 

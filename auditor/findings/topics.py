@@ -25,18 +25,6 @@ from auditor.model.codec import encode
 from auditor.model.finding import Kind, Ranges, Severity
 from auditor.model.finding_record import FindingRecord, Owner
 from auditor.model.identity import ENTRY_ID_MAX, LedgerId
-from auditor.model.readability import (
-    LOSSES,
-    Answer,
-    Condition,
-    LedgerCondition,
-    Reading,
-    TopicLedger,
-    TopicReadability,
-    TopicReport,
-    TopicSchema,
-    TopicSubscription,
-)
 from auditor.model.summary import HitNamespace, HitTopic, References, TopicLine, WorstTopics
 from auditor.model.topic import (
     COMPACTION_CURSOR,
@@ -46,7 +34,20 @@ from auditor.model.topic import (
     TopicRecord,
     TopicStatus,
 )
-from auditor.pulsar.readability import LOST_KINDS, judge_reader
+from auditor.pulsar.readability import (
+    LOSSES,
+    LOST_KINDS,
+    Answer,
+    Condition,
+    LedgerCondition,
+    Reading,
+    TopicLedger,
+    TopicReadability,
+    TopicReport,
+    TopicSchema,
+    TopicSubscription,
+    judge_reader,
+)
 from auditor.pulsar.reference_rows import namespace_of
 from auditor.witness.next_commands import with_topic
 from auditor.witness.pulsar_commands import owner_by_use, pulsar_ledger

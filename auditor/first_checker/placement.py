@@ -28,12 +28,11 @@ from itertools import pairwise
 
 from auditor.first_checker.schedule import Extent, extents
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Adherence, PlacementRule, Policy, Terms
 from auditor.model.facts import Parameters, PlacementFacts, WriteSetFacts
 from auditor.model.finding import Finding, FindingSegment, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
-from auditor.model.placement import Adherence, PlacementRule, Policy
 
 DEFAULT_RACK = "/default-rack"
 DEFAULT_ZONE = "/default-zone/default-upgradedomain"

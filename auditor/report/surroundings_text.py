@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from auditor.model.availability import NON_CANONICAL, Greeting
-from auditor.model.placement import Policy
+from auditor.model.evidence import Policy
 from auditor.model.summary import Assurance, Chances, Pace, Paces, Requests, Summary
 from auditor.model.verdict import Unknown
 from auditor.report.layout import Screen, count, duration, of, printable, size

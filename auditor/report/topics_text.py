@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from auditor.model.finding_record import FindingRecord
-from auditor.model.readability import (
+from auditor.model.summary import Summary
+from auditor.model.topic import Role, TopicStatus
+from auditor.pulsar.readability import (
     Answer,
     Condition,
     TopicLedger,
     TopicReport,
     TopicSubscription,
 )
-from auditor.model.summary import Summary
-from auditor.model.topic import Role, TopicStatus
 from auditor.report.findings_text import command_lines, next_section, one_line
 from auditor.report.layout import PLAIN, Screen, count, duration, of, printable, ranges, size
 from auditor.report.outcome_text import machine_line, sampled_words

@@ -19,16 +19,16 @@ from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
-from auditor.findings.bookie_tables import (
+from auditor.findings.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
     MARK_KEY,
     UNHEARD_OR_GREETING,
     by_look,
+    recovery_gap_ms,
     unmarked_rows,
     with_greetings,
 )
-from auditor.findings.bookies import recovery_gap_ms
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,

@@ -10,7 +10,7 @@ single short listing is not reported as a drop.
 **Renames.** A renamed bookie has the entries of a missing one under another name. Registered
 bookies are asked for them in a small step in the driver: at most RENAMES_MAX missing bookies,
 RENAME_LEDGERS_MAX ledgers of each, and one conversation with each registered bookie that one of
-these ledgers does not name. The answers are written down; `findings.bookie_tables` draws the
+these ledgers does not name. The answers are written down; `findings.renaming` draws the
 conclusion.
 """
 
@@ -31,7 +31,6 @@ from auditor.errors import OutputError, StoreUnavailable
 from auditor.evidence.rows import Row, named_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS, MARKS, RENAMES
-from auditor.findings.bookie_tables import NAME, rename_cases
 from auditor.findings.on_cluster import (
     FIRST_LISTING,
     FIRST_LOOK,
@@ -40,6 +39,7 @@ from auditor.findings.on_cluster import (
     LISTINGS_AT,
     MARKS_AT,
     SECOND_LISTING,
+    has_dropped,
     listing_row,
     malformed_row,
     mark_row,
@@ -47,8 +47,7 @@ from auditor.findings.on_cluster import (
     some_gone,
     suspects_of,
 )
-from auditor.findings.population import has_dropped
-from auditor.findings.renaming import RenameCase, reads_due
+from auditor.findings.renaming import RENAMES_TABLE, RenameCase, reads_due, rename_cases
 from auditor.first_checker.underreplication import age_ms
 from auditor.host_limits import sockets_affordable
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
@@ -261,7 +260,7 @@ class RenameSearch:
         if rows:
             changed = self._changed_ledgers(cases)
             kept = [([], *row[1:]) if row[_LEDGER] in changed else row for row in rows]
-            self.run.write_table(NAME, table(RENAMES, kept), "asked")
+            self.run.write_table(RENAMES_TABLE, table(RENAMES, kept), "asked")
 
     def _changed_ledgers(self, cases: Sequence[RenameCase]) -> set[LedgerId]:
         """Return the ledgers whose metadata changed after they were asked about.

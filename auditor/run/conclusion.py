@@ -36,23 +36,20 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING
 from auditor.evidence.table_scan import TableScan
-from auditor.findings.bookie_tables import (
+from auditor.findings.bookies import (
     BRIEF_ANSWERS,
     IS_MARKED,
     MARK_KEY,
     STATE,
     UNHEARD_OR_GREETING,
-    bookies_missed,
-    by_look,
-    named_ledgers,
-    renames,
-)
-from auditor.findings.bookies import (
     Missed,
     Refusals,
+    bookies_missed,
+    by_look,
     judge_bookies,
     judge_content,
     judge_failing,
+    named_ledgers,
     nobody_answered,
     not_dialled,
     withheld,
@@ -64,7 +61,7 @@ from auditor.findings.lost_content import Heard, add_doubt, doubt_of, gather_hea
 from auditor.findings.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
 from auditor.findings.on_cluster import findings_on_cluster
 from auditor.findings.open_ledgers import blocked_open
-from auditor.findings.renaming import Renamed
+from auditor.findings.renaming import Renamed, renames
 from auditor.findings.topics import topic_hits
 from auditor.findings.unreadable_entries import Unreadable, judge_unreadable
 from auditor.model.cluster import BookieLook, BookieRecord

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from structlog.stdlib import BoundLogger
 
 from auditor.clock import utc_now
+from auditor.config.units import DailyWindow
 from auditor.context import Context
-from auditor.daily_window import DailyWindow
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import PAUSE, Progress
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, StageResult
 from auditor.evidence.schemas import LISTING
-from auditor.findings.bookie_tables import by_look
+from auditor.findings.bookies import by_look
 from auditor.findings.open_ledgers import blocked_open
 from auditor.first_checker.spot_reads import ListTests
 from auditor.model.cluster import BookieRecord

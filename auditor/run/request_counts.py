@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READ_COUNTS, READS, RENAMES
-from auditor.findings.bookie_tables import NAME as RENAMES_NAME
 from auditor.findings.on_cluster import LISTINGS_AT
 from auditor.findings.reference_tables import WHERE as REFERENCES_AT
+from auditor.findings.renaming import RENAMES_TABLE
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.summary.costs import Costs, read_paces
 from auditor.zookeeper.ledgers import Listing
@@ -102,8 +102,8 @@ def count_requests(run: Place) -> Costs:
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
     spots = run.count("evidence/reads", READS, pc.field("is_spot"))
     renames = _Requests()
-    if run.has_table(RENAMES_NAME):
-        renames = _requests_in(run, RENAMES_NAME, RENAMES, _ANSWERED)
+    if run.has_table(RENAMES_TABLE):
+        renames = _requests_in(run, RENAMES_TABLE, RENAMES, _ANSWERED)
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
     sums = sum((one.sums for one in tables), Counter[str]())

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import chain
 
-from auditor.bookie.admission import refusal_of_all
+from auditor.bookie.lane import refusal_of_all
 from auditor.bookie.listers import find_unknown_bookies, read_listers
 from auditor.clock import now_ms
 from auditor.config import Settings

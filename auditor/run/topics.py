@@ -15,10 +15,16 @@ from auditor.model.availability import Greeting
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord, LedgerState, RecordStatus
-from auditor.model.readability import TopicReadability
 from auditor.model.topic import TopicName, TopicRecord, TopicStatus, references, schema_ledgers
 from auditor.model.verdict import Standing, Unknown, Verdict
-from auditor.pulsar.readability import Seen, doubt_unregistered, is_gone, is_truncated, judge_topic
+from auditor.pulsar.readability import (
+    Seen,
+    TopicReadability,
+    doubt_unregistered,
+    is_gone,
+    is_truncated,
+    judge_topic,
+)
 from auditor.pulsar.topic_store import Partitions, TopicStore, partitions_of
 from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.stages.asking import Directory, list_asker

@@ -22,9 +22,9 @@ from contextlib import contextmanager
 from itertools import cycle, islice, product
 from pathlib import Path
 
+from auditor.model.evidence import Policy
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import LedgerId
-from auditor.model.placement import Policy
 from auditor.model.verdict import Exempt
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster

@@ -28,10 +28,13 @@ from auditor.second_checker.blocks import (
     BitCounts,
     Bits,
     Block,
+    Stretch,
     bits_at,
     block_bits,
     blocks,
     count_repeated,
+    first_of,
+    last_of,
     lowest_of,
     positions_of,
     repeat_bits,
@@ -49,7 +52,6 @@ from auditor.second_checker.holdings import (
     usable_lists,
 )
 from auditor.second_checker.looks import Statements
-from auditor.second_checker.schedule import Stretch, first_of, last_of
 
 RANGES_KEPT_MAX = RANGES_MAX + 1
 """At most this many ranges are kept of a ledger that is examined whole.

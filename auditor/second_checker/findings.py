@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from auditor.model.availability import NOT_DIALLED, EntryRead, ReadStatus
-from auditor.model.evidence import Look, Terms
+from auditor.model.evidence import Adherence, Look, Terms
 from auditor.model.facts import (
     Contradiction,
     ContradictionFacts,
@@ -28,16 +28,19 @@ from auditor.model.facts import (
 from auditor.model.finding import RANGES_MAX, Copies, FindingSegment, Kind
 from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState
-from auditor.model.placement import Adherence
 from auditor.model.verdict import CopyCounts
 from auditor.second_checker.beyond_end import NOTHING, Beyond
-from auditor.second_checker.blocks import lowest_of
+from auditor.second_checker.blocks import (
+    Stretch,
+    entries_from_below,
+    first_of,
+    lowest_of,
+    stretches,
+)
 from auditor.second_checker.copies import Entries, LedgerCount, Tally, Worst
 from auditor.second_checker.holdings import HELD, Testimony, is_listed
-from auditor.second_checker.looks import Statements
-from auditor.second_checker.metadata import is_beyond_grace, is_stuck
+from auditor.second_checker.looks import Statements, is_beyond_grace, is_stuck
 from auditor.second_checker.placement import adherence, is_judged, placement_facts
-from auditor.second_checker.schedule import Stretch, entries_from_below, first_of, stretches
 from auditor.second_checker.search import search_facts
 
 _SERVES = ("held", "no_such_ledger", "unsupported", "failed")

@@ -26,7 +26,7 @@ from auditor.model.identity import BookieId, EntryId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.verdict import AWAY, CopyCounts, Exempt, Standing, Unknown
 from auditor.second_checker.beyond_end import NOBODY, Unheard, beyond_end, find_unheard
-from auditor.second_checker.blocks import Block
+from auditor.second_checker.blocks import Block, copies_due, stretches
 from auditor.second_checker.copies import LedgerCount, count_entries
 from auditor.second_checker.findings import (
     CrossCheckFinding,
@@ -38,9 +38,13 @@ from auditor.second_checker.findings import (
     metadata_findings,
     placement_findings,
 )
-from auditor.second_checker.looks import Statements, newest_statements
-from auditor.second_checker.metadata import exemption, is_age_open, is_beyond_grace
-from auditor.second_checker.schedule import copies_due, stretches
+from auditor.second_checker.looks import (
+    Statements,
+    exemption,
+    is_age_open,
+    is_beyond_grace,
+    newest_statements,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,11 +23,10 @@ from itertools import chain, combinations, product
 from typing import TypeAlias
 
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Adherence, PlacementRule, Policy, Terms
 from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState
-from auditor.model.placement import Adherence, PlacementRule, Policy
 
 DEFAULT_RACK = "/default-rack"
 DEFAULT_ZONE = "/default-zone/default-upgradedomain"

@@ -9,9 +9,8 @@ from typing import Any
 from auditor import __version__
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import LastPopulation, Sweep, Terms
+from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.model.identity import BookieId
-from auditor.model.placement import PlacementRule, Policy
 
 
 @dataclass(frozen=True, slots=True)

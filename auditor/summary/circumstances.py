@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Policy, Terms
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
-from auditor.model.placement import Policy
 from auditor.model.summary import (
     Assurance,
     BookieCounts,

@@ -10,8 +10,8 @@ from auditor.model.facts import (
     UseFacts,
 )
 from auditor.model.finding import Finding, Kind
-from auditor.model.readability import Condition
 from auditor.model.topic import COMPACTION_CURSOR, Role
+from auditor.pulsar.readability import Condition
 from auditor.witness.phrases import TellOther, name_some, span
 
 _NAMESPACES_SHOWN = 3

@@ -12,7 +12,7 @@ from support.audits import audit_ledgers
 from support.listers import SandboxListers, listers_of_sandbox
 
 from auditor.model.finding import Kind
-from auditor.sandbox import notation
+from auditor.sandbox import cluster as notation
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 

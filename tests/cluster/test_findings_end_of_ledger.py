@@ -14,7 +14,7 @@ from support.real_cluster import Closed, RealCluster
 
 from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 pytestmark = pytest.mark.real
 SORTED, DB, INTERLEAVED = (

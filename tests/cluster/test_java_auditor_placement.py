@@ -26,7 +26,7 @@ from support.java_auditor import (
 
 from auditor.first_checker.placement import adherence
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import PlacementRule, Policy
+from auditor.model.evidence import PlacementRule, Policy
 
 pytestmark = pytest.mark.real
 

@@ -11,7 +11,7 @@ from support.java_auditor import ADHERENCE_WORDS, PARAMETERS, POLICY_CLASSES, Ja
 
 from auditor.first_checker.placement import judge
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 
 QUESTIONS = 1_500
 ACK_QUORUM = 2

@@ -15,7 +15,7 @@ from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
-from auditor.sandbox.notation import holds
+from auditor.sandbox.cluster import holds
 from auditor.wire.entry_availability import groups_of
 
 pytestmark = pytest.mark.real

@@ -20,8 +20,8 @@ from support.raw_bookie import read_request, status_name
 from support.real_pulsar import BRIEFLY_KEPT, RealPulsar
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.readability import Condition
 from auditor.model.topic import COMPACTION_CURSOR
+from auditor.pulsar.readability import Condition
 from auditor.pulsar.topic_paths import parse_topic, schema_path
 
 pytestmark = [pytest.mark.real, pytest.mark.long]

@@ -18,7 +18,7 @@ from support.real_cluster import RealCluster
 
 from auditor.config import ZooKeeperLimits
 from auditor.model.ledger import DigestType, LedgerState
-from auditor.sandbox.notation import holds, ledger, placement
+from auditor.sandbox.cluster import holds, ledger, placement
 from auditor.wire import bookie_registration, ledger_metadata, znode_paths
 from auditor.wire.service_uri import parse
 from auditor.zookeeper.metadata_store import open_store

@@ -39,8 +39,13 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, LISTINGS, MARKS, READS, VERDICTS
-from auditor.findings.on_cluster import FIRST_LISTING, LISTINGS_AT, SECOND_LISTING, listing_row
-from auditor.findings.population import has_dropped
+from auditor.findings.on_cluster import (
+    FIRST_LISTING,
+    LISTINGS_AT,
+    SECOND_LISTING,
+    has_dropped,
+    listing_row,
+)
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration, Surroundings
 from auditor.model.finding import Kind

@@ -17,7 +17,7 @@ from auditor.model.ledger import DigestType, LedgerMetadata
 from auditor.model.topic import Cursor, DataLedger, ManagedLedger, Position, SchemaVersion
 from auditor.pulsar import metadata as pulsar_metadata
 from auditor.pulsar.metadata import UNCOMPRESSED_BYTES_MAX
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 from auditor.second_checker.placement import read_recorded
 from auditor.topology.location_table import Places
 from auditor.wire import (
@@ -47,7 +47,7 @@ EMPTY_RECORD = b"\x0a\x00"
 
 
 def _metadata() -> LedgerMetadata:
-    plain = notation.ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b1 b4 b3] closed 99")
+    plain = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b1 b4 b3] closed 99")
     return replace(
         plain, digest_type=DigestType.CRC32C, ctime_ms=1_700_000_000_000, custom_metadata=CUSTOM
     )

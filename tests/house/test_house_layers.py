@@ -56,7 +56,7 @@ PLANTS = {
         ("auditor/model/ledger.py", "auditor.wire.znode_paths"),
         ("auditor/first_checker/ledger.py", "auditor.second_checker.agreement"),
         ("auditor/second_checker/agreement.py", "auditor.first_checker.coverage"),
-        ("auditor/second_checker/schedule.py", "auditor.witness.phrases"),
+        ("auditor/second_checker/blocks.py", "auditor.witness.phrases"),
         ("auditor/report/text.py", "auditor.spark.store"),
         ("auditor/stages/stages.py", "auditor.spark.executor"),
         ("auditor/report/text.py", "auditor.after.page.rendering"),

@@ -18,7 +18,7 @@ from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRea
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 LEDGER = 7

@@ -675,7 +675,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "one look makes a ledger unmarked",
         ACCOUNTING,
-        "findings.bookie_tables:LEDGER_LOOKS_MIN",
+        "findings.bookies:LEDGER_LOOKS_MIN",
         "2",
         "1",
         ("test_a_ledger_counts_if_it_needed_the_bookie_at_two_looks_and_still_does",),

@@ -24,7 +24,7 @@ from auditor.model.facts import BeyondEndFacts, CorruptFacts
 from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.ledger import Mark
 from auditor.model.verdict import Standing, Verdict
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 STORIES = 500
 STEPS = 4

@@ -22,7 +22,7 @@ from support.quick_forms import one_in
 from auditor.first_checker import placement
 from auditor.first_checker.placement import Judged, adherence
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 
 FAIL, UNKNOWN, SOFT, STRICT = Adherence.FAIL, Adherence.UNKNOWN, Adherence.SOFT, Adherence.STRICT
 STORIES = 3_000

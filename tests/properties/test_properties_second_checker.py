@@ -43,10 +43,10 @@ from auditor.first_checker.placement import KEY as RECORDED_KEY
 from auditor.first_checker.placement import Judged, adherence
 from auditor.judging.settle import settle
 from auditor.model.availability import AnswerStatus, ReadStatus
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 from auditor.model.facts import WriteSetFacts
 from auditor.model.ledger import LedgerMetadata, Mark
-from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import compare_facts, differences
 from auditor.second_checker.placement import adherence as tried
 from auditor.second_checker.placement import placement_facts
@@ -324,11 +324,11 @@ def test_a_false_fact_of_one_checker_is_contradicted(
 
 # A bug in the second one
 
-SCHEDULE, HOLDINGS = "auditor.second_checker.schedule", "auditor.second_checker.holdings"
+SCHEDULE, HOLDINGS = "auditor.second_checker.blocks", "auditor.second_checker.holdings"
 WORDS, PROBES, METADATA = (
     "auditor.second_checker.looks",
     "auditor.second_checker.copies",
-    "auditor.second_checker.metadata",
+    "auditor.second_checker.looks",
 )
 STRETCH = f"{SCHEDULE}.Stretch"
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from support.audits import Outcome, Pauses, accounted, audit
 
+from auditor.config.units import DailyWindow
 from auditor.context import Context
-from auditor.daily_window import DailyWindow
 from auditor.errors import ConfigError
 from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.sandbox.cluster import SandboxCluster

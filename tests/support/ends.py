@@ -13,7 +13,7 @@ from auditor.model.availability import HIGHEST_STORED, Answer, AnswerStatus, Ent
 from auditor.model.facts import BeyondEndFacts, EndHeader, HeldBeyondEnd
 from auditor.model.finding import Ranges
 from auditor.model.ledger import LedgerMetadata, LedgerState
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 WHOLE = ledger("e3 w2 a2 0:[b1 b2 b3] closed 9")
 EMPTY = ledger("e3 w2 a2 0:[b1 b2 b3] closed -1")

@@ -29,7 +29,7 @@ from support.real_bookkeeper import LOG4J2_WARN
 from support.real_jars import bookkeeper_jars
 from support.real_processes import JVM_FLAGS, class_path, sharing_flags
 
-from auditor.model.placement import Adherence, Policy
+from auditor.model.evidence import Adherence, Policy
 
 SOURCE = Path(__file__).resolve().parent / "java" / "AuditorPeer.java"
 MAIN_CLASS = "org.apache.bookkeeper.replication.AuditorPeer"

@@ -39,7 +39,7 @@ GARBAGE = ""
 class Case:
     """Some ledgers, the truth about them, and what Java's auditor says: `finished` and its gauges.
 
-    `ledgers` are written in `auditor.sandbox.notation`. `lose` says which entries of a ledger never
+    `ledgers` are written in `auditor.sandbox.cluster`. `lose` says which entries of a ledger never
     reached which bookie. `right`: Java has no defect here, and we agree. `java`: how Java is asked,
     if it is not "check these ledgers once". `changed` is a condition that holds while both are
     asked; then ours is `auditor ledger`, and `between` acts between its looks. `settings` are ours.

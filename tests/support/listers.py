@@ -27,7 +27,7 @@ from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck, check_cookie
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata
-from auditor.sandbox import notation
+from auditor.sandbox import cluster as notation
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.sandbox.listener import HOST, Listener, LoopThread

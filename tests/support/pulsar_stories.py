@@ -17,7 +17,7 @@ from support.real_pulsar import RealPulsar
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 from auditor.wire import entry_availability, ledger_metadata
 
 ORDERS, ARCHIVE, BRIEF = "shop/orders", "shop/archive", "shop/brief"
@@ -90,7 +90,7 @@ def make_older(pulsar: RealPulsar, ledger_id: LedgerId, age_ms: int) -> None:
 
 def holders(pulsar: RealPulsar, ledger_id: LedgerId, entry_id: EntryId) -> tuple[BookieId, ...]:
     """Return the bookies that should hold an entry, by the metadata."""
-    placed = notation.placement(read_metadata(pulsar, ledger_id))
+    placed = cluster.placement(read_metadata(pulsar, ledger_id))
     return tuple(
         sorted(
             b
@@ -127,7 +127,7 @@ def listed_entries(address: str, ledger_id: LedgerId) -> set[EntryId] | None:
 
 def placed_entries(pulsar: RealPulsar, ledger_id: LedgerId) -> dict[BookieId, set[EntryId]]:
     """Return the entries that each bookie should hold of a closed ledger, by the metadata."""
-    placed = notation.placement(read_metadata(pulsar, ledger_id))
+    placed = cluster.placement(read_metadata(pulsar, ledger_id))
     return {bookie_id: set(entry_ids(runs)) for bookie_id, runs in placed.items()}
 
 

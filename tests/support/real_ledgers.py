@@ -14,7 +14,7 @@ from support.raw_bookie import RawBookie, Runs, add_request, entry_body, master_
 
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 from auditor.sandbox.bookie import with_wrong_digest
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
@@ -47,7 +47,7 @@ class RealLedgers:
 
     def ledger(self, text: str) -> LedgerMetadata:
         """Return `notation.ledger`; here names are ids."""
-        return notation.ledger(text)
+        return cluster.ledger(text)
 
     def address(self, bookie_id: BookieId) -> tuple[str, int]:
         """Return where the bookie listens, or would listen."""
@@ -86,7 +86,7 @@ class RealLedgers:
         with self.connect(bookie_id) as connection:
             connection.add(
                 ledger_id,
-                notation.holds(runs) if isinstance(runs, str) else runs,
+                cluster.holds(runs) if isinstance(runs, str) else runs,
                 digest=digest,
                 password=password,
             )
@@ -122,11 +122,11 @@ class RealLedgers:
         `written` is the last entry that exists, if the metadata does not say.
         """
         lost = {
-            name: notation.holds(runs) if isinstance(runs, str) else runs
+            name: cluster.holds(runs) if isinstance(runs, str) else runs
             for name, runs in (lose or {}).items()
         }
-        for bookie_id, runs in notation.placement(metadata, written).items():
-            kept = notation.without(runs, lost.get(bookie_id, ()))
+        for bookie_id, runs in cluster.placement(metadata, written).items():
+            kept = cluster.without(runs, lost.get(bookie_id, ()))
             if kept and bookie_id in self._ports:
                 self.hold(bookie_id, ledger_id, kept)
 

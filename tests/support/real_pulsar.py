@@ -39,7 +39,7 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.topic import Cursor, DataLedger, SchemaVersion
 from auditor.pulsar.metadata import decode_cursor, decode_managed_ledger, decode_schemas
 from auditor.pulsar.topic_paths import encode_name, parse_topic, schema_path, topic_path
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 
 BOOKIES = 4
 BOOKIE_SETTINGS: Mapping[str, object] = {"flushInterval": 1_000}
@@ -356,14 +356,14 @@ class RealPulsar:
         for _ in range(UNINDEX_ATTEMPTS_MAX):
             directory = self.cluster.end_bookie(bookie_id)
             for ledger_id, runs in lost.items():
-                for first, last in notation.holds(runs):
+                for first, last in cluster.holds(runs):
                     at = directory / "ledgers" / "current" / "locations"
                     self._ask(f"unindex {at} {ledger_id} {first} {last}")
             self.cluster.start_bookie(bookie_id)
             said = {
                 f"entry {entry} of ledger {ledger_id}": self._read(bookie_id, ledger_id, entry)
                 for ledger_id, runs in lost.items()
-                for first, last in notation.holds(runs)
+                for first, last in cluster.holds(runs)
                 for entry in range(first, last + 1)
             }
             if {"ENOENTRY", "ENOLEDGER"}.issuperset(said.values()):

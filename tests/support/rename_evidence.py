@@ -15,7 +15,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, RENAMES
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.wire.entry_availability import canonical
 
 WRITTEN = ledger("e3 w2 a2 0:[a g c] closed 9")

@@ -27,7 +27,7 @@ from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.run.conclusion import conclude
 from auditor.run.replay import judge_again
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 from auditor.summary.about import About
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
@@ -90,7 +90,7 @@ def _write_evidence(run: Place) -> None:
                         look * 1000,
                         RecordStatus.FOUND,
                         stamp,
-                        notation.ledger(TEXT),
+                        cluster.ledger(TEXT),
                     )
                 )
             )

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from auditor.daily_window import DailyWindow, parse_window
+from auditor.config.units import DailyWindow, parse_window
 
 NIGHT = DailyWindow(time(1), time(5))
 OVER_MIDNIGHT = DailyWindow(time(22), time(4))

@@ -30,7 +30,7 @@ from support.real_cluster import RealCluster
 
 from auditor.sandbox.bookie import LedgerFault, Storage
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.sandbox.notation import ledger as metadata_of
+from auditor.sandbox.cluster import ledger as metadata_of
 from auditor.topology.sources import RACK_MAP
 
 MINUTE_MS = 60_000

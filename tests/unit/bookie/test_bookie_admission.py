@@ -12,8 +12,8 @@ from support.guarded_bookie import GuardedBookie
 from support.real_processes import free_port
 from support.scripted_bookie import ScriptedBookie
 
-from auditor.bookie import admission
-from auditor.bookie.admission import GREETED_AT_ONCE, refusal_of_all
+from auditor.bookie import lane
+from auditor.bookie.lane import GREETED_AT_ONCE, refusal_of_all
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource
 from auditor.errors import BookieRefused, KdcUnreachable
@@ -113,7 +113,7 @@ def test_many_bookies_that_refuse_are_asked_several_at_a_time(
         async def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(admission, "AsyncLane", Lane)
+    monkeypatch.setattr(lane, "AsyncLane", Lane)
     names = [f"b{n}" for n in range(3 * GREETED_AT_ONCE)]
     sentence = said(*(record(name, 1) for name in names))
     assert (most, asked) == (GREETED_AT_ONCE, names)
@@ -137,7 +137,7 @@ def greeted(monkeypatch: pytest.MonkeyPatch, *greetings: tuple[Greeting, str]) -
         async def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(admission, "AsyncLane", Lane)
+    monkeypatch.setattr(lane, "AsyncLane", Lane)
     return asked
 
 

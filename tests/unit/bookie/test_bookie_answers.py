@@ -7,8 +7,7 @@ import itertools
 import pytest
 from support.lanes import LOOK, NOW_MS
 
-from auditor.bookie.answers import Evidence
-from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.bookie.questions import Ask, Evidence, ListQuestion, ReadQuestion
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.wire.bookie_connection import LENGTH_BYTES, Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status

@@ -10,9 +10,8 @@ from support.scripted_bookie import LIST, list_answer, read_answer
 from support.scripted_bookie import answer as header
 from support.scripted_bookie import frame as framed
 
-from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import SAMPLES, Exchange
-from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.wire.bookie_connection import Answered, BookieConnection
 from auditor.wire.entry_availability import encode_runs

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from support.lanes import NOW_MS
 
-from auditor.bookie.answers import Evidence, ListingProof
 from auditor.bookie.exchange import Overdue
 from auditor.bookie.late_lists import LateLists, ListPatience
-from auditor.bookie.questions import Ask, ListQuestion, ReadQuestion
+from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.wire.bookie_connection import Answered
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.frames import Operation, Status

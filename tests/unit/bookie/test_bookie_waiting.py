@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.bookie.answers import ListingProof
-from auditor.bookie.questions import Ask, ListQuestion
+from auditor.bookie.questions import Ask, ListingProof, ListQuestion
 
 
 def test_a_question_begins_unasked() -> None:

@@ -22,9 +22,8 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS, VERDICTS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import PlacementRule, Policy, Terms
 from auditor.model.finding import Kind
-from auditor.model.placement import PlacementRule, Policy
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.summary.outcome import findings_by_kind

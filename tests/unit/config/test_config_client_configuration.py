@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from auditor.config import origins, parse, read_layers
-from auditor.config.client_configuration import settings_of_client
 from auditor.config.operator_files import parse_properties
+from auditor.config.sources import settings_of_client
 from auditor.errors import ConfigError
 
 PROVIDER = "org.apache.bookkeeper.tls.TLSContextFactory"

@@ -17,7 +17,7 @@ from auditor.config import (
 )
 from auditor.config.parse import Settings
 from auditor.errors import ConfigError
-from auditor.model.placement import PlacementRule, Policy
+from auditor.model.evidence import PlacementRule, Policy
 
 KEYS = {setting.key for setting in SETTINGS}
 URI = "zk+hierarchical://zk1:2181/ledgers"

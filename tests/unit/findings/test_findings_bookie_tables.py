@@ -9,16 +9,17 @@ import pytest
 
 from auditor.evidence.rows import answer_row, greeting_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.findings.bookie_tables import (
+from auditor.findings.bookies import (
+    LEDGERS_NAMED_MAX,
     MARK_KEY,
     STATE,
+    Missed,
     bookies_missed,
     by_look,
     named_ledgers,
     unmarked_rows,
     with_greetings,
 )
-from auditor.findings.bookies import LEDGERS_NAMED_MAX, Missed
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,

@@ -10,12 +10,13 @@ from auditor.evidence.rows import table
 from auditor.evidence.schemas import LISTINGS
 from auditor.findings.on_cluster import (
     FIRST_LISTING,
+    GONE_NAMED_MAX,
     SECOND_LISTING,
+    Listing,
     listing_row,
     listings_of,
     some_gone,
 )
-from auditor.findings.population import GONE_NAMED_MAX, Listing
 
 
 def ids(*ledgers: int) -> pa.ChunkedArray:

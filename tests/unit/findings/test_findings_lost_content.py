@@ -12,8 +12,16 @@ from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.findings.bookies import Content
-from auditor.findings.last_words import SPOKEN, by_word, last_words, probed_ledgers
-from auditor.findings.lost_content import LACKS, contents, lacking_by_bookie, lacks_of
+from auditor.findings.lost_content import (
+    LACKS,
+    SPOKEN,
+    by_word,
+    contents,
+    lacking_by_bookie,
+    lacks_of,
+    last_words,
+    probed_ledgers,
+)
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 
 HELD, GONE, NONE = AnswerStatus.HELD, AnswerStatus.UNREGISTERED, AnswerStatus.NO_SUCH_LEDGER

@@ -15,7 +15,7 @@ from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieLook, BookieRecord, Registration
 from auditor.model.codec import encode
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 NOBODY: frozenset[str] = frozenset()
 

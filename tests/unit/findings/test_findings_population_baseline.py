@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.findings.population import RUNS_TO_AGREE, Listing, judge_population, kept_baseline
+from auditor.findings.on_cluster import RUNS_TO_AGREE, Listing, judge_population, kept_baseline
 from auditor.model.evidence import LastPopulation
 from auditor.model.facts import PopulationFacts
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.findings.population import (
+from auditor.findings.on_cluster import (
     GONE_NAMED_MAX,
     POPULATION_MIN,
     Listing,

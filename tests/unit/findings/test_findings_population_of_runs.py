@@ -15,13 +15,13 @@ from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, LISTINGS
 from auditor.findings.on_cluster import (
     FIRST_LISTING,
+    GONE_NAMED_MAX,
     LISTINGS_AT,
     SECOND_LISTING,
     listing_row,
     population,
     some_gone,
 )
-from auditor.findings.population import GONE_NAMED_MAX
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LastPopulation, Terms
 from auditor.summary.about import About

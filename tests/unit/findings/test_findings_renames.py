@@ -10,10 +10,16 @@ import pytest
 from support.rename_evidence import DUE, WRITTEN, greeting, listed, needs, read, run_with, states
 
 from auditor.evidence.run_directory import Place
-from auditor.findings.bookie_tables import CANDIDATES_MAX, rename_cases, renames
-from auditor.findings.renaming import RENAME_LEDGERS_MAX, RENAMES_MAX, Renamed
+from auditor.findings.renaming import (
+    CANDIDATES_MAX,
+    RENAME_LEDGERS_MAX,
+    RENAMES_MAX,
+    Renamed,
+    rename_cases,
+    renames,
+)
 from auditor.model.availability import AnswerStatus
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 
 def cases(run: Place, *known: str) -> list[tuple[str, list[int]]]:

@@ -13,7 +13,6 @@ from auditor.findings.topics import is_complete, reference_counts, report_topic,
 from auditor.model.codec import encode
 from auditor.model.finding import Severity
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -28,6 +27,7 @@ from auditor.model.topic import (
     TopicStatus,
     Unread,
 )
+from auditor.pulsar.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
 from auditor.summary.outcome import exit_code, exit_code_if_clean, outcome_of, worst_of
 
 NAME = TopicName("t", "", "n", "x")

@@ -20,7 +20,7 @@ from auditor.first_checker.confirmation import RESERVED_READS, wanted_reads
 from auditor.first_checker.coverage import coverage
 from auditor.model.availability import HIGHEST_STORED, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.ledger import LedgerMetadata
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 SEGMENTS = 12
 

@@ -15,7 +15,7 @@ from auditor.first_checker.probing import REASON_OF_ANSWER, REASON_OF_READ
 from auditor.first_checker.shares import BookieShare
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.ledger import LedgerMetadata
-from auditor.sandbox.notation import holds, ledger
+from auditor.sandbox.cluster import holds, ledger
 from auditor.wire.entry_availability import canonical
 
 

@@ -18,7 +18,7 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Copies, Finding, FindingSegment, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 Reads = Mapping[tuple[str, int], ReadStatus]
 PRESENT, NO_ENTRY, CORRUPT = ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.CORRUPT

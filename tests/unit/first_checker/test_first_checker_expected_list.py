@@ -9,7 +9,7 @@ import pytest
 
 from auditor.first_checker.schedule import expected_groups, expected_list, held_entries, questions
 from auditor.model.ledger import LedgerMetadata
-from auditor.sandbox.notation import ledger, placement
+from auditor.sandbox.cluster import ledger, placement
 
 
 def drawn(seed: int) -> LedgerMetadata:

@@ -12,7 +12,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.first_checker.ledger import judge
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.evidence import Terms
+from auditor.model.evidence import PlacementRule, Policy, Terms
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
     ContradictionFacts,
@@ -29,14 +29,13 @@ from auditor.model.ledger import (
     RecordStatus,
     ZnodeStamp,
 )
-from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import (
     Exempt,
     Standing,
     Unknown,
     Verdict,
 )
-from auditor.sandbox.notation import holds, ledger
+from auditor.sandbox.cluster import holds, ledger
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)
 YOUNG, OLD = Mark(NOW_MS - GRACE_MS), Mark(NOW_MS - GRACE_MS - 1)

@@ -14,7 +14,7 @@ from auditor.model.evidence import Terms
 from auditor.model.facts import Contradiction, Contradicts, StuckFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.findings import contradictions as found_again
 
 

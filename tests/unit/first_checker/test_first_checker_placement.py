@@ -9,11 +9,10 @@ import pytest
 from auditor.first_checker import placement as module
 from auditor.first_checker.placement import Judged, Placement, adherence, judge, placement
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import Terms
+from auditor.model.evidence import Adherence, PlacementRule, Policy, Terms
 from auditor.model.facts import PlacementFacts, WriteSetFacts
 from auditor.model.finding import FindingSegment, Kind
-from auditor.model.placement import Adherence, PlacementRule, Policy
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 RACKS = {"a": "/r1", "b": "/r2", "c": "/r1", "d": "/r2"}
 RACK, JAVA = PlacementRule(Policy.RACK), PlacementRule(Policy.RACK, java_compatible=True)

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.first_checker.placement import WINDOWS_SHOWN_MAX, Judged, Window, judge
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 
 WORDS = {"S": Adherence.STRICT, "s": Adherence.SOFT, "F": Adherence.FAIL, "U": Adherence.UNKNOWN}
 

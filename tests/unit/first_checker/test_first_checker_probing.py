@@ -25,7 +25,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import BookieLack, Probes, Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 PRESENT, NO_ENTRY, NO_LEDGER, CORRUPT = (
     ReadStatus.PRESENT,

@@ -27,7 +27,7 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 NONE, CURABLE, INCURABLE = Suspicion.NONE, Suspicion.CURABLE, Suspicion.INCURABLE
 MARKED, STATIC, REMARK = Suspicion.MARKED, Suspicion.STATIC, Suspicion.REMARK

@@ -11,7 +11,7 @@ from auditor.first_checker.placement import (
     RECORDED_CHARS_MAX,
     recorded_policy,
 )
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 ISOLATED = "org.apache.pulsar.bookie.rackawareness.IsolatedBookieEnsemblePlacementPolicy"
 

@@ -20,7 +20,7 @@ from auditor.first_checker.schedule import (
 )
 from auditor.model.availability import SequenceGroup
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.wire.entry_availability import canonical
 
 SHAPES = [(e, w) for e in range(1, 8) for w in range(1, e + 1)]

@@ -8,7 +8,7 @@ from auditor.first_checker.coverage import coverage
 from auditor.first_checker.shares import FOREIGN_RUNS_MAX
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.verdict import Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.wire.entry_availability import canonical
 
 

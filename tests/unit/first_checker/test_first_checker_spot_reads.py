@@ -9,7 +9,7 @@ from support.entry_by_entry import expected_on
 
 from auditor.first_checker.probing import step_within
 from auditor.first_checker.spot_reads import end_copies, spot_copies
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 SHAPES = (
     "e3 w2 a2 0:[b1 b2 b3] closed 29",

@@ -15,7 +15,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.cluster import Surroundings
 from auditor.model.facts import Search
 from auditor.model.identity import BookieId, EntryId
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 AROUND = Surroundings(writable=frozenset({"b1", "b2", "x2"}), readonly=frozenset({"x1"}))
 LOST = EntrySet.span(10, 19)

@@ -23,7 +23,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.verdict import Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 
 @pytest.mark.parametrize(

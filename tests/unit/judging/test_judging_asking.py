@@ -17,7 +17,7 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.stages import steps
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)

@@ -27,7 +27,7 @@ from auditor.model.availability import (
     ReadStatus,
     SequenceGroup,
 )
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -38,8 +38,7 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.model.placement import PlacementRule, Policy
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.wire.entry_availability import canonical
 
 LEDGER = 7

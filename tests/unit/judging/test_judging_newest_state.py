@@ -12,7 +12,7 @@ from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.finding import Kind
 from auditor.model.verdict import Standing, Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import differences
 from auditor.second_checker.opinion import judge_entry_by_entry
 

@@ -36,7 +36,7 @@ from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import CATALOGUE, Finding, Kind, Severity
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.model.verdict import AWAY, Exempt, Standing, Unknown, Verdict
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import describe_differences
 from auditor.wire.entry_availability import canonical
 

@@ -18,7 +18,7 @@ from auditor.judging import settle as settle_module
 from auditor.judging.settle import Todo, lists_demanded, settle, settle_and_check
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
 from auditor.model.facts import EntryFacts, MarkFacts, Search, UnrecoverableFacts, WhyMarked
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
@@ -32,9 +32,8 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Exempt, Standing, Unknown
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import differences
 from auditor.wire.entry_availability import canonical
 

@@ -21,7 +21,7 @@ from auditor.model.ledger import (
     Segment,
     ZnodeStamp,
 )
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 
 SEED = 5
 STRIPED = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")

@@ -12,7 +12,7 @@ from auditor.first_checker.probing import Draw, first_rank, hit_probability
 from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import Sweep
 from auditor.model.verdict import Standing
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import differences
 
 STEP = 16

@@ -12,7 +12,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, Bookie, State, Story, driv
 
 from auditor.model.availability import NO_COOKIE, AnswerStatus
 from auditor.model.availability import Answer as ListAnswer
-from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy
 from auditor.model.facts import BeyondEndFacts, EndHeader, EntryFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import ENTRY_ID_MAX
@@ -24,8 +24,6 @@ from auditor.model.ledger import (
     RecordStatus,
     Segment,
 )
-from auditor.model.placement import PlacementRule, Policy
-from auditor.model.readability import Answer, Condition, LedgerCondition, Reading, TopicReadability
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -39,7 +37,17 @@ from auditor.model.topic import (
     schema_ledgers,
 )
 from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
-from auditor.pulsar.readability import Seen, doubt_unregistered, is_truncated, judge_topic
+from auditor.pulsar.readability import (
+    Answer,
+    Condition,
+    LedgerCondition,
+    Reading,
+    Seen,
+    TopicReadability,
+    doubt_unregistered,
+    is_truncated,
+    judge_topic,
+)
 
 TOPIC = TopicName("t", "", "n", "x")
 ENTRIES = 6

@@ -8,8 +8,8 @@ import pytest
 from support import report_stories as stories
 
 from auditor.model.codec import decode
-from auditor.model.readability import Answer, Condition, TopicReport
 from auditor.model.topic import Role, TopicStatus
+from auditor.pulsar.readability import Answer, Condition, TopicReport
 from auditor.report.topics_text import LEDGERS_SHOWN_MAX, SUBSCRIPTIONS_SHOWN_MAX, render_topics
 
 Json = dict[str, Any]

@@ -17,7 +17,7 @@ from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.run.judging_rounds import DoubtSearch
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.zookeeper.metadata_store import MetadataStore
 
 KEPT, DELETED = 7, 8

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from auditor.daily_window import DailyWindow
+from auditor.config.units import DailyWindow
 from auditor.run import open_hours
 from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.stop import StopRequest

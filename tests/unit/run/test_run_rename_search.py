@@ -14,7 +14,7 @@ from auditor.config import BookieLimits
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, RENAMES
-from auditor.findings.bookie_tables import renames
+from auditor.findings.renaming import renames
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, SequenceGroup
 from auditor.model.ledger import (
     LedgerMetadata,

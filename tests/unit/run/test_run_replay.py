@@ -23,7 +23,7 @@ from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.run import replay
 from auditor.run.conclusion import conclude
-from auditor.sandbox import notation
+from auditor.sandbox import cluster
 from auditor.summary.about import About
 from auditor.summary.previous_run import NO_PREVIOUS
 from auditor.wire.entry_availability import canonical
@@ -61,12 +61,12 @@ class Evidence:
             self.ids.append(ledger_id)
         stamp = ZnodeStamp(ledger_id, 1, 5)
         record = LedgerRecord(
-            ledger_id, look, look * 1000, RecordStatus.FOUND, stamp, notation.ledger(text)
+            ledger_id, look, look * 1000, RecordStatus.FOUND, stamp, cluster.ledger(text)
         )
         self._records.append(ledger_row(record))
         for bookie, said in held.items():
             status = said if isinstance(said, AnswerStatus) else AnswerStatus.HELD
-            runs = notation.holds(said) if status is AnswerStatus.HELD else ()
+            runs = cluster.holds(said) if status is AnswerStatus.HELD else ()
             groups = canonical(
                 SequenceGroup(first, first, last - first + 1, 0) for first, last in runs
             )

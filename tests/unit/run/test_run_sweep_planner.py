@@ -18,7 +18,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.run.judging_rounds import SweepPlanner
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.summary.about import About
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
-from auditor.sandbox.notation import holds, ledger, placement, without
+from auditor.sandbox.cluster import holds, ledger, placement, without
 
 
 def entries(runs: list[tuple[int, int]]) -> set[int]:

@@ -19,11 +19,10 @@ from auditor.second_checker.agreement import (
     compare_verdicts,
     describe_differences,
 )
-from auditor.second_checker.blocks import Block
+from auditor.second_checker.blocks import Block, Stretch
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.findings import CrossCheckFinding
 from auditor.second_checker.opinion import Opinion
-from auditor.second_checker.schedule import Stretch
 
 ENSEMBLE = ("b1", "b2", "b3")
 SEGMENT, LATER = FindingSegment(0, 9, ENSEMBLE), FindingSegment(10, 19, ENSEMBLE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from support.stories import GRACE_MS, LEDGER, NOW_MS
 
 from auditor.model.evidence import Terms
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.blocks import (
     Block,
     blocks,
+    stretches,
 )
-from auditor.second_checker.schedule import stretches
 
 LAST = 10**9
 PARTS = stretches(ledger(f"e3 w2 a2 0:[b1 b2 b3] closed {LAST}"))

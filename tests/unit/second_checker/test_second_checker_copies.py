@@ -10,12 +10,11 @@ import pytest
 from support.entry_words import numbers_of
 
 from auditor.model.finding import RANGES_MAX
-from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import Block
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.blocks import Block, stretches
 from auditor.second_checker.copies import Entries, Worst, tally
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
 from auditor.second_checker.holdings import Testimony as Said
-from auditor.second_checker.schedule import stretches
 
 FIRST, SECOND = stretches(ledger("e3 w2 a2 0:[b1 b2 b3] 40:[b4 b2 b3] closed 79"))
 (PAIR,) = stretches(ledger("e2 w2 a2 0:[b1 b2] closed 9999"))

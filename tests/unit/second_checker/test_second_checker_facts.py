@@ -20,8 +20,8 @@ from auditor.model.ledger import (
     RecordStatus,
     ZnodeStamp,
 )
-from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import Block
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.blocks import Block, stretches
 from auditor.second_checker.copies import LedgerCount, tally
 from auditor.second_checker.findings import (
     mark_facts,
@@ -29,7 +29,6 @@ from auditor.second_checker.findings import (
 )
 from auditor.second_checker.holdings import Testimony as Said
 from auditor.second_checker.holdings import gone_testimony
-from auditor.second_checker.schedule import stretches
 
 WHOLE = ledger("e3 w2 a2 0:[b1 b2 b3] 5:[b4 b2 b3] closed 9")
 TERMS = Terms(1_000, 100, 16, 5, stuck_after_ms=50, around=Surroundings(auditor="b1"))

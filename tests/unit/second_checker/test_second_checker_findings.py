@@ -21,19 +21,18 @@ from support.stories import (
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
 from auditor.model.facts import EntryFacts
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
-from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Standing
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import differences, worst_entry_of
+from auditor.second_checker.blocks import stretches
 from auditor.second_checker.copies import Entries
 from auditor.second_checker.findings import placement_findings
-from auditor.second_checker.metadata import is_stuck
+from auditor.second_checker.looks import is_stuck
 from auditor.second_checker.opinion import Opinion, judge_entry_by_entry
-from auditor.second_checker.schedule import stretches
 
 AROUND = Surroundings(writable=frozenset({"b1", "b2", "b3", "x1"}))
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5, stranded_entries_max=16, around=AROUND)

@@ -16,10 +16,9 @@ from auditor.model.finding import Kind
 from auditor.model.identity import EntryId
 from auditor.model.ledger import LedgerMetadata
 from auditor.model.verdict import Verdict
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import _clip_to_blocks
-from auditor.second_checker.blocks import POINTS_MAX, Block
-from auditor.second_checker.schedule import stretches
+from auditor.second_checker.blocks import POINTS_MAX, Block, stretches
 
 LAST = 5_000_000
 MANY = sorted(scattered(Random(1), LAST, 3 * POINTS_MAX))

@@ -10,7 +10,7 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Look, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.looks import newest_statements
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)

@@ -15,10 +15,9 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus, SequenceGroup
 from auditor.model.evidence import Terms
 from auditor.model.identity import ENTRY_ID_MAX
-from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import POINTS_MAX, blocks
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.blocks import POINTS_MAX, blocks, stretches
 from auditor.second_checker.holdings import ABSENT, HELD, UNKNOWN
-from auditor.second_checker.schedule import stretches
 from auditor.wire.entry_availability import canonical
 
 TERMS = Terms(NOW_MS, GRACE_MS, 16, 5)

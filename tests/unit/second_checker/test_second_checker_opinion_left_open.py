@@ -12,14 +12,12 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS, groups
 
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import Surroundings
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import Standing, Unknown
-from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import blocks
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.blocks import blocks, stretches
 from auditor.second_checker.opinion import Opinion, judge_entry_by_entry
-from auditor.second_checker.schedule import stretches
 
 RECENT, OLD = Mark(NOW_MS, None), Mark(NOW_MS - GRACE_MS - 1, None)
 TOPOLOGY, SILENT, TIMEOUT = Unknown.TOPOLOGY_UNKNOWN, Unknown.BOOKIE_SILENT, Unknown.ANSWER_TIMEOUT

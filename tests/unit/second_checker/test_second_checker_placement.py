@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from auditor.model.cluster import Surroundings
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 from auditor.second_checker.placement import TRIES_MAX, adherence
 
 STRICT, SOFT, FAIL, UNKNOWN = Adherence.STRICT, Adherence.SOFT, Adherence.FAIL, Adherence.UNKNOWN

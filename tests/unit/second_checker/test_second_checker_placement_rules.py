@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.model.placement import Adherence, PlacementRule, Policy
+from auditor.model.evidence import Adherence, PlacementRule, Policy
 from auditor.second_checker.placement import (
     DEFAULT_PLACE,
     WRITE_SET_RULES,

@@ -8,10 +8,9 @@ from support.stories import GRACE_MS, LEDGER, NOW_MS
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, Planned, ProbePlan, plan_probes
 from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.evidence import Sweep, Terms
-from auditor.sandbox.notation import ledger
-from auditor.second_checker.blocks import blocks
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.blocks import blocks, stretches
 from auditor.second_checker.copies import Due, reads_due
-from auditor.second_checker.schedule import stretches
 
 LONG = "e3 w2 a2 0:[b1 b2 b3] 100:[b4 b2 b3] closed 499"
 MANY_SEGMENTS = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.model.placement import PlacementRule, Policy
+from auditor.model.evidence import PlacementRule, Policy
 from auditor.second_checker.placement import (
     DEFAULT_RACK,
     DEFAULT_REGION,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.first_checker.placement import KEY, recorded_policy
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.placement import BYTES_MAX, read_recorded
 
 

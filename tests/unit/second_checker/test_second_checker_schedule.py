@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.second_checker import schedule
-from auditor.second_checker.schedule import KEPT_PLACES_MAX, Stretch
+from auditor.second_checker import blocks
+from auditor.second_checker.blocks import KEPT_PLACES_MAX, Stretch
 
 
 @pytest.mark.parametrize("size", [3, KEPT_PLACES_MAX // 2, KEPT_PLACES_MAX // 2 + 1])
@@ -21,11 +21,11 @@ def test_an_entry_was_written_to_the_bookies_from_its_place_on(size: int) -> Non
 
 def test_write_sets_are_kept_of_ensembles_of_usual_size_only() -> None:
     """Metadata may name a thousand bookies, all of them in each write set."""
-    schedule._write_sets.cache_clear()
+    blocks._write_sets.cache_clear()
     names = tuple(f"b{place}" for place in range(KEPT_PLACES_MAX))
     assert names[1:] == Stretch(0, 9, names, KEPT_PLACES_MAX - 1).bookies_of(1)
-    assert 0 == schedule._write_sets.cache_info().currsize
+    assert 0 == blocks._write_sets.cache_info().currsize
     Stretch(0, 9, names[:3], 2).bookies_of(1)
-    assert 1 == schedule._write_sets.cache_info().currsize
+    assert 1 == blocks._write_sets.cache_info().currsize
     Stretch(0, 9, names[: KEPT_PLACES_MAX // 2], 2).bookies_of(1)
-    assert 2 == schedule._write_sets.cache_info().currsize
+    assert 2 == blocks._write_sets.cache_info().currsize

@@ -14,7 +14,7 @@ from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.facts import EntryFacts, Search
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.opinion import judge_entry_by_entry
 
 LEDGER, NOW_MS = 7, 10_000

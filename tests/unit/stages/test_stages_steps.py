@@ -23,7 +23,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.model.verdict import Standing, Unknown, Verdict
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages import steps
 from auditor.wire.entry_availability import canonical

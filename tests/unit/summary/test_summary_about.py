@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from auditor.errors import OutputError
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import LastPopulation, Sweep, Terms
-from auditor.model.placement import PlacementRule, Policy
+from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.summary.about import About
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)

@@ -16,11 +16,10 @@ from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
 from auditor.model.codec import encode
-from auditor.model.evidence import LedgerEvidence, Look, Terms
+from auditor.model.evidence import LedgerEvidence, Look, PlacementRule, Policy, Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.model.placement import PlacementRule, Policy
 from auditor.model.verdict import BookieLack, Exempt, Probes, Standing, Unknown, Verdict
 from auditor.summary.assurance import (
     BOOKIES_NAMED_MAX,

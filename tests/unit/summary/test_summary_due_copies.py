@@ -16,7 +16,7 @@ from auditor.evidence.schemas import LEDGERS
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, Segment
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.summary.due_copies import (
     DUE_COLUMNS,
     SHARE_COLUMNS,

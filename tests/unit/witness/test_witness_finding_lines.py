@@ -26,7 +26,7 @@ from auditor.model.facts import (
 from auditor.model.finding import Kind
 from auditor.model.finding_record import Owner
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.witness.finding_lines import (
     bookie_testimony,
     gist,

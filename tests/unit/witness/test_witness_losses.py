@@ -17,7 +17,7 @@ from auditor.model.evidence import Look
 from auditor.model.facts import CorruptFacts, Search
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus, ReplicationLock
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.witness.entries import GARBAGE_COLLECTION
 from auditor.witness.finding_lines import ledger_testimony
 

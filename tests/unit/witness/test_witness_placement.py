@@ -9,10 +9,9 @@ import pytest
 
 from auditor.first_checker.placement import placement
 from auditor.model.cluster import ClusterFacts, Surroundings
-from auditor.model.evidence import Look, Terms
+from auditor.model.evidence import Look, PlacementRule, Policy, Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.placement import PlacementRule, Policy
-from auditor.sandbox.notation import ledger
+from auditor.sandbox.cluster import ledger
 from auditor.witness.finding_lines import ledger_testimony
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
