@@ -143,7 +143,7 @@ def spark() -> Iterator[object]:
     """
     from support.file_modes import DEFAULT_MASK
 
-    from auditor.commands.file_modes import restrict_new_files
+    from auditor.evidence.local_files import restrict_new_files
     from auditor.spark.session import spark_session
     from auditor.stop import StopRequest
 

@@ -19,10 +19,10 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan, iterate_rows
-from auditor.findings.bookies import is_most
 from auditor.findings.lost_content import (
     SPOKEN,
     by_word,
+    is_most,
     lacking_most,
     lacks_of,
     newest_words,

@@ -18,8 +18,7 @@ from contextlib import suppress
 from typing import NamedTuple, Self
 
 from auditor.bookie.dialling import Dialler
-from auditor.bookie.exchange import FRUITLESS_MAX, Exchange
-from auditor.bookie.late_lists import LateLists
+from auditor.bookie.exchange import FRUITLESS_MAX, Exchange, LateLists
 from auditor.bookie.link import Link
 from auditor.bookie.questions import Ask, Evidence, ListingProof, describe_unable
 from auditor.config import BookieLimits

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Self, cast
 
 from auditor.bookie.conversation import PatientConversation
-from auditor.bookie.late_lists import LateLists, ListPatience
+from auditor.bookie.exchange import LateLists, ListPatience
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, KdcUnreachable

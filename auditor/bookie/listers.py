@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from auditor.bookie.conversation import End, PatientConversation
+from auditor.bookie.exchange import LateLists, ListPatience
 from auditor.bookie.lane import AsyncLane
-from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.bookie.link import Link
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits

@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from auditor import __version__
 from auditor.after.pseudonyms import Pseudonyms, bookie_ids_in
 from auditor.commands.explain import choose_findings
-from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.stored_run import read_about, read_all_findings, refuse_damaged_run
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError
+from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.run_tables import SEEN_TABLES, require_stored
 from auditor.evidence.schemas import BOOKIES, LISTING, VERDICTS

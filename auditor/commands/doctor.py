@@ -23,11 +23,11 @@ from auditor.bookie.lane import LaneGate
 from auditor.bookie.listers import Listers, find_unknown_bookies, open_lane, read_listers
 from auditor.bookie.questions import ListQuestion
 from auditor.clock import now_ms, utc_now
-from auditor.commands.file_modes import restrict_new_files
 from auditor.config import BookieLimits, without_credentials
 from auditor.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.credentials.checking import certificates_out_of_date
 from auditor.errors import AuditorError, ConfigError, LocalFault, OutputError, SparkUnavailable
+from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.first_checker.schedule import expected_list, held_entries

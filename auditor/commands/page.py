@@ -28,11 +28,11 @@ from auditor.after.page.page_view import TOPICS_SHOWN_MAX
 from auditor.after.page.pictures import LEDGERS_MAX
 from auditor.after.page.rendering import render_page
 from auditor.commands.diff import compare_runs
-from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.margin import margin_basis, margin_of_cluster, read_copies
 from auditor.commands.stored_run import UNREADABLE, open_finished_run
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
+from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place

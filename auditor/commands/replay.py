@@ -8,13 +8,13 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from auditor.commands.page import read_contents, save_page
-from auditor.commands.shown_report import show_report
 from auditor.commands.stored_run import (
     UNREADABLE,
     describe_fault,
     read_about,
     read_all_findings,
     refuse_damaged_run,
+    show_report,
 )
 from auditor.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import AccountingError, ConfigError, OutputError

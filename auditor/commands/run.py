@@ -12,10 +12,9 @@ from pyarrow.fs import LocalFileSystem
 from auditor import __version__
 from auditor.clock import utc_now
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
-from auditor.commands.file_modes import restrict_new_files
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.page import publish_page
-from auditor.commands.shown_report import show_report
+from auditor.commands.stored_run import show_report
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import (
     AccountingError,
@@ -27,6 +26,7 @@ from auditor.errors import (
     WorkerDied,
     text_of,
 )
+from auditor.evidence.local_files import restrict_new_files
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits

@@ -1,13 +1,13 @@
-"""Open a stored run: which run an argument means, its directory, and what is wrong with it.
+"""Choose a stored run, and print it. An error in reading it becomes one sentence.
 
-An argument is a run's id, its directory's name, or its path or URI. A finished run that has lost a
-part of what it stored is refused. Errors in reading it become one sentence: anybody may have
-written its files.
+An argument is a run's id, its directory's name, or its path or URI. Anybody may have written the
+files of a run. `auditor.after.finished_run` reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -29,6 +29,8 @@ from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import Summary
+from auditor.report import text
+from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
 from auditor.report.layout import of, printable
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
@@ -220,3 +222,36 @@ def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
     """Return each bookie as the last look saw it."""
     records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
     return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
+
+
+def show_report(
+    context: Context,
+    summary: Summary,
+    findings: Sequence[FindingRecord],
+    run: Place,
+    *,
+    is_replay: bool = False,
+    written: Mapping[str, object] | None = None,
+    lines_max: int = SCREEN_LINES_MAX,
+) -> None:
+    """Print the first screen of a run; with --full the whole report, with --format json both files.
+
+    `is_replay`: the files in the run's directory are not those of this report. `written` is the
+    object in summary.json of a stored run, which may have other fields than this version writes.
+    `lines_max` limits the first screen.
+    """
+    if context.settings.format == "json":
+        found = [one.as_json() for one in findings]
+        both = {"summary": written or summary.as_json(), "findings": found}
+        context.say(json.dumps({**both, "run_dir": run.address}) + "\n")
+    elif context.settings.full:
+        context.say(text.render(summary, findings, run_dir=run.address, screen=context.screen))
+    else:
+        where = Whereabouts(
+            run.address, "replay" if is_replay else "report", is_stored=not is_replay
+        )
+        context.say(
+            render_first_screen(
+                summary, findings, where, lines_max=lines_max, screen=context.screen
+            )
+        )

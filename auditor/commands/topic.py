@@ -8,8 +8,7 @@ from contextlib import ExitStack
 
 from auditor.clock import now_ms, utc_now
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
-from auditor.commands.judged_ledgers import LedgersReport, OfTopics, report_on
-from auditor.commands.ledger import asker_for
+from auditor.commands.ledger import LedgersReport, OfTopics, asker_for, report_on
 from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import newest_run
 from auditor.findings.topics import is_complete, reference_counts, report_topic, worst_of_topics

@@ -79,13 +79,6 @@ def s3_region() -> str | None:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
 
 
-def own_umask() -> int:
-    """Return the umask of this process. It can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 def refuse_secrets(uri: str) -> None:
     """Raise OutputError for a URI with options, or with what may be a user's password or key.
 

@@ -7,7 +7,7 @@ from typing import Any
 from hdfs_native import WriteOptions
 from hdfs_native.fsspec import HdfsFileSystem
 
-from auditor.evidence.file_systems import own_umask
+from auditor.evidence.local_files import own_umask
 
 
 class HdfsFiles(HdfsFileSystem):

@@ -1,6 +1,6 @@
-"""Find files below a local directory that other users may have filled.
+"""Files on a local disk: find them below a directory, and restrict who may read new ones.
 
-No link to a directory leads out of it.
+Other users may have filled the directory. No link to a directory leads out of it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from auditor.errors import OutputError
 
@@ -89,3 +90,25 @@ def synchronise(path: str) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def own_umask() -> int:
+    """Return the umask of this process. It can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+@contextmanager
+def restrict_new_files(mask: int) -> Iterator[None]:
+    """Remove the permissions in `mask` from files that this process and its children make.
+
+    Never adds one: what the process's own umask removes stays removed. The umask belongs to the
+    process: the files of its other threads are restricted too while this lasts.
+    """
+    own = os.umask(mask)
+    try:
+        os.umask(own | mask)
+        yield
+    finally:
+        os.umask(own)

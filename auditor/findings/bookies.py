@@ -1,4 +1,4 @@
-"""Judge bookies: silent or lost, without their content, or failing every request.
+"""Bookies that are silent, or that were lost without the cluster knowing it.
 
 **The fourth check of BP-34.** A silent bookie should not be registered, and the cluster should
 know. Verified: registered bookies that were dialled answered at some look. Closed ledgers that name
@@ -6,17 +6,6 @@ an unregistered bookie are marked, or the cluster is marking them. Not verified:
 silent; that somebody works on a marked ledger (its age is judged elsewhere); bookies in planned
 maintenance, which are known to be down; whether a bookie that two runs saw unregistered was back in
 between.
-
-**A bookie that answers and lacks most of what it should hold**: a wiped disk or an empty volume.
-Verified: at two looks, the bookie lacks more than half of its entries in more than half of the
-ledgers that it validly answered for. Not verified: how this happened. A marked ledger counts only
-if it is violated: the cluster knows about the others.
-
-**A bookie that is registered, connects, and fails every request.** This goes beyond BP-34's fourth
-check. Verified: at two looks or more, each list and each read of ledgers that the bookie should
-hold ended in an error status. Some other bookie served its requests. Not verified: why the bookie
-fails (a disk, an unclean shutdown, its authentication). Time-outs, silence and unreadable answers
-are not error statuses: a bookie with any of them is not reported as failing.
 """
 
 from __future__ import annotations
@@ -36,7 +25,7 @@ from auditor.model.availability import (
     Greeting,
 )
 from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration
-from auditor.model.facts import FailingFacts, LostContentFacts, LostFacts, SilentFacts
+from auditor.model.facts import LostFacts, SilentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import RecordStatus
@@ -244,169 +233,6 @@ def _lost_finding(
         renamed_to=missed.renamed_to,
     )
     return Finding(Kind.BOOKIE_LOST_UNNOTICED, facts, bookie_id=last.bookie_id)
-
-
-LOST_CONTENT_LEDGERS_MIN = 3
-"""A bookie that lacks most of fewer ledgers has lost ledgers, not its content."""
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """What a whole run knows about one bookie's content.
-
-    `asked`: ledgers for which its last answer is valid. That is a list or, if it cannot list
-    (`was_probed`), entries that were read.
-
-    `lacking_most`: those of them that are violated, and therefore had a second look, and of whose
-    entries it surely lacks more than half. It lacks `absent` of `expected` entries in these. `some`
-    are the lowest ids.
-    """
-
-    asked: int
-    lacking_most: int
-    expected: int
-    absent: int
-    some: tuple[LedgerId, ...]
-    was_probed: bool = False
-
-
-def is_lost(content: Content) -> bool:
-    """Return whether the bookie lost most of what it should hold."""
-    return is_most(content.lacking_most, content.asked)
-
-
-def is_most(lacking: int, asked: int) -> bool:
-    """Return whether a bookie lost its content.
-
-    It did if it lacks most of `lacking` ledgers, and these are most of the `asked` ledgers for
-    which its last answer is valid. A bookie that lacks more ledgers than its last answers cover
-    went away meanwhile, which is not a loss.
-    """
-    return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
-
-
-def judge_content(
-    looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]
-) -> list[Finding]:
-    """Return the findings on bookies that lost their content, in order of bookie id."""
-    found = []
-    for bookie in sorted(contents):
-        records = [look[bookie] for look in looks if bookie in look]
-        if (
-            records
-            and records[-1].registration is not Registration.NONE
-            and is_lost(contents[bookie])
-        ):
-            found.append(_lost_content_finding(records[-1], contents[bookie]))
-    return found
-
-
-def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
-    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
-
-    A bookie that lacks most of these ledgers need not lack most of its content.
-    """
-    return [
-        f"bookie {bookie} lacks most of {counts.lacking_most} of the {counts.asked} ledgers it was"
-        " asked about; as these were named by an operator, that says nothing about the rest of what"
-        " it should hold: run over all ledgers to find out"
-        for bookie, counts in sorted(contents.items())
-        if is_lost(counts)
-    ]
-
-
-def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
-    facts = LostContentFacts(
-        registration=record.registration.value,
-        address=f"{record.host}:{record.port}",
-        asked=content.asked,
-        was_probed=content.was_probed,
-        lacking_most=content.lacking_most,
-        absent=content.absent,
-        expected=content.expected,
-        some_ledgers=content.some[:LEDGERS_NAMED_MAX],
-    )
-    return Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id=record.bookie_id)
-
-
-FAILING_LEDGERS_MIN = 3
-"""A bookie is reported only if it refused at least this many ledgers at two looks or more. Fewer
-may have a fault of their own, such as a damaged index page."""
-
-_CONNECTED = frozenset({Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED})
-
-
-@dataclass(frozen=True, slots=True)
-class Refusals:
-    """The requests to one bookie about ledgers that it should hold, all of which ended in an error.
-
-    `ledgers` were refused at two looks or more. `statuses` are the error statuses with their
-    number, the most frequent first.
-    """
-
-    ledgers: int
-    some: tuple[LedgerId, ...]
-    lists: int
-    reads: int
-    statuses: tuple[tuple[str, int], ...]
-
-
-def _is_failing(refusals: Refusals) -> bool:
-    """Return whether enough ledgers were refused to blame the bookie."""
-    return refusals.ledgers >= FAILING_LEDGERS_MIN
-
-
-def judge_failing(
-    looks: Sequence[BookieLook],
-    refusals: Mapping[BookieId, Refusals],
-    maintenance: frozenset[BookieId] = frozenset(),
-) -> list[Finding]:
-    """Return the findings on bookies that fail every request, in order of bookie id.
-
-    Bookies in `maintenance` get no finding. `refusals` must be empty if no bookie served anything:
-    then the fault lies with our credentials.
-    """
-    if nobody_answered(looks):
-        return []
-    found = []
-    for bookie in sorted(refusals.keys() - maintenance):
-        records = [look[bookie] for look in looks if bookie in look]
-        if _is_failing(refusals[bookie]) and len(records) > 1 and all(map(_is_connected, records)):
-            found.append(_failing_finding(records, refusals[bookie]))
-    return found
-
-
-def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
-    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
-
-    These ledgers say nothing about the bookie's other ledgers.
-    """
-    return [
-        f"bookie {bookie} refused each request about {refusal.ledgers} ledgers; as these were named"
-        " by an operator, that says nothing about its other ledgers: run over all ledgers to find"
-        " out"
-        for bookie, refusal in sorted(refusals.items())
-        if _is_failing(refusal)
-    ]
-
-
-def _is_connected(record: BookieRecord) -> bool:
-    return record.registration is not Registration.NONE and record.greeting in _CONNECTED
-
-
-def _failing_finding(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:
-    last = records[-1]
-    facts = FailingFacts(
-        registration=last.registration.value,
-        address=f"{last.host}:{last.port}",
-        looks=len(records),
-        ledgers=refusals.ledgers,
-        some_ledgers=refusals.some[:LEDGERS_NAMED_MAX],
-        lists_refused=refusals.lists,
-        reads_refused=refusals.reads,
-        statuses=refusals.statuses,
-    )
-    return Finding(Kind.BOOKIE_FAILING_REQUESTS, facts, bookie_id=last.bookie_id)
 
 
 BRIEF_ANSWERS = pa.schema(

@@ -1,40 +1,40 @@
-"""Read from the verdicts how much each bookie lacks, and count the copies that only it lists.
+"""Bookies that answer and lack most of what they should hold: a wiped disk or an empty volume.
 
-`findings.bookies` judges what a bookie lacks. A bookie is in doubt if it surely lacks an entry
-of a violated ledger, or could not send an entry at two looks. What it lists besides may be as
-wrong: copies that only a bookie in doubt lists are not counted as verified. Copies that a read
-brought count as ever.
+Verified: at two looks, the bookie lacks more than half of its entries in more than half of the
+ledgers that it validly answered for. Not verified: how this happened. A marked ledger counts only
+if it is violated: the cluster knows about the others.
+
+What a bookie lacks is read from the verdicts, what it answered for from the stored answers, batch
+by batch. Most ledgers have answers of one look only, and are only counted. Memory holds the answers
+on all other ledgers.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.schemas import ANSWERS, READS
 from auditor.evidence.table_scan import TableScan
-from auditor.findings.bookies import LEDGERS_NAMED_MAX, Content
-from auditor.findings.unreadable_entries import TELLING
-from auditor.judging.copies import JUDGED, verified_ratio
+from auditor.findings.bookies import LEDGERS_NAMED_MAX
 from auditor.model.availability import (
-    ABSENT_READS,
     ANSWERED_READS,
     VALID_ANSWERS,
     AnswerStatus,
     Greeting,
 )
-from auditor.model.cluster import BookieRecord
-from auditor.model.identity import BookieId
-from auditor.model.summary import DoubtCounts, Summary
+from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.facts import LostContentFacts
+from auditor.model.finding import Finding, Kind
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Standing, Unknown
-from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
 LACKS = pa.schema(
     [
@@ -137,117 +137,6 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
     )
     lacks = lacks_of(verdicts)
     return Heard(lacks, words, contents(lacks, words.asked, probed))
-
-
-BOOKIES_NAMED_MAX = 10
-"""At most this many bookies are named in the field; the rest is only counted."""
-LEDGERS_AT_ONCE = 100_000
-"""Ledgers whose metadata, answers and reads are held in memory at a time, in columns."""
-_PAIR = ["bookie_id", "ledger_id"]
-_COPY = [*_PAIR, "entry_id"]
-_WAS_READ = pc.field("status").isin(sorted(status.value for status in TELLING - ABSENT_READS))
-"""Selects the reads whose copies are not among what the bookie lacks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """The bookies in doubt that list what was not read, and how many copies in judged ledgers these
-    are.
-
-    `due` counts the copies that bookies in doubt should hold of the judged ledgers that they list,
-    and `read` those of them that were read.
-    """
-
-    bookies: frozenset[BookieId] = frozenset()
-    copies: int = 0
-    due: int = 0
-    read: int = 0
-
-    @property
-    def counts(self) -> DoubtCounts:
-        """The counts, with some of the bookies by name."""
-        some = tuple(sorted(self.bookies)[:BOOKIES_NAMED_MAX])
-        return DoubtCounts(len(self.bookies), some, self.copies, self.due, self.read)
-
-
-def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
-    """Return the summary with the field `doubt`. Copies in doubt no longer count as listed."""
-    assert summary.copies is not None, "a run counts its copies"
-    copies = replace(summary.copies, listed=max(0, summary.copies.listed - doubt.copies))
-    return replace(
-        summary, doubt=doubt.counts, copies=copies, verified_ratio=verified_ratio(copies)
-    )
-
-
-def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) -> Doubt:
-    """Return what rests on the word of bookies in doubt. `unreadable` could not send entries.
-
-    Costs nothing where there is none, else a scan of each table of evidence for every
-    LEDGERS_AT_ONCE judged ledgers.
-    """
-    lacks = lacks_of(verdicts)
-    bookies = frozenset(unreadable) | frozenset(pc.unique(lacks["bookie_id"]).to_pylist())
-    if not bookies:
-        return Doubt()
-    judged = pc.field("standing").isin([standing.word for standing in JUDGED])
-    counted = verdicts.table(["ledger_id"], judged & pc.is_valid(pc.field("copies_expected")))
-    ids = distinct_numbers(counted["ledger_id"].to_numpy())
-    parts = [
-        _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks)
-        for start in range(0, len(ids), LEDGERS_AT_ONCE)
-    ]
-    return Doubt(
-        frozenset().union(*(one.bookies for one in parts)),
-        sum(one.copies for one in parts),
-        sum(one.due for one in parts),
-        sum(one.read for one in parts),
-    )
-
-
-def _doubt_among(run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.Table) -> Doubt:
-    """Return what of these ledgers rests on the word of bookies in doubt."""
-    within = (pc.field("ledger_id") >= int(ids[0])) & (pc.field("ledger_id") <= int(ids[-1]))
-    mine = within & pc.field("bookie_id").isin(sorted(bookies))
-    held = mine & (pc.field("status") == AnswerStatus.HELD.value)
-    listed = run.read_table("evidence/answers", ANSWERS, held, _PAIR)
-    listed = listed.filter(pc.is_in(listed["ledger_id"], pa.array(ids)))
-    shares = shares_of(_newest(run, within), bookies)
-    due = _distinct(listed, _PAIR).join(shares, _PAIR, join_type="inner")
-    reads = run.read_table(
-        "evidence/reads", READS, mine & _WAS_READ & ~pc.field("is_search").isin([True]), _COPY
-    )
-    read = _distinct(reads, _COPY).join(
-        due.select([*_PAIR, "last_entry_id"]), _PAIR, join_type="inner"
-    )
-    read = read.filter(pc.less_equal(read["entry_id"], read["last_entry_id"]))
-    counted = read.group_by(_PAIR).aggregate([("entry_id", "count")])
-    absent = lacks.select([*_PAIR, "absent"])
-    pairs = due.join(counted, _PAIR).join(absent, _PAIR)
-    rest = pc.subtract(pairs["copies"], pc.fill_null(pairs["entry_id_count"], 0))
-    rest = pc.subtract(rest, pc.fill_null(pairs["absent"], 0))
-    is_left = pc.greater(rest, 0)
-    return Doubt(
-        frozenset(pc.unique(pairs["bookie_id"].filter(is_left)).to_pylist()),
-        sum(rest.filter(is_left).to_pylist()),
-        sum(pairs["copies"].to_pylist()),
-        read.num_rows,
-    )
-
-
-def _distinct(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """Return each combination of these columns once, without entry ids below 0."""
-    if "entry_id" in columns:
-        rows = rows.filter(pc.greater_equal(rows["entry_id"], 0))
-    return rows.group_by(columns).aggregate([])
-
-
-def _newest(run: Place, within: pc.Expression) -> pa.Table:
-    """Return the SHARE_COLUMNS of each of these ledgers, by its newest metadata that was read."""
-    has_metadata = within & pc.is_valid(pc.field("format_version"))
-    columns = [*SHARE_COLUMNS, "look"]
-    rows = run.read_table("evidence/ledgers", LEDGERS, has_metadata, columns)
-    rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-    return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
 
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]
@@ -418,3 +307,86 @@ def by_word(
 
 def _join_ids(parts: list[Ids]) -> Ids:
     return np.concatenate(parts) if parts else _NONE
+
+
+LOST_CONTENT_LEDGERS_MIN = 3
+"""A bookie that lacks most of fewer ledgers has lost ledgers, not its content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a whole run knows about one bookie's content.
+
+    `asked`: ledgers for which its last answer is valid. That is a list or, if it cannot list
+    (`was_probed`), entries that were read.
+
+    `lacking_most`: those of them that are violated, and therefore had a second look, and of whose
+    entries it surely lacks more than half. It lacks `absent` of `expected` entries in these. `some`
+    are the lowest ids.
+    """
+
+    asked: int
+    lacking_most: int
+    expected: int
+    absent: int
+    some: tuple[LedgerId, ...]
+    was_probed: bool = False
+
+
+def is_lost(content: Content) -> bool:
+    """Return whether the bookie lost most of what it should hold."""
+    return is_most(content.lacking_most, content.asked)
+
+
+def is_most(lacking: int, asked: int) -> bool:
+    """Return whether a bookie lost its content.
+
+    It did if it lacks most of `lacking` ledgers, and these are most of the `asked` ledgers for
+    which its last answer is valid. A bookie that lacks more ledgers than its last answers cover
+    went away meanwhile, which is not a loss.
+    """
+    return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
+
+
+def judge_content(
+    looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]
+) -> list[Finding]:
+    """Return the findings on bookies that lost their content, in order of bookie id."""
+    found = []
+    for bookie in sorted(contents):
+        records = [look[bookie] for look in looks if bookie in look]
+        if (
+            records
+            and records[-1].registration is not Registration.NONE
+            and is_lost(contents[bookie])
+        ):
+            found.append(_lost_content_finding(records[-1], contents[bookie]))
+    return found
+
+
+def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
+    """Return a sentence for each bookie not reported because an operator chose the run's ledgers.
+
+    A bookie that lacks most of these ledgers need not lack most of its content.
+    """
+    return [
+        f"bookie {bookie} lacks most of {counts.lacking_most} of the {counts.asked} ledgers it was"
+        " asked about; as these were named by an operator, that says nothing about the rest of what"
+        " it should hold: run over all ledgers to find out"
+        for bookie, counts in sorted(contents.items())
+        if is_lost(counts)
+    ]
+
+
+def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
+    facts = LostContentFacts(
+        registration=record.registration.value,
+        address=f"{record.host}:{record.port}",
+        asked=content.asked,
+        was_probed=content.was_probed,
+        lacking_most=content.lacking_most,
+        absent=content.absent,
+        expected=content.expected,
+        some_ledgers=content.some[:LEDGERS_NAMED_MAX],
+    )
+    return Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id=record.bookie_id)

@@ -14,8 +14,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.rows import ANSWER_ROWS, READ_ROWS, structs
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, READS
 from auditor.findings.bookies import nobody_answered
-from auditor.model.availability import LISTED_BY_LISTER, Answer, EntryRead, MissingLog, ReadStatus
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    Answer,
+    EntryRead,
+    MissingLog,
+    ReadStatus,
+)
 from auditor.model.cluster import BookieLook, BookieRecord, Registration
 from auditor.model.facts import EntryLogLostFacts, LostLog
 from auditor.model.finding import Finding, Kind
@@ -182,3 +194,39 @@ def _lost_logs_finding(last: BookieRecord, lister: str, lost: Mapping[str, _Log]
         some_logs=tuple(some_logs[:LOGS_NAMED_MAX]),
     )
     return Finding(Kind.ENTRY_LOG_LOST, facts, bookie_id=last.bookie_id)
+
+
+LEFT_OUT = pc.is_valid(pc.field("missing_logs"))
+"""Selects the answers of listers that left entry logs out: none in a healthy cluster."""
+
+
+_SAID = [
+    "bookie_id",
+    "ledger_id",
+    "look",
+    "asked_at_ms",
+    "status",
+    "detail",
+    "missing_logs",
+    "read_unlisted",
+]
+
+
+_LOST_READ = ["bookie_id", "ledger_id", "entry_id", "look", "asked_at_ms", "status", "detail"]
+
+
+def lost_logs(run: Place) -> dict[BookieId, Logs]:
+    """Return what is known of missing entry logs, by bookie. Costs a scan of one column, mostly
+    null.
+    """
+    rows = run.read_table("evidence/answers", ANSWERS, LEFT_OUT, _SAID)
+    if not len(rows):
+        return {}
+    answers = ANSWER_ROWS.values(structs(rows))
+    bookies = pa.array(sorted({answer.bookie_id for answer in answers}))
+    ledgers = pa.array(sorted({answer.ledger_id for answer in answers}))
+    mine = pc.field("bookie_id").isin(bookies) & pc.field("ledger_id").isin(ledgers)
+    reads = run.read_table(
+        "evidence/reads", READS, mine & ~pc.field("is_search").isin([True]), _LOST_READ
+    )
+    return logs_of(answers, READ_ROWS.values(structs(reads)))

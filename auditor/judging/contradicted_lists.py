@@ -3,7 +3,7 @@
 A list that its bookie contradicted later in the run may name too much, which hides losses: a
 verdict that was sound or exempt becomes unknown (`answer_invalid`). A violation stays, because a
 read on the bookie itself confirmed each absence. It gets the reason too. A list may also name too
-little: a bookie may send entries that its index lacks (`summary.contradicted_lists`).
+little: a bookie may send entries that its index lacks (`summary.doubted_lists`).
 """
 
 from __future__ import annotations

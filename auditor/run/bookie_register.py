@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.bookie.address_table import AddressTable
-from auditor.bookie.late_lists import Hurry
+from auditor.bookie.exchange import Hurry
 from auditor.bookie.listers import Listers
 from auditor.clock import now_ms
 from auditor.evidence.journal import Journal

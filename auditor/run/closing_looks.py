@@ -57,7 +57,7 @@ from auditor.model.ledger import DigestType, LedgerMetadata, LedgerRecord, Mark,
 from auditor.run.request_counts import count_silent_parents
 from auditor.stages.asking import Directory
 from auditor.stages.stages import Stages
-from auditor.zookeeper.marks import Marks
+from auditor.zookeeper.ledgers import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 MARKS_LOOKED_AT_MAX = 10_000

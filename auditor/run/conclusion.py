@@ -43,27 +43,23 @@ from auditor.findings.bookies import (
     STATE,
     UNHEARD_OR_GREETING,
     Missed,
-    Refusals,
     bookies_missed,
     by_look,
     judge_bookies,
-    judge_content,
-    judge_failing,
     named_ledgers,
     nobody_answered,
     not_dialled,
     withheld,
-    withheld_content,
-    withheld_failing,
 )
-from auditor.findings.failed_requests import lost_logs, refusals_of, unreadable_entries
-from auditor.findings.lost_content import Heard, add_doubt, doubt_of, gather_heard
-from auditor.findings.lost_logs import Logs, judge_lost_logs, withheld_lost_logs
+from auditor.findings.doubt import add_doubt, doubt_of
+from auditor.findings.failing_requests import Refusals, judge_failing, refusals_of, withheld_failing
+from auditor.findings.lost_content import Heard, gather_heard, judge_content, withheld_content
+from auditor.findings.lost_logs import Logs, judge_lost_logs, lost_logs, withheld_lost_logs
 from auditor.findings.on_cluster import findings_on_cluster
 from auditor.findings.open_ledgers import blocked_open
 from auditor.findings.renaming import Renamed, renames
 from auditor.findings.topics import topic_hits
-from auditor.findings.unreadable_entries import Unreadable, judge_unreadable
+from auditor.findings.unreadable_entries import Unreadable, judge_unreadable, unreadable_entries
 from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
@@ -74,10 +70,9 @@ from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
-from auditor.summary.contradicted_lists import unindexed_bookies
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
+from auditor.summary.doubted_lists import read_odd_lists, unindexed_bookies
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
-from auditor.summary.odd_lists import read_odd_lists
 from auditor.summary.outcome import exit_code, worst_of
 from auditor.summary.previous_run import Previous, unregistered_since
 from auditor.summary.run_summary import RunFacts, findings_of, summarise

@@ -36,8 +36,8 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.stages.stages import Stages
 from auditor.stages.steps import STEPS, steps_name
 from auditor.summary.about import About
-from auditor.summary.contradicted_lists import spoiled_ledgers
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
+from auditor.summary.doubted_lists import spoiled_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_bookie_copies
 from auditor.zookeeper.metadata_store import MetadataStore
 

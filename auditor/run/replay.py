@@ -19,7 +19,7 @@ from auditor.judging.verdict_rows import judge_to_row, set_aside, spoil_rows
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About
-from auditor.summary.contradicted_lists import spoiled_ledgers
+from auditor.summary.doubted_lists import spoiled_ledgers
 
 LEDGERS_AT_ONCE = 100_000
 """Ledgers gathered in memory at a time: some hundred bytes each."""

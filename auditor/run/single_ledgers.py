@@ -1,7 +1,7 @@
 """Audit a few ledgers without Spark in about a second: the looks and the stages of a run.
 
 The tables are in memory, and only bookies that the ledgers name are asked. They have less time to
-list than in a run (`auditor.bookie.late_lists.Hurry`).
+list than in a run (`auditor.bookie.exchange.Hurry`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from sys import maxsize
 
 import pyarrow.compute as pc
 
-from auditor.bookie.late_lists import Hurry
+from auditor.bookie.exchange import Hurry
 from auditor.bookie.listers import Listers
 from auditor.context import Context
 from auditor.evidence.gathered import evidence_by_ledger
@@ -35,8 +35,8 @@ from auditor.run.open_hours import OpenHours
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Stages
-from auditor.summary.contradicted_lists import spoiled_ledgers
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
+from auditor.summary.doubted_lists import spoiled_ledgers
 from auditor.telemetry.progress import Silent
 from auditor.zookeeper.metadata_store import MetadataStore
 

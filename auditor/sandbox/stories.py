@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from auditor.findings.bookies import FAILING_LEDGERS_MIN
+from auditor.findings.failing_requests import FAILING_LEDGERS_MIN
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata

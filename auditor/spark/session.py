@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from auditor.bookie.lane import LANES_AT_ONCE_MAX
 from auditor.errors import SparkUnavailable, text_of
-from auditor.evidence.file_systems import own_umask, s3_endpoint, s3_region
+from auditor.evidence.file_systems import s3_endpoint, s3_region
+from auditor.evidence.local_files import own_umask
 from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options

@@ -15,8 +15,8 @@ from itertools import chain, islice
 import pyarrow as pa
 
 from auditor.bookie.address_table import AddressTable, SearchBudget, unread
+from auditor.bookie.exchange import Hurry, ListPatience
 from auditor.bookie.lane import AsyncLane, LaneGate
-from auditor.bookie.late_lists import Hurry, ListPatience
 from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms

@@ -1,7 +1,7 @@
 """Carry out stages in this process: judge in children, ask in a thread that a signal abandons.
 
 A Spark job takes most of a second, whatever it does, and the first one has to start a JVM. Ledgers
-are judged in a child process (`auditor.judging.isolation`): a ledger that ends the child does not
+are judged in a child process (`auditor.judging.judge`): a ledger that ends the child does not
 end the run.
 
 Children are forked only in the main thread. Python destroys the other threads' data in a child, and

@@ -22,7 +22,7 @@ from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, underreplication_mark, znode_paths
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.znode_paths import LedgerLayout
-from auditor.zookeeper.marks import marked_ledgers
+from auditor.zookeeper.ledgers import marked_ledgers
 from auditor.zookeeper.multi_read import NO_AUTH, NO_NODE, OK, Znode
 from auditor.zookeeper.reading import (
     children_of_many,

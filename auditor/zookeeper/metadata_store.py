@@ -13,7 +13,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.znode_paths import LedgerLayout
-from auditor.zookeeper import cluster, ledgers, marks
+from auditor.zookeeper import cluster, ledgers
 from auditor.zookeeper.cluster import NewestWrite, find_newest_write
 from auditor.zookeeper.ledgers import (
     PARENTS_PER_PARTITION,
@@ -21,8 +21,8 @@ from auditor.zookeeper.ledgers import (
     ListedParent,
     Listing,
     ListingPartition,
+    Marks,
 )
-from auditor.zookeeper.marks import Marks
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
 from auditor.zookeeper.reading import read_many, refusal_sentence, unavailable_error
 from auditor.zookeeper.session import ReadCounts, Session, connect
@@ -164,7 +164,7 @@ class MetadataStore:
 
         `problem` and `lock_problem` say when some marks or locks could not be read.
         """
-        return marks.read_marks(self._session, self.root)
+        return ledgers.read_marks(self._session, self.root)
 
     def elected_auditor(self) -> str | None:
         """Return the bookie id of BookKeeper's elected auditor, or None if none is elected.

@@ -12,7 +12,7 @@ from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.cluster import Naming, NamingLedger
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, RecordStatus
-from auditor.zookeeper.marks import Marks
+from auditor.zookeeper.ledgers import Marks
 from auditor.zookeeper.metadata_store import MetadataStore
 
 UNREAD_SHOWN_MAX = 10

@@ -9,7 +9,7 @@ from support.zookeeper_znodes import STEADY, Znodes, uri
 from auditor.model.ledger import ReplicationLock
 from auditor.wire import underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
-from auditor.zookeeper.marks import Marks
+from auditor.zookeeper.ledgers import Marks
 from auditor.zookeeper.metadata_store import open_store
 
 pytestmark = pytest.mark.also_in_memory
@@ -164,9 +164,9 @@ def test_more_locks_than_are_read_are_said(
         tree.put(
             root + znode_paths.lock_path(ledger_id), underreplication_mark.encode_name("worker")
         )
-    monkeypatch.setattr("auditor.zookeeper.marks.LOCKS_READ_MAX", 5)
+    monkeypatch.setattr("auditor.zookeeper.ledgers.LOCKS_READ_MAX", 5)
     assert "" == read_marks(server, root).lock_problem
-    monkeypatch.setattr("auditor.zookeeper.marks.LOCKS_READ_MAX", 3)
+    monkeypatch.setattr("auditor.zookeeper.ledgers.LOCKS_READ_MAX", 3)
     marks = read_marks(server, root)
     assert {0, 1, 2} == {
         ledger_id for ledger_id, mark in marks.by_ledger.items() if mark.lock is not None

@@ -12,8 +12,8 @@ from support.bookies_under_test import RealBookieUnderTest, sandbox_bookies
 from support.raw_bookie import RawBookie, info_request, list_request, read_request, status_name
 from support.real_cluster import RealCluster
 
+from auditor.bookie.exchange import UNTRIED
 from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
-from auditor.bookie.late_lists import UNTRIED
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.ledger import DigestType

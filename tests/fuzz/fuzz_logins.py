@@ -7,8 +7,8 @@ from typing import cast
 
 from targets import Target, check_storable
 
+from auditor.bookie.dialling import NO_LOGIN_PLUGIN, SERVICE, DigestLogin, Replies
 from auditor.bookie.link import Link
-from auditor.bookie.logins import NO_LOGIN_PLUGIN, SERVICE, DigestLogin, Replies
 from auditor.errors import BookieRefused, BookieUnreachable, PeerProtocolError
 from auditor.wire.bookie_connection import Answered, BookieConnection
 from auditor.wire.digest_md5 import (

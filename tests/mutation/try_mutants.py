@@ -111,9 +111,10 @@ TESTS = {
         "tests/unit/findings/test_findings_reference_findings.py",
         "tests/unit/findings/test_findings_reference_words.py",
     ),
-    "auditor/summary/contradicted_lists.py": (
+    "auditor/summary/doubted_lists.py": (
         "tests/unit/summary/test_summary_spoiled_lists.py",
         "tests/unit/summary/test_summary_unindexed_entries.py",
+        "tests/unit/summary/test_summary_odd_lists.py",
     ),
     "auditor/findings/reference_tables.py": (
         "tests/unit/findings/test_findings_reference_tables.py",
@@ -142,7 +143,7 @@ TESTS = {
         for name, own in (
             ("file_systems", ("file_systems", "s3_objects")),
             ("hdfs_files", ("hdfs_files",)),
-            ("local_files", ("local_files", "run_directory")),
+            ("local_files", ("local_files", "file_modes", "run_directory")),
             ("output_directory", ("output_directory",)),
             ("output_lock", ("output_lock", "output_directory", "hdfs_lock", "s3_lease")),
             ("rows", ("round_trip",)),
@@ -152,11 +153,6 @@ TESTS = {
         )
     },
     "auditor/evidence": ("tests/unit/evidence",),
-    "auditor/judging/isolation.py": (
-        "tests/unit/judging/test_judging_child.py",
-        "tests/unit/judging/test_judging_guard.py",
-        "tests/unit/judging/test_judging_isolation.py",
-    ),
     "auditor/judging/contradicted_lists.py": (
         "tests/unit/judging/test_judging_spoiled.py",
         "tests/unit/judging/test_judging_unindexed.py",
@@ -169,7 +165,6 @@ TESTS = {
             ("dialling", ("dialling", "kerberos_login")),
             ("exchange", ("exchange", "throttle", "conversation", "lister_conversation")),
             ("listers", ("listers", "lister_conversation", "lane_with_lister_answers")),
-            ("logins", ("dialling", "kerberos_login")),
         )
     },
     "auditor/bookie": ("tests/unit/bookie",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.evidence.file_systems import own_umask
+from auditor.evidence.local_files import own_umask
 
 DEFAULT_MASK = 0o027
 """--output-umask, unless a test sets it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from support.scripted_bookie import LIST, ScriptedBookie
 
+from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
-from auditor.bookie.late_lists import ListPatience
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

@@ -23,8 +23,8 @@ from typing import Any, Self, TypeVar
 from support.lanes import LIMITS, LOOK, NOW_MS
 from support.scripted_bookie import Connection, ScriptedBookie
 
+from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
-from auditor.bookie.late_lists import ListPatience
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, EntryRead, Greeting
 

@@ -16,8 +16,8 @@ from support.model.across import Heard
 from support.model.rows import CopyFacts, FindingRow, Row, flat
 from support.model.state import ENTRIES_MAX, GRACE_MINUTES, STUCK_MINUTES
 
-from auditor.bookie import late_lists
-from auditor.bookie.late_lists import ListPatience
+from auditor.bookie import exchange
+from auditor.bookie.exchange import ListPatience
 from auditor.clock import now_ms
 from auditor.config import Layers, parse
 from auditor.context import Context, terms_of
@@ -171,7 +171,7 @@ class SparkFree:
         with (
             patch.object(LocalExecutor, "is_careful", False),
             patch.object(local, "_unless_stopped", lambda _, work: work()),
-            patch.object(late_lists, "KNOWN_UNABLE", LIST_PATIENCE),
+            patch.object(exchange, "KNOWN_UNABLE", LIST_PATIENCE),
         ):
             judged = single.audit_ledgers(asker, numbers, terms)
         assert list(numbers) == [evidence.ledger_id for evidence, _ in judged], (

@@ -7,8 +7,8 @@ from support.lanes import LIMITS, LOOK, NOW_MS, lane, ledgers, listed
 from support.scripted_bookie import Connection, ScriptedBookie
 from support.virtual_time import ask_in_virtual_time
 
+from auditor.bookie.exchange import LateLists
 from auditor.bookie.lane import AsyncLane
-from auditor.bookie.late_lists import LateLists
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

@@ -23,10 +23,12 @@ from auditor.bookie.dialling import (
     LOST_AFTER_HANDSHAKE,
     WANTS_ROLE,
     Dialler,
+    Lost,
+    Replies,
+    require_ok,
 )
 from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
 from auditor.bookie.link import Link
-from auditor.bookie.logins import Lost, Replies, require_ok
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
 from auditor.credentials import secret_reading

@@ -16,9 +16,9 @@ from support.kerberos_bookie import KerberosBookie
 from support.scripted_bookie import INFO, Connection, ScriptedBookie, frame
 from support.scripted_bookie import answer as scripted_answer
 
-from auditor.bookie import dialling, logins
+from auditor.bookie import dialling
+from auditor.bookie.dialling import ROUNDS_MAX, STILL_UNAUTHORISED, GssapiLogin
 from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
-from auditor.bookie.logins import ROUNDS_MAX, STILL_UNAUTHORISED, GssapiLogin
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, KerberosLogin
 from auditor.credentials import kerberos
@@ -131,7 +131,7 @@ def test_a_principal_that_is_not_admitted_is_reported_without_waiting(
     ("admits", "greeting"),
     [
         (True, (Greeting.ANSWERED, "")),
-        (False, (Greeting.REFUSED, f"{NOT_ADMITTED}{logins.NOT_ALLOWED}")),
+        (False, (Greeting.REFUSED, f"{NOT_ADMITTED}{dialling.NOT_ALLOWED}")),
     ],
 )
 def test_a_bookie_that_answers_our_last_message_is_believed_by_what_it_does(
@@ -306,7 +306,7 @@ def test_a_kdc_that_says_nothing_is_given_up(
     """Within the named time, and nobody waits for the thread that still asks."""
     may_end = threading.Event()
     monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
-    monkeypatch.setattr(logins, "TICKET_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(dialling, "TICKET_TIMEOUT_S", 0.05)
     unhandled: list[object] = []
     monkeypatch.setattr(threading, "excepthook", unhandled.append)
     said = rf"^{NOT_DIALLED}no Kerberos ticket for bookkeeper/b1: .* not answer within 0\.05 s$"

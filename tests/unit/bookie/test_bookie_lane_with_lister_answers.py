@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
+from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import AsyncLane
-from auditor.bookie.late_lists import ListPatience
 from auditor.bookie.listers import (
     FOUND_OUT_BEFORE,
     LISTER_IN_DOUBT,

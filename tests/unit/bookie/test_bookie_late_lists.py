@@ -23,8 +23,8 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import virtual_lane
 
+from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import ListQuestion, ReadQuestion
-from auditor.bookie.late_lists import ListPatience
 from auditor.model.availability import Greeting, ReadStatus
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

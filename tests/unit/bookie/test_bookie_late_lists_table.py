@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from support.lanes import NOW_MS
 
-from auditor.bookie.exchange import Overdue
-from auditor.bookie.late_lists import LateLists, ListPatience
+from auditor.bookie.exchange import LateLists, ListPatience, Overdue
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.wire.bookie_connection import Answered
 from auditor.wire.entry_availability import encode_runs

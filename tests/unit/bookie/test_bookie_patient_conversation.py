@@ -18,8 +18,8 @@ from support.scripted_bookie import (
 )
 from support.virtual_time import VirtualLoop
 
+from auditor.bookie.exchange import LateLists, ListPatience
 from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
-from auditor.bookie.late_lists import LateLists, ListPatience
 from auditor.model.availability import Answer, EntryRead, Greeting, ReadStatus
 from auditor.wire.entry_availability import encode_runs
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb

@@ -14,8 +14,9 @@ from pyarrow import fs
 from auditor.commands.page import has_page
 from auditor.errors import OutputError
 from auditor.evidence import file_systems
-from auditor.evidence.file_systems import is_hdfs, is_object_store, own_umask, refuse_secrets
+from auditor.evidence.file_systems import is_hdfs, is_object_store, refuse_secrets
 from auditor.evidence.hdfs_files import HdfsFiles
+from auditor.evidence.local_files import own_umask
 from auditor.evidence.run_directory import Place, place
 
 

@@ -14,9 +14,9 @@ from auditor.evidence.rows import answer_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.findings.bookies import by_look, judge_content, judge_failing
-from auditor.findings.failed_requests import refusals_of
-from auditor.findings.lost_content import gather_heard
+from auditor.findings.bookies import by_look
+from auditor.findings.failing_requests import judge_failing, refusals_of
+from auditor.findings.lost_content import gather_heard, judge_content
 from auditor.model.availability import (
     Answer,
     AnswerStatus,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from auditor.findings.bookies import (
+from auditor.findings.lost_content import (
     LOST_CONTENT_LEDGERS_MIN,
     Content,
     judge_content,

@@ -5,7 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.findings.bookies import FAILING_LEDGERS_MIN, Refusals, judge_failing, withheld_failing
+from auditor.findings.failing_requests import (
+    FAILING_LEDGERS_MIN,
+    Refusals,
+    judge_failing,
+    withheld_failing,
+)
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.facts import FailingFacts

@@ -12,8 +12,7 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
-from auditor.findings.failed_requests import lost_logs
-from auditor.findings.lost_logs import judge_lost_logs
+from auditor.findings.lost_logs import judge_lost_logs, lost_logs
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     Answer,

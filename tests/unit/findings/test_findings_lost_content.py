@@ -11,10 +11,10 @@ import pytest
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.findings.bookies import Content
 from auditor.findings.lost_content import (
     LACKS,
     SPOKEN,
+    Content,
     by_word,
     contents,
     lacking_by_bookie,

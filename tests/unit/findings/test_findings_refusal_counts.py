@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from auditor.findings.bookies import LEDGERS_NAMED_MAX, Refusals
-from auditor.findings.failed_requests import REQUESTED, refusals
+from auditor.findings.bookies import LEDGERS_NAMED_MAX
+from auditor.findings.failing_requests import REQUESTED, Refusals, refusals
 from auditor.model.availability import NOT_ADMITTED
 
 EIO = "EIO: the bookie's storage failed"

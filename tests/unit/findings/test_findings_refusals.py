@@ -10,8 +10,7 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, read_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READS
-from auditor.findings.bookies import Refusals
-from auditor.findings.failed_requests import refusals_of
+from auditor.findings.failing_requests import Refusals, refusals_of
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 
 EIO = "EIO: the bookie's storage failed"

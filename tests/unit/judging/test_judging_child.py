@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging import isolation
-from auditor.judging.isolation import Stopped, judge_in_child
+from auditor.judging import judge as isolation
+from auditor.judging.judge import Stopped, judge_in_child
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """Far longer than anything in these tests takes."""

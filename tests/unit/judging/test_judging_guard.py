@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging import isolation
-from auditor.judging.isolation import Guard, Raised, Stopped, Watch
+from auditor.judging import judge as isolation
+from auditor.judging.judge import Guard, Raised, Stopped, Watch
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """Far longer than anything in these tests takes."""

@@ -20,9 +20,8 @@ import pytest
 
 from auditor.config import JudgingLimits
 from auditor.errors import LocalFault
-from auditor.judging import isolation
-from auditor.judging.isolation import Guard, Stopped, judge_in_child
-from auditor.judging.judge import POISON_MAX, Judge, TooManyPoisoned
+from auditor.judging import judge as isolation
+from auditor.judging.judge import POISON_MAX, Guard, Judge, Stopped, TooManyPoisoned, judge_in_child
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus
 
@@ -153,7 +152,7 @@ PAUSED = """
 import os, signal, sys
 sys.path.insert(0, {root!r})
 from auditor.config import JudgingLimits
-from auditor.judging.isolation import Guard
+from auditor.judging.judge import Guard
 
 def judge(_):
     print("judging", flush=True)
@@ -182,7 +181,7 @@ BLOCKED = """
 import ctypes, sys
 sys.path.insert(0, {root!r})
 from auditor.config import JudgingLimits
-from auditor.judging.isolation import Guard
+from auditor.judging.judge import Guard
 
 def judge(_):
     lock, library = ctypes.create_string_buffer(64), ctypes.CDLL(None)

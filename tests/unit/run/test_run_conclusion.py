@@ -16,7 +16,7 @@ from auditor.evidence.rows import answer_row, greeting_row, ledger_row, read_row
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, MARKS, READS, RENAMES, VERDICTS
 from auditor.evidence.table_scan import scan_rows
-from auditor.findings.failed_requests import refusals_of
+from auditor.findings.failing_requests import refusals_of
 from auditor.findings.on_cluster import FIRST_LOOK, LAST_LOOK, LISTED, mark_row
 from auditor.model.availability import (
     LISTED_BY_LISTER,

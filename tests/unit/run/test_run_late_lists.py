@@ -23,7 +23,7 @@ from support.scripted_bookie import (
     read_answer,
 )
 
-from auditor.bookie.late_lists import KNOWN_UNABLE, UNTRIED, ListPatience
+from auditor.bookie.exchange import KNOWN_UNABLE, UNTRIED, ListPatience
 from auditor.config import ZooKeeperLimits
 from auditor.sandbox.bookie import Storage
 from auditor.sandbox.cluster import SandboxCluster
@@ -58,7 +58,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and give them up after 400 ms."""
     monkeypatch.setattr(
-        "auditor.bookie.late_lists.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
+        "auditor.bookie.exchange.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=400)
     )
 
 
@@ -66,7 +66,7 @@ def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def long_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make lists overdue after 50 ms, and wait 20 s for them."""
     monkeypatch.setattr(
-        "auditor.bookie.late_lists.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
+        "auditor.bookie.exchange.UNTRIED", ListPatience(overdue_ms=50, give_up_ms=20_000)
     )
 
 
@@ -260,7 +260,7 @@ def test_bookies_that_the_newest_run_found_unable_are_read_at_once(
     that no run knows would be waited for.
     """
     monkeypatch.setattr(
-        "auditor.bookie.late_lists.UNTRIED",
+        "auditor.bookie.exchange.UNTRIED",
         ListPatience(overdue_ms=20_000, give_up_ms=25_000),
     )
     bookie = ScriptedBookie({ONE: range(10)}, never_list)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from auditor.config import JudgingLimits
-from auditor.judging.isolation import judge_in_child
+from auditor.judging.judge import judge_in_child
 from auditor.stages import local
 from auditor.stages.local import _unless_stopped
 from auditor.stop import Interrupted, StopRequest

@@ -15,7 +15,7 @@ from auditor.model.availability import NON_CANONICAL, Answer, AnswerStatus
 from auditor.model.codec import encode
 from auditor.report.text import render
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.odd_lists import count_odd_lists, read_odd_lists
+from auditor.summary.doubted_lists import count_odd_lists, read_odd_lists
 
 
 def test_the_odd_lists_of_a_run_are_counted_with_their_bookies() -> None:

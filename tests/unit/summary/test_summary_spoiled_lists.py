@@ -17,7 +17,7 @@ from auditor.model.availability import (
     AnswerStatus,
     Greeting,
 )
-from auditor.summary.contradicted_lists import contradicting_bookies, spoiled_ledgers
+from auditor.summary.doubted_lists import contradicting_bookies, spoiled_ledgers
 
 WHERE = f"{LISTED_BY_LISTER}h:3182"
 

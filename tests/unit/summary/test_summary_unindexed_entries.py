@@ -21,7 +21,7 @@ from auditor.model.availability import (
 from auditor.model.codec import encode
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.contradicted_lists import LEDGERS_NAMED_MAX, unindexed_bookies
+from auditor.summary.doubted_lists import LEDGERS_NAMED_MAX, unindexed_bookies
 
 SENT = Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4))
 READ = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))

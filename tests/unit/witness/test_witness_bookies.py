@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from support.findings_by_kind import finding_of
 
-from auditor.findings.bookies import Content, judge_content
+from auditor.findings.lost_content import Content, judge_content
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.witness.bookies import TELL

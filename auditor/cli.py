@@ -1,14 +1,108 @@
-"""The commands on stored runs, which need no cluster."""
+"""The command line: each command with its arguments and options.
+
+A command's code is imported when it is called: `--help` and single ledgers stay fast.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from auditor import __version__
+from auditor.commands.arrow_alone import load_arrow_alone
 from auditor.commands.calling import call, options
 from auditor.commands.grouped_help import GroupedCommand
+from auditor.config import read_layers
+
+
+@click.command(cls=GroupedCommand)
+@options("run")
+def run(**flags: Any) -> None:
+    """Audit every ledger of a cluster, once, as a Spark job."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.run import run as command
+
+        return command(context)
+
+    call("run", flags, work, is_answer_printed=lambda settings: settings.dry_run)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("ids", nargs=-1, metavar="[ID …]")
+@click.option(
+    "--naming",
+    metavar="BOOKIE",
+    help=(
+        "Instead of auditing, list the ledgers whose metadata names this bookie, one id a line, as"
+        " --ledgers-from reads them."
+    ),
+)
+@options("ledger")
+def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
+    """Audit single ledgers without Spark, with the same judgement, in about a second.
+
+    With --naming, show what blocks the decommission of a bookie:
+
+    \b
+      auditor ledger --naming bookie-3:3181 > ids.txt
+      auditor run --ledgers-from ids.txt
+    """
+    if naming is not None and ids:
+        raise click.UsageError("--naming lists ledgers and takes no ID: give one or the other")
+    if naming is None and not ids:
+        raise click.UsageError("Missing argument 'ID', or --naming BOOKIE.")
+
+    def work(context: Any) -> int:
+        if naming is not None:
+            from auditor.commands.naming import naming as list_naming
+
+            return list_naming(context, naming)
+        load_arrow_alone()
+        from auditor.commands.ledger import ledger as command
+        from auditor.commands.ledger_ids import ledger_id
+
+        return command(
+            context, list(dict.fromkeys(ledger_id(word, "auditor ledger") for word in ids))
+        )
+
+    call("ledger", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC …")
+@options("topic")
+def topic(topics: Sequence[str], **flags: Any) -> None:
+    """Show whether a Pulsar topic is readable from end to end, for each of its subscriptions.
+
+    Audits every ledger that the topic, its subscriptions and its schemas reference, without Spark.
+    A partitioned topic stands for all its partitions.
+    """
+
+    def work(context: Any) -> int:
+        load_arrow_alone()
+        from auditor.commands.topic import topic as command
+        from auditor.pulsar.topic_paths import parse_topic
+
+        return command(context, list(dict.fromkeys(map(parse_topic, topics))))
+
+    call("topic", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@options("demo")
+def demo(**flags: Any) -> None:
+    """Audit an embedded cluster that holds an example of each kind of finding. Needs Java only."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.demo import demo as command
+
+        return command(context)
+
+    call("demo", flags, work, is_answer_printed=lambda _: False)
 
 
 @click.command(cls=GroupedCommand)
@@ -195,3 +289,101 @@ def bundle(
         return command(context, run, ids, file, plain=plain)
 
     call("bundle", flags, work, is_answer_printed=lambda _: False)
+
+
+@click.command(cls=GroupedCommand)
+@options("topology")
+def topology(**flags: Any) -> None:
+    """Show the location of each bookie and its source. Exit 3 when a bookie has none."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.topology import topology as command
+
+        return command(context)
+
+    call("topology", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@options("config")
+def config(**flags: Any) -> None:
+    """Show the effective settings and the source of each."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.shown_config import show_config
+
+        return show_config(context, read_layers(flags, os.environ))
+
+    call("config", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@options("config")
+def doctor(**flags: Any) -> None:
+    """Check Java, Spark, ZooKeeper and the bookies, and say what is missing."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.doctor import doctor as command
+
+        return command(context)
+
+    call("config", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@options("lister")
+def lister(**flags: Any) -> None:
+    """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
+
+    def work(context: Any) -> int:
+        from auditor.commands.lister import lister as command
+
+        return command(context)
+
+    call("lister", flags, work, is_answer_printed=lambda _: False)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="auditor")
+def cli() -> None:
+    """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it
+    is, in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a
+    bookie.
+
+    Exit codes: 0 sound, 1 findings, 2 usage error, 3 something could not be judged, 4 the auditor
+    is at fault, 5 unreachable.
+    """
+
+
+def run_command_line() -> int:
+    """Run what the command line says, and return the exit code if the command does not exit itself.
+
+    Raises KeyboardInterrupt on Ctrl-C: click alone would exit with 1, the code for findings.
+    """
+    try:
+        return int(cli.main(standalone_mode=False) or 0)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.exceptions.Abort:
+        raise KeyboardInterrupt from None
+
+
+for _command in (
+    run,
+    ledger,
+    topic,
+    demo,
+    replay,
+    report,
+    diff,
+    margin,
+    explain,
+    mute,
+    bundle,
+    topology,
+    config,
+    doctor,
+    lister,
+):
+    cli.add_command(_command)

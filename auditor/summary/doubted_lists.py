@@ -6,11 +6,14 @@ of a lister that its bookie contradicted in the run do not count, because it may
 another directory. Such an entry is still a copy, and nothing is reported as a violation. A bookie
 indexes what it holds at each flush. Ledgers therefore count only if their metadata was last written
 long before the list.
+
+Lists that are believed though no bookie is known to send such are the field `odd_lists`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +23,7 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
 from auditor.model.identity import BookieId, EntryId, LedgerId
-from auditor.model.summary import UnindexedBookie
+from auditor.model.summary import OddLists, UnindexedBookie
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
 
 
@@ -96,3 +99,15 @@ def _by_bookie(answers: pa.Table, written: Mapping[LedgerId, int]) -> tuple[Unin
         )
         for bookie in sorted(found)[:BOOKIES_NAMED_MAX]
     )
+
+
+def read_odd_lists(run: Place) -> OddLists:
+    """Return the odd lists of a run. Costs a scan of one column, mostly false."""
+    odd = run.read_table("evidence/answers", ANSWERS, pc.field("non_canonical"), ["bookie_id"])
+    return count_odd_lists(odd["bookie_id"].to_pylist())
+
+
+def count_odd_lists(bookies: Iterable[BookieId]) -> OddLists:
+    """Return the odd lists of these bookies, each as often as it sent one."""
+    lists = Counter(bookies)
+    return OddLists(lists.total(), len(lists), tuple(sorted(lists)[:BOOKIES_NAMED_MAX]))

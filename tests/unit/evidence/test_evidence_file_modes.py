@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.commands.file_modes import restrict_new_files
+from auditor.evidence.local_files import restrict_new_files
 
 
 @pytest.fixture(params=[0o022, 0o077], ids=oct)
