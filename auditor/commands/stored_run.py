@@ -1,7 +1,8 @@
-"""Choose a stored run, and print it. An error in reading it becomes one sentence.
+"""Open a stored run, and print it: which run an argument means, and what is wrong with it.
 
-An argument is a run's id, its directory's name, or its path or URI. Anybody may have written the
-files of a run. `auditor.after.finished_run` reads them.
+An argument is a run's id, its directory's name, or its path or URI. A finished run that has lost a
+part of what it stored is refused. Errors in reading it become one sentence: anybody may have
+written its files.
 """
 
 from __future__ import annotations
