@@ -1102,7 +1102,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "first_checker:EmptyLedger.of",
         "metadata.state is not LedgerState.CLOSED or metadata.last_entry_id != -1",
         "metadata.last_entry_id != -1",
-        ("test_an_open_ledger_is_never_called_empty",),
+        ("test_a_marked_ledger_that_is_not_closed_is_never_called_empty",),
     ),
     Mutant(
         "a bookie that is gone shows that a ledger is empty",

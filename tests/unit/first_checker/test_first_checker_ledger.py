@@ -18,7 +18,9 @@ from auditor.model.facts import (
     ContradictionFacts,
     Contradicts,
     EntryFacts,
+    MarkFacts,
     UndecodableFacts,
+    WhyMarked,
 )
 from auditor.model.finding import RANGES_MAX, Copies, Finding, Kind
 from auditor.model.ledger import (
@@ -328,6 +330,26 @@ def test_an_open_ledger_is_never_called_empty(state: str) -> None:
     """BookKeeper writes lastEntryId -1 until the end is known."""
     verdict = judge(record(ledger(f"e3 w3 a2 0:[b1 b2 b3] {state}")), {}, {}, TERMS)
     assert (Standing.EXEMPT, state) == (verdict.standing, verdict.exempt)
+
+
+@pytest.mark.parametrize("state", ["open", "in_recovery"])
+def test_a_marked_ledger_that_is_not_closed_is_never_called_empty(state: str) -> None:
+    """BookKeeper writes lastEntryId -1 while a ledger is open, so only a closed one can be
+    empty.
+    """
+    text = f"e3 w3 a2 0:[b1 b2 b3] {state}"
+    metadata = replace(ledger(text), last_entry_id=-1)
+    none = {
+        b: Answer(b, LEDGER, 0, NOW_MS, AnswerStatus.NO_SUCH_LEDGER) for b in ("b1", "b2", "b3")
+    }
+    (finding,) = judge(record(metadata, OLD), none, {}, TERMS).findings
+    assert isinstance(finding.facts, MarkFacts)
+    assert (metadata.state, False) == (
+        finding.facts.state,
+        WhyMarked.EMPTY_LEDGER in finding.facts.why,
+    )
+    (empty,) = verdict_on("e3 w3 a2 0:[b1 b2 b3] closed -1", OLD).findings
+    assert isinstance(empty.facts, MarkFacts) and WhyMarked.EMPTY_LEDGER in empty.facts.why
 
 
 def test_one_doubled_first_entry_id_costs_its_own_segments_only() -> None:
