@@ -122,7 +122,9 @@ def scene(cluster: SandboxCluster, tmp_path: Path) -> Iterator[Scene]:
 def counted(found: ReferenceFindings) -> tuple[int, ...]:
     """Return how many ledgers are missing, truncated, orphaned, unknown."""
     assert found.counts is not None
-    return tuple(found.counts[name] for name in ("missing", "truncated", "orphaned", "unknown"))
+    return tuple(
+        getattr(found.counts, name) for name in ("missing", "truncated", "orphaned", "unknown")
+    )
 
 
 def test_what_stays_so_is_found(scene: Scene) -> None:
@@ -213,7 +215,7 @@ def test_topics_that_cannot_be_listed_are_unreadable(scene: Scene) -> None:
     scene.first()
     found = scene.again()
     assert found.counts is not None and (0, 1, 0) == tuple(
-        found.counts[name] for name in ("unreadable", "not_listed", "topics")
+        getattr(found.counts, name) for name in ("unreadable", "not_listed", "topics")
     )
     assert not found.is_complete
 
@@ -232,8 +234,8 @@ def test_a_znode_with_a_name_that_pulsar_does_not_write_is_a_problem(
     finally:
         cluster.delete_raw(path)
     assert found.counts is not None and (1, 1) == (
-        found.counts["topics"],
-        found.counts["not_listed"],
+        found.counts.topics,
+        found.counts.not_listed,
     )
     assert ((1, 1, 0, 0), False) == (counted(found), found.is_complete)
 
@@ -259,7 +261,7 @@ def test_a_schema_is_read_where_its_topic_has_no_ledgers(
         for path in (SCHEMA, f"{SCHEMA}v", topic_path(parse_topic("uv-partition-0"))):
             cluster.delete_raw(path)
     assert (2, 1, 1, 0) == counted(found)
-    assert found.counts is not None and (2, 2) == (found.counts["topics"], found.counts["schemas"])
+    assert found.counts is not None and (2, 2) == (found.counts.topics, found.counts.schemas)
     (use,) = next(one.facts.values["some_uses"] for one in found.findings if one.ledger_id == 71)
     assert ("persistent://public/default/u", "schema") == (use["topic"], use["role"])
     hits = topic_hits(scene.run, found.findings)
@@ -300,8 +302,8 @@ def test_a_ledger_of_a_partition_without_a_znode_is_no_orphan(
         cluster.delete_ledger(4)
     assert (1, 1, 1, 0) == counted(found)
     assert found.counts is not None and (1, 1) == (
-        found.counts["partitions_without_znode"],
-        found.counts["orphaned_unknown"],
+        found.counts.partitions_without_znode,
+        found.counts.orphaned_unknown,
     )
     assert any("persistent://public/default/p-partition-1" in one for one in found.withheld)
 
@@ -337,7 +339,7 @@ def test_partitioned_topics_that_cannot_be_listed_leave_a_run_its_topics(
 def check_partitions_in_doubt(found: ReferenceFindings) -> None:
     assert ((1, 1, 0, 0), True) == (counted(found), found.is_complete)
     assert found.counts is not None and (0, 0, 0, 1) == tuple(
-        found.counts[name]
+        getattr(found.counts, name)
         for name in ("unreadable", "not_listed", "partitions_without_znode", "orphaned_unknown")
     )
     assert any("partitioned topics of 1 namespace" in one for one in found.withheld)
@@ -370,7 +372,7 @@ def test_topics_that_vanish_before_they_are_listed_are_a_problem(scene: Scene) -
     scene.first()
     found = scene.again()
     assert found.counts is not None and (1, False) == (
-        found.counts["not_listed"],
+        found.counts.not_listed,
         found.is_complete,
     )
 
