@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 
+from auditor.after.finished_run import open_finished_run, read_all_findings
 from auditor.clock import utc_now
 from auditor.commands.calling import check_needed_credentials
 from auditor.commands.ledger import judge_ledgers
-from auditor.commands.stored_run import open_finished_run, read_all_findings
 from auditor.config import parse, read_layers
 from auditor.context import Context, new_run_id
 from auditor.errors import ConfigError

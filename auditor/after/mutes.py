@@ -355,3 +355,14 @@ def count_muted(
         tuple(OutgrownMute(mute.id, mute.on, why) for mute, why in applied.outgrown),
         tuple(ExpiredMute(one.id, one.on, one.until.isoformat()) for one in applied.expired),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Mutes:
+    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, or is
+    "".
+    """
+
+    mutes: Sequence[Mute]
+    today: date
+    problem: str | None = None

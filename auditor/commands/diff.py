@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Iterable
 
-from auditor.after.compared_finding import ComparedFinding
-from auditor.after.differences import Change, Difference, compare_findings
-from auditor.after.differences_text import ComparedRun, differences_json, differences_text
-from auditor.after.rechecks import Judged, judged_run, terms_json
-from auditor.commands.stored_run import (
-    open_finished_run,
-    read_about,
-    read_all_findings,
-    refuse_damaged_run,
-    require_fields,
-    require_time,
-    require_verdicts,
-)
+from auditor.after.comparison import compare_runs
+from auditor.after.differences import Change, Difference
+from auditor.after.differences_text import differences_json, differences_text
+from auditor.commands.stored_run import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.errors import ConfigError
-from auditor.evidence.rows import bookie_records
-from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Severity
 from auditor.model.summary import Summary
-from auditor.report.layout import printable
-from auditor.summary.about import About
 from auditor.summary.outcome import OUTCOME_SOUND, OUTCOME_VIOLATED
-
-COMPARED_TERMS = (
-    "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries",
-    "maintenance",
-)  # fmt: skip
-"""The terms of judgement on which findings depend, by their names in run.json."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A finished run, with what the comparison needs."""
-
-    directory: Place
-    summary: Summary
-    finished: datetime
-    findings: list[ComparedFinding]
-    about: About
-
-    def as_compared(self) -> ComparedRun:
-        """Return what the text says about the run."""
-        return ComparedRun(
-            run_id=self.summary.run_id,
-            finished_at=str(self.summary.finished_at),
-            outcome=self.summary.outcome,
-            auditor_version=self.summary.auditor_version,
-            is_complete=self.summary.is_complete,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """What became of each finding from the earlier run to the later one. `notes` limit it."""
-
-    earlier: StoredRun
-    later: StoredRun
-    notes: list[str]
-    differences: list[Difference]
 
 
 def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
@@ -90,23 +35,6 @@ def diff(context: Context, earlier_dir: str, later_dir: str) -> int:
     return code
 
 
-def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison:
-    """Compare the findings of two finished runs.
-
-    Raises ConfigError if one is not finished or they are of different clusters, OutputError if a
-    part of one is lost.
-    """
-    earlier, later = _open(earlier_dir), _open(later_dir)
-    _refuse_other_cluster(earlier, later)
-    differences = compare_findings(
-        earlier.findings,
-        later.findings,
-        _known_of(earlier, later.findings, None),
-        _known_of(later, earlier.findings, later.directory),
-    )
-    return Comparison(earlier, later, _notes(earlier, later), differences)
-
-
 def _is_whole(summary: Summary) -> bool:
     """Return whether a run looked at everything and therefore has every finding."""
     return (
@@ -121,67 +49,3 @@ def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
     if changes & {Change.NEW, Change.WORSE}:
         return EXIT_FINDINGS
     return EXIT_SOUND if is_whole and Change.NOT_CHECKED_AGAIN not in changes else EXIT_UNKNOWN
-
-
-def _open(run_dir: str | Place) -> StoredRun:
-    directory, summary = open_finished_run(run_dir)
-    require_fields(directory, summary, "finished_at", "partial", "withheld")
-    require_verdicts(directory, summary)
-    finished = require_time(directory, "finished_at", summary.finished_at)
-    findings = [ComparedFinding.of(one) for one in read_all_findings(directory, summary)]
-    return StoredRun(directory, summary, finished, findings, read_about(directory))
-
-
-def _refuse_other_cluster(earlier: StoredRun, later: StoredRun) -> None:
-    one, other = (run.summary.cluster for run in (earlier, later))
-    facts = ClusterFacts(
-        one.metadata_service_uri, one.hosts, str(one.root), "", one.instance_id,
-        replication_disabled=False, lost_bookie_recovery_delay_s=None,
-    )  # fmt: skip
-    if not facts.is_of(other.instance_id, other.root, other.hosts):
-        raise ConfigError(
-            f"{earlier.directory.address} and {later.directory.address} are runs of different"
-            " clusters "
-            f"({printable(one.instance_id or one.root)} and "
-            f"{printable(other.instance_id or other.root)})"
-        )
-
-
-def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
-    """Return what limits the comparison, as sentences."""
-    notes = []
-    if earlier.finished > later.finished:
-        notes.append(
-            "The run given first finished after the other one: give the earlier run first."
-        )
-    if earlier.summary.auditor_version != later.summary.auditor_version:
-        notes.append(
-            "The runs are of different versions of the auditor: some differences may come from how"
-            " it judges."
-        )
-    earlier_terms, later_terms = terms_json(earlier.about), terms_json(later.about)
-    settings = [name for name in COMPARED_TERMS if earlier_terms[name] != later_terms[name]]
-    if settings:
-        notes.append(
-            f"The runs had different settings ({', '.join(settings)}): some differences may come"
-            " from them."
-        )
-    if later.summary.is_partial:
-        notes.append("The later run was of named ledgers only.")
-    if not later.summary.is_complete:
-        notes.append(
-            "The later run could not judge every ledger: there may be new findings that it does not"
-            " have."
-        )
-    return notes
-
-
-def _known_of(run: StoredRun, others: Sequence[ComparedFinding], evidence: Place | None) -> Judged:
-    """Return what a run knows of the subjects of the other run's findings.
-
-    `evidence` is where the later run stored what bookies said; None for the earlier run.
-    """
-    records = bookie_records(run.directory.read_table("evidence/bookies", BOOKIES))
-    verdicts = run.directory.scan("verdicts", VERDICTS)
-    known = judged_run(evidence, run.about, run.summary, verdicts, records, others)
-    return replace(known, is_partial=run.summary.is_partial)

@@ -8,12 +8,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from auditor.commands.stored_run import (
-    choose_run,
-    open_finished_run,
-    read_all_findings,
-    refuse_damaged_run,
-)
+from auditor.after.finished_run import open_finished_run, read_all_findings
+from auditor.commands.stored_run import choose_run, refuse_damaged_run
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place

@@ -4,76 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from difflib import get_close_matches
 
-import numpy as np
-
 from auditor.after.margin import (
-    copies_of_worst_entry,
-    exposure_by_bookie,
-    ledgers_in_order,
     losses_without,
 )
+from auditor.after.margin_of_run import StoredRun, margin_basis, margin_of_cluster, read_copies
 from auditor.after.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
-from auditor.after.stored_copies import (
-    ANSWER_COLUMNS,
-    LEDGER_COLUMNS,
-    VERDICT_COLUMNS,
-    StoredCopies,
-    doubt_bookies,
-    ledgers_in_doubt,
-    promised_copies,
-    with_doubts,
-)
-from auditor.clock import utc_now
-from auditor.commands.stored_run import (
-    open_finished_run,
-    read_about,
-    read_all_findings,
-    read_newest_bookies,
-    read_rows_of,
-    refuse_damaged_run,
-    require_fields,
-    require_time,
-    require_verdicts,
-)
+from auditor.commands.stored_run import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.errors import ConfigError, OutputError
-from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
-from auditor.model.cluster import BookieRecord
-from auditor.model.finding import Kind
+from auditor.errors import ConfigError
 from auditor.model.identity import BookieId
-from auditor.model.summary import Summary
-from auditor.report.layout import of
-from auditor.summary.about import About
 from auditor.wire.locations import is_within
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """What the answer needs from a finished run."""
-
-    summary: Summary
-    started: datetime
-    about: About
-    bookies: dict[BookieId, BookieRecord]
-    """The bookies as of the last look."""
-    copies: StoredCopies
-
-    def locations(self) -> dict[BookieId, str]:
-        """Return the known location of every bookie that ledgers name or that is registered."""
-        around = self.about.terms.around
-        found = {
-            bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}
-        }
-        return {bookie: location for bookie, location in found.items() if location is not None}
-
-    def count_unlocated(self) -> int:
-        """Return how many bookies that ledgers name have no known location."""
-        return len(set(self.copies.bookies) - self.locations().keys())
 
 
 def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
@@ -108,72 +50,6 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
     return EXIT_UNKNOWN if is_open else EXIT_SOUND
 
 
-def read_copies(run_dir: str | Place) -> StoredRun:
-    """Return the copies that a finished run confirms.
-
-    Raises ConfigError if it is not a finished run, OutputError if a part of it is lost.
-    """
-    directory, summary = open_finished_run(run_dir)
-    require_fields(directory, summary, "started_at")
-    require_verdicts(directory, summary)
-    started = require_time(directory, "started_at", summary.started_at)
-    copies = doubt_bookies(_copies(directory), _unreadable_bookies(directory, summary))
-    return StoredRun(
-        summary, started, read_about(directory), read_newest_bookies(directory), copies
-    )
-
-
-def _unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
-    """Return the bookies that could not send what they list: no list of theirs vouches for a
-    copy.
-    """
-    kind = Kind.BOOKIE_UNREADABLE_ENTRIES
-    if kind.value not in summary.findings_by_kind:
-        return frozenset()
-    findings = read_all_findings(directory, summary)
-    return frozenset(
-        one.bookie_id for one in findings if one.kind is kind and one.bookie_id is not None
-    )
-
-
-def _copies(directory: Place) -> StoredCopies:
-    """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a
-    verdict.
-    """
-    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
-    verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
-    lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
-    if lost:
-        raise OutputError(
-            f"{directory.address}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
-            "a part of what the run stored is lost; use another run"
-        )
-    answers = read_rows_of(
-        directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS
-    )
-    return with_doubts(promised_copies(ledgers), verdicts, answers)
-
-
-def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
-    """Return what the answer rests on. The age of a run that lies in the future is unknown: its
-    clock was wrong.
-    """
-    age_s = (utc_now() - run.started).total_seconds()
-    in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)
-    return MarginBasis(
-        run_id=run.summary.run_id,
-        started_at=str(run.summary.started_at),
-        age_s=age_s,
-        is_too_old=not 0 <= age_s <= age_max_s,
-        is_partial=run.about.partial,
-        in_order=in_order,
-        unconfirmed=closed - in_order,
-        others=run.summary.ledgers.listed - closed - run.copies.unread,
-        unread=run.copies.unread,
-        assumed_copies=run.summary.copies.assumed if run.summary.copies else 0,
-    )
-
-
 def _without(run: StoredRun, named: Sequence[str]) -> Without:
     bookies = sorted({bookie for name in named for bookie in _bookies_meant(run, name)})
     unlocated = run.count_unlocated() if any(name.startswith("/") for name in named) else 0
@@ -206,18 +82,3 @@ def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:
             f" and it was not registered{hint}"
         )
     return [name]
-
-
-def margin_of_cluster(run: StoredRun) -> Cluster:
-    """Return what the failure of each bookie, and of all bookies at each location, would do."""
-    locations = run.locations()
-    racks = {
-        rack: losses_without(
-            run.copies, [bookie for bookie, location in locations.items() if location == rack]
-        )
-        for rack in sorted(set(locations.values()))
-    }
-    unlocated = run.count_unlocated() if racks else 0
-    return Cluster(
-        copies_of_worst_entry(run.copies), exposure_by_bookie(run.copies), racks, unlocated
-    )

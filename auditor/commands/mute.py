@@ -6,10 +6,11 @@ import json
 from collections.abc import Sequence
 from datetime import date
 
+from auditor.after.finished_run import open_finished_run, read_all_findings
 from auditor.after.mutes import WHY_CHARS_MAX, Mute, state_of
 from auditor.clock import utc_now
 from auditor.commands.explain import choose_findings
-from auditor.commands.stored_run import choose_run, open_finished_run, read_all_findings
+from auditor.commands.stored_run import choose_run
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.output_directory import Output

@@ -7,15 +7,10 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from auditor.commands.page import read_contents, save_page
-from auditor.commands.stored_run import (
-    UNREADABLE,
-    describe_fault,
-    read_about,
-    read_all_findings,
-    refuse_damaged_run,
-    show_report,
-)
+from auditor.after.finished_run import UNREADABLE, read_about, read_all_findings
+from auditor.after.page.reading import read_contents
+from auditor.commands.page import save_page
+from auditor.commands.stored_run import describe_fault, refuse_damaged_run, show_report
 from auditor.context import EXIT_FAULT, EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import AccountingError, ConfigError, OutputError
 from auditor.evidence import findings_file

@@ -1,8 +1,7 @@
-"""Open a stored run, and print it: which run an argument means, and what is wrong with it.
+"""Choose a stored run, and print it. An error in reading it becomes one sentence.
 
-An argument is a run's id, its directory's name, or its path or URI. A finished run that has lost a
-part of what it stored is refused. Errors in reading it become one sentence: anybody may have
-written its files.
+An argument is a run's id, its directory's name, or its path or URI. Anybody may have written the
+files of a run. `auditor.after.finished_run` reads them.
 """
 
 from __future__ import annotations
@@ -10,41 +9,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import datetime
 from pathlib import Path, PurePath
 from traceback import extract_tb
 
-import pyarrow as pa
-
+from auditor.after.finished_run import UNREADABLE
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.findings_file import parse_json
 from auditor.evidence.newest_run import run_name
 from auditor.evidence.output_directory import Output
-from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.run_tables import require_stored
-from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.model.cluster import BookieRecord
 from auditor.model.finding_record import FindingRecord
-from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
-from auditor.report.layout import of, printable
-from auditor.summary.about import About
-from auditor.summary.previous_run import are_as_counted, read_findings, read_summary
+from auditor.report.layout import printable
+from auditor.summary.previous_run import read_summary
 
 DETAIL_CHARS_MAX = 200
 """At most this many characters of an exception's text are shown."""
-UNREADABLE = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, StopIteration,
-    TypeError, ValueError,
-    pa.ArrowException,
-)  # fmt: skip
-"""Exceptions that code raises for a value of an unexpected shape. Errors of the machine, such as
-MemoryError, are not among them."""
 
 
 @contextmanager
@@ -130,99 +112,6 @@ def _as_usage_error() -> Iterator[None]:
         yield
     except OutputError as error:
         raise ConfigError(str(error)) from error
-
-
-def open_finished_run(run_dir: str | Place) -> tuple[Place, Summary]:
-    """Return the directory and the summary of a run. Raises ConfigError if it is not finished.
-
-    Raises OutputError if the run has lost a part of its stored data. A missing table is an error,
-    unless the run found no ledger.
-    """
-    directory = place(run_dir) if isinstance(run_dir, str) else run_dir
-    summary = read_summary(directory)
-    if summary is None:
-        raise ConfigError(
-            f"{directory.address} holds no summary.json: it is not the directory of a finished run"
-        )
-    require_stored(directory, summary.stored)
-    return replace(directory, missing_is_empty=summary.ledgers.listed == 0), summary
-
-
-def require_fields(directory: Place, summary: Summary, *names: str) -> None:
-    """Raise ConfigError unless the summary has all these fields."""
-    missing = [name for name in names if not summary.has(name)]
-    if missing:
-        raise ConfigError(
-            f"{directory.address}/summary.json lacks {', '.join(missing)}: it was not written by"
-            " this version"
-        )
-
-
-def require_time(directory: Place, name: str, text: str | None) -> datetime:
-    """Return a time of the summary. Raises ConfigError unless it is RFC 3339 with an offset."""
-    try:
-        found = datetime.fromisoformat(str(text))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise ConfigError(
-            f"{directory.address}/summary.json: {name} is not a time with an offset: the run's"
-            " directory is damaged"
-        )
-    return found
-
-
-def require_verdicts(directory: Place, summary: Summary) -> None:
-    """Raise OutputError unless the run has the verdict on every ledger that its summary counts."""
-    stored, listed = directory.count("verdicts", VERDICTS), summary.ledgers.listed
-    if stored != listed:
-        raise OutputError(
-            f"{directory.address} has {of(stored, 'verdict')}, and its summary counts {listed}"
-            " ledgers: a part of what the run stored is lost; use another run"
-        )
-
-
-def read_all_findings(directory: Place, summary: Summary) -> list[FindingRecord]:
-    """Return the findings of a run. Raises OutputError unless they match the summary's counts."""
-    findings = read_findings(directory)
-    if not are_as_counted(findings, summary):
-        counted = summary.findings_total
-        raise OutputError(
-            f"{directory.address}/findings.jsonl has {of(len(findings), 'finding')}, and"
-            f" summary.json counts {counted}, or of other kinds: a part of what the run stored is"
-            " lost; use another run"
-        )
-    return findings
-
-
-def read_about(directory: Place) -> About:
-    """Return run.json of a run. Raises OutputError if it is damaged."""
-    return About.from_json(
-        parse_json(directory.read_text("run.json") or "null", f"{directory.uri}/run.json")
-    )
-
-
-def read_rows_of(
-    directory: Place,
-    name: str,
-    schema: pa.Schema,
-    ledger_ids: Sequence[LedgerId] | pa.Array,
-    columns: list[str],
-) -> pa.Table:
-    """Return these columns of a table's rows on these ledgers.
-
-    If there are no ledgers, the table need not exist.
-    """
-    parts = [pa.schema([schema.field(column) for column in columns]).empty_table()]
-    if len(ledger_ids):
-        parts += directory.scan(name, schema).tables_of_ledgers(ledger_ids, columns)
-    return pa.concat_tables(parts)
-
-
-def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
-    """Return each bookie as the last look saw it."""
-    records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
-    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
 
 
 def show_report(

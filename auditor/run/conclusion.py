@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 
 import pyarrow.compute as pc
 
@@ -25,7 +24,7 @@ from auditor.after.history import (
 )
 from auditor.after.mutes import (
     Applied,
-    Mute,
+    Mutes,
     apply_mutes,
     count_muted,
     state_of,
@@ -298,17 +297,6 @@ def _missing_sentences(not_there: Sequence[int]) -> list[str]:
     some = ", ".join(map(str, not_there[:_NAMED_MAX]))
     gone = f"{len(not_there)} of the ledgers named do not exist (such as {some})"
     return [f"{gone}: see whether the ids are right"]
-
-
-@dataclass(frozen=True, slots=True)
-class Mutes:
-    """The mutes of a file on a day (UTC). `problem` says why the file could not be read, or is
-    "".
-    """
-
-    mutes: Sequence[Mute]
-    today: date
-    problem: str | None = None
 
 
 def add_history(

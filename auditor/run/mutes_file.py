@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from auditor.after.mutes import MUTES_FILE, BadMutes, Mute, parse_mutes
+from auditor.after.mutes import MUTES_FILE, BadMutes, Mute, Mutes, parse_mutes
 from auditor.clock import utc_now
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.local_files import is_uri
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
-from auditor.run.conclusion import Mutes
 
 
 def mutes_place(context: Context, output: Output) -> tuple[Place, str]:

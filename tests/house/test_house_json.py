@@ -25,7 +25,7 @@ EDGES = {
     "after/page/findings_data.py": "the findings in the page",
     "after/differences_text.py": "auditor diff --format json",
     "after/margin_text.py": "auditor margin --format json",
-    "commands/bundle.py": "the files of a bundle",
+    "after/bundle.py": "the files of a bundle",
     "commands/naming.py": "auditor ledger --naming --format json",
     "model/judged_ledger.py": "a ledger of auditor ledger --format json",
     "commands/calling.py": "the flags of a call, as click gives them",

@@ -11,7 +11,7 @@ import pytest
 from support.audits import accounted, audit, audit_ledgers
 
 from auditor.after.margin import losses_without
-from auditor.commands.margin import read_copies
+from auditor.after.margin_of_run import read_copies
 from auditor.model.codec import encode
 from auditor.model.finding import Kind
 from auditor.model.summary import DoubtCounts

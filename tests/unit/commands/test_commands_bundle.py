@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from support.stored_run import store_run
 
-from auditor.commands import bundle as module
+from auditor.after import bundle as module
 from auditor.commands.bundle import bundle
 from auditor.commands.replay import replay
 from auditor.config import Layers, parse

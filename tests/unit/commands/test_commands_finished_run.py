@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from auditor.commands.stored_run import read_rows_of
+from auditor.after.finished_run import read_rows_of
 from auditor.errors import OutputError
 from auditor.evidence import table_scan
 from auditor.evidence.run_directory import place

@@ -21,20 +21,20 @@ from auditor.after.differences import Change
 from auditor.after.page.contents import Lacking
 from auditor.after.page.page_view import TOPICS_SHOWN_MAX
 from auditor.after.page.pictures import LEDGERS_MAX
-from auditor.after.page.rendering import render_page
-from auditor.commands import page as module
-from auditor.commands import replay
-from auditor.commands.page import (
+from auditor.after.page.reading import (
     COMPARED_MAX,
     HISTORY_RUNS_MAX,
     count_lacking,
-    publish_page,
     read_changes,
     read_contents,
     read_history,
     read_margin,
     read_topics,
 )
+from auditor.after.page.rendering import render_page
+from auditor.commands import page as module
+from auditor.commands import replay
+from auditor.commands.page import publish_page
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
@@ -172,7 +172,7 @@ def test_the_history_is_of_this_cluster_up_to_this_run(tmp_path: Path):
 def test_the_history_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """It has the newest runs, and ends with this one."""
     assert 2 <= HISTORY_RUNS_MAX
-    monkeypatch.setattr(module, "HISTORY_RUNS_MAX", 3)
+    monkeypatch.setattr("auditor.after.page.reading.HISTORY_RUNS_MAX", 3)
     runs = [run_of(tmp_path, number) for number in range(1, 8)]
     assert ["5", "6", "7"] == [run.run_id for run in read_history(runs[-1], read(runs[-1]))]
 

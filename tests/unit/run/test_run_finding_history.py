@@ -16,7 +16,7 @@ from support.tables_in_memory import Tables
 
 from auditor.after.compared_finding import ComparedFinding
 from auditor.after.history import EarlierRun, Sighting, UnreadableRun
-from auditor.after.mutes import Mute, state_of
+from auditor.after.mutes import Mute, Mutes, state_of
 from auditor.evidence.rows import answer_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
@@ -26,7 +26,7 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import HISTORY_FIELDS, FindingRecord
-from auditor.run.conclusion import Conclusion, Mutes, add_history, restore_history
+from auditor.run.conclusion import Conclusion, add_history, restore_history
 from auditor.summary.about import About
 
 NOWHERE = cast(Place, Tables())
