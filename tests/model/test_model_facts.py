@@ -156,4 +156,4 @@ def test_a_false_fact_of_an_audit_that_went_on_contradicts_the_truth(
     FALSEHOODS[name].plant(monkeypatch, FIRST, SECOND)
     history = f"{SHOWN_BY[name]}; cut 2 half; resume"
     sentences = broken_by(cluster, name, history)
-    assert any("a false fact of the audit that went on" in one for one in sentences), sentences
+    assert any("the audit that went on" in sentence for sentence in sentences), sentences
