@@ -272,9 +272,13 @@ def topics_section(summary: Summary, screen: Screen) -> Section:
 
 
 def unjudged_section(summary: Summary, screen: Screen) -> Section:
-    """Return each reason why ledgers could not be judged, then what else could not be decided."""
+    """Return how the reasons add up, each reason why ledgers could not be judged, then what else
+    could not be decided.
+    """
     unheard = summary.bookies_unheard
-    items = [
+    sum_words = reasons_sum_words(summary)
+    items = [list(screen.wrap(sum_words, "", ITEM_LINES_MAX))] if sum_words else []
+    items += [
         list(
             screen.wrap(
                 f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
@@ -285,8 +289,6 @@ def unjudged_section(summary: Summary, screen: Screen) -> Section:
         )
         for reason, number in most_frequent(summary)
     ]
-    if sum_words := reasons_sum_words(summary):
-        items.append(list(screen.wrap(sum_words, "", ITEM_LINES_MAX)))
     for sentence in summary.withheld:
         items.append(list(screen.wrap(printable(sentence, 1_000), "", ITEM_LINES_MAX)))
     return Section(
