@@ -57,12 +57,18 @@ class BeyondEnd:
 
     @classmethod
     def of(
-        cls, ledger_id: LedgerId, metadata: LedgerMetadata, seen: Coverage, reads: Reads
+        cls,
+        ledger_id: LedgerId,
+        metadata: LedgerMetadata,
+        answers: Answers,
+        seen: Coverage,
+        reads: Reads,
     ) -> BeyondEnd | None:
         """Return what lies above the end. None if nothing does, or the ledger has no end.
 
         Entries count if a list names them or a read found them, unless the newest read found them
-        absent. Costs the pieces that bookies list above the end.
+        absent, or the bookie's list of a later look lacks them. A header proves what it says even
+        then. Costs the pieces that bookies list above the end.
         """
         last = metadata.last_entry_id
         if not _has_end(metadata) or last is None:
@@ -72,7 +78,8 @@ class BeyondEnd:
             for bookie, entries in seen.held.items()
             if (above := _above(entries, last))
         }
-        header: EndHeader | None = None
+        standing: list[EntryRead] = []
+        overtaken: list[EntryRead] = []
         for (bookie, _), read in sorted(reads.items()):
             entry = read.sent_entry_id
             if entry <= last:
@@ -81,9 +88,15 @@ class BeyondEnd:
             if read.status in ABSENT_READS:
                 held[bookie] = held.get(bookie, EMPTY) - single
             elif read.status is ReadStatus.PRESENT:
-                header = _better(header, read)
+                if bookie in seen.held and answers[bookie].look > read.look:
+                    overtaken.append(read)
+                    continue
+                standing.append(read)
                 if bookie not in seen.gone:
                     held[bookie] = held.get(bookie, EMPTY) | single
+        header: EndHeader | None = None
+        for read in (*standing, *overtaken):
+            header = _better(header, read)
         held = {bookie: entries for bookie, entries in held.items() if entries}
         if not held and header is None:
             return None

@@ -145,7 +145,7 @@ def _judge_metadata(
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan, denials=denials)
     seen = replace(seen, corrupt=tuple(copy for copy in seen.corrupt if copy not in doubted))
     losses = Losses.of(metadata, seen)
-    beyond = BeyondEnd.of(record.ledger_id, metadata, seen, reads)
+    beyond = BeyondEnd.of(record.ledger_id, metadata, answers, seen, reads)
     cut_off = [beyond.finding] if beyond is not None and beyond.is_cut_off else []
     described = metadata_findings(
         record, metadata, terms, reads, None if beyond is None or cut_off else beyond.facts, unknown

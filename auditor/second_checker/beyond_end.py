@@ -68,12 +68,20 @@ def beyond_end(statements: Statements, lists: Lists, metadata: LedgerMetadata) -
         mine = list(islice(above, RUNS_MAX))
         if any(above):
             return Beyond(is_open=True)
-        mine += [(entry, entry) for entry in sent.get(bookie, {})]
+        mine += [
+            (entry, entry)
+            for entry, read in sent.get(bookie, {}).items()
+            if not _has_newer_list(statements, lists, read)
+        ]
         kept = list(_without(_ranges_covered(mine), denied.get(bookie, set())))
         answer = statements.answers.get(bookie)
         if kept and not (answer is not None and answer.is_gone):
             runs[bookie] = kept
-    header = _highest_header(read for of_bookie in sent.values() for read in of_bookie.values())
+    header = _highest_header(
+        (read, _has_newer_list(statements, lists, read))
+        for of_bookie in sent.values()
+        for read in of_bookie.values()
+    )
     if not runs and header is None:
         return NOTHING
     held = tuple(
@@ -103,19 +111,28 @@ def _read_above(
     return sent, denied
 
 
-def _highest_header(reads: Iterable[EntryRead]) -> EndHeader | None:
+def _has_newer_list(statements: Statements, lists: Lists, read: EntryRead) -> bool:
+    """Return whether a later look than the read's has a list of the bookie: it says what is there
+    since.
+    """
+    answer = statements.answers.get(read.bookie_id)
+    return read.bookie_id in lists and answer is not None and answer.look > read.look
+
+
+def _highest_header(reads: Iterable[tuple[EntryRead, bool]]) -> EndHeader | None:
     """Return the header that proves the highest entry acknowledged; None if there is none.
 
-    Of equal headers, return the first by bookie, then by the entry that was asked for.
+    Each read comes with whether its bookie has a newer list. Of equal headers, return one without;
+    of these the first by bookie, then by the entry that was asked for.
     """
     proven = [
-        (-read.last_confirmed, read.bookie_id, read.entry_id, read)
-        for read in reads
+        (-read.last_confirmed, has_newer_list, read.bookie_id, read.entry_id, read)
+        for read, has_newer_list in reads
         if read.last_confirmed is not None
     ]
     if not proven:
         return None
-    confirmed, bookie, asked, read = min(proven, key=lambda header: header[:3])
+    confirmed, _, bookie, asked, read = min(proven, key=lambda header: header[:4])
     entry = asked if read.stored_entry_id is None else read.stored_entry_id
     return EndHeader(bookie, entry, -confirmed, read.length_bytes or 0)
 

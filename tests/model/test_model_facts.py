@@ -7,9 +7,10 @@ Each history is the shortest of some random ones in which the fact is stated.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
 import pytest
-from support.falsehoods import FALSEHOODS, FIRST, OF_SAMPLES, SECOND
+from support.falsehoods import FALSEHOODS, FIRST, OF_SAMPLES, RUN, SECOND
 from support.model import actions
 from support.model.clusters import started
 from support.model.history import Broken, Cluster
@@ -24,6 +25,11 @@ UNHEARD = (
     " 1 1 b3 b2"
 )
 REFUSED = "create 1 e3 w2 a2 b1 b2 b3; append 1 5; close 1; lose 1 4 b2 b3; refuse b5"
+OVERTAKEN = (
+    "create 1 e3 w2 a2 b1 b2 b3; append 1 9; close 1; truncate 1 3; cut 5 unrecorded; stripe 1 b1"
+    " emptied; resume"
+)
+"""b1 sent an entry above the end, and lost all before it was asked for its list again."""
 BEYOND = "create 1 e5 w5 a3 b1 b5 b2 b3 b4; append 1 14; close 1; truncate 1 6"
 MARKED_OPEN = "create 1 e4 w4 a2 b2 b3 b6 b1; mark 1; time 150"
 PLACED = "create 1 e3 w2 a1 b3 b2 b4; append 1 2; close 1; rack b3 /r2"
@@ -121,10 +127,27 @@ def test_each_false_fact_has_a_history() -> None:
     assert not FALSEHOODS.keys() & OF_SAMPLES.keys()
 
 
+def test_each_sort_of_facts_is_stated_where_falsehoods_are_planted() -> None:
+    """A module that no longer makes such facts could not be made to state false ones."""
+    assert [] == [
+        f"{module} has no {facts.__name__}"
+        for places in (FIRST, SECOND, RUN)
+        for facts, modules in places.items()
+        for module in modules
+        if not hasattr(import_module(module), facts.__name__)
+    ]
+
+
 @pytest.mark.parametrize("history", dict.fromkeys(SHOWN_BY.values()))
 def test_the_facts_of_both_checkers_are_true(cluster: Cluster, history: str) -> None:
     """Without a planted falsehood nothing is broken."""
     cluster.end(actions.lines_of(history))
+
+
+def test_an_entry_above_the_end_that_a_later_list_lacks_is_not_said_to_be_there(
+    cluster: Cluster,
+) -> None:
+    cluster.end(actions.lines_of(OVERTAKEN))
 
 
 @pytest.mark.parametrize("name", one_in(5, SHOWN_BY))

@@ -34,7 +34,8 @@ class End:
 
     `sent` has (bookie, entry asked for) -> a read's status, or the entry that came, its
     lastAddConfirmed (None: not proven) and its length. `cut_off`: the entries of
-    LEDGER_CLOSED_SHORT, None where ENTRIES_BEYOND_END is owed.
+    LEDGER_CLOSED_SHORT, None where ENTRIES_BEYOND_END is owed. Reads are of the first look, and so
+    are lists, but for those of the bookies in `listed_again`: these are of the second.
     """
 
     lists: Mapping[str, set[int] | None]
@@ -46,13 +47,14 @@ class End:
     header: EndHeader | None = None
     cut_off: Ranges | None = None
     metadata: LedgerMetadata = WHOLE
+    listed_again: frozenset[str] = frozenset()
 
     @property
     def answers(self) -> dict[str, Answer]:
         return {
             b: Answer(b, LEDGER, 1, 0, AnswerStatus.UNSUPPORTED)
             if held is CANNOT_LIST
-            else Answer(b, LEDGER, 1, 0, AnswerStatus.HELD, groups(held))
+            else Answer(b, LEDGER, 1 + (b in self.listed_again), 0, AnswerStatus.HELD, groups(held))
             for b, held in self.lists.items()
         }
 
@@ -130,6 +132,22 @@ ENDS = {
         (("b1", ((11, 11),), True), ("b2", ((12, 12),), True)),
         EndHeader("b1", 11, 10, 96),
         ((10, 10),),
+    ),
+    "a list of a later look lacks what was read: the header proves it all the same": End(
+        {"b1": {9}, "b2": {9}, "b3": set()},
+        {("b1", 12): (12, 10, 104)},
+        header=EndHeader("b1", 12, 10, 104),
+        cut_off=((10, 10),),
+        listed_again=frozenset({"b1"}),
+    ),
+    "of equal headers that counts which no later list overtook": End(
+        {"b1": {9}, "b2": {12}, "b3": set()},
+        {("b1", 12): (12, 10, 104), ("b2", 12): (12, 10, 104)},
+        ((12, 12),),
+        (("b2", ((12, 12),), True),),
+        EndHeader("b2", 12, 10, 104),
+        ((10, 10),),
+        listed_again=frozenset({"b1"}),
     ),
     "no digest proves the header": End(
         {"b1": {9}, "b2": {12}, "b3": set()},

@@ -234,7 +234,7 @@ so nothing is assumed.
 RUN: dict[type, tuple[str, ...]] = {
     LostFacts: ("auditor.findings.bookies",),
     SilentFacts: ("auditor.findings.bookies",),
-    FailingFacts: ("auditor.findings.bookies",),
+    FailingFacts: ("auditor.findings.failing_requests",),
     Renamed: ("auditor.findings.renaming",),
     MarkWithoutLedgerFacts: ("auditor.first_checker.underreplication",),
     CopyCounts: ("auditor.summary.counts",),

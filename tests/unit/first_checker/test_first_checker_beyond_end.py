@@ -31,7 +31,7 @@ def found(end: End, metadata: LedgerMetadata | None = None) -> BeyondEnd | None:
     """Return what lies above the end, by the first checker."""
     metadata = metadata or end.metadata
     seen = coverage(metadata, end.answers, end.reads)
-    return BeyondEnd.of(LEDGER, metadata, seen, end.reads)
+    return BeyondEnd.of(LEDGER, metadata, end.answers, seen, end.reads)
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS.keys())
