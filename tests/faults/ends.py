@@ -24,7 +24,7 @@ wakes.
 """
 FULL_BYTES = 1_500
 """The largest file on the full disk, in bytes: enough for output, but not for a table."""
-FINDINGS, USAGE, FAULT, UNREACHABLE, STOPPED = 1, 2, 4, 5, 128 + signal.SIGTERM
+FINDINGS, USAGE, UNREACHABLE, STOPPED = 1, 2, 5, 128 + signal.SIGTERM
 """Exit codes."""
 
 
@@ -125,7 +125,7 @@ def _killed(of: str, first: int, last: int) -> End:
 
 
 def _jvm_killed(of: str, first: int, last: int) -> End:
-    return End(_kill_jvm, FAULT, of, first, last)
+    return End(_kill_jvm, UNREACHABLE, of, first, last)
 
 
 def _terminated(
