@@ -98,7 +98,7 @@ class BeyondEnd:
         for read in (*standing, *overtaken):
             header = _better(header, read)
         held = {bookie: entries for bookie, entries in held.items() if entries}
-        if not held and header is None:
+        if not held and not _names_beyond(header, last):
             return None
         held_on = tuple(
             HeldBeyondEnd(b, held[b].ranges(RANGES_MAX), held[b].count(), b in seen.held)
@@ -113,8 +113,7 @@ class BeyondEnd:
     @property
     def is_cut_off(self) -> bool:
         """Whether a header proves that acknowledged entries lie above the end."""
-        header = self.facts.header
-        return header is not None and header.last_confirmed > max(-1, self.facts.last_entry_id)
+        return _names_beyond(self.facts.header, self.facts.last_entry_id)
 
     @property
     def finding(self) -> Finding:
@@ -267,6 +266,10 @@ def _has_end(metadata: LedgerMetadata) -> bool:
         and metadata.last_entry_id is not None
         and bool(metadata.segments)
     )
+
+
+def _names_beyond(header: EndHeader | None, last: EntryId) -> bool:
+    return header is not None and header.last_confirmed > max(-1, last)
 
 
 def _above(held: EntrySet, last: EntryId) -> EntrySet:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import ceil
 from typing import NamedTuple
 
 from auditor.first_checker.coverage import Copy
@@ -53,7 +54,7 @@ class Density(NamedTuple):
         """
         for_ends = budget // 2 if ends_max is None else ends_max
         ends_step = step_within(for_ends, ends)
-        left = budget - (int(ends) if ends_step == 1 else for_ends)
+        left = budget - (ceil(ends / ends_step) if ends_step else 0)
         return cls(step_within(left, copies), ends_step)
 
 

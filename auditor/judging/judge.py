@@ -10,8 +10,6 @@ code that waits for ever and holds Python's lock meanwhile.
 A child judges ledgers one after another and sends each result at once. When it dies, the ledger
 whose result is due is the one that killed it, and the kernel says how. Another child continues with
 the next ledger. Costs a fork, and some ten microseconds a ledger.
-
-This module does not load Arrow, because `auditor ledger` uses it.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def beyond_end(statements: Statements, lists: Lists, metadata: LedgerMetadata) -
         for of_bookie in sent.values()
         for read in of_bookie.values()
     )
-    if not runs and header is None:
+    if not runs and (header is None or header.last_confirmed < max(last + 1, 0)):
         return NOTHING
     held = tuple(
         HeldBeyondEnd(b, tuple(runs[b][:RANGES_MAX]), _count(runs[b]), b in lists)

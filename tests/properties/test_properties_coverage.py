@@ -234,9 +234,9 @@ def _lost_without_surplus(right: Any) -> Any:
 
 
 def _kinds_in_wrong_order(right: Any) -> Any:
-    def found(ledger_id: Any, losses: Any, elsewhere: Any, *, excused: bool) -> Any:
+    def found(ledger_id: Any, losses: Any, *seen: Any, **terms: Any) -> Any:
         metadata = replace(losses.metadata, ack_quorum=1)
-        return right(ledger_id, losses._replace(metadata=metadata), elsewhere, excused=excused)
+        return right(ledger_id, losses._replace(metadata=metadata), *seen, **terms)
 
     return found
 

@@ -140,6 +140,11 @@ ENDS = {
         cut_off=((10, 10),),
         listed_again=frozenset({"b1"}),
     ),
+    "a list of a later look lacks what was read, and the header proves nothing": End(
+        {"b1": {9}, "b2": {9}, "b3": set()},
+        {("b1", 10): (10, 9, 88)},
+        listed_again=frozenset({"b1"}),
+    ),
     "of equal headers that counts which no later list overtook": End(
         {"b1": {9}, "b2": {12}, "b3": set()},
         {("b1", 12): (12, 10, 104), ("b2", 12): (12, 10, 104)},

@@ -1,5 +1,5 @@
-"""Single ledgers without Spark. Each bookie is asked once a look about a ledger, in one
-conversation, and every ledger is settled.
+"""Single ledgers without Spark: a bookie is asked once a look for the list of a ledger, and every
+ledger is settled.
 """
 
 from __future__ import annotations
