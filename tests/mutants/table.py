@@ -1131,9 +1131,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a header that names the end proves that entries were cut off",
         FACTS,
-        "first_checker:BeyondEnd.is_cut_off",
-        "header.last_confirmed > max(-1, self.facts.last_entry_id)",
-        "header.last_confirmed >= max(-1, self.facts.last_entry_id)",
+        "first_checker:_names_beyond",
+        "header.last_confirmed > max(-1, last)",
+        "header.last_confirmed >= max(-1, last)",
         (
             "test_first_checker_beyond_end::test_what_bookies_hold_above_the_end_is_found_with_what_headers_prove",
         ),
