@@ -75,6 +75,8 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     (re.compile(r"No space left on device"), _FULL),
     (re.compile(r"Disk quota exceeded"), FILES[errno.EDQUOT]),
+    (re.compile(r"File too large"), FILES[errno.EFBIG]),
+    (re.compile(r"Read-only file system"), FILES[errno.EROFS]),
 )
 """Words of libraries and the JVM, for errors of which only the text is left."""
 

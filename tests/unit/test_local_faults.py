@@ -174,6 +174,8 @@ def test_errors_of_several_addresses_in_one_text_are_distinguished() -> None:
         ("java.lang.OutOfMemoryError: unable to create native thread", "no more threads"),
         ("java.lang.OutOfMemoryError: Java heap space", "no more memory"),
         ("OSError: [Errno 28] x", "is full"),
+        ("ExceptionInInitializerError: Cannot unpack libzstd: File too large", "largest size"),
+        ("java.io.IOException: Read-only file system", "read-only"),
         ("ValueError: nothing of the kind", None),
     ],
 )
