@@ -1,9 +1,9 @@
 """Write dataclasses as JSON values and read them back, by the names and types of their fields.
 
-A field is written under its own name, or under the one that `named` gives it, in the order of the
-class. `decode` checks each value against the type of its field: integers, floats, texts, booleans,
-enumerations, dataclasses, tuples, mappings with texts as keys, and any of these or None. What a
-file has beyond these fields is passed over.
+A field is written under its own name, or under the one that `field_named` gives it, in the order of
+the class. `decode` checks each value against the type of its field: integers, floats, texts,
+booleans, enumerations, dataclasses, tuples, mappings with texts as keys, and any of these or None.
+What a file has beyond these fields is passed over.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Part:
         return replace(self, absent=self.absent | set(names))
 
 
-def named(name: str, **given: Any) -> Any:
+def field_named(name: str, **given: Any) -> Any:
     """Return a field of a dataclass that has another name in the file."""
     return field(metadata={"name": name}, **given)
 

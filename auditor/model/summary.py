@@ -12,7 +12,7 @@ from math import nan
 from typing import Any
 
 from auditor.model.cluster import ClusterFacts
-from auditor.model.codec import Part, decode, encode, named
+from auditor.model.codec import Part, decode, encode, field_named
 from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
@@ -592,8 +592,8 @@ class Summary(Part):
     resumed_at: tuple[str, ...] = ()
     duration_s: Mapping[str, float] = field(default_factory=dict)
     ledgers: LedgerCounts
-    ledgers_by_exemption: Mapping[str, int] = named("exempt")
-    ledgers_by_unknown: Mapping[str, int] = named("indeterminate")
+    ledgers_by_exemption: Mapping[str, int] = field_named("exempt")
+    ledgers_by_unknown: Mapping[str, int] = field_named("indeterminate")
     findings: Mapping[str, KindCounts]
     bookies: BookieCounts | None = None
     listers: Listers = Listers()
@@ -622,13 +622,13 @@ class Summary(Part):
     unjudged: UnjudgedCounts | None = None
     malformed_marks: tuple[str, ...] = ()
     population: Population | None = None
-    has_no_answer: bool = named("nobody_answered", default=False)
-    is_replication_disabled: bool = named("replication_disabled", default=False)
-    is_partial: bool = named("partial", default=False)
+    has_no_answer: bool = field_named("nobody_answered", default=False)
+    is_replication_disabled: bool = field_named("replication_disabled", default=False)
+    is_partial: bool = field_named("partial", default=False)
     poison: tuple[LedgerDetail, ...] = ()
     checkers_disagree: tuple[LedgerDetail, ...] = ()
     withheld: tuple[str, ...] = ()
-    is_complete: bool = named("complete")
+    is_complete: bool = field_named("complete")
     outcome: str
     exit_code: int
     exit_code_if_clean: int

@@ -150,7 +150,7 @@ class Looks:
 
         The mark and the metadata come first, then the bookies that must be asked.
         """
-        look, greets = 1, self.must_greet_again()
+        look, greets = 1, self.should_greet_again()
         while self.judgings.count_left(look, Todo.LOOK) or (look == 1 and greets):
             look += 1
             assert look <= self.stages.terms.looks_max + 2, "first_checker.recheck bounds the looks"
@@ -166,7 +166,7 @@ class Looks:
                 self.on_asked(look)
             self.journal.run_once(f"look {look}: over", dict)
 
-    def must_greet_again(self) -> bool:
+    def should_greet_again(self) -> bool:
         """Return whether bookies are greeted at the second look even if no ledger needs it."""
         return False
 

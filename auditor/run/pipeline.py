@@ -123,7 +123,7 @@ class Audit(Looks):
         self.hours.progress.stage("second look")
         Looks.take_further(self, shards)
 
-    def must_greet_again(self) -> bool:
+    def should_greet_again(self) -> bool:
         """Return whether a bookie was silent, or would block the recovery of an open ledger."""
         blocked = self.journal.run_once("look 1: open ledgers", self._count_blocked_open)
         return self.bookies.has_silent() or blocked["blocked"] > 0

@@ -98,11 +98,11 @@ def audit_ledgers(
     looks.take_listing(list(dict.fromkeys(ids)))
     looks.take([EVERYTHING])
     looks.judgings.commit()
-    judged = _judged(looks.directory, terms, asker.set_aside)
+    judged = _settle_stored(looks.directory, terms, asker.set_aside)
     return [judged[ledger_id] for ledger_id in dict.fromkeys(ids)]
 
 
-def _judged(
+def _settle_stored(
     run: Place, terms: Terms, set_aside: dict[LedgerId, str]
 ) -> Mapping[LedgerId, tuple[LedgerEvidence, Step]]:
     """Return the evidence on each ledger, and its verdict as the stages left it.

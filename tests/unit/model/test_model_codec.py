@@ -12,7 +12,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
 
-from auditor.model.codec import Part, decode, encode, named
+from auditor.model.codec import Part, decode, encode, field_named
 from auditor.model.summary import Summary, TopicLine
 
 
@@ -28,7 +28,7 @@ class Thing(Part):
 
     number: int
     colour: Colour
-    is_new: bool = named("new")
+    is_new: bool = field_named("new")
     share: float | None = None
     places: tuple[tuple[int, str], ...] = ()
     anything: object = None
