@@ -12,8 +12,7 @@ from typing import Any
 import click
 
 from auditor import __version__
-from auditor.commands.arrow_alone import load_arrow_alone
-from auditor.commands.calling import call, options
+from auditor.commands.calling import call, load_arrow_alone, options
 from auditor.commands.grouped_help import GroupedCommand
 from auditor.config import read_layers
 

@@ -7,6 +7,8 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -18,6 +20,31 @@ from auditor.config.secured_settings import ASK_BOOKIES, READ_ZOOKEEPER
 from auditor.console import ConsoleStream, without_controls
 from auditor.errors import ConfigError, LocalFault, text_of
 from auditor.local_faults import exhaustion, local_fault
+
+
+class _NoPandas(MetaPathFinder):
+    """Says that pandas is not installed."""
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Raise ModuleNotFoundError for pandas, and leave other modules to other finders."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+        return None
+
+
+def load_arrow_alone() -> None:
+    """Import Arrow, which finds no pandas, unless this process has imported either already."""
+    if {"pyarrow", "pandas"} & sys.modules.keys():
+        return
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        import pyarrow
+
+        pyarrow.array([0])  # Arrow looks for pandas once, now
+    finally:
+        sys.meta_path.remove(finder)
+
 
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger

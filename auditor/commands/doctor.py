@@ -40,8 +40,8 @@ from auditor.model.ledger import LedgerState
 from auditor.report.layout import of, printable
 from auditor.run.clock_check import clock_lag_ms
 from auditor.run.mutes_file import read_mutes
-from auditor.run.pulsar import pulsar_of_run
-from auditor.spark.supported import check_spark_version
+from auditor.run.reference_looks import pulsar_of_run
+from auditor.spark.installation import check_spark_version
 from auditor.telemetry.metrics import try_pushgateway, try_textfile
 from auditor.topology.locating import locate
 from auditor.topology.sources import Source, sources_of

@@ -18,8 +18,6 @@ from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.context import Context, new_run_id
 from auditor.evidence.newest_run import NewestRun, newest_run
 from auditor.host_limits import require_host_limits
-from auditor.judging.contradicted_lists import denying_bookies, unindexed_on
-from auditor.judging.copies import copies_of_ledgers, verified_ratio
 from auditor.judging.judge import TooManyPoisoned
 from auditor.judging.settle import Step
 from auditor.model.availability import LISTED_BY_LISTER, NON_CANONICAL, Answer, AnswerStatus
@@ -31,12 +29,20 @@ from auditor.model.identity import BookieId
 from auditor.model.judged_ledger import NO_SUCH_LEDGER, JudgedLedger, ShownMetadata, ShownSegment
 from auditor.model.ledger import LedgerMetadata, RecordStatus
 from auditor.model.summary import ClusterName, NewestRunUsed, References, Requests, Summary
-from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import (
+    Exempt,
+    Standing,
+    Unknown,
+    Verdict,
+    copies_of_ledgers,
+    verified_ratio,
+)
 from auditor.report.ledgers_text import render_ledgers
 from auditor.run.clock_check import require_clock_of_records
 from auditor.run.single_ledgers import Asker, audit_ledgers
 from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.summary.assurance import assurance_of_ledgers, maintenance_of_ledgers
+from auditor.summary.doubted_lists import denying_bookies, unindexed_on
 from auditor.summary.outcome import (
     count_reasons,
     count_standings,

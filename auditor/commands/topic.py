@@ -19,7 +19,7 @@ from auditor.model.topic import TopicName
 from auditor.pulsar.readability import TopicReadability
 from auditor.report.topics_text import render_topics
 from auditor.run.clock_check import require_clock_of_records
-from auditor.run.pulsar import open_pulsar
+from auditor.run.reference_looks import open_pulsar
 from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.run.topics import AuditedTopics, audit_topics
 from auditor.telemetry import log

@@ -9,7 +9,6 @@ from auditor.config.parse import (
     parse,
     shown_values,
 )
-from auditor.config.reference import reference_markdown
 from auditor.config.run_settings import CONFIG_FILE, JudgingLimits
 from auditor.config.setting import ENVIRONMENT_PREFIX, Setting
 from auditor.config.settings import SETTINGS, Settings
@@ -32,7 +31,6 @@ __all__ = [
     "origins",
     "parse",
     "read_layers",
-    "reference_markdown",
     "shown_values",
     "without_credentials",
 ]

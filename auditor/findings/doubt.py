@@ -19,13 +19,13 @@ from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
 from auditor.findings.lost_content import lacks_of
 from auditor.findings.unreadable_entries import TELLING
-from auditor.judging.copies import JUDGED, verified_ratio
 from auditor.model.availability import (
     ABSENT_READS,
     AnswerStatus,
 )
 from auditor.model.identity import BookieId
 from auditor.model.summary import DoubtCounts, Summary
+from auditor.model.verdict import JUDGED, verified_ratio
 from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
 BOOKIES_NAMED_MAX = 10

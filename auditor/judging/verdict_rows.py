@@ -1,7 +1,7 @@
 """Make rows of VERDICTS: the same bytes in run and replay.
 
 A ledger is judged or set aside. Rows that rest on a list of a lister which its bookie contradicted
-later in the run are corrected as `contradicted_lists` corrects verdicts.
+later in the run are corrected as `summary.doubted_lists` corrects verdicts.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 
 from auditor.evidence.rows import Row
 from auditor.first_checker.underreplication import age_ms
-from auditor.judging.copies import cap
 from auditor.judging.judge import poison_step
 from auditor.judging.settle import Step, Todo, end_unjudged, settle_and_check
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
-from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict, cap_copies
 from auditor.witness.finding_lines import assurance, ledger_testimony
 
 ENTRIES_MAX = 2**63 - 1
@@ -64,7 +63,7 @@ def _copies(counts: CopyCounts | None) -> Row:
     """Return the four counts, each at most COPIES_MAX, or nulls if no bookie had to be asked."""
     if counts is None:
         return (None, None, None, None)
-    counts = cap(counts)
+    counts = cap_copies(counts)
     return (counts.expected, counts.listed, counts.read, counts.assumed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
@@ -122,3 +123,38 @@ class Verdict:
             self
         )
         assert self.standing is not Standing.EXEMPT or self.exempt is not None, self
+
+
+JUDGED = (Standing.SOUND, Standing.VIOLATED)
+"""The standings of ledgers whose copies are counted."""
+COPIES_MAX = 2**53
+"""Each count of one ledger is at most this: its metadata may claim 2^63 entries."""
+_RATIO_STEPS = 10**6
+"""Ratios are rounded down to a multiple of 1 / _RATIO_STEPS: a ratio below 1 never becomes 1."""
+
+
+def cap_copies(counts: CopyCounts) -> CopyCounts:
+    """Return the counts, each at most COPIES_MAX."""
+    values = (counts.expected, counts.listed, counts.read, counts.assumed)
+    return CopyCounts(*(min(count, COPIES_MAX) for count in values))
+
+
+def verified_ratio(counts: CopyCounts) -> float | None:
+    """Return the share of the copies that were listed or read; None if no copy is expected."""
+    verified = counts.listed + counts.read
+    return verified * _RATIO_STEPS // counts.expected / _RATIO_STEPS if counts.expected else None
+
+
+def copies_of_ledgers(verdicts: Iterable[Verdict]) -> CopyCounts:
+    """Return the copies of a few ledgers, counted like those of a run."""
+    counted = [
+        cap_copies(verdict.copies)
+        for verdict in verdicts
+        if verdict.copies is not None and verdict.standing in JUDGED
+    ]
+    return CopyCounts(
+        sum(counts.expected for counts in counted),
+        sum(counts.listed for counts in counted),
+        sum(counts.read for counts in counted),
+        sum(counts.assumed for counts in counted),
+    )

@@ -42,15 +42,13 @@ from auditor.run.publishing import (
     send_metrics,
     write_results,
 )
-from auditor.run.pulsar import pulsar_of_run
-from auditor.run.reference_looks import ReferenceLooks
+from auditor.run.reference_looks import ReferenceLooks, pulsar_of_run
 from auditor.run.request_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.run.resumption import resume_about, same_cluster
 from auditor.run.surroundings import check_admission, cluster_and_terms
-from auditor.stages.executor import Executor, ExecutorOnDemand
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
-from auditor.stages.stages import Stages
+from auditor.stages.stages import Executor, ExecutorOnDemand, Stages
 from auditor.summary.about import About
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous

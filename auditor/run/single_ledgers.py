@@ -18,11 +18,9 @@ from auditor.context import Context
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.ids import EVERYTHING
 from auditor.evidence.journal import Journal
-from auditor.evidence.memory_directory import MemoryDirectory
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import MemoryDirectory, Place
 from auditor.evidence.run_tables import read_seen_rows
 from auditor.evidence.schemas import VERDICTS
-from auditor.judging.contradicted_lists import spoil_verdict
 from auditor.judging.settle import Step, end_unjudged, settle
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
@@ -36,7 +34,7 @@ from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Stages
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
-from auditor.summary.doubted_lists import spoiled_ledgers
+from auditor.summary.doubted_lists import spoil_verdict, spoiled_ledgers
 from auditor.telemetry.progress import Silent
 from auditor.zookeeper.metadata_store import MetadataStore
 

@@ -5,7 +5,6 @@ Importing this module does not load PySpark, which takes half a second.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from auditor.evidence.run_directory import Place
-from auditor.stages.executor import Executor
+from auditor.spark.installation import is_submitted
+from auditor.stages.stages import Executor
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
 
@@ -91,11 +91,6 @@ def spark_on_demand(
         if is_submitted() or (master is not None and not master.startswith("local")):
             spark.session()
         yield spark
-
-
-def is_submitted() -> bool:
-    """Return whether spark-submit started this process and chose the master."""
-    return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def jvm_problem(error: Exception) -> str | None:

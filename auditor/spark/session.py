@@ -23,8 +23,8 @@ from auditor.evidence.local_files import own_umask
 from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
+from auditor.spark.installation import check_spark_version, is_submitted
 from auditor.spark.jobs import JOB_GROUP, jvm_does
-from auditor.spark.on_demand import is_submitted
 from auditor.spark.private_spark import (
     JVM_END_S,
     end_jvm,
@@ -32,7 +32,6 @@ from auditor.spark.private_spark import (
     silence_accumulators,
     start_jvm,
 )
-from auditor.spark.supported import check_spark_version
 from auditor.stop import StopRequest
 
 T = TypeVar("T")

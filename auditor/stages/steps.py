@@ -19,7 +19,6 @@ from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import VERDICTS
 from auditor.first_checker.schedule import expected_list
 from auditor.first_checker.spot_reads import ListTests
-from auditor.judging.copies import cap
 from auditor.judging.healthy_ledgers import (
     Healthy,
     healthy_ledgers,
@@ -39,7 +38,7 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.model.verdict import CopyCounts, Verdict
+from auditor.model.verdict import CopyCounts, Verdict, cap_copies
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
 from auditor.stages.reading import Batches, Work
@@ -216,7 +215,7 @@ class _Steps:
         row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
         ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
         counts = [
-            cap(CopyCounts(healthy.copies, healthy.copies - healthy.read, healthy.read, 0))
+            cap_copies(CopyCounts(healthy.copies, healthy.copies - healthy.read, healthy.read, 0))
             for healthy in settled.values()
         ]
         columns = {

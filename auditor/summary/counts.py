@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 from auditor.errors import AccountingError
 from auditor.evidence.ids import Ids
 from auditor.evidence.table_scan import TableScan
-from auditor.judging.copies import JUDGED
 from auditor.model.summary import LedgerDetail, MarkCounts, UnjudgedCounts
-from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
+from auditor.model.verdict import JUDGED, CopyCounts, Exempt, Standing, Unknown
 
 LEDGERS_NAMED_MAX = 5
 """At most this many ledgers are named in an accounting error."""

@@ -1,11 +1,14 @@
 """Which ledgers rest on lists that their bookie contradicted, and which entries an index lost.
 
-The bookie of a lister may contradict a list at any time of the run. It may also send entries that
-its index lacks: the index lost them, the bytes exist. Only lists of a lister can show this. Lists
-of a lister that its bookie contradicted in the run do not count, because it may read the index of
-another directory. Such an entry is still a copy, and nothing is reported as a violation. A bookie
-indexes what it holds at each flush. Ledgers therefore count only if their metadata was last written
-long before the list.
+A list of a lister that its bookie contradicted later in the run may name too much, which hides
+losses: a verdict that was sound or exempt becomes unknown (`answer_invalid`). A violation stays,
+because a read on the bookie itself confirmed each absence. It gets the reason too.
+
+A list may also name too little: a bookie may send entries that its index lacks. The index lost
+them, the bytes exist. Only lists of a lister can show this. Lists of a lister that its bookie
+contradicted in the run do not count, because it may read the index of another directory. Such an
+entry is still a copy, and nothing is reported as a violation. A bookie indexes what it holds at
+each flush. Ledgers therefore count only if their metadata was last written long before the list.
 
 Lists that are believed though no bookie is known to send such are the field `odd_lists`.
 """
@@ -13,18 +16,77 @@ Lists that are believed though no bookie is known to send such are the field `od
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
-from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, AnswerStatus
+from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, Answer, AnswerStatus
+from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.summary import OddLists, UnindexedBookie
+from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
+
+_ORDER = {unknown: number for number, unknown in enumerate(Unknown)}
+
+
+def spoil_verdict(verdict: Verdict) -> Verdict:
+    """Return the verdict of a ledger if some of its lists no longer count."""
+    if verdict.exempt is Exempt.DELETED:
+        return verdict
+    unknowns = sorted({*verdict.unknowns, Unknown.ANSWER_INVALID}, key=_ORDER.__getitem__)
+    standing = max(verdict.standing, Standing.INDETERMINATE)
+    kept = replace(verdict, is_mark_stale=False, only_maintenance=False)
+    return replace(kept, standing=standing, unknowns=tuple(unknowns))
+
+
+FLUSHED_AFTER_MS = 600_000
+"""After this time a bookie must have flushed: ten times the flushInterval of Pulsar's
+configuration."""
+
+
+def denying_bookies(ledgers: Iterable[LedgerEvidence]) -> frozenset[BookieId]:
+    """Return the bookies that contradicted their listers about any of these ledgers."""
+    return frozenset(
+        answer.bookie_id
+        for evidence in ledgers
+        for look in evidence.looks
+        for answer in look.answers.values()
+        if answer.detail.startswith(LISTER_CONTRADICTED)
+    )
+
+
+def unindexed_on(evidence: LedgerEvidence, denying: Set[BookieId]) -> dict[BookieId, EntryId]:
+    """Return the bookies whose index lost entries of this ledger, each with the lowest one sent.
+
+    `denying` are bookies that contradicted their listers about any ledger. They are left out: such
+    a lister may read the index of another directory.
+    """
+    stamps = [look.record.stamp for look in evidence.looks if look.record.stamp is not None]
+    if not stamps:
+        return {}
+    written_ms = max(stamp.mtime_ms for stamp in stamps)
+    answers = [answer for look in evidence.looks for answer in look.answers.values()]
+    found: dict[BookieId, EntryId] = {}
+    for answer in _flushed_before(answers, written_ms):
+        found[answer.bookie_id] = min(
+            *answer.read_unlisted, found.get(answer.bookie_id, answer.read_unlisted[0])
+        )
+    return {bookie: found[bookie] for bookie in sorted(found.keys() - denying)}
+
+
+def _flushed_before(answers: Iterable[Answer], written_ms: int) -> Iterable[Answer]:
+    return (
+        answer
+        for answer in answers
+        if answer.read_unlisted
+        and not answer.missing_logs
+        and answer.asked_at_ms - written_ms >= FLUSHED_AFTER_MS
+    )
 
 
 def contradicting_bookies(run: Place) -> pa.Array:

@@ -11,7 +11,7 @@ from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import STEADY, Znodes, uri
 
 from auditor.context import Context
-from auditor.run.pulsar import OTHER_TOPICS, pulsar_of_run
+from auditor.run.reference_looks import OTHER_TOPICS, pulsar_of_run
 from auditor.zookeeper.metadata_store import MetadataStore
 from auditor.zookeeper.session import ReadCounts
 

@@ -77,7 +77,7 @@ def test_single_ledgers_load_no_spark_and_no_pandas(cluster: SandboxCluster) -> 
 def test_arrow_keeps_pandas_where_it_is_loaded_already() -> None:
     """A notebook that calls the command line keeps what it has."""
     program = (
-        "import pyarrow, pandas; from auditor.commands.arrow_alone import load_arrow_alone;"
+        "import pyarrow, pandas; from auditor.commands.calling import load_arrow_alone;"
         " load_arrow_alone(); print(type(pyarrow.table({'a': [1]}).to_pandas()).__name__)"
     )
     assert ["DataFrame"] == python("-c", program)

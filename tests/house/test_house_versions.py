@@ -18,7 +18,7 @@ from test_house_docs import PROJECT, table
 
 from auditor import PYTHON_MIN
 from auditor.java import JAVA_MAJOR_MIN
-from auditor.spark.supported import SPARK_MAJOR
+from auditor.spark.installation import SPARK_MAJOR
 
 PAGE = PROJECT / "docs" / "versions.md"
 SHOWN = {

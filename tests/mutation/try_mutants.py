@@ -115,6 +115,8 @@ TESTS = {
         "tests/unit/summary/test_summary_spoiled_lists.py",
         "tests/unit/summary/test_summary_unindexed_entries.py",
         "tests/unit/summary/test_summary_odd_lists.py",
+        "tests/unit/summary/test_summary_spoiled_verdicts.py",
+        "tests/unit/summary/test_summary_unindexed_by_ledger.py",
     ),
     "auditor/findings/reference_tables.py": (
         "tests/unit/findings/test_findings_reference_tables.py",
@@ -147,16 +149,12 @@ TESTS = {
             ("output_directory", ("output_directory",)),
             ("output_lock", ("output_lock", "output_directory", "hdfs_lock", "s3_lease")),
             ("rows", ("round_trip",)),
-            ("run_directory", ("run_directory", "text_file")),
+            ("run_directory", ("run_directory", "text_file", "memory_directory")),
             ("schemas", ("schemas",)),
             ("table_scan", ("table_scan", "local_files", "newest_run")),
         )
     },
     "auditor/evidence": ("tests/unit/evidence",),
-    "auditor/judging/contradicted_lists.py": (
-        "tests/unit/judging/test_judging_spoiled.py",
-        "tests/unit/judging/test_judging_unindexed.py",
-    ),
     "auditor/judging": ("tests/unit/judging",),
     "auditor/stages": ("tests/unit/stages",),
     **{

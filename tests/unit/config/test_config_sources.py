@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor.config import parse, read_layers, reference_markdown
+from auditor.config import parse, read_layers
+from auditor.config.__main__ import reference_markdown
 from auditor.config.sources import CONFIG_FILE_BYTES_MAX, read_file
 from auditor.errors import ConfigError
 

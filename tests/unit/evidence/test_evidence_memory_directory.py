@@ -11,8 +11,7 @@ import pytest
 
 from auditor.errors import OutputError
 from auditor.evidence.journal import Journal
-from auditor.evidence.memory_directory import MemoryDirectory
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import MemoryDirectory, Place, place
 from auditor.evidence.run_tables import NewRows
 
 WRITTEN = pa.schema([("ledger_id", pa.int64()), ("detail", pa.string()), ("count", pa.int64())])

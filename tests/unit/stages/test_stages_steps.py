@@ -16,13 +16,12 @@ from auditor.config import JudgingLimits
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.schemas import SEEN
 from auditor.judging import settle as judgement
-from auditor.judging.copies import COPIES_MAX
 from auditor.judging.healthy_ledgers import Healthy
 from auditor.model.availability import Answer, AnswerStatus, SequenceGroup
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.verdict import Standing, Unknown, Verdict
+from auditor.model.verdict import COPIES_MAX, Standing, Unknown, Verdict
 from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages import steps

@@ -26,8 +26,8 @@ from auditor.summary.assurance import (
     assurance_of_ledgers,
     maintenance_of_ledgers,
 )
-from auditor.summary.circumstances import (
-    assurance,
+from auditor.summary.run_summary import (
+    assurance_of_run,
     away_bookies,
     bookie_counts,
     gone_bookies,
@@ -172,7 +172,7 @@ def test_ledgers_count_by_what_their_verdicts_rest_on():
         probed_row(5, 3),
         probed_row(2, 0, "indeterminate"),
     )
-    said = encode(assurance([WELL, UNABLE], TERMS, table, []))
+    said = encode(assurance_of_run([WELL, UNABLE], TERMS, table, []))
     assert (2, 1, 7, 3) == tuple(
         said[name] for name in ("listed", "probed", "probes", "random_probes")
     )
@@ -185,9 +185,13 @@ def test_a_bookie_with_a_lister_is_unable_where_some_ledger_was_only_probed():
     """
     helped = replace(WELL, bookie_id="helped", greeting_detail=f"{LISTED_BY_LISTER}h:3182")
     assert ["helped", "unable"] == sorted(
-        encode(assurance([helped, UNABLE], TERMS, rows({}, probed_row(5, 3)), []))["bookies_unable"]
+        encode(assurance_of_run([helped, UNABLE], TERMS, rows({}, probed_row(5, 3)), []))[
+            "bookies_unable"
+        ]
     )
-    assert ["unable"] == encode(assurance([helped, UNABLE], TERMS, rows({}), []))["bookies_unable"]
+    assert ["unable"] == encode(assurance_of_run([helped, UNABLE], TERMS, rows({}), []))[
+        "bookies_unable"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -209,9 +213,9 @@ def test_the_bound_holds_where_no_probe_found_an_entry_missing(
     findings = [lacking(missing_on)] if missing_on else []
     assert (
         bound
-        == encode(assurance([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings))[
-            "missing_bound"
-        ]
+        == encode(
+            assurance_of_run([WELL, UNABLE], TERMS, rows(probed_row(random + 2, random)), findings)
+        )["missing_bound"]
     )
 
 
@@ -233,7 +237,7 @@ def test_an_entry_missing_from_an_excused_ledger_ends_the_bound_too():
     )
     by_ledger = encode(assurance_of_ledgers([(LedgerEvidence(1, (look,)), excused)], TERMS, []))
     assert (None, None) == (
-        encode(assurance([UNABLE], TERMS, rows(row), []))["missing_bound"],
+        encode(assurance_of_run([UNABLE], TERMS, rows(row), []))["missing_bound"],
         by_ledger["missing_bound"],
     )
 
@@ -262,7 +266,7 @@ def test_single_ledgers_are_reported_in_the_same_words():
         TERMS, around=Surroundings(maintenance=frozenset({"gone", "well", "not asked"}))
     )
     by_rows = encode(
-        assurance([UNABLE], terms, rows(probed_row(5, 3), {"standing": "indeterminate"}), [])
+        assurance_of_run([UNABLE], terms, rows(probed_row(5, 3), {"standing": "indeterminate"}), [])
     )
     assert by_rows == encode(assurance_of_ledgers(judged, terms, []))
     found = {

@@ -10,7 +10,6 @@ from support.tables_in_memory import Tables
 from auditor.evidence.rows import answer_row, greeting_row, ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
-from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS
 from auditor.model.availability import (
     LISTER_CONTRADICTED,
     Answer,
@@ -21,7 +20,7 @@ from auditor.model.availability import (
 from auditor.model.codec import encode
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.summary.assurance import BOOKIES_NAMED_MAX
-from auditor.summary.doubted_lists import LEDGERS_NAMED_MAX, unindexed_bookies
+from auditor.summary.doubted_lists import FLUSHED_AFTER_MS, LEDGERS_NAMED_MAX, unindexed_bookies
 
 SENT = Answer("b1", 7, 1, FLUSHED_AFTER_MS + 5, AnswerStatus.HELD, read_unlisted=(9, 4))
 READ = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 5))

@@ -9,8 +9,16 @@ import pytest
 
 from auditor.evidence.schemas import VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
-from auditor.judging.copies import COPIES_MAX, copies_of_ledgers, verified_ratio
-from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown, Verdict
+from auditor.model.verdict import (
+    COPIES_MAX,
+    CopyCounts,
+    Exempt,
+    Standing,
+    Unknown,
+    Verdict,
+    copies_of_ledgers,
+    verified_ratio,
+)
 from auditor.summary.counts import copies_of_verdicts
 
 COLUMNS = ("copies_expected", "copies_listed", "copies_read", "copies_assumed")

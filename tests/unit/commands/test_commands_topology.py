@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from auditor.report.topology_text import render_topology
+from auditor.commands.topology import render_topology
 from auditor.topology.locating import Topology
 from auditor.topology.location_table import Located
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 from support.findings_by_kind import finding_of
 
 from auditor.evidence.schemas import VERDICTS
-from auditor.judging.contradicted_lists import spoil_verdict
 from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.finding import Kind
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
+from auditor.summary.doubted_lists import spoil_verdict
 
 FOUND = (finding_of(Kind.ENTRY_WITHOUT_REPLICA),)
 VERDICTS_GIVEN = (

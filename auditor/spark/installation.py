@@ -1,6 +1,8 @@
-"""The versions of Spark on which the auditor runs. Imports no Spark."""
+"""How Spark was installed and started, as far as that is known without loading it."""
 
 from __future__ import annotations
+
+import os
 
 from auditor.errors import SparkUnavailable
 
@@ -22,3 +24,8 @@ def check_spark_version(version: str, what: str) -> None:
         f" 'pyspark>={SPARK_MAJOR},<{SPARK_MAJOR + 1}', or let SPARK_HOME and spark-submit be those"
         f" of a Spark {SPARK_MAJOR}"
     )
+
+
+def is_submitted() -> bool:
+    """Return whether spark-submit started this process and chose the master."""
+    return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ

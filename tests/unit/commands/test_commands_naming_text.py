@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.commands.naming import naming_sentences
 from auditor.model.cluster import BookieRecord, Naming, NamingLedger, Registration
 from auditor.model.ledger import LedgerState
-from auditor.report.naming_text import naming_sentences
 
 REGISTERED = BookieRecord("b1", 1, 0, Registration.WRITABLE)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from auditor.judging.contradicted_lists import FLUSHED_AFTER_MS, denying_bookies, unindexed_on
 from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, MissingLog
 from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.summary.doubted_lists import FLUSHED_AFTER_MS, denying_bookies, unindexed_on
 
 NOBODY: frozenset[str] = frozenset()
 

@@ -6,8 +6,8 @@ import pytest
 
 from auditor.errors import SparkUnavailable
 from auditor.spark import session as session_module
+from auditor.spark.installation import check_spark_version
 from auditor.spark.session import spark_session
-from auditor.spark.supported import check_spark_version
 from auditor.stop import StopRequest
 
 
