@@ -253,6 +253,8 @@ class Run:
         """Return what the run audits, name the cluster, and read what the run is compared with."""
         about = self._about(store, bookies)
         previous = read_previous(self.output, about.facts)
+        if previous.problem:
+            self.context.logger.warning("newest_run_not_read", problem=previous.problem)
         self.earlier = read_earlier_run(self.output, about.facts)
         if isinstance(self.earlier, EarlierRun):
             previous = replace(previous, findings=previous.findings | self.earlier.known())

@@ -90,6 +90,8 @@ class Previous:
     """Since when each unregistered bookie was not registered, in ms."""
     series: Series | None = None
     """The sweeps of earlier runs that this run continues; None if there were none."""
+    problem: str = field(default="", compare=False)
+    """Why the newest run could not be read, and what begins anew; "" if nothing was lost."""
 
     def population(self, drop_percent: int) -> LastPopulation | None:
         """Return the baseline, with the percentage of ledgers that the next run may lose."""
@@ -120,13 +122,18 @@ def _added(before: RequestOutcomes, requests: int, failed: int) -> RequestOutcom
 
 NO_PREVIOUS = Previous({}, RequestTotals(), frozenset())
 """Stands for the previous run if no run has finished before."""
+BEGINS_ANEW = (
+    "Totals, the number of ledgers to compare with, the times since bookies are gone, and the sweep"
+    " of entries begin anew with this run"
+)
+"""What a run loses if the newest run cannot be read."""
 
 
 def read_previous(output: Output, facts: ClusterFacts) -> Previous:
     """Return the totals and findings of the newest finished run of the cluster `facts` describes.
 
     Returns NO_PREVIOUS if there is no such run, if it audited another cluster, or if its files are
-    damaged. Counters then start at 0, and damaged files do not stop this run.
+    damaged: `problem` then says so. Damaged files do not stop this run.
     """
     run = output.latest()
     if run is None:
@@ -144,8 +151,10 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
             since_from(summary.bookies_unregistered),
             series_from(summary.sampling),
         )
-    except (OutputError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        return NO_PREVIOUS
+    except OutputError as error:
+        return replace(NO_PREVIOUS, problem=f"{error}. {BEGINS_ANEW}")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return replace(NO_PREVIOUS, problem=f"{run.address} is damaged ({error!r}). {BEGINS_ANEW}")
 
 
 def is_of_cluster(summary: Summary, facts: ClusterFacts) -> bool:

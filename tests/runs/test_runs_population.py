@@ -155,14 +155,24 @@ def test_what_is_not_to_be_compared_is_not(ledgers: Ledgers, tmp_path: Path):
 
 
 def test_another_clusters_number_is_no_measure(ledgers: Ledgers, tmp_path: Path):
-    """The last run in the output directory was of a cluster with another instance id."""
+    """The last run in the output directory was of a cluster with another instance id. A summary
+    that cannot be read is none either, and the log says so.
+    """
     summary = next((tmp_path / "audits").glob("run-*/summary.json"))
     stored = json.loads(summary.read_text())
+    summary.write_text(json.dumps(stored | {"ledgers": 7}))
+    damaged = copied(tmp_path, "damaged")
     summary.write_text(
         json.dumps(stored | {"cluster": stored["cluster"] | {"instance_id": "other"}})
     )
     ledgers.leave(LINE - 1)
-    assert [] == accounted(audit(ledgers, tmp_path)).findings
+    other = accounted(audit(ledgers, tmp_path))
+    unread = accounted(audit(ledgers, tmp_path, output=str(damaged)))
+    assert ([], []) == (other.findings, unread.findings)
+    assert [False, True] == [
+        "newest_run_not_read" in {event["event"] for event in outcome.events}
+        for outcome in (other, unread)
+    ]
 
 
 def test_the_finding_outlives_the_evidence_it_was_compared_with(ledgers: Ledgers, tmp_path: Path):

@@ -24,6 +24,7 @@ from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.summary import RequestOutcomes, RequestTotals
 from auditor.summary.costs import Costs
 from auditor.summary.previous_run import (
+    BEGINS_ANEW,
     NO_PREVIOUS,
     Previous,
     are_as_counted,
@@ -84,7 +85,8 @@ def test_counters_continue_from_the_last_finished_run(root: Place) -> None:
     run.write_text("findings.jsonl", findings_file.text(found))
     ids = {(one.id, Kind.METADATA_MALFORMED) for one in found}
     assert Previous(totals, requests, frozenset(ids)) == read_last(root)
-    assert NO_PREVIOUS == read_last(root, replace(FACTS, instance_id="another cluster"))
+    other = read_last(root, replace(FACTS, instance_id="another cluster"))
+    assert (NO_PREVIOUS, "") == (other, other.problem)
 
 
 def test_a_run_that_counted_nothing_lets_counters_start_at_nothing(root: Place) -> None:
@@ -209,10 +211,13 @@ def test_a_cluster_without_an_id_is_recognised_by_its_root_and_hosts(
     ],
 )
 def test_a_damaged_last_run_does_not_cost_this_one(root: Place, name: str, text: str) -> None:
-    """The last run is read at the end of this run. If it is damaged, counters start at 0."""
+    """If the last run is damaged, counters start at 0, and a sentence says so."""
     run = publish_run(root, totals={"METADATA_MALFORMED": 7})
     run.write_text(name, text)
-    assert NO_PREVIOUS == read_last(root)
+    last = read_last(root)
+    assert NO_PREVIOUS == last
+    assert last.problem.endswith(BEGINS_ANEW)
+    assert run.address in last.problem or name in last.problem
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"run": "../../etc"}', '{"run": "run-x"}'])
