@@ -64,6 +64,14 @@ EHOSTUNREACH is left out: it also means that the peer's host is down."""
 RESOLVER = frozenset({socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, socket.EAI_SYSTEM})
 """Codes of a resolver that failed. EAI_NONAME is not one: it says that there is no such name."""
 
+UNWRITABLE: dict[str, int] = {
+    "No space left on device": errno.ENOSPC,
+    "Disk quota exceeded": errno.EDQUOT,
+    "File too large": errno.EFBIG,
+    "Read-only file system": errno.EROFS,
+}
+"""Words of the JVM and of libraries for a file that cannot be written, each with its errno."""
+
 _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"can't start new thread|unable to create (?:new )?native thread"), _THREADS),
     (re.compile(r"Too many open files\b"), _DESCRIPTORS),
@@ -73,10 +81,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         _MEMORY,
     ),
-    (re.compile(r"No space left on device"), _FULL),
-    (re.compile(r"Disk quota exceeded"), FILES[errno.EDQUOT]),
-    (re.compile(r"File too large"), FILES[errno.EFBIG]),
-    (re.compile(r"Read-only file system"), FILES[errno.EROFS]),
+    *((re.compile(words), FILES[number]) for words, number in UNWRITABLE.items()),
 )
 """Words of libraries and the JVM, for errors of which only the text is left."""
 

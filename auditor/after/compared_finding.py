@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from auditor.model.finding import CATALOGUE, Family, Kind, Ranges, Severity
+from auditor.model.finding import Family, Kind, OfKind, Ranges
 from auditor.model.finding_record import (
     FindingRecord,
     Owner,
@@ -37,7 +37,7 @@ Key = tuple[Subjects, EntryId | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedFinding:
+class ComparedFinding(OfKind):
     """The part of a finding that is compared. A whole record takes some 6 kB of memory.
 
     `first_entry_id` is that of its segment. `missing_on` has ranges of entries that each bookie
@@ -55,16 +55,6 @@ class ComparedFinding:
     missing_on: Mapping[BookieId, Ranges] | None
     first_entry_id: EntryId | None
     facts: RecordedFacts | None
-
-    @property
-    def family(self) -> Family:
-        """The family of its kind."""
-        return CATALOGUE[self.kind].family
-
-    @property
-    def severity(self) -> Severity:
-        """How bad its kind is."""
-        return CATALOGUE[self.kind].severity
 
     @property
     def subjects(self) -> Subjects:

@@ -318,8 +318,25 @@ Ranges = tuple[tuple[EntryId, EntryId], ...]
 """Inclusive ranges, ascending, disjoint."""
 
 
+class OfKind:
+    """What a finding has by its kind, whatever else is known of it."""
+
+    __slots__ = ()
+    kind: Kind
+
+    @property
+    def severity(self) -> Severity:
+        """How bad its kind is."""
+        return CATALOGUE[self.kind].severity
+
+    @property
+    def family(self) -> Family:
+        """The family of its kind."""
+        return CATALOGUE[self.kind].family
+
+
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(OfKind):
     """One violation: a value, never an exception. The witness is rendered from `facts`."""
 
     kind: Kind
@@ -331,11 +348,3 @@ class Finding:
     entries_total: int = 0
     missing_on: tuple[tuple[BookieId, Ranges], ...] = ()
     copies: Copies | None = None
-
-    @property
-    def severity(self) -> Severity:
-        return CATALOGUE[self.kind].severity
-
-    @property
-    def family(self) -> Family:
-        return CATALOGUE[self.kind].family

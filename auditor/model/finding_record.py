@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from auditor.model.finding import (
-    CATALOGUE,
     Copies,
-    Family,
     FindingSegment,
     Kind,
+    OfKind,
     Ranges,
-    Severity,
 )
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
@@ -183,7 +181,7 @@ class FindingHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class FindingRecord:
+class FindingRecord(OfKind):
     """One finding with its witness and its looks. docs/names.md says what each field means.
 
     `entries` are inclusive ranges, at most RANGES_MAX; `entries_total` counts all entries.
@@ -207,16 +205,6 @@ class FindingRecord:
     runbook: str
     assurance: str | None
     history: FindingHistory | None = None
-
-    @property
-    def severity(self) -> Severity:
-        """The severity of the finding's kind."""
-        return CATALOGUE[self.kind].severity
-
-    @property
-    def family(self) -> Family:
-        """The family of its kind."""
-        return CATALOGUE[self.kind].family
 
     @property
     def is_on_cluster(self) -> bool:

@@ -38,7 +38,7 @@ from auditor.zookeeper.reading import (
     refusal_sentence,
     unavailable_error,
 )
-from auditor.zookeeper.session import ReadCounts, Session, connect
+from auditor.zookeeper.session import ReadCounts, Session, SessionOwner, connect
 
 TOPICS_AT_ONCE = 256
 """Topics whose znodes are read together. Memory holds their references."""
@@ -66,30 +66,15 @@ class TopicsAddress:
         return TopicStore(connect(self.uri, self.limits), self.prefix)
 
 
-class TopicStore:
+class TopicStore(SessionOwner):
     """One session with Pulsar's metadata store, and a context manager that closes it.
 
     Nothing here writes. Not thread-safe. `prefix` is the chroot of Pulsar's znodes, or empty.
     """
 
     def __init__(self, session: Session, prefix: str) -> None:
+        super().__init__(session)
         self.prefix = prefix
-        self._session = session
-
-    def __enter__(self) -> TopicStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the session."""
-        self._session.close()
-
-    @property
-    def counts(self) -> ReadCounts:
-        """What this store has read so far."""
-        return self._session.counts
 
     def sync(self) -> None:
         """Make sure that this store reads nothing older than this call from now on."""

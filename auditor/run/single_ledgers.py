@@ -105,7 +105,9 @@ def _settle_stored(
 ) -> Mapping[LedgerId, tuple[LedgerEvidence, Step]]:
     """Return the evidence on each ledger, and its verdict as the stages left it.
 
-    Verdicts are derived again: each ledger was judged by this evidence before, in a child process.
+    Each ledger was judged by this evidence before, in a child process. Its row of VERDICTS has the
+    findings as the records that a run writes. The commands need the values behind them: these
+    ledgers are few, and are judged again.
     """
     columns = ["ledger_id", "unknowns", "detail"]
     troubled = run.read_table("verdicts", VERDICTS, HAS_DETAIL, columns)

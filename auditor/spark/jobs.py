@@ -26,7 +26,7 @@ from auditor.errors import (
     StoreUnavailable,
     WorkerDied,
 )
-from auditor.local_faults import local_fault_in
+from auditor.local_faults import UNWRITABLE, local_fault_in
 from auditor.stop import Interrupted, StopRequest
 
 PAUSE_MAX_S = 1.0
@@ -219,10 +219,7 @@ _STORE_UNAVAILABLE = re.compile(
     rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)"
 )
 _LOCAL_FAULT = re.compile(rf"{LocalFault.__module__}\.{LocalFault.__name__}: (.+)")
-_NOT_WRITTEN = re.compile(
-    r"Exception: ((?:No space left on device|Disk quota exceeded|File too large"
-    r"|Read-only file system)\b[^\n]*)"
-)
+_NOT_WRITTEN = re.compile(rf"Exception: ((?:{'|'.join(UNWRITABLE)})\b[^\n]*)")
 """Messages of the JVM for a full file system: that of the run's directory, or Spark's own."""
 _WORKERS_UNFIT = re.compile(
     r"\[PYTHON_VERSION_MISMATCH\][^\n]*"

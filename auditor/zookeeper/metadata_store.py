@@ -25,7 +25,7 @@ from auditor.zookeeper.ledgers import (
 )
 from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_NODE, OK
 from auditor.zookeeper.reading import read_many, refusal_sentence, unavailable_error
-from auditor.zookeeper.session import ReadCounts, Session, connect
+from auditor.zookeeper.session import Session, SessionOwner, connect
 
 RAW_BYTES_MAX = 4 * 2**20
 """Largest znode that `raw` returns, in bytes: four times ZooKeeper's default limit (jute.maxbuffer,
@@ -65,7 +65,7 @@ class LentSession(StoreAddress):
         return _Borrower(self.session, self)
 
 
-class MetadataStore:
+class MetadataStore(SessionOwner):
     """One session with the metadata service of one cluster, and a context manager that closes it.
 
     Nothing here writes. Methods about the cluster as a whole raise StoreUnavailable; methods that
@@ -78,18 +78,8 @@ class MetadataStore:
     ) -> None:
         self.address = address
         self.problems: list[str] = list(problems)
-        self._session = session
+        super().__init__(session)
         self._reader = LedgerReader(session, address.root, address.layout)
-
-    def __enter__(self) -> MetadataStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the session. Never raises."""
-        self._session.close()
 
     @property
     def root(self) -> str:
@@ -99,11 +89,6 @@ class MetadataStore:
     @property
     def layout(self) -> LedgerLayout:
         return self.address.layout
-
-    @property
-    def counts(self) -> ReadCounts:
-        """What this store has read so far. Callers may add what other sessions of the run read."""
-        return self._session.counts
 
     def cluster_facts(self) -> ClusterFacts:
         """Return the facts about the whole cluster. Costs one request. May add to `problems`."""

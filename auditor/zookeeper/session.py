@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss, KazooException
@@ -168,7 +168,7 @@ class Session:
         self._live: threading.Event | None = None
         self._synced_path: str | None = None
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -359,6 +359,28 @@ class Session:
                 step()
             except Exception as error:  # kazoo raises bare Exception here; nothing is left to save.
                 self._log.last_problem = str(error)
+
+
+class SessionOwner:
+    """Reads over one session, and is a context manager that closes it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session. Never raises."""
+        self._session.close()
+
+    @property
+    def counts(self) -> ReadCounts:
+        """What was read over the session so far. Callers may add what other sessions read."""
+        return self._session.counts
 
 
 def connect(uri: ServiceUri, limits: ZooKeeperLimits) -> Session:
