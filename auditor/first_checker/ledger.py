@@ -64,8 +64,6 @@ class _Parts:
     unknowns: tuple[Unknown, ...] = ()
     seen: Coverage | None = None
     copies: CopyCounts | None = None
-    is_empty_shown: bool = False
-    """The ledger is closed without entries, and bookies showed that nothing lies above its end."""
     away: frozenset[BookieId] = frozenset()
     """Bookies that did not say whether they hold an entry of a ledger closed without entries."""
 
@@ -90,56 +88,32 @@ def judge(
     """
     if record.status is RecordStatus.GONE:
         return Verdict(record.ledger_id, Standing.EXEMPT, exempt=Exempt.DELETED)
-    metadata = record.metadata
-    exempt = _exemption(record)
+    metadata, exempt = record.metadata, _exemption(record)
+    if metadata is None:
+        unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
+        marked = _mark_findings(record, terms, None)
+        return _verdict(
+            record, exempt, _Parts([], [], marked, undecodable_findings(record), unread), terms
+        )
     placed = _placement(record, terms)
-    is_refuted = any(read.status in _REFUTING for read in reads.values())
-    is_beyond_end = metadata is not None and has_sent_beyond_end(metadata, reads)
+    placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
     if (
         exempt is None
-        and metadata
-        and not is_refuted
-        and not is_beyond_end
+        and not any(read.status in _REFUTING for read in reads.values())
+        and not has_sent_beyond_end(metadata, reads)
         and not unserved.copies
         and is_healthy(metadata, answers)
         and not contradictions(metadata, reads)
     ):
-        unknowns = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
-        parts = _Parts(
-            [], list(placed.findings), [], [], unknowns, copies=_all_listed(metadata, reads)
-        )
-        return _verdict(record, None, parts, terms)
-    if metadata is None:
-        unread = () if record.status is RecordStatus.MALFORMED else (Unknown.METADATA_UNREADABLE,)
-        marked, undecodable = _mark_findings(record, terms, None), undecodable_findings(record)
-        parts = _Parts([], [], marked, undecodable, unread)
-    else:
-        parts = _judge_metadata(
-            record, metadata, answers, reads, terms, placed, doubted, unserved, denials, unknown
-        )
-        if exempt is None and parts.is_empty_shown:
-            exempt = Exempt.EMPTY
-    return _verdict(record, exempt, parts, terms)
-
-
-def _judge_metadata(
-    record: LedgerRecord,
-    metadata: LedgerMetadata,
-    answers: Answers,
-    reads: Reads,
-    terms: Terms,
-    placed: Placement,
-    doubted: Collection[Copy],
-    unserved: Unserved,
-    denials: Denials,
-    unknown: frozenset[BookieId],
-) -> _Parts:
-    """Judge a ledger whose metadata could be read."""
-    duplicates = [] if _is_excused(record, terms) else _placement_family(record, metadata, placed)
-    placing = (Unknown.TOPOLOGY_UNKNOWN,) if placed.unknown else ()
+        copies = _all_listed(metadata, reads)
+        healthy = _Parts([], list(placed.findings), [], [], placing, copies=copies)
+        return _verdict(record, None, healthy, terms)
+    is_excused = _is_excused(record, terms)
+    duplicates = [] if is_excused else _placement_family(record, metadata, placed)
     if record.mark is not None and not answers:
         described = metadata_findings(record, metadata, terms, reads)
-        return _Parts([], duplicates, _mark_findings(record, terms, None), described, placing)
+        marked = _mark_findings(record, terms, None)
+        return _verdict(record, exempt, _Parts([], duplicates, marked, described, placing), terms)
     plan = ProbePlan.of(terms, record.ledger_id)
     gone = gone_bookies(answers)
     seen = coverage(metadata, answers, reads, gone=gone, probing=plan, denials=denials)
@@ -159,24 +133,22 @@ def _judge_metadata(
     search = _search(lost, metadata, seen, reads, terms)
     # A loss stands alone: findings on entries, placement and the mark would follow from it.
     if lost and record.mark is not None:
-        marked = mark_facts(record, seen, terms, has_loss=True)
-        loss = unrecoverable_finding(record.ledger_id, losses, search, marked)
-        return _Parts(cut_off, [], [loss], described, unheard, seen, _copies(seen))
-    entries = entry_findings(
-        record.ledger_id, losses, search, unserved, excused=_is_excused(record, terms)
-    )
-    unknowns = in_order((*unheard, *placing))
-    return _Parts(
+        facts = mark_facts(record, seen, terms, has_loss=True)
+        loss = unrecoverable_finding(record.ledger_id, losses, search, facts)
+        unrecoverable = _Parts(cut_off, [], [loss], described, unheard, seen, _copies(seen))
+        return _verdict(record, exempt, unrecoverable, terms)
+    entries = entry_findings(record.ledger_id, losses, search, unserved, excused=is_excused)
+    parts = _Parts(
         [*cut_off, *entries],
         duplicates,
         _mark_findings(record, terms, seen, is_empty=is_empty),
         described,
-        unknowns,
+        in_order((*unheard, *placing)),
         seen,
         _copies(seen),
-        is_empty,
         frozenset() if empty is None else frozenset(empty.unheard),
     )
+    return _verdict(record, Exempt.EMPTY if exempt is None and is_empty else exempt, parts, terms)
 
 
 def _search(

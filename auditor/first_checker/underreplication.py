@@ -131,12 +131,11 @@ def _is_away(seen: Coverage, share: BookieShare) -> bool:
 
 def _has_spare(seen: Coverage, around: Surroundings) -> bool:
     """Return whether each ensemble that needs a copy has a writable bookie outside to take it."""
-    ensembles = (
-        coverage.extent.segment.ensemble
-        for coverage in seen.extents
-        if coverage.surplus or any(share.absent or share.unknown for share in coverage.shares)
-    )
-    return all(around.writable - set(ensemble) for ensemble in ensembles)
+    for coverage in seen.extents:
+        needs_copy = coverage.surplus or any(s.absent or s.unknown for s in coverage.shares)
+        if needs_copy and around.writable <= set(coverage.extent.segment.ensemble):
+            return False
+    return True
 
 
 LEDGERS_NAMED_MAX = 20

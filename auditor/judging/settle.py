@@ -60,7 +60,16 @@ def settle(evidence: LedgerEvidence, terms: Terms) -> Step:
     stand.
     """
     state = NewestState.of(evidence.looks, terms)
-    verdict = _judge_state(state)
+    verdict = judge(
+        state.newest.record,
+        state.answers,
+        state.reads,
+        state.terms,
+        doubted=state.doubted,
+        unserved=state.unserved,
+        denials=state.denials,
+        unknown=state.unknown,
+    )
     is_first = len(state.looks) == 1
     has_answers = bool(state.newest.answers)
     is_good = verdict.standing is Standing.SOUND and not verdict.findings
@@ -217,21 +226,6 @@ def _end_unsettled(state: NewestState, verdict: Verdict) -> Verdict:
             unknowns = (Unknown.UNSETTLED,)
             return Verdict(ledger_id, Standing.VIOLATED, verdict.exempt, unknowns, marked)
     return Verdict(ledger_id, Standing.INDETERMINATE, unknowns=(Unknown.UNSETTLED,))
-
-
-def _judge_state(state: NewestState) -> Verdict:
-    """Judge the newest state of the metadata by all looks that saw it."""
-    record = state.newest.record
-    return judge(
-        record,
-        state.answers,
-        state.reads,
-        state.terms,
-        doubted=state.doubted,
-        unserved=state.unserved,
-        denials=state.denials,
-        unknown=state.unknown,
-    )
 
 
 def _suspicion(verdict: Verdict) -> Suspicion:

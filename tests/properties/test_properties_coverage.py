@@ -351,8 +351,12 @@ PLANTED: dict[str, Plant] = {
         f"{ENTRIES}.worst_entry", lambda right: lambda lost, unknown, w: right(lost, (), w)
     ),
     "a mark excuses a confirmed loss": _instead(
-        f"{LEDGER}._judge_metadata",
-        lambda right: lambda *arguments: replace(right(*arguments), mark=[]),
+        f"{LEDGER}._verdict",
+        lambda right: (
+            lambda record, exempt, parts, terms: right(
+                record, exempt, replace(parts, mark=[]), terms
+            )
+        ),
     ),
     "a mark at its grace is beyond it": _instead(
         f"{LEDGER}.is_beyond_grace",

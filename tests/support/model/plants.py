@@ -105,12 +105,11 @@ def the_last_entry_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take a deleted ledger for one with broken metadata."""
-    state = judgement._judge_state
+    right = judgement.judge
 
-    def broken(seen: Any) -> Verdict:
-        record: LedgerRecord = seen.newest.record
+    def broken(record: LedgerRecord, *evidence: Any, **more: Any) -> Verdict:
         if record.status is not RecordStatus.GONE:
-            return state(seen)
+            return right(record, *evidence, **more)
         found = (
             Finding(
                 Kind.METADATA_MALFORMED, UndecodableFacts("", 0, 0, ""), ledger_id=record.ledger_id
@@ -118,7 +117,7 @@ def deleted_is_violated(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         return Verdict(record.ledger_id, Standing.VIOLATED, findings=found)
 
-    monkeypatch.setattr(judgement, "_judge_state", broken)
+    monkeypatch.setattr(judgement, "judge", broken)
 
 
 def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
