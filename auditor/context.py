@@ -41,6 +41,8 @@ class Context:
     screen: Screen = PLAIN
     on_screen: bool = False
     """Whether stdout is a terminal: then a person reads the report."""
+    output_by_default: str | None = None
+    """The OUTPUT in which later commands look for runs if they are called without flags."""
 
     def say(self, words: str) -> None:
         """Write `words` to stdout and flush.

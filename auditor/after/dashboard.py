@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.model.finding import Severity
+from auditor.model.verdict import Standing
+from auditor.report.outcome_text import HUES, SEVERITY_HUES, STANDING_HUES
 from auditor.telemetry.metrics import PREFIX
 
 Json = dict[str, Any]
@@ -22,13 +25,6 @@ SCHEMA_VERSION = 39
 OF_CLUSTER = '{cluster=~"$cluster"}'
 UID = "bookkeeper-auditor"
 _DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
-_OUTCOMES = {
-    "SOUND": "green",
-    "INCOMPLETE": "yellow",
-    "VIOLATED": "red",
-    "AUDITOR_FAULT": "purple",
-    "UNREACHABLE": "orange",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,30 +47,84 @@ def _metric(name: str, condition: str = "") -> str:
     return f"{PREFIX}{name}{OF_CLUSTER}{condition}"
 
 
+def _numbers(severity: Severity) -> Panel:
+    """Return the panel with a severity's row of the first screen."""
+    word = severity.word
+    condition = f'{{cluster=~"$cluster", severity="{word}"}}'
+    names = (("findings", "findings"), ("hit_ledgers", "ledgers"), ("hit_bookies", "bookies"))
+    queries = [
+        (f"{PREFIX}last_run_{name}{condition}", f"{{{{cluster}}}}: {words}")
+        for name, words in names
+    ]
+    return Panel(
+        word.capitalize(),
+        "Findings, and what they hit. A ledger or a bookie counts at its worst finding.",
+        queries, "stat", width=4, height=4, steps=((None, "green"), (1, SEVERITY_HUES[severity])),
+    )  # fmt: skip
+
+
+_UNKNOWN = STANDING_HUES[Standing.INDETERMINATE]
 FIRST = (
-    Panel("Outcome", "Of the last run.", [(_metric("last_run_outcome", " == 1"), "{{outcome}}")],
-    "stat", width=6, height=4),
     Panel(
-        "Age of the verdict", "Since a run last ended with one. Everything else is as old.",
-        [(f"time() - {_metric('last_success_timestamp_seconds')}", "{{cluster}}")], "stat", "s", 4,
+        "Outcome",
+        "Of the last run.",
+        [(_metric("last_run_outcome", " == 1"), "{{outcome}}")],
+        "stat",
+        width=4,
+        height=4,
+    ),
+    _numbers(Severity.CRITICAL),
+    _numbers(Severity.WARNING),
+    Panel(
+        "Not judged",
+        "Ledgers that could not be judged.",
+        [
+            (
+                f'{PREFIX}last_run_ledgers{{cluster=~"$cluster", standing="indeterminate"}}',
+                "{{cluster}}: ledgers",
+            )
+        ],
+        "stat",
+        width=4,
+        height=4,
+        steps=((None, "green"), (1, _UNKNOWN)),
+    ),
+    Panel(
+        "New",
+        "Findings that are new since the earlier run; none where there is no earlier run.",
+        [(f"sum by (cluster) ({_metric('last_run_new_findings')})", "{{cluster}}: findings")],
+        "stat",
+        width=4,
+        height=4,
+        steps=((None, "green"), (1, _UNKNOWN)),
+    ),
+    Panel(
+        "Age of the verdict",
+        "Since a run last ended with one. Everything else is as old.",
+        [(f"time() - {_metric('last_success_timestamp_seconds')}", "{{cluster}}")],
+        "stat",
+        "s",
+        4,
         4,
         ((None, "green"), (172_800, "red")),
     ),
+)
+CERTAINTY = (
     Panel(
         "Verified copies",
         "Promised copies that were read, or listed by a bookie that is not in doubt.",
-        [(_metric("last_run_verified_copies_ratio"), "{{cluster}}")], "stat", "percentunit", 4, 4,
+        [(_metric("last_run_verified_copies_ratio"), "{{cluster}}")], "stat", "percentunit", 8, 4,
         ((None, "orange"), (0.5, "green")),
     ),
     Panel(
         "Coverage",
         "Ledgers that carry no reason to be unknown and are not merely excused by a mark.",
-        [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 5, 4,
+        [(_metric("last_run_coverage_ratio"), "{{cluster}}")], "stat", "percentunit", 8, 4,
         ((None, "red"), (0.95, "green")),
     ),
     Panel(
         "Oldest under-replication mark", "How long a ledger has been waiting for its copies.",
-        [(_metric("last_run_oldest_underreplicated_seconds"), "{{cluster}}")], "stat", "s", 5, 4,
+        [(_metric("last_run_oldest_underreplicated_seconds"), "{{cluster}}")], "stat", "s", 8, 4,
     ),
 )  # fmt: skip
 FINDINGS = (
@@ -135,9 +185,13 @@ LISTERS = (
     ),
 )  # fmt: skip
 ROWS: tuple[tuple[str, Sequence[Panel]], ...] = (
-    ("The last run", FIRST), ("Findings", FINDINGS), ("Ledgers", LEDGERS), ("What it costs", COSTS),
+    ("The last run", FIRST),
+    ("How certain that is", CERTAINTY),
+    ("Findings", FINDINGS),
+    ("Ledgers", LEDGERS),
+    ("What it costs", COSTS),
     ("Listers", LISTERS),
-)  # fmt: skip
+)
 
 
 def dashboard() -> Json:
@@ -216,7 +270,7 @@ def _panel(panel: Panel, number: int, place: Mapping[str, int]) -> Json:
         "fieldConfig": {
             "defaults": {"unit": panel.unit, "thresholds": {"mode": "absolute", "steps": steps}},
             "overrides": (
-                [_color_of(word, color) for word, color in _OUTCOMES.items()]
+                [_color_of(word, color) for word, color in HUES.items()]
                 if panel.title == "Outcome"
                 else []
             ),

@@ -337,11 +337,8 @@ def _changes(
     ]
     differences = compare_findings(compared, found, earlier.as_judged(), now)
     counts = Counter(one.change for one in differences)
-    new = Counter(
-        one.after.kind.value
-        for one in differences
-        if one.change is Change.NEW and one.after is not None
-    )
+    new = [one for one in differences if one.change is Change.NEW]
+    new_by_kind = Counter(one.after.kind.value for one in new if one.after is not None)
     gone = {one.finding.subjects for one in unchecked if one.is_gone}
     unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
     return ChangeCounts(
@@ -354,5 +351,6 @@ def _changes(
         resolved=counts[Change.RESOLVED],
         not_checked_again=counts[Change.NOT_CHECKED_AGAIN],
         gone=sum(one.subjects in gone for one in unheard),
-        new_by_kind=dict(sorted(new.items())),
+        new_by_kind=dict(sorted(new_by_kind.items())),
+        new_ledgers=len({one.subjects.ledger_id for one in new} - {None}),
     ).without("problem")

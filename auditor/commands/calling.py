@@ -7,6 +7,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -49,8 +50,15 @@ def load_arrow_alone() -> None:
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
+    from auditor.report.layout import Screen
+
 WIDTH_WITHOUT_TERMINAL = 100
 """Columns of the report if the width of the screen is not known."""
+
+LINES_MIN = 20
+"""Lines of the first screen on a terminal that is lower: what is always there needs them."""
+PROMPT_LINES = 1
+"""Lines of a terminal that the shell's prompt takes below the first screen."""
 
 Command = Callable[..., Any]
 
@@ -127,7 +135,6 @@ def call(
     process exits with another code (`auditor.console.code_after_printing`).
     """
     from auditor.context import EXIT_FAULT, SIGNAL_EXIT_BASE, Context
-    from auditor.report.layout import Screen
     from auditor.stop import Interrupted, StopRequest
     from auditor.telemetry import log
     from auditor.telemetry.progress import progress_for
@@ -146,9 +153,10 @@ def call(
         stop.install()
         progress = progress_for(quiet=settings.quiet)
         on_screen = sys.stdout.isatty()
-        width = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0)).columns
-        screen = Screen(width, color=on_screen and not os.environ.get("NO_COLOR"))
-        context = Context(settings, sys.stdout, logger, progress, stop, screen, on_screen)
+        screen = screen_of(is_terminal=on_screen)
+        context = Context(
+            settings, sys.stdout, logger, progress, stop, screen, on_screen, default_output()
+        )
         try:
             code = work(context)
         finally:
@@ -170,6 +178,25 @@ def call(
         _print_error(f"auditor: AUDITOR_FAULT: unforeseen {type(error).__name__}: {said}")
         sys.exit(EXIT_FAULT)
     sys.exit(code)
+
+
+def screen_of(*, is_terminal: bool) -> Screen:
+    """Return the screen that stdout is, or stands for."""
+    from auditor.report.layout import Screen
+
+    width, lines = shutil.get_terminal_size((WIDTH_WITHOUT_TERMINAL, 0))
+    screen = Screen(width, color=is_terminal and not os.environ.get("NO_COLOR"))
+    if not is_terminal or not lines:
+        return screen
+    return replace(screen, height=max(LINES_MIN, lines - PROMPT_LINES))
+
+
+def default_output() -> str | None:
+    """Return OUTPUT as a command without flags finds it; None if such a command would fail."""
+    try:
+        return parse(read_layers({}, os.environ, "explain"), command="explain").output
+    except ConfigError:
+        return None
 
 
 def _end_for_local_fault(fault: LocalFault) -> NoReturn:

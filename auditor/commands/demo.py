@@ -6,15 +6,10 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from auditor.commands.page import PAGE, has_page
 from auditor.commands.run import run
 from auditor.config import Settings
 from auditor.context import Context
-from auditor.errors import OutputError
-from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import place
 from auditor.model.evidence import Policy
-from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.layout import duration
 from auditor.sandbox.seeding import Story, demo_cluster, shown_kinds, topology_table
 
@@ -51,21 +46,7 @@ def _audit_cluster(context: Context, workdir: Path) -> int:
         here = replace(
             context, settings=replace(settings, metadata_service_uri=uri, topology=sources)
         )
-        before = newest_page(settings.output)
-        code = run(here, lasting=False, lines_max=SCREEN_LINES_MAX - introduction.count("\n"))
-    page = newest_page(settings.output)
-    if page is not None and page != before:
-        context.note(f"Open {page} in a browser to see this report with its pictures.")
-    return code
-
-
-def newest_page(output: str) -> str | None:
-    """Return the page of the newest finished run in `output`; None if there is none."""
-    try:
-        latest = Output(place(output)).latest()
-        return f"{latest.address}/{PAGE}" if latest is not None and has_page(latest) else None
-    except (OutputError, OSError):
-        return None
+        return run(here, lasting=False, lines_above=introduction.count("\n"))
 
 
 def without_credentials(settings: Settings) -> Settings:

@@ -17,8 +17,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.table_scan import file_errors
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
-
-PAGE = "report.html"
+from auditor.report.first_screen import PAGE
 
 
 def publish_page(

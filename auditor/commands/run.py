@@ -31,7 +31,6 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault
-from auditor.report.first_screen import SCREEN_LINES_MAX
 from auditor.report.plan import plan_json, plan_text
 from auditor.run.open_hours import OpenHours
 from auditor.run.publishing import Results, keep_outcome, publish_failure
@@ -47,15 +46,15 @@ from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 
-def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES_MAX) -> int:
+def run(context: Context, *, lasting: bool = True, lines_above: int = 0) -> int:
     """Audit the cluster, publish, print the report, and return the exit code.
 
     The exit codes are those of docs/names.md#exit-codes.
     After the run is published nothing changes its outcome, its exit code or its metrics.
 
-    `lasting`: the cluster outlives the run; otherwise no message advises to resume. `lines_max`
-    limits the first screen. Raises Interrupted, and ConfigError for unusable settings. This happens
-    before anything is contacted, except when --resume finds another cluster.
+    `lasting`: the cluster outlives the run; otherwise no message advises to resume. `lines_above`:
+    lines that the screen has already. Raises Interrupted, and ConfigError for unusable settings.
+    This happens before anything is contacted, except when --resume finds another cluster.
     """
     settings, stop = context.settings, context.stop
     uri = parse_uri(settings.metadata_service_uri or "")
@@ -71,7 +70,7 @@ def run(context: Context, *, lasting: bool = True, lines_max: int = SCREEN_LINES
                 _await_window(context, output)
             state = Run.begin(context, output, lock, sources, lasting=lasting)
             log.bind_run(state.run_id)
-            code = _run_and_map_errors(state, uri, ids, lines_max)
+            code = _run_and_map_errors(state, uri, ids, lines_above)
             published = code if state.is_over else None
     except OutputError as error:
         if published is None:
@@ -91,11 +90,11 @@ def _await_window(context: Context, output: Output) -> None:
 
 
 def _run_and_map_errors(
-    state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_max: int
+    state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_above: int
 ) -> int:
     """Run the audit, and turn each error into an outcome. This is the only place that does so."""
     try:
-        return _audit_unless_stopped(state, uri, ids, lines_max)
+        return _audit_unless_stopped(state, uri, ids, lines_above)
     except Interrupted as interrupted:
         interrupted.advice = state.resume_advice()
         raise
@@ -128,7 +127,7 @@ def _run_and_map_errors(
 
 
 def _audit_unless_stopped(
-    state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_max: int
+    state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_above: int
 ) -> int:
     """Run the audit. Raises Interrupted for any exception that follows a signal.
 
@@ -136,7 +135,7 @@ def _audit_unless_stopped(
     what fails behind evidence that somebody removed: that raises OutputError.
     """
     try:
-        return _audit(state, uri, ids, lines_max)
+        return _audit(state, uri, ids, lines_above)
     except ConfigError:
         state.context.stop.check()
         raise
@@ -158,7 +157,7 @@ def _lost_evidence(state: Run) -> OutputError | None:
     return None
 
 
-def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_max: int) -> int:
+def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_above: int) -> int:
     """Open the run, look at the ledgers, conclude, publish. With --dry-run print the plan."""
     context, settings, root = state.context, state.context.settings, state.output.root
     state.watch.stage("load")
@@ -181,7 +180,7 @@ def _audit(state: Run, uri: ServiceUri, ids: Sequence[int] | None, lines_max: in
         bookies = state.look(opened, ids)
         state.spark_version = spark.version
     results = state.publish(opened.directory, state.conclude(opened, bookies))
-    _show(state, results, lines_max)
+    _show(state, results, lines_above)
     return results.summary.exit_code
 
 
@@ -198,13 +197,13 @@ def _print_plan(context: Context, costs: Sequence[BookieCost]) -> int:
     return EXIT_SOUND
 
 
-def _show(state: Run, results: Results, lines_max: int) -> None:
+def _show(state: Run, results: Results, lines_above: int) -> None:
     """Write the page of a published run, remove old files, and print the report."""
     context, directory = state.context, results.directory
     publish_page(context, directory, results.summary, results.findings, results.report)
     state.clear_up(directory)
     with keep_outcome(context, "print the report"):
-        show_report(context, results.summary, results.findings, directory, lines_max=lines_max)
+        show_report(context, results.summary, results.findings, directory, lines_above=lines_above)
 
 
 def _first_line(error: Exception) -> str:

@@ -7,8 +7,9 @@ files of a run. `auditor.after.finished_run` reads them.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePath
 from traceback import extract_tb
 
@@ -21,7 +22,7 @@ from auditor.evidence.run_directory import Place, place
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
-from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
+from auditor.report.first_screen import PAGE, Whereabouts, render_first_screen
 from auditor.report.layout import printable
 from auditor.summary.previous_run import read_summary
 
@@ -122,13 +123,13 @@ def show_report(
     *,
     is_replay: bool = False,
     written: Mapping[str, object] | None = None,
-    lines_max: int = SCREEN_LINES_MAX,
+    lines_above: int = 0,
 ) -> None:
     """Print the first screen of a run; with --full the whole report, with --format json both files.
 
     `is_replay`: the files in the run's directory are not those of this report. `written` is the
     object in summary.json of a stored run, which may have other fields than this version writes.
-    `lines_max` limits the first screen.
+    `lines_above`: lines that the screen has already.
     """
     if context.settings.format == "json":
         found = [one.as_json() for one in findings]
@@ -137,11 +138,53 @@ def show_report(
     elif context.settings.full:
         context.say(text.render(summary, findings, run_dir=run.address, screen=context.screen))
     else:
-        where = Whereabouts(
-            run.address, "replay" if is_replay else "report", is_stored=not is_replay
-        )
+        where = whereabouts(context, run, is_replay=is_replay)
         context.say(
             render_first_screen(
-                summary, findings, where, lines_max=lines_max, screen=context.screen
+                summary, findings, where, lines_above=lines_above, screen=context.screen
             )
         )
+
+
+def whereabouts(context: Context, run: Place, *, is_replay: bool = False) -> Whereabouts:
+    """Return where a run is, and the words that make a command take it.
+
+    There are none if the run is the newest one where commands look by themselves.
+    """
+    return Whereabouts(
+        _shown_path(run.address),
+        _choice(context, run, is_replay=is_replay),
+        has_page=_has_page(run),
+        again="replay" if is_replay else "report",
+        is_stored=not is_replay,
+    )
+
+
+def _choice(context: Context, run: Place, *, is_replay: bool) -> str:
+    if not is_replay and _is_newest(context, run):
+        output = context.settings.output
+        return "" if output == context.output_by_default else f"--output {shlex.quote(output)}"
+    return shlex.quote(_shown_path(run.address))
+
+
+def _is_newest(context: Context, run: Place) -> bool:
+    """Return whether a command takes this run if it is told OUTPUT and no run."""
+    try:
+        newest = Output(place(context.settings.output)).latest()
+    except (OutputError, OSError):
+        return False
+    return newest is not None and newest.address == run.address
+
+
+def _has_page(run: Place) -> bool:
+    try:
+        return run.has_file(PAGE)
+    except (OutputError, OSError):
+        return False
+
+
+def _shown_path(address: str) -> str:
+    """Return the path of a local directory below the current one from there, else the address."""
+    with suppress(ValueError, OSError):
+        return str(Path(address).relative_to(Path.cwd()))
+    return address

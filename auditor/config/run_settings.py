@@ -377,7 +377,7 @@ class OutputSettings:
         "Print the whole report instead of its first screen: every kind with the witness of its "
         "worst "
         "finding. It is the text of report.txt.",
-        "Off: at most 25 lines on what was found, what changed and what to do next. The rest is "
+        "Off: one screen on what was found, what changed and what to do next. The rest is "
         "in the "
         "run's directory.",
         commands=frozenset({"run", "demo", "replay", "report", "config"}),

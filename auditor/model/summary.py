@@ -64,6 +64,19 @@ class KindCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class SeverityCounts:
+    """The findings of a severity, and the ledgers and bookies whose worst finding has it.
+
+    `cluster` is 1 if the worst finding on the cluster as a whole has it, else 0.
+    """
+
+    findings: int = 0
+    ledgers: int = 0
+    bookies: int = 0
+    cluster: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class BookieCounts(Part):
     """Counts of bookies, each as of the last look at it."""
 
@@ -511,6 +524,7 @@ class ChangeCounts(Part):
     not_checked_again: int = 0
     gone: int = 0
     new_by_kind: Mapping[str, int] = field(default_factory=dict)
+    new_ledgers: int = 0
 
     @classmethod
     def unknown(cls, problem: str) -> ChangeCounts:
@@ -595,6 +609,7 @@ class Summary(Part):
     ledgers_by_exemption: Mapping[str, int] = field_named("exempt")
     ledgers_by_unknown: Mapping[str, int] = field_named("indeterminate")
     findings: Mapping[str, KindCounts]
+    severities: Mapping[str, SeverityCounts] = field(default_factory=dict)
     bookies: BookieCounts | None = None
     listers: Listers = Listers()
     bookies_unheard: Mapping[str, tuple[BookieId, ...]] = field(default_factory=dict)

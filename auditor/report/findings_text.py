@@ -25,6 +25,7 @@ from auditor.model.finding_record import FindingRecord, Owner, RecordedLook
 from auditor.model.identity import BookieId
 from auditor.model.summary import CauseRecord, ChangeCounts, MuteCounts, Summary
 from auditor.report.layout import Screen, count, moment, of, printable, ranges, table
+from auditor.report.outcome_text import SEVERITY_HUES
 from auditor.witness.finding_lines import gist
 from auditor.witness.next_commands import sort_steps
 from auditor.witness.phrases import percent
@@ -269,7 +270,7 @@ def _kind(
     kind: Kind, hit: int, shown: Sequence[FindingRecord], in_full: bool, screen: Screen
 ) -> Iterator[str]:
     facts = CATALOGUE[kind]
-    hue = "red" if facts.severity is Severity.CRITICAL else "yellow"
+    hue = SEVERITY_HUES[facts.severity]
     subject = facts.subject.value
     hits_what = "the cluster" if facts.subject is Subject.CLUSTER else of(hit, subject)
     yield f"  {screen.paint(facts.severity.word.upper() + ' ' + kind.value, hue)}  {hits_what}"
@@ -472,7 +473,7 @@ def render_finding(finding: FindingRecord, screen: Screen) -> str:
 
 
 def _lines(finding: FindingRecord, screen: Screen) -> Iterator[str]:
-    hue = "red" if finding.severity is Severity.CRITICAL else "yellow"
+    hue = SEVERITY_HUES[finding.severity]
     head = f"{finding.severity.name} {finding.kind.value}"
     yield f"{screen.paint(head, hue)}  {printable(finding.id)}"
     yield from screen.wrap(CATALOGUE[finding.kind].says, "  ")

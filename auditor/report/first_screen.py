@@ -1,22 +1,18 @@
-"""The first screen of a run: at most 25 lines on what was found, what changed and what to do next.
+"""The first screen of a run: what was found, what changed and what to do next.
 
-Its sections are kinds, causes, bookies, topics, what is unknown, and notes. Each item is one or two
-lines. What does not fit is left out, and each section says what it had to leave out. The full
-report (`auditor.report.text`) has all the rest. Both use the same sentences.
+It is as high as the terminal, or LINES_UNKNOWN. The verdict, the cluster, the numbers and the next
+command are always there. Between them are kinds, what is not judged, causes, bookies, topics and
+notes. Each item is one or two lines. What does not fit is left out, and each section says what it
+had to leave out. The full report (`auditor.report.text`) has all the rest. Both use the same
+sentences.
 """
 
 from __future__ import annotations
 
-import io
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
+from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report.findings_text import (
@@ -24,13 +20,13 @@ from auditor.report.findings_text import (
     by_kind,
     changes_words,
     mutes_sentences,
-    subject_words,
     worst,
     worst_kinds_first,
 )
-from auditor.report.layout import PLAIN, Screen, duration, moment, of, printable
+from auditor.report.layout import PLAIN, Screen, count, duration, moment, of, printable
 from auditor.report.outcome_text import (
     HUES,
+    SEVERITY_HUES,
     doubt_words,
     exit_code_words,
     headline,
@@ -39,11 +35,12 @@ from auditor.report.outcome_text import (
 )
 from auditor.report.references_text import hit_words
 from auditor.report.surroundings_text import REPLICATION_DISABLED, note_sentences, upgrade_sentence
+from auditor.report.tally import UNJUDGED, tally_lines, tally_of
 from auditor.report.unjudged_text import (
     most_frequent,
     name_bookies,
     name_examples,
-    reasons_sum_words,
+    several_reasons_words,
     what_to_do,
 )
 
@@ -60,9 +57,9 @@ class Section:
     """A part of a screen, with a label of at most LABEL_CHARS - 1 characters.
 
     `blocks` are the lines of its items, the most important first. An item is shown whole or not at
-    all. `one` and `many` name the items in the line that counts those left out. A section with a
-    greater `weight` gets more items. `names` are short names of the items: the line that counts
-    those left out has as many of them as fit in `width` columns.
+    all. `one` and `many` name the items where those left out are counted: in the last line of the
+    screen, or, if the items have short `names`, in the last line of the section, with as many names
+    as fit in `width` columns. A section with a greater `weight` gets more items.
     """
 
     label: str
@@ -74,8 +71,12 @@ class Section:
     width: int = 0
 
     def cost(self, shown: int) -> int:
-        """Return how many lines the section takes with its first `shown` items."""
-        return sum(map(len, self.blocks[:shown])) + (shown < len(self.blocks))
+        """Return how many lines of its own the section takes with its first `shown` items."""
+        return sum(map(len, self.blocks[:shown])) + self._has_own_count(shown)
+
+    def is_counted_below(self, shown: int) -> bool:
+        """Return whether the last line of the screen counts what is left out."""
+        return shown < len(self.blocks) and not self._has_own_count(shown)
 
     def count(self, shown: int) -> str:
         """Return how many items are left out after the first `shown`: "3 more kinds"."""
@@ -83,18 +84,16 @@ class Section:
         return f"{left:,} {'more ' if shown else ''}{self.one if left == 1 else self.many}"
 
     def lines(self, shown: int) -> list[str]:
-        """Return these lines. If items are left out, the last line counts them."""
+        """Return these lines. If items with names are left out, the last line counts them."""
         lines = [line for block in self.blocks[:shown] for line in block]
-        if shown < len(self.blocks):
-            lines.append(self._left_out(shown))
+        if self._has_own_count(shown):
+            counted = f"{self.count(shown)}: "
+            lines.append(counted + _as_fits(self.names[shown:], self.width - len(counted)))
         labels = [self.label, *[""] * len(lines)]
         return [f"{label:<{LABEL_CHARS}}{line}" for label, line in zip(labels, lines, strict=False)]
 
-    def _left_out(self, shown: int) -> str:
-        if not self.names:
-            return f"{self.count(shown)} in the full report"
-        counted = f"{self.count(shown)}: "
-        return counted + _as_fits(self.names[shown:], self.width - len(counted))
+    def _has_own_count(self, shown: int) -> bool:
+        return bool(self.names) and 0 < shown < len(self.blocks)
 
 
 def _as_fits(names: Sequence[str], width: int) -> str:
@@ -111,7 +110,7 @@ def _as_fits(names: Sequence[str], width: int) -> str:
 def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
     """Return at most `lines_max` lines of the sections, in their order.
 
-    Sections without items have no line. Sections of which nothing fits share the last line.
+    Sections without items have no line. The last line counts what is left out of the others.
     """
     assert lines_max >= 1, lines_max
     wanted = [section for section in sections if section.blocks]
@@ -122,11 +121,13 @@ def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
         if number
         for line in section.lines(number)
     ]
-    if not all(shown):
-        named = [
-            section.count(0) for section, number in zip(wanted, shown, strict=True) if not number
-        ]
-        lines.append(f"{'also':<{LABEL_CHARS}}{_as_fits(named, ALSO_CHARS_MAX)}")
+    left = [
+        section.count(number)
+        for section, number in zip(wanted, shown, strict=True)
+        if section.is_counted_below(number)
+    ]
+    if left:
+        lines.append(f"{'also':<{LABEL_CHARS}}{_as_fits(left, ALSO_CHARS_MAX)}")
     return lines
 
 
@@ -145,90 +146,88 @@ def _share(sections: Sequence[Section], lines_max: int) -> list[int]:
 
 
 def _cost(sections: Sequence[Section], shown: Sequence[int]) -> int:
-    """Return how many lines they take. Sections of which nothing is shown share one line."""
-    own = sum(
-        section.cost(number) for section, number in zip(sections, shown, strict=True) if number
-    )
-    return own + (not all(shown))
+    """Return how many lines they take, with the one that counts what is left out."""
+    each = list(zip(sections, shown, strict=True))
+    own = sum(section.cost(number) for section, number in each if number)
+    return own + any(section.is_counted_below(number) for section, number in each)
 
 
 ITEM_LINES_MAX = 2
 """Lines of an item that is one sentence among several."""
 NOTE_LINES_MAX = 6
-EXAMPLE_CHARS_MIN = 12
-"""Columns reserved for the worst example of a kind, however wide the rest of its row is."""
-
-_STYLES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: ""}
 
 
 def kinds_section(summary: Summary, findings: Sequence[FindingRecord], screen: Screen) -> Section:
-    """Return a row for each kind found, the worst first: severity, kind, number, worst example."""
+    """Return a line for each kind found, the worst first: severity, kind, what it hits."""
     groups = by_kind(findings)
     found = [kind for kind in worst_kinds_first() if summary.hits(kind) or kind in groups]
-    rows = [_row(summary, kind, groups.get(kind, [])) for kind in found]
-    styles = [_STYLES[CATALOGUE[kind].severity] for kind in found]
-    lines = [[line] for line in _table(rows, styles, screen)]
+    widest = max((len(kind.value) for kind in found), default=0)
+    lines = [[_kind_line(summary, kind, groups.get(kind, []), widest, screen)] for kind in found]
     names = [f"{kind.value} {summary.hits(kind):,}" for kind in found]
-    return Section("found", lines, "kind", "kinds", weight=4, names=names, width=screen.width)
+    return Section("found", lines, "kind", "kinds", weight=2, names=names, width=screen.width)
 
 
-def _row(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> list[str]:
-    facts = CATALOGUE[kind]
-    hit = (
-        "the cluster"
-        if facts.subject is Subject.CLUSTER
-        else of(summary.hits(kind), facts.subject.value)
-    )
-    return [
-        facts.severity.word.upper(),
-        kind.value,
-        hit,
-        _new_and_muted_words(summary, kind, findings),
-        _example(findings),
-    ]
+def _kind_line(
+    summary: Summary, kind: Kind, findings: Sequence[FindingRecord], widest: int, screen: Screen
+) -> str:
+    """Return the line of a kind, which fits the screen. No name in it is cut."""
+    severity = CATALOGUE[kind].severity
+    word = severity.word.upper()
+    head = f"{word:<8}  {kind.value:<{widest}}  "
+    says = _longest_that_fits(_hits(summary, kind, findings), screen.width - len(head))
+    return (head + says).replace(word, screen.paint(word, SEVERITY_HUES[severity]), 1)
 
 
-def _new_and_muted_words(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> str:
-    """Return how many of the findings are new, and how many are muted."""
+def _hits(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> Iterator[str]:
+    """Yield what findings of a kind hit, with ever fewer names: of its worst example the owner, the
+    end of the owner's name, and the example itself are left out in this order.
+    """
+    hits, subject = summary.hits(kind), CATALOGUE[kind].subject
+    noted = "".join(f", {words}" for words in _new_and_muted_words(summary, kind, findings))
+    if subject is Subject.CLUSTER:
+        yield f"the cluster{noted}"
+        return
+    counted = f"{of(hits, subject.value)}{noted}"
+    if findings:
+        example = worst(findings, 1)[0]
+        name = example.bookie_id if subject is Subject.BOOKIE else str(example.ledger_id)
+        named = printable(name, NAME_CHARS_MAX)
+        shown = f"{subject.value} {named}{noted}" if hits == 1 else f"{counted}; worst {named}"
+        yield from (f"{shown} of {owner}" for owner in _owners(example))
+        yield shown
+    yield counted
+
+
+NAME_CHARS_MAX = 1_000
+"""Characters of a name that may be shown. A longer one fits no screen."""
+
+
+def _owners(finding: FindingRecord) -> Iterator[str]:
+    """Yield the owner's name, then ends of it: a topic's last parts tell it from others."""
+    name = printable(finding.owner.name, NAME_CHARS_MAX) if finding.owner else ""
+    parts = name.split("/")
+    yield from ([name] if name else [])
+    yield from (f".../{'/'.join(parts[place:])}" for place in range(1, len(parts)))
+
+
+def _longest_that_fits(texts: Iterable[str], width: int) -> str:
+    """Return the first of the texts that fits; if none does, as much of the last one as fits."""
+    text = ""
+    for text in texts:
+        if len(text) <= width:
+            return text
+    return printable(text, width)
+
+
+def _new_and_muted_words(
+    summary: Summary, kind: Kind, findings: Sequence[FindingRecord]
+) -> Iterator[str]:
+    """Yield how many of the findings are new, and how many are muted."""
     new = summary.changes.new_of(kind) if summary.changes else 0
     muted = sum(finding.is_muted for finding in findings)
-    return ", ".join(
-        f"{number:,} {word}" for number, word in ((new, "new"), (muted, "muted")) if number
-    )
-
-
-def _example(findings: Sequence[FindingRecord]) -> str:
-    if not findings or findings[0].is_on_cluster:
-        return ""
-    shown = worst(findings, 1)[0]
-    name = shown.owner.name if shown.owner else None
-    owner = f" ({printable(name)})" if name else ""
-    return f"{subject_words(shown)}{owner}"
-
-
-def _table(rows: Sequence[Sequence[str]], styles: Sequence[str], screen: Screen) -> list[str]:
-    """Return one line that fits the screen for each row; the last column is cut."""
-    if not rows:
-        return []
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    left = max(EXAMPLE_CHARS_MIN, screen.width - sum(columns + 2 for columns in widths if columns))
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in [0, 1, 2, *([3] if widths[3] else []), 4]:
-        table.add_column(
-            no_wrap=True, overflow="crop", min_width=widths[column] if column < 4 else None
-        )
-    for row, style in zip(rows, styles, strict=True):
-        shown = [*row[: 4 if widths[3] else 3], printable(row[4], left)]
-        table.add_row(Text(shown[0], style), *map(Text, shown[1:]))
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=screen.width,
-        force_terminal=screen.color,
-        color_system="standard" if screen.color else None,
-    )
-    console.print(table)
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+    for number, word in ((new, "new"), (muted, "muted")):
+        if number:
+            yield word if number == summary.hits(kind) == 1 else f"{count(number)} {word}"
 
 
 def causes_section(summary: Summary, screen: Screen) -> Section:
@@ -240,21 +239,40 @@ def causes_section(summary: Summary, screen: Screen) -> Section:
     return Section("causes", items, "cause", "causes")
 
 
-def bookies_section(findings: Sequence[FindingRecord], screen: Screen) -> Section:
-    """Return the bookies that have findings in one line, the worst first."""
-    named = dict.fromkeys(
-        finding.bookie_id
-        for group in by_kind(findings).values()
-        for finding in group
-        if finding.bookie_id
+def bookies_section(summary: Summary, findings: Sequence[FindingRecord], screen: Screen) -> Section:
+    """Return one line: how many bookies there are and answered, and those with findings, the worst
+    first.
+    """
+    named = list(
+        dict.fromkeys(
+            printable(finding.bookie_id)
+            for group in by_kind(findings).values()
+            for finding in group
+            if finding.bookie_id
+        )
     )
-    sentence = f"{len(named):,} with findings: {', '.join(map(printable, named))}"
-    return Section(
-        "bookies",
-        [[printable(sentence, screen.width)]] if named else [],
-        "list of bookies",
-        "lists of bookies",
-    )
+    says = "; ".join(filter(None, (_bookie_counts(summary), _count_with_findings(named))))
+    line = says + (f": {_as_fits(named, screen.width - len(says) - 2)}" if named else "")
+    return Section("bookies", [[line]] if line else [], "list of bookies", "lists of bookies")
+
+
+def _bookie_counts(summary: Summary) -> str:
+    """Return how many bookies are registered, and how many did not answer; "" if not counted."""
+    counts = summary.bookies
+    if counts is None or not counts.registered:
+        return ""
+    numbers = {
+        "silent": counts.silent,
+        "refused": counts.refused,
+        "not registered": counts.away,
+        "gone": counts.gone,
+    }
+    odd = [f"{count(number)} {words}" for words, number in numbers.items() if number]
+    return ", ".join([f"{count(counts.registered)} registered", *odd])
+
+
+def _count_with_findings(named: Sequence[str]) -> str:
+    return f"{len(named):,} with findings" if named else ""
 
 
 def mutes_section(summary: Summary, screen: Screen) -> Section:
@@ -272,13 +290,11 @@ def topics_section(summary: Summary, screen: Screen) -> Section:
 
 
 def unjudged_section(summary: Summary, screen: Screen) -> Section:
-    """Return how the reasons add up, each reason why ledgers could not be judged, then what else
+    """Return each reason why ledgers could not be judged, how the reasons add up, and what else
     could not be decided.
     """
     unheard = summary.bookies_unheard
-    sum_words = reasons_sum_words(summary)
-    items = [list(screen.wrap(sum_words, "", ITEM_LINES_MAX))] if sum_words else []
-    items += [
+    items = [
         list(
             screen.wrap(
                 f"{reason.value}  {of(number, 'ledger')}{name_examples(summary, reason, number)}"
@@ -289,11 +305,16 @@ def unjudged_section(summary: Summary, screen: Screen) -> Section:
         )
         for reason, number in most_frequent(summary)
     ]
-    for sentence in summary.withheld:
+    for sentence in filter(None, (several_reasons_words(summary), *summary.withheld)):
         items.append(list(screen.wrap(printable(sentence, 1_000), "", ITEM_LINES_MAX)))
-    return Section(
-        "unknown", items, "line on what is unknown", "lines on what is unknown", weight=2
-    )
+    return Section(UNJUDGED, items, "line on what is unknown", "lines on what is unknown")
+
+
+def doubt_section(summary: Summary, screen: Screen) -> Section:
+    """Return how many copies only bookies in doubt list."""
+    words = doubt_words(summary)
+    items = [list(screen.wrap(words, "", NOTE_LINES_MAX))] if words else []
+    return Section("in doubt", items, "line on copies in doubt", "lines on copies in doubt")
 
 
 def upgrade_section(summary: Summary, screen: Screen) -> Section:
@@ -322,54 +343,67 @@ def notes_section(summary: Summary, screen: Screen) -> Section:
     return Section("notes", items, "note", "notes")
 
 
-def audited_section(summary: Summary, screen: Screen) -> Section:
+def audited_lines(summary: Summary, screen: Screen) -> list[str]:
     """Return which cluster was audited, and when."""
     started, finished = moment(summary.started_at), moment(summary.finished_at)
     when = ""
     if started and finished:
         took = duration((finished - started).total_seconds())
-        when = f", {started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
-    name = printable(summary.cluster.metadata_service_uri, 300)
-    items = [list(screen.wrap(f"{name}{when}", "", ITEM_LINES_MAX))]
-    return Section("audited", items, "line on cluster and time", "lines on cluster and time")
+        when = f"{started:%Y-%m-%d %H:%M:%S} to {finished:%H:%M:%S} UTC ({took})"
+    name = _middle_cut(printable(summary.cluster.metadata_service_uri, 300), screen.width)
+    both = f"{name}, {when}" if when else name
+    return [both] if len(both) <= screen.width else [name, when]
 
 
-SCREEN_LINES_MAX = 25
-"""Lines of the first screen at 80 columns and more: those of a terminal window."""
+def _middle_cut(text: str, width: int) -> str:
+    """Return the text with the middle left out if it is too long: its two ends say most."""
+    if len(text) <= width:
+        return text
+    tail = (width - len(" ... ")) // 2
+    return f"{text[: width - tail - len(' ... ')]} ... {text[-tail:]}"
+
+
 WIDTH_MIN, WIDTH_MAX = 80, 200
 PART_LINES_MAX = 2
 """Lines of one sentence below the verdict."""
-RUN_DIR_CHARS_MAX = 100
-"""The next command names the run's directory if it has at most this many characters."""
+PAGE, REPORT = "report.html", "report.txt"
+"""Files of a run's directory."""
+COMMAND_ROWS = 2
+"""Rows kept for each command that names OUTPUT, however long that is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Where the full report is. `run_dir`: the run's directory as commands take it.
+    """Where the rest of a run is, and how commands find it.
 
-    `again` is the command that prints the report with --full. `is_stored`: the files in `run_dir`
-    belong to this report; after a replay they do not.
+    `directory`: the run's directory, for people. `choice`: the words after a command that make it
+    take this run, quoted for a shell; "" if it does by default. `has_page`: report.html is in the
+    directory. `again` is the command that prints the report with --full. `is_stored`: the files in
+    the directory belong to this report; after a replay they do not.
     """
 
-    run_dir: str
+    directory: str
+    choice: str = ""
+    has_page: bool = True
     again: str = "report"
     is_stored: bool = True
 
-    @property
-    def is_short(self) -> bool:
-        return (
-            len(self._shell_word) <= RUN_DIR_CHARS_MAX
-            and self.run_dir.isascii()
-            and self.run_dir.isprintable()
-        )
+    def command(self, *words: str) -> str:
+        """Return a command on this run, as it can be run."""
+        return " ".join(filter(None, ("auditor", *words, self.choice)))
 
-    @property
-    def _shell_word(self) -> str:
-        return shlex.quote(self.run_dir)
+    def page(self, width: int) -> str:
+        """Return the path of the page, or of the report if there is no page.
 
-    def directory(self) -> str:
-        """Return the directory for a command line, or a placeholder if it is too long."""
-        return self._shell_word if self.is_short else "RUN_DIR"
+        Of a path that does not fit, the last directories are shown.
+        """
+        path = f"{self.directory}/{PAGE if self.has_page else REPORT}"
+        shown, parts = printable(path, len(path) * 12), path.split("/")
+        for first in range(1, len(parts)):
+            if len(shown) <= width:
+                break
+            shown = printable(f".../{'/'.join(parts[first:])}", len(path) * 12)
+        return shown
 
 
 def render_first_screen(
@@ -378,9 +412,9 @@ def render_first_screen(
     where: Whereabouts,
     *,
     screen: Screen = PLAIN,
-    lines_max: int = SCREEN_LINES_MAX,
+    lines_above: int = 0,
 ) -> str:
-    """Return at most `lines_max` lines that fit the screen, the machine line last. Pure.
+    """Return lines that fit the screen below `lines_above` others, the machine line last. Pure.
 
     Only the machine line and a command may be longer. The terminal wraps them, and the rows that
     they then take are counted. The text is printable ASCII except for colours.
@@ -388,20 +422,20 @@ def render_first_screen(
     screen = screen.bounded(WIDTH_MIN, WIDTH_MAX)
     head = _head(summary, screen)
     foot = _foot(summary, findings, where, screen)
-    taken = len(head) + sum(-(-len(line) // screen.width) for line in foot)
+    taken = lines_above + len(head) + sum(_rows(line, where, screen) for line in foot)
     inner = screen.narrowed(LABEL_CHARS)
     sections = [
         mutes_section(summary, inner),
         kinds_section(summary, findings, inner),
         unjudged_section(summary, inner),
+        bookies_section(summary, findings, inner),
         upgrade_section(summary, inner),
         causes_section(summary, inner),
-        bookies_section(findings, inner),
         topics_section(summary, inner),
+        doubt_section(summary, inner),
         notes_section(summary, inner),
-        audited_section(summary, inner),
     ]
-    middle = fill(sections, max(1, lines_max - taken))
+    middle = fill(sections, max(1, screen.height - taken))
     return "".join(f"{line}\n" for line in (*head, *middle, *foot))
 
 
@@ -412,13 +446,20 @@ def _head(summary: Summary, screen: Screen) -> list[str]:
     if said := exit_code_words(summary):
         lines += screen.wrap(said)
     inner = screen.narrowed(LABEL_CHARS)
+    lines += label_lines("audited", audited_lines(summary, inner))
+    for label, columns in tally_lines(tally_of(summary)):
+        shown = f"{label:<{LABEL_CHARS}}{columns}"
+        hue = _HUES.get(label)
+        lines.append(shown.replace(label, screen.paint(label, hue), 1) if hue else shown)
     for label, words in (
         ("verified", verified_share_words(summary)),
-        ("in doubt", doubt_words(summary)),
         ("changed", changes_words(summary.changes)),
     ):
         lines += label_lines(label, inner.wrap(words, "", PART_LINES_MAX))
     return lines
+
+
+_HUES = {severity.word: hue for severity, hue in SEVERITY_HUES.items()}
 
 
 def _foot(
@@ -428,8 +469,21 @@ def _foot(
     inner = screen.narrowed(LABEL_CHARS)
     step = _next_command(findings, where)
     steps = [step] if step else list(inner.wrap(_next_sentence(summary), "", PART_LINES_MAX))
-    rest = inner.wrap(_rest_words(summary, where), "", PART_LINES_MAX)
-    return [*label_lines("next", steps), *label_lines("all of it", rest), machine]
+    whole = where.command(where.again, "--full")
+    page = [where.page(inner.width)] if where.is_stored else []
+    return [
+        *label_lines("next", steps),
+        *label_lines("all of it", [whole] if whole != step else []),
+        *label_lines("page" if where.has_page else "report", page),
+        machine,
+    ]
+
+
+def _rows(line: str, where: Whereabouts, screen: Screen) -> int:
+    """Return the rows that a line of the foot takes, or may take with another OUTPUT."""
+    rows = -(-len(line) // screen.width)
+    has_path = where.choice and line.endswith(where.choice)
+    return max(rows, COMMAND_ROWS) if has_path else rows
 
 
 def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
@@ -440,10 +494,10 @@ def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
     if not findings:
         return ""
     if not where.is_stored:
-        return f"auditor {where.again} {where.directory()} --full"
+        return where.command(where.again, "--full")
     groups = by_kind([finding for finding in findings if not finding.is_muted] or findings)
     first = worst(next(iter(groups.values())), 1)[0]
-    return f"auditor explain {printable(first.id)} {where.directory()}"
+    return where.command("explain", printable(first.id))
 
 
 def _next_sentence(summary: Summary) -> str:
@@ -458,15 +512,6 @@ def _next_sentence(summary: Summary) -> str:
         f"{reason.value}:"
         f" {what_to_do(reason, summary.bookies_unheard, summary.maintenance.bookie_ids)}"
     )
-
-
-def _rest_words(summary: Summary, where: Whereabouts) -> str:
-    """Return where the full report is."""
-    if not where.is_stored:
-        return f"auditor {where.again} {where.directory()} --full"
-    found = of(summary.findings_total, "finding")
-    files = f"report.txt (auditor report --full) and findings.jsonl ({found})"
-    return f"{files} in {printable(where.run_dir, RUN_DIR_CHARS_MAX)}"
 
 
 def label_lines(label: str, lines: Iterable[str]) -> list[str]:

@@ -13,15 +13,22 @@ FOREIGN_CHARS_MAX = 120
 """At most this many characters are shown of a name that others chose, such as an owner or a bookie
 id."""
 
-_COLORS = {"red": "31", "yellow": "33", "green": "32", "bold": "1", "dim": "2"}
+_COLORS = {
+    "red": "31", "yellow": "33", "green": "32", "purple": "35", "grey": "2", "bold": "1",
+}  # fmt: skip
+LINES_UNKNOWN = 25
+"""Lines of a screen whose height is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """Where a text is shown: how many characters a line has, and whether there are colours."""
+    """Where a text is shown: how many characters a line has, whether there are colours, and how
+    many lines fit.
+    """
 
     width: int = 100
     color: bool = False
+    height: int = LINES_UNKNOWN
 
     @property
     def plain(self) -> Screen:

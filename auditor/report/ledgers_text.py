@@ -11,7 +11,13 @@ from auditor.model.summary import Summary
 from auditor.model.verdict import CopyCounts, Standing
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
 from auditor.report.layout import PLAIN, Screen, count, duration, of, printable
-from auditor.report.outcome_text import EXEMPT_WORDS, UNKNOWN_WORDS, machine_line, sampled_words
+from auditor.report.outcome_text import (
+    EXEMPT_WORDS,
+    STANDING_HUES,
+    UNKNOWN_WORDS,
+    machine_line,
+    sampled_words,
+)
 from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
@@ -25,7 +31,7 @@ _WITHHELD = (
     "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
-_HUES = {"sound": "green", "exempt": "green", "indeterminate": "yellow", "violated": "red"}
+_HUES = {standing.word: hue for standing, hue in STANDING_HUES.items()}
 
 
 def render_ledgers(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
 from auditor.model.summary import BookieCounts, DoubtCounts, LedgerCounts, Summary
-from auditor.model.verdict import CopyCounts, Exempt, Unknown
+from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import count, of, printable, share
 
 
@@ -193,10 +193,19 @@ HUES = {
     "SOUND": "green",
     "VIOLATED": "red",
     "INCOMPLETE": "yellow",
-    "AUDITOR_FAULT": "red",
-    "UNREACHABLE": "red",
+    "AUDITOR_FAULT": "purple",
+    "UNREACHABLE": "purple",
 }
-"""The colour of each outcome on a terminal."""
+"""The colour of each outcome on a terminal, on the page and on the dashboard. Purple: the auditor
+has no verdict."""
+SEVERITY_HUES = {Severity.CRITICAL: "red", Severity.WARNING: "yellow", Severity.INFO: "grey"}
+STANDING_HUES = {
+    Standing.VIOLATED: "red",
+    Standing.INDETERMINATE: "yellow",
+    Standing.EXEMPT: "grey",
+    Standing.SOUND: "green",
+}
+"""The colours of severities and standings in the same places."""
 
 
 def machine_line(outcome: str, run_id: str, ledgers: LedgerCounts | None = None) -> str:
@@ -309,10 +318,6 @@ def _has_excused_marks(summary: Summary) -> bool:
 
 def _violated_sentence(summary: Summary) -> str:
     ledgers = summary.ledgers
-    by_severity = {
-        s: sum(summary.hits(k) for k, facts in CATALOGUE.items() if facts.severity is s)
-        for s in Severity
-    }
     parts = []
     if ledgers.violated:
         parts.append(f"{count(ledgers.violated)} of {of(ledgers.listed, 'ledger')} in violation")
@@ -337,9 +342,7 @@ def _violated_sentence(summary: Summary) -> str:
     )
     if any(summary.hits(k) for k in on_cluster):
         parts.append("the cluster as a whole needs attention")
-    critical, warning = count(by_severity[Severity.CRITICAL]), count(by_severity[Severity.WARNING])
-    said = f"{', '.join(parts)} (critical: {critical}, warning: {warning})."
-    return said + _unjudged_words(ledgers)
+    return f"{', '.join(parts)}.{_unjudged_words(ledgers)}"
 
 
 def _is_of_references(facts: KindFacts) -> bool:

@@ -34,6 +34,8 @@ from auditor.report.layout import (
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     HUES,
+    SEVERITY_HUES,
+    STANDING_HUES,
     doubt_words,
     exit_code_words,
     machine_line,
@@ -42,6 +44,7 @@ from auditor.report.outcome_text import (
 )
 from auditor.report.references_text import references_section
 from auditor.report.surroundings_text import REPLICATION_DISABLED, note_lines, requests_section
+from auditor.report.tally import tally_lines, tally_of
 from auditor.report.unjudged_text import unjudged_section
 
 _AGES = {
@@ -115,6 +118,7 @@ def render(
     screen = fit(screen)
     return assemble(
         _heading(summary, screen),
+        _tally(summary, screen),
         causes_section(summary, screen),
         _ledgers(summary, screen),
         marks_section(summary, screen),
@@ -239,13 +243,24 @@ def _heading(summary: Summary, screen: Screen) -> Iterator[str]:
     yield ""
 
 
+def _tally(summary: Summary, screen: Screen) -> Iterator[str]:
+    """Yield the numbers of findings by severity; nothing if there is no finding."""
+    hues = {severity.word: hue for severity, hue in SEVERITY_HUES.items()}
+    lines = list(tally_lines(tally_of(summary)))
+    for label, columns in lines:
+        line = f"{label:<{len(_HANG)}}{columns}"
+        yield screen.paint(line, hues[label]) if label in hues else line
+    yield from [""] if lines else []
+
+
 def _ledgers(summary: Summary, screen: Screen) -> Iterator[str]:
     ledgers = summary.ledgers
     yield screen.paint("Ledgers", "bold")
-    hues = {"violated": "red", "indeterminate": "yellow"}
+    hues = {standing.word: hue for standing, hue in STANDING_HUES.items()}
     for name, number in asdict(ledgers).items():
         line = f"  {name:<14}{count(number):>13}"
-        yield screen.paint(line, hues[name]) if name in hues and number else line
+        has_hue = name in ("violated", "indeterminate") and number
+        yield screen.paint(line, hues[name]) if has_hue else line
         if name == "exempt":
             yield from _exempt(summary)
     meaning = (

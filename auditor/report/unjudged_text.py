@@ -138,13 +138,18 @@ def reasons_sum_words(summary: Summary) -> str:
             f"{of(unjudged.in_part, 'ledger')} with another standing"
             f" {'was' if unjudged.in_part == 1 else 'were'} not judged in full"
         )
-    if unjudged.several_reasons:
-        have = "has" if unjudged.several_reasons == 1 else "have"
-        said.append(f"{of(unjudged.several_reasons, 'ledger')} {have} more than one reason")
+    said += filter(None, [several_reasons_words(summary)])
     if not said:
         return ""
     judged = unjudged.ledgers - unjudged.in_part
     return f"{of(judged, 'ledger')} not judged; {'; '.join(said)}"
+
+
+def several_reasons_words(summary: Summary) -> str:
+    """Return how many ledgers count at more than one reason; "" if none."""
+    several = summary.unjudged.several_reasons if summary.unjudged else 0
+    have = "has" if several == 1 else "have"
+    return f"{of(several, 'ledger')} {have} more than one reason" if several else ""
 
 
 def most_frequent(summary: Summary) -> list[tuple[Unknown, int]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from auditor.model.finding import Kind, Severity
+from auditor.model.finding import CATALOGUE, Kind, Severity, Subject
 from auditor.model.finding_record import FindingRecord
-from auditor.model.summary import KindCounts, LedgerCounts
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import KindCounts, LedgerCounts, SeverityCounts
 from auditor.model.verdict import Exempt, Standing, Unknown
 
 OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCOMPLETE"
@@ -28,6 +29,29 @@ def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, KindCounts]
         bookies = {one.bookie_id for one in mine} - {None}
         found[kind.value] = KindCounts(len(ledgers), len(bookies), len(mine))
     return found
+
+
+def findings_by_severity(findings: Sequence[FindingRecord]) -> dict[str, SeverityCounts]:
+    """Return the findings of each severity, the worst first, zero included.
+
+    Each ledger, each bookie and the cluster counts once, at the severity of its worst finding.
+    """
+    worst: dict[tuple[Subject, LedgerId | BookieId | None], Severity] = {}
+    for one in findings:
+        subject = CATALOGUE[one.kind].subject
+        key = subject, one.ledger_id if subject is Subject.LEDGER else one.bookie_id
+        worst[key] = max(one.severity, worst.get(key, one.severity))
+    number = Counter(one.severity for one in findings)
+    hit = Counter((severity, subject) for (subject, _), severity in worst.items())
+    return {
+        severity.word: SeverityCounts(
+            number[severity],
+            hit[severity, Subject.LEDGER],
+            hit[severity, Subject.BOOKIE],
+            hit[severity, Subject.CLUSTER],
+        )
+        for severity in sorted(Severity, reverse=True)
+    }
 
 
 def count_standings(standings: Counter[str]) -> LedgerCounts:

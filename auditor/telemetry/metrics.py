@@ -45,6 +45,7 @@ from auditor.model.summary import (
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import moment
 from auditor.report.outcome_text import OUTCOMES
+from auditor.report.tally import Tally, tally_of
 from auditor.summary.counts import MARK_STATES
 from auditor.summary.run_summary import STAGES
 from auditor.summary.sweeps import LENGTHS
@@ -145,6 +146,7 @@ def _counts(summary: Summary, cluster: str) -> Iterator[Metric]:
         PREFIX + "violations", "Findings that were new in a run, added up over runs.", cluster,
         [({"kind": k.value}, float(summary.new_in_all_runs(k))) for k in CATALOGUE],
     )  # fmt: skip
+    yield from _by_severity(tally_of(summary), cluster)
     yield _gauge(
         PREFIX + "last_run_ledgers", "Ledgers by standing; they add up to the ledgers listed.",
         cluster,
@@ -173,6 +175,39 @@ def _counts(summary: Summary, cluster: str) -> Iterator[Metric]:
         PREFIX + "last_run_duration_seconds", "Time the last finished run took, by stage.", cluster,
         [({"stage": stage}, summary.duration_s.get(stage, 0.0)) for stage in STAGES],
     )  # fmt: skip
+
+
+def _by_severity(tally: Tally, cluster: str) -> Iterator[Metric]:
+    """Yield the numbers of the first screen; NaN where an earlier run could not be compared."""
+    for name, says, values in (
+        (
+            "findings",
+            "Findings by severity, muted ones too.",
+            [row.counts.findings for row in tally.rows],
+        ),
+        (
+            "new_findings",
+            "Findings that are new since the earlier run, by severity; NaN where no earlier run"
+            " could be compared.",
+            [nan if row.new is None else row.new for row in tally.rows],
+        ),
+        (
+            "hit_ledgers",
+            "Ledgers with findings, each at the severity of its worst finding.",
+            [row.counts.ledgers for row in tally.rows],
+        ),
+        (
+            "hit_bookies",
+            "Bookies with findings, each at the severity of its worst finding.",
+            [row.counts.bookies for row in tally.rows],
+        ),
+    ):
+        samples = [
+            ({"severity": row.severity.word}, float(value))
+            for row, value in zip(tally.rows, values, strict=True)
+        ]
+        if samples:
+            yield _gauge(f"{PREFIX}last_run_{name}", says, cluster, samples)
 
 
 def _muted_findings(summary: Summary, cluster: str) -> Metric:

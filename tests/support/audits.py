@@ -50,8 +50,8 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.summary import Summary
 from auditor.pulsar.topic_paths import parse_topic
-from auditor.report.first_screen import SCREEN_LINES_MAX, Whereabouts, render_first_screen
-from auditor.report.layout import Screen
+from auditor.report.first_screen import Whereabouts, render_first_screen
+from auditor.report.layout import LINES_UNKNOWN, Screen
 from auditor.run.replay import judge_again
 from auditor.stop import StopRequest
 from auditor.summary.about import About
@@ -302,7 +302,7 @@ def accounted(outcome: Outcome) -> Outcome:
         Whereabouts(str(outcome.run_dir)),
         screen=Screen(80),
     )
-    assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= SCREEN_LINES_MAX, screen
+    assert sum(-(-len(line) // 80) for line in screen.splitlines()) <= LINES_UNKNOWN, screen
     assert screen.splitlines()[-1] == outcome.last_line
     again = replay_run(outcome.run_dir)
     lines = "".join(json.dumps(found, separators=(",", ":")) + "\n" for found in again.findings)

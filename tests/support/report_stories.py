@@ -18,6 +18,7 @@ from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Unknown
+from auditor.summary.outcome import findings_by_severity
 from auditor.witness.next_commands import CHANGES
 
 BOOKIES = [f"bookie-{n}:3181" for n in range(1, 6)]
@@ -93,6 +94,7 @@ def summary(**changes: Any) -> Summary:
         "doubt",
         "paces",
         "malformed_marks",
+        "severities",
     }, changes
     return Summary.from_json(encode(document | changes))
 
@@ -282,6 +284,7 @@ def wiped_bookie(ledgers: int = 40_000) -> tuple[Summary, list[FindingRecord]]:
             exempt={"open": 690, "deleted": 10},
             indeterminate={"bookie_silent": 120, "answer_timeout": 3},
             findings=counted(found),
+            severities=findings_by_severity(found),
             totals={kind: n["findings"] for kind, n in counted(found).items()},
             coverage=0.99985,
             complete=False,
@@ -318,6 +321,7 @@ def everything_wrong(each: int = 5_000) -> tuple[Summary, list[FindingRecord]]:
             exempt={reason.value: 1 for reason in Exempt},
             indeterminate={reason.value: 6_000 for reason in Unknown},
             findings=counted(found),
+            severities=findings_by_severity(found),
             coverage=0.3,
             complete=False,
             outcome="VIOLATED",

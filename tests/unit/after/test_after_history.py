@@ -84,7 +84,8 @@ def test_a_finding_that_was_there_continues():
 def test_a_finding_that_was_not_there_is_new():
     """It was first seen by this run."""
     history = trace_history([LOSS])
-    assert ([Chain(NOW, 1)], {"new": 1}) == (history.chains, counts(history))
+    assert [Chain(NOW, 1)] == history.chains
+    assert {"new": 1, "new_ledgers": 1} == counts(history)
     assert (
         history.changes is not None and {"ENTRY_BELOW_ACK_QUORUM": 1} == history.changes.new_by_kind
     )
@@ -267,6 +268,7 @@ def test_the_changes_say_since_which_run_and_of_what_kind_of_run():
         "not_checked_again": 0,
         "gone": 0,
         "new_by_kind": {},
+        "new_ledgers": 0,
     } == encode(history.changes)
 
 

@@ -12,6 +12,8 @@ from support.pki import Pki
 from auditor.cli import cli
 from auditor.commands.calling import (
     check_needed_credentials,
+    default_output,
+    screen_of,
     warn_of_certificates,
     warn_of_open_secrets,
 )
@@ -19,8 +21,32 @@ from auditor.commands.demo import without_credentials
 from auditor.config import Layers, Settings, parse
 from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.errors import ConfigError
+from auditor.report.layout import Screen
 
 LOCAL = ("report", "diff", "explain", "mute", "margin", "replay", "bundle", "config", "demo")
+
+
+def test_the_screen_is_as_high_as_the_terminal_without_its_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A file is as a screen of unknown height, whatever the variables of the shell say."""
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("LINES", "40")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert Screen(120, color=True, height=39) == screen_of(is_terminal=True)
+    assert Screen(120, height=25) == screen_of(is_terminal=False)
+    monkeypatch.setenv("LINES", "3")
+    assert 20 == screen_of(is_terminal=True).height
+
+
+def test_commands_without_flags_look_where_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With settings that no command accepts, nothing is known of them."""
+    monkeypatch.setenv("AUDITOR_OUTPUT", "/data/audits")
+    assert "/data/audits" == default_output()
+    monkeypatch.setenv("AUDITOR_LOG_FORMAT", "no such format")
+    assert default_output() is None
 
 
 def with_missing_secret(peer: str) -> Settings:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support import report_stories
 
-from auditor.commands.stored_run import choose_run, choose_two_runs, is_run
+from auditor.commands.stored_run import choose_run, choose_two_runs, is_run, whereabouts
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
+from auditor.evidence.run_directory import place
 from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
@@ -85,3 +87,29 @@ def test_a_run_differs_in_form_from_a_finding_and_a_ledger(output: Path):
     """`bundle` takes ids behind its run: only a word of a run's form is one."""
     assert is_run(OLDER) and is_run(OLDER.removeprefix("run-")) and is_run(str(output / OLDER))
     assert not any(is_run(word) for word in ("7", "abcd000000000001", "b1:3181"))
+
+
+def test_a_printed_command_has_only_the_words_that_it_needs(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """None for the newest run where commands look by themselves; OUTPUT if they look elsewhere; the
+    run's path for another run, and for a replay. What is below this directory is named from here.
+    """
+    newest, older = place(str(output / NEWEST)), place(str(output / OLDER))
+    there = context(output)
+    here = replace(there, output_by_default=str(output))
+    assert ("", f"--output {output}") == (
+        whereabouts(here, newest).choice,
+        whereabouts(there, newest).choice,
+    )
+    assert str(output / OLDER) == whereabouts(here, older).choice
+    monkeypatch.chdir(output.parent)
+    assert f"audits/{OLDER}" == whereabouts(here, older).choice
+    replayed = whereabouts(here, newest, is_replay=True)
+    assert (f"audits/{NEWEST}", False, False) == (
+        replayed.choice,
+        replayed.is_stored,
+        replayed.has_page,
+    )
+    (output / NEWEST / "report.html").touch()
+    assert f"audits/{NEWEST}/report.html" == whereabouts(here, newest).page(80)

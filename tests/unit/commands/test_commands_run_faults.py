@@ -64,7 +64,7 @@ def test_no_step_after_publishing_changes_the_code(
 
     monkeypatch.setattr(home_of[step], step, fail)
     state = Run(quiet_context(), Output(run), "r", "2026-01-01T03:00:00Z")
-    run_command._show(state, state.publish(run, cast(Any, None)), lines_max=25)
+    run_command._show(state, state.publish(run, cast(Any, None)), lines_above=0)
     assert ("publish", 4) == (done[0], len(done))
 
 

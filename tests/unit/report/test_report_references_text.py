@@ -110,6 +110,6 @@ def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:
     summary = stories.summary(findings=stories.counted(found), outcome="VIOLATED", exit_code=1)
     summary = replace(summary, ledgers=replace(summary.ledgers, violated=0))
     assert outcome_sentences(summary).startswith(
-        "1 ledger that topics need is missing or cut short (critical: 1, warning: 0)."
+        "1 ledger that topics need is missing or cut short."
     )
     assert "REFERENCED_LEDGER_MISSING" in render(summary, found)
