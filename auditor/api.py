@@ -111,7 +111,9 @@ class Run:
         if row is None:
             return None
         ids = {FindingRecord.from_line(line).id for line in row["findings"]}
-        return LedgerVerdict.from_fields(row, [one for one in self.findings() if one.id in ids])
+        return LedgerVerdict.from_fields(
+            row, [finding for finding in self.findings() if finding.id in ids]
+        )
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a table of the run, whole or some columns of it.

@@ -156,14 +156,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     waiting: list[BaseException] = [error]
     seen: set[int] = set()
     while waiting and len(seen) < CHAIN_MAX:
-        one = waiting.pop(0)
-        if id(one) in seen:
+        cause = waiting.pop(0)
+        if id(cause) in seen:
             continue
-        seen.add(id(one))
-        yield one
-        if isinstance(one, BaseExceptionGroup):
-            waiting += one.exceptions
-        waiting += [c for c in (one.__cause__, one.__context__) if c is not None]
+        seen.add(id(cause))
+        yield cause
+        if isinstance(cause, BaseExceptionGroup):
+            waiting += cause.exceptions
+        waiting += [c for c in (cause.__cause__, cause.__context__) if c is not None]
 
 
 def _meaning(error: BaseException) -> str | None:

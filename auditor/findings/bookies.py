@@ -256,7 +256,7 @@ def by_look(records: Iterable[BookieRecord]) -> list[BookieLook]:
     If a look has two records of a bookie, the newer one counts.
     """
     looks: dict[int, dict[BookieId, BookieRecord]] = {}
-    for record in sorted(records, key=lambda one: one.read_at_ms):
+    for record in sorted(records, key=lambda look_record: look_record.read_at_ms):
         looks.setdefault(record.look, {})[record.bookie_id] = record
     return [looks[look] for look in sorted(looks)]
 
@@ -277,9 +277,9 @@ def with_greetings(
         .select(["bookie_id", "status", "detail"])
         .to_pylist()
     ):
-        one = (Greeting(row["status"]), row["detail"])
+        greeted = (Greeting(row["status"]), row["detail"])
         greetings[row["bookie_id"]] = min(
-            one, greetings.get(row["bookie_id"], one), key=_how_telling
+            greeted, greetings.get(row["bookie_id"], greeted), key=_how_telling
         )
     named = set(
         pc.unique(

@@ -94,10 +94,10 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
         for start in range(0, len(ids), LEDGERS_AT_ONCE)
     ]
     return Doubt(
-        frozenset().union(*(one.bookies for one in parts)),
-        sum(one.copies for one in parts),
-        sum(one.due for one in parts),
-        sum(one.read for one in parts),
+        frozenset().union(*(part.bookies for part in parts)),
+        sum(part.copies for part in parts),
+        sum(part.due for part in parts),
+        sum(part.read for part in parts),
     )
 
 

@@ -99,7 +99,8 @@ def population(run: Place, about: About) -> Population:
     finding = judge_population(last, listings, gone, about.facts.instance_id)
     if finding is not None:
         looks = [
-            ClusterLook(one.began_at_ms, "listing", f"{one.count} ledgers") for one in listings
+            ClusterLook(listing.began_at_ms, "listing", f"{listing.count} ledgers")
+            for listing in listings
         ]
         found = cluster_testimony(finding, looks, about.facts)
         unjudged = (_short(last, listings),) if listings[-1].count > listings[0].count else ()
@@ -254,7 +255,7 @@ def mark_findings(run: Place, about: About) -> MarkFindings:
             )
         ),
         unlisted=seen.as_unlisted(now_ms),
-        ledger_ids=tuple(sorted(one.ledger_id for one in found)) if finding else (),
+        ledger_ids=tuple(sorted(mark.ledger_id for mark in found)) if finding else (),
         malformed=seen.malformed,
     )
 
@@ -271,7 +272,7 @@ def _mark_finding(seen: SeenMarks, about: About) -> Finding | None:
 
 
 def _record(finding: Finding, found: list[ConfirmedMark], about: About) -> FindingRecord:
-    times = (max(one.first_at_ms for one in found), min(one.again_at_ms for one in found))
+    times = (max(mark.first_at_ms for mark in found), min(mark.again_at_ms for mark in found))
     looks = [ClusterLook(at_ms, "marks", f"{len(found)} without a ledger") for at_ms in times]
     return cluster_testimony(finding, looks, about.facts)
 

@@ -80,7 +80,7 @@ def blocked_open(
                 facts[record.ledger_id] = found
     return BlockedLedgers(
         np.array(sorted(facts), np.int64),
-        tuple(sorted({bookie for one in facts.values() for bookie in one.unknown})),
+        tuple(sorted({bookie for recovery in facts.values() for bookie in recovery.unknown})),
         is_known=len(looks) >= LOOKS_MIN or not facts,
     )
 
@@ -118,8 +118,12 @@ def _away_enough(batch: pa.RecordBatch, heard: pa.Array) -> pa.Array:
 
 def _newest(records: Sequence[LedgerRecord]) -> Sequence[LedgerRecord]:
     """Return the newest record of each ledger that could be read."""
-    read = [one for one in records if one.status not in _UNREAD]
-    return list({one.ledger_id: one for one in sorted(read, key=lambda one: one.look)}.values())
+    read = [record for record in records if record.status not in _UNREAD]
+    return list(
+        {
+            record.ledger_id: record for record in sorted(read, key=lambda record: record.look)
+        }.values()
+    )
 
 
 def _would_be_blocked(

@@ -92,7 +92,7 @@ def withheld_sentences(
     """Yield what is withheld and why. None among `unreadable` means that not all topics were
     listed.
     """
-    topics = sorted(one for one in unreadable if one is not None)
+    topics = sorted(topic for topic in unreadable if topic is not None)
     if topics:
         yield (
             f"reference_unreadable: of {_count(topics, 'topic')} something could not be read or"
@@ -208,9 +208,9 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     judged = _judge_references(run)
     orphans = _judge_orphans(run, about)
     found = [
-        _record(one, judged.seen[one.ledger_id], about)
-        for one in judged.findings
-        if one.ledger_id is not None
+        _record(finding, judged.seen[finding.ledger_id], about)
+        for finding in judged.findings
+        if finding.ledger_id is not None
     ]
     if orphans.finding is not None:
         found.append(_cluster_record(run, orphans.finding, orphans, about))
@@ -272,18 +272,20 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
     known, read_again = known_topics(run, (FIRST, AGAIN)), frozenset(ids_read_again(run).tolist())
     decided: list[LedgerRecord] = []
     undecided = 0
-    for one in unreferenced_ledgers(run, about.terms):
-        if one.ledger_id in read_again and can_decide(one, known):
-            decided.append(one)
+    for record in unreferenced_ledgers(run, about.terms):
+        if record.ledger_id in read_again and can_decide(record, known):
+            decided.append(record)
         else:
             undecided += 1
-    ids = np.array([one.ledger_id for one in decided], np.int64)
+    ids = np.array([record.ledger_id for record in decided], np.int64)
     again = records_at(run, AGAIN, ids)
     named = _topics_named_by(decided)
     looks = _by_topic(looks_at(run, named.values()))
     seen = (
-        SeenOrphan(one, again.get(one.ledger_id), looks.get(named[one.ledger_id], {}).get(AGAIN))
-        for one in decided
+        SeenOrphan(
+            record, again.get(record.ledger_id), looks.get(named[record.ledger_id], {}).get(AGAIN)
+        )
+        for record in decided
     )
     terms = about.terms
     return judge_orphans(seen, terms.judged_at_ms, terms.orphan_age_ms, undecided, known)
@@ -292,9 +294,9 @@ def _judge_orphans(run: Place, about: About) -> Orphans:
 def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicName]:
     """Return the topic that each ledger names; none for a ledger that `can_decide` rejects."""
     return {
-        one.ledger_id: topic
-        for one in ledgers
-        if one.metadata and (topic := topic_named_by(one.metadata)) is not None
+        record.ledger_id: topic
+        for record in ledgers
+        if record.metadata and (topic := topic_named_by(record.metadata)) is not None
     }
 
 
@@ -304,7 +306,7 @@ def _record(finding: Finding, seen: SeenReference, about: About) -> FindingRecor
     ), finding
     assert seen.again is not None, "a finding takes two looks"
     use = finding.facts.some_uses[0]
-    topic = next(one.topic for one in seen.topics if str(one.topic) == use.topic)
+    topic = next(read.topic for read in seen.topics if str(read.topic) == use.topic)
     named = owner_by_use(topic, use.role, use.name)
     looks = [Look(seen.first), Look(seen.again)]
     owner = owner_of(seen.again.metadata) or named
@@ -349,11 +351,13 @@ def _counts(
     return References(
         topics=rows.filter(found).num_rows,
         cursors=rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
-        schemas=len({(one["ledger_id"], one["entry_id"]) for one in schemas.to_pylist()}),
+        schemas=len({(schema["ledger_id"], schema["entry_id"]) for schema in schemas.to_pylist()}),
         ledgers_referenced=len(referenced_ids(run)),
-        missing=sum(one.kind is Kind.REFERENCED_LEDGER_MISSING for one in judged.findings),
-        newest_missing=sum(one.kind is Kind.NEWEST_LEDGER_MISSING for one in judged.findings),
-        truncated=sum(one.kind is Kind.LEDGER_TRUNCATED for one in judged.findings),
+        missing=sum(finding.kind is Kind.REFERENCED_LEDGER_MISSING for finding in judged.findings),
+        newest_missing=sum(
+            finding.kind is Kind.NEWEST_LEDGER_MISSING for finding in judged.findings
+        ),
+        truncated=sum(finding.kind is Kind.LEDGER_TRUNCATED for finding in judged.findings),
         orphaned=len(orphans.ledger_ids),
         orphaned_bytes=_orphaned_bytes(orphans),
         unreadable=len(pc.unique(problems.drop_null())),

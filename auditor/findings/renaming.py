@@ -211,7 +211,7 @@ def _metadata(run: Place, ids: Collection[LedgerId]) -> dict[LedgerId, LedgerMet
         "evidence/ledgers", LEDGERS, pc.field("ledger_id").isin(pa.array(sorted(ids)))
     )
     newest = {record.ledger_id: record for record in ledger_records(rows.sort_by("look"))}
-    return {i: one.metadata for i, one in newest.items() if one.metadata is not None}
+    return {i: record.metadata for i, record in newest.items() if record.metadata is not None}
 
 
 def renames(run: Place) -> dict[BookieId, Renamed]:

@@ -118,14 +118,14 @@ def topic_hits(run: Place, findings: Sequence[FindingRecord]) -> TopicHits:
     """
     if not were_references_read(run):
         return TopicHits(findings)
-    named = {one.ledger_id for one in findings if one.ledger_id is not None}
+    named = {finding.ledger_id for finding in findings if finding.ledger_id is not None}
     records = _newest_records(run, named)
     hits: dict[LedgerId, _LedgerHit] = {}
-    for one in findings:
-        if one.ledger_id is not None and one.severity >= Severity.WARNING:
-            hits.setdefault(one.ledger_id, _LedgerHit()).add(one)
+    for finding in findings:
+        if finding.ledger_id is not None and finding.severity >= Severity.WARNING:
+            hits.setdefault(finding.ledger_id, _LedgerHit()).add(finding)
     topics = sorted(filter(None, (_topic(record, hits) for record in records)), key=_badness)
-    lines = tuple(json.dumps(encode(one), separators=(",", ":")) for one in topics)
+    lines = tuple(json.dumps(encode(topic), separators=(",", ":")) for topic in topics)
     owned = _with_owners(findings, records)
     if not topics and known_topics(run).is_blind:
         return TopicHits(owned)
@@ -160,9 +160,9 @@ def _topic(record: TopicRecord, hits: Mapping[LedgerId, _LedgerHit]) -> TopicLin
         if use.role is Role.DATA
     ]
     answers = [
-        (one.name, judge_reader(one, data).answer)
-        for one in record.subscriptions
-        if one.cursor is not None
+        (subscription.name, judge_reader(subscription, data).answer)
+        for subscription in record.subscriptions
+        if subscription.cursor is not None
     ]
     kinds = {kind for ledger, _ in uses for kind in hits[ledger].kinds}
     return TopicLine(
@@ -197,15 +197,15 @@ def _badness(topic: TopicLine) -> tuple[bool, int, int, int, str]:
 def _worst(topics: Sequence[TopicLine]) -> WorstTopics:
     """Return the counts of hit topics, and the worst of them and of their namespaces."""
     by_namespace: dict[str, list[TopicLine]] = {}
-    for one in topics:
-        by_namespace.setdefault(one.namespace, []).append(one)
+    for topic in topics:
+        by_namespace.setdefault(topic.namespace, []).append(topic)
     namespaces = sorted(
         (_namespace(name, mine) for name, mine in by_namespace.items()), key=_badness_of_namespace
     )
     return WorstTopics(
-        sum(one.with_loss for one in namespaces),
-        sum(one.subscriptions_blocked for one in namespaces),
-        sum(one.subscriptions_possibly_blocked for one in namespaces),
+        sum(namespace.with_loss for namespace in namespaces),
+        sum(namespace.subscriptions_blocked for namespace in namespaces),
+        sum(namespace.subscriptions_possibly_blocked for namespace in namespaces),
         len(namespaces),
         tuple(namespaces[:TOPICS_IN_SUMMARY]),
         tuple(map(_brief, topics[:TOPICS_IN_SUMMARY])),
@@ -215,20 +215,20 @@ def _worst(topics: Sequence[TopicLine]) -> WorstTopics:
 def _namespace(name: str, topics: Sequence[TopicLine]) -> HitNamespace:
     return HitNamespace(
         name,
-        sum(one.has_loss for one in topics),
-        sum(len(one.subscriptions_blocked) for one in topics),
-        sum(len(one.subscriptions_possibly_blocked) for one in topics),
+        sum(topic.has_loss for topic in topics),
+        sum(len(topic.subscriptions_blocked) for topic in topics),
+        sum(len(topic.subscriptions_possibly_blocked) for topic in topics),
         len(topics),
     )
 
 
-def _badness_of_namespace(one: HitNamespace) -> tuple[int, int, int, int, str]:
+def _badness_of_namespace(namespace: HitNamespace) -> tuple[int, int, int, int, str]:
     return (
-        -one.with_loss,
-        -one.subscriptions_blocked,
-        -one.subscriptions_possibly_blocked,
-        -one.topics,
-        one.namespace,
+        -namespace.with_loss,
+        -namespace.subscriptions_blocked,
+        -namespace.subscriptions_possibly_blocked,
+        -namespace.topics,
+        namespace.namespace,
     )
 
 
@@ -251,9 +251,13 @@ def _with_owners(
     """Return the findings. A ledger whose metadata names no owner gets the topic that references
     it.
     """
-    unowned = {one.ledger_id for one in findings if one.owner is None and one.ledger_id is not None}
+    unowned = {
+        finding.ledger_id
+        for finding in findings
+        if finding.owner is None and finding.ledger_id is not None
+    }
     owners = dict(_owners(unowned, records))
-    return [_with_owner(one, owners) for one in findings]
+    return [_with_owner(finding, owners) for finding in findings]
 
 
 def _owners(
@@ -292,7 +296,7 @@ def report_topic(topic: TopicReadability, standings: Mapping[LedgerId, str]) -> 
             *(_other_ledger(reference, found, standings) for reference, found in topic.others),
         ),
         subscriptions=tuple(map(_subscription, topic.readings)),
-        schemas=tuple(TopicSchema(one.version, one.position) for one in record.schemas),
+        schemas=tuple(TopicSchema(schema.version, schema.position) for schema in record.schemas),
     )
 
 
@@ -306,9 +310,9 @@ def worst_of_topics(topics: Iterable[TopicReadability]) -> Severity | None:
     else None.
     """
     is_hit = any(
-        (one.start is not None and one.start.answer is Answer.BLOCKED)
-        or any(ledger.condition in _HIT for ledger in one.conditions)
-        for one in topics
+        (topic.start is not None and topic.start.answer is Answer.BLOCKED)
+        or any(ledger.condition in _HIT for ledger in topic.conditions)
+        for topic in topics
     )
     return Severity.CRITICAL if is_hit else None
 
@@ -323,19 +327,23 @@ def reference_counts(topics: Sequence[TopicReadability]) -> References:
     topics counts by its worst condition.
     """
     conditions: dict[LedgerId, Condition] = {}
-    for one in (condition for topic in topics for condition in topic.conditions):
-        before = conditions.get(one.ledger_id, one.condition)
-        conditions[one.ledger_id] = max(before, one.condition, key=_WORSE.index)
+    for ledger in (ledger for topic in topics for ledger in topic.conditions):
+        before = conditions.get(ledger.ledger_id, ledger.condition)
+        conditions[ledger.ledger_id] = max(before, ledger.condition, key=_WORSE.index)
     return References(
-        topics=sum(one.record.status is TopicStatus.FOUND for one in topics),
-        cursors=sum(len(one.record.subscriptions) for one in topics),
-        schemas=len({found.position for one in topics for found in one.record.schemas}),
+        topics=sum(topic.record.status is TopicStatus.FOUND for topic in topics),
+        cursors=sum(len(topic.record.subscriptions) for topic in topics),
+        schemas=len({found.position for topic in topics for found in topic.record.schemas}),
         ledgers_referenced=len(conditions),
-        missing=sum(one is Condition.MISSING for one in conditions.values()),
-        newest_missing=sum(one is Condition.NEWEST_MISSING for one in conditions.values()),
-        truncated=sum(one is Condition.TRUNCATED for one in conditions.values()),
-        unreadable=sum(bool(one.record.problems) for one in topics),
-        unread=dict(sum((Counter(_count_unread(one.record)) for one in topics), Counter[str]())),
+        missing=sum(condition is Condition.MISSING for condition in conditions.values()),
+        newest_missing=sum(
+            condition is Condition.NEWEST_MISSING for condition in conditions.values()
+        ),
+        truncated=sum(condition is Condition.TRUNCATED for condition in conditions.values()),
+        unreadable=sum(bool(topic.record.problems) for topic in topics),
+        unread=dict(
+            sum((Counter(_count_unread(topic.record)) for topic in topics), Counter[str]())
+        ),
     ).without(
         "orphaned",
         "orphaned_bytes",
@@ -351,12 +359,12 @@ _WORSE = tuple(Condition)
 
 
 def _count_unread(record: TopicRecord) -> dict[str, int]:
-    return {one.value: count for one, count in record.unread}
+    return {part.value: count for part, count in record.unread}
 
 
 def is_complete(topic: TopicReadability) -> bool:
     """Return whether every requested fact of a topic is known."""
-    unknown = any(one.is_unknown for one in topic.conditions)
+    unknown = any(ledger.is_unknown for ledger in topic.conditions)
     return topic.record.status is TopicStatus.FOUND and not topic.record.problems and not unknown
 
 

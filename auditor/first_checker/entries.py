@@ -377,12 +377,12 @@ def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     metadata, seen = losses.metadata, losses.seen
     bad = EntrySet.of_entries(sorted({entry for _, entry in seen.corrupt}))
     entry = bad.first()
-    one = next(
+    hit = next(
         coverage
         for coverage in seen.extents
         if coverage.extent.first_entry_id <= entry <= coverage.extent.last_entry_id
     )
-    mine = [share for share in one.shares if entry in share.expected]
+    mine = [share for share in hit.shares if entry in share.expected]
     unknown = sum(entry in share.unknown for share in mine)
     confirmed = sum(entry not in share.unknown and entry not in share.absent for share in mine)
     on: dict[BookieId, list[EntryId]] = {}
@@ -391,9 +391,9 @@ def _corrupt(ledger_id: LedgerId, losses: Losses) -> Finding:
     copies = tuple((bookie, tuple(entries[:RANGES_MAX])) for bookie, entries in on.items())
     return Finding(
         Kind.ENTRY_CORRUPT,
-        CorruptFacts(entry, _write_set(metadata, one.extent, entry), copies),
+        CorruptFacts(entry, _write_set(metadata, hit.extent, entry), copies),
         ledger_id=ledger_id,
-        segment=FindingSegment.of(one.extent.segment, one.extent.last_entry_id),
+        segment=FindingSegment.of(hit.extent.segment, hit.extent.last_entry_id),
         entries=bad.ranges(RANGES_MAX),
         entries_total=bad.count(),
         missing_on=_missing_on(seen),

@@ -36,7 +36,7 @@ class Part:
 
     def with_only(self, *names: str) -> Self:
         """Return the object with no fields but these in its file."""
-        known = frozenset(one.name for one in _shape(type(self)))
+        known = frozenset(known_field.name for known_field in _shape(type(self)))
         assert known >= set(names), f"{type(self).__name__} has no {set(names) - known}"
         return replace(self, absent=known - set(names))
 
@@ -59,15 +59,15 @@ def encode(value: object) -> Json:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {key: encode(one) for key, one in value.items()}
+        return {key: encode(part) for key, part in value.items()}
     if isinstance(value, (tuple, list)):
-        return [encode(one) for one in value]
+        return [encode(part) for part in value]
     if is_dataclass(value) and not isinstance(value, type):
         absent = value.absent if isinstance(value, Part) else frozenset()
         return {
-            one.name: encode(getattr(value, one.attribute))
-            for one in _shape(type(value))
-            if one.name not in absent
+            written.name: encode(getattr(value, written.attribute))
+            for written in _shape(type(value))
+            if written.name not in absent
         }
     return value
 
@@ -105,14 +105,14 @@ def _cached_shape(kind: type) -> tuple[_Field, ...]:
     types = get_type_hints(kind)
     return tuple(
         _Field(
-            one.name,
-            one.metadata.get("name", one.name),
-            _decoder(types[one.name]),
-            one.default is MISSING and one.default_factory is MISSING,
-            types[one.name] is object or NoneType in get_args(types[one.name]),
+            declared.name,
+            declared.metadata.get("name", declared.name),
+            _decoder(types[declared.name]),
+            declared.default is MISSING and declared.default_factory is MISSING,
+            types[declared.name] is object or NoneType in get_args(types[declared.name]),
         )
-        for one in fields(kind)
-        if one.name != "absent"
+        for declared in fields(kind)
+        if declared.name != "absent"
     )
 
 
@@ -122,7 +122,7 @@ def _decoder(kind: Any) -> _Decoder:
     if kind is object:
         return lambda stored: stored
     if origin is UnionType or NoneType in of:
-        (inner,) = (_decoder(one) for one in of if one is not NoneType)
+        (inner,) = (_decoder(choice) for choice in of if choice is not NoneType)
         return lambda stored: None if stored is None else inner(stored)
     if origin is tuple:
         return _list_decoder(of[0]) if of[-1] is Ellipsis else _row_decoder(of)
@@ -153,7 +153,7 @@ def _plain_decoder(kind: type) -> _Decoder:
 
 def _list_decoder(kind: Any) -> _Decoder:
     inner = _decoder(kind)
-    return lambda stored: tuple(inner(one) for one in _checked(stored, (list, tuple), "a list"))
+    return lambda stored: tuple(inner(part) for part in _checked(stored, (list, tuple), "a list"))
 
 
 def _row_decoder(kinds: tuple[Any, ...]) -> _Decoder:
@@ -161,7 +161,7 @@ def _row_decoder(kinds: tuple[Any, ...]) -> _Decoder:
 
     def read(stored: Json) -> object:
         values = _checked(stored, (list, tuple), "a list")
-        return tuple(one(value) for one, value in zip(inner, values, strict=True))
+        return tuple(read_part(value) for read_part, value in zip(inner, values, strict=True))
 
     return read
 
@@ -169,7 +169,7 @@ def _row_decoder(kinds: tuple[Any, ...]) -> _Decoder:
 def _mapping_decoder(kind: Any) -> _Decoder:
     inner = _decoder(kind)
     return lambda stored: {
-        str(key): inner(one) for key, one in _checked(stored, (Mapping,), "an object").items()
+        str(key): inner(part) for key, part in _checked(stored, (Mapping,), "an object").items()
     }
 
 
@@ -177,25 +177,29 @@ def _object_decoder(kind: Any) -> _Decoder:
     def read(stored: Json) -> object:
         found = _checked(stored, (Mapping,), "an object")
         given: dict[str, object] = {}
-        for one in _shape(kind):
-            value = found.get(one.name)
-            if one.is_required and one.name not in found:
-                raise KeyError(one.name)
-            if value is not None or one.is_required or (one.can_be_none and one.name in found):
-                given[one.attribute] = _read_field(one, value)
+        for wanted in _shape(kind):
+            value = found.get(wanted.name)
+            if wanted.is_required and wanted.name not in found:
+                raise KeyError(wanted.name)
+            if (
+                value is not None
+                or wanted.is_required
+                or (wanted.can_be_none and wanted.name in found)
+            ):
+                given[wanted.attribute] = _read_field(wanted, value)
         if issubclass(kind, Part):
-            absent = frozenset(one.name for one in _shape(kind) if one.name not in found)
+            absent = frozenset(wanted.name for wanted in _shape(kind) if wanted.name not in found)
             return kind(absent=absent, **given)
         return kind(**given)
 
     return read
 
 
-def _read_field(one: _Field, value: Json) -> object:
+def _read_field(wanted: _Field, value: Json) -> object:
     try:
-        return one.read(value)
+        return wanted.read(value)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{one.name}: {error}") from None
+        raise type(error)(f"{wanted.name}: {error}") from None
 
 
 def _checked(stored: Json, kinds: tuple[type, ...], name: str) -> Json:

@@ -668,5 +668,5 @@ def facts_json(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: facts_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
-        return [facts_json(one) for one in value]
+        return [facts_json(part) for part in value]
     return value.value if isinstance(value, Enum) else value

@@ -89,7 +89,9 @@ class RecordedLook:
             None if version is None else int(version),
             bool(stored.get("marked")),
             {bookie: _text(said) for bookie, said in (stored.get("answers") or {}).items()},
-            None if listed is None else {bookie: _pair(one) for bookie, one in listed.items()},
+            None
+            if listed is None
+            else {bookie: _pair(counts) for bookie, counts in listed.items()},
         )
 
 

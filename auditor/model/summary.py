@@ -139,7 +139,7 @@ class Maintenance(Part):
     @property
     def bookie_ids(self) -> frozenset[BookieId]:
         """The bookies by id."""
-        return frozenset(one.bookie_id for one in self.bookies)
+        return frozenset(bookie.bookie_id for bookie in self.bookies)
 
 
 @dataclass(frozen=True, slots=True)
@@ -701,7 +701,7 @@ class Summary(Part):
     @property
     def findings_by_kind(self) -> dict[str, int]:
         """How many findings there are of each kind that has any."""
-        return {kind: one.findings for kind, one in self.findings.items() if one.findings}
+        return {kind: counts.findings for kind, counts in self.findings.items() if counts.findings}
 
     @property
     def findings_total(self) -> int:

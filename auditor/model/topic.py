@@ -75,11 +75,13 @@ class ManagedLedger:
             return self.ledgers
         return tuple(
             (
-                replace(one, entries=end.entry_id + 1 if one.ledger_id == end.ledger_id else 0)
-                if one.entries is None and one.ledger_id >= end.ledger_id
-                else one
+                replace(
+                    ledger, entries=end.entry_id + 1 if ledger.ledger_id == end.ledger_id else 0
+                )
+                if ledger.entries is None and ledger.ledger_id >= end.ledger_id
+                else ledger
             )
-            for one in self.ledgers
+            for ledger in self.ledgers
         )
 
 

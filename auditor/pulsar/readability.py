@@ -124,7 +124,10 @@ class TopicReadability:
     @property
     def conditions(self) -> tuple[LedgerCondition, ...]:
         """The conditions of all ledgers, data first."""
-        return (*(one for _, one in self.data), *(one for _, one in self.others))
+        return (
+            *(condition for _, condition in self.data),
+            *(condition for _, condition in self.others),
+        )
 
 
 @dataclass(frozen=True, slots=True)

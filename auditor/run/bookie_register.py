@@ -150,7 +150,7 @@ class BookieRegister:
             seen = with_greetings(self.registered, self._answer_statuses(look), look)
             self.run.write_table(
                 "evidence/bookies",
-                table(BOOKIES, [bookie_row(one) for one in seen]),
+                table(BOOKIES, [bookie_row(record) for record in seen]),
                 f"look-{look:02}",
             )
 
@@ -173,11 +173,15 @@ class BookieRegister:
                 if _is_registered(record)
             }
             gone = [
-                one for one in self._newest() if not _is_registered(one) and one.bookie_id in now
+                record
+                for record in self._newest()
+                if not _is_registered(record) and record.bookie_id in now
             ]
             back = [
-                replace(one, registration=now[one.bookie_id].registration, read_at_ms=now_ms())
-                for one in gone
+                replace(
+                    record, registration=now[record.bookie_id].registration, read_at_ms=now_ms()
+                )
+                for record in gone
             ]
             self.run.write_table(
                 "evidence/bookies",
@@ -199,9 +203,9 @@ class BookieRegister:
     def silent(self) -> frozenset[BookieId]:
         """Return the bookies that did not answer or refused at the last finished look."""
         return frozenset(
-            one.bookie_id
-            for one in self._newest()
-            if one.greeting in (Greeting.SILENT, Greeting.REFUSED)
+            record.bookie_id
+            for record in self._newest()
+            if record.greeting in (Greeting.SILENT, Greeting.REFUSED)
         )
 
     def silent_so_far(self) -> frozenset[BookieId]:
@@ -241,8 +245,10 @@ class BookieRegister:
         return max(delay_ms, gap_ms)
 
     def _may_be_restarting(self, look: int) -> bool:
-        gone = [one for one in self._newest() if one.has_cookie and not _is_registered(one)]
-        missing = {one.bookie_id for one in gone} - self.maintenance
+        gone = [
+            record for record in self._newest() if record.has_cookie and not _is_registered(record)
+        ]
+        missing = {record.bookie_id for record in gone} - self.maintenance
         if not missing:
             return False
         unregistered = self._answer_statuses(look).filter(

@@ -212,18 +212,18 @@ def _missed_bookies(
     )
     return {
         bookie: replace(
-            one,
+            missed,
             since_ms=since.get(bookie),
             renamed_to=renamed[bookie].renamed_to if bookie in renamed else None,
         )
-        for bookie, one in found.items()
+        for bookie, missed in found.items()
     }
 
 
 def _renamed_bookies(renamed: Mapping[BookieId, Renamed]) -> tuple[RenamedBookie, ...]:
     return tuple(
-        RenamedBookie(bookie, one.renamed_to, tuple(one.ledgers))
-        for bookie, one in sorted(renamed.items())
+        RenamedBookie(bookie, renaming.renamed_to, tuple(renaming.ledgers))
+        for bookie, renaming in sorted(renamed.items())
     )
 
 
@@ -235,11 +235,13 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
-        contents = {b: one for b, one in seen.held.contents.items() if b not in away}
+        contents = {b: content for b, content in seen.held.contents.items() if b not in away}
         found += judge_content(seen.looks, contents)
         found += judge_failing(seen.looks, seen.refused, away)
-    accused = {one.bookie_id for one in found if one.bookie_id is not None}
-    failing = {one.bookie_id for one in found if one.kind is Kind.BOOKIE_FAILING_REQUESTS}
+    accused = {finding.bookie_id for finding in found if finding.bookie_id is not None}
+    failing = {
+        finding.bookie_id for finding in found if finding.kind is Kind.BOOKIE_FAILING_REQUESTS
+    }
     passed_over = away | {bookie for bookie in failing if bookie is not None}
     found += judge_lost_logs(seen.looks, seen.logs, away | accused)
     return found + judge_unreadable(
@@ -249,10 +251,10 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
 
 def _finding_records(found: Sequence[Finding], seen: _Bookies, about: About) -> list[FindingRecord]:
     """Return the records of findings on bookies, each with the looks at its bookie."""
-    in_order = sorted(seen.records, key=lambda one: (one.look, one.read_at_ms))
+    in_order = sorted(seen.records, key=lambda record: (record.look, record.read_at_ms))
     on_bookies = []
     for finding in found:
-        records = [one for one in in_order if one.bookie_id == finding.bookie_id]
+        records = [record for record in in_order if record.bookie_id == finding.bookie_id]
         on_bookies.append(bookie_testimony(finding, records, about.facts))
     return on_bookies
 
@@ -318,8 +320,8 @@ def add_history(
         )
     applied, problem = _apply(mutes, conclusion.findings)
     findings = [
-        replace(one, history=FindingHistory(*chain, applied.of(one)))
-        for one, chain in zip(conclusion.findings, history.chains, strict=True)
+        replace(finding, history=FindingHistory(*chain, applied.of(finding)))
+        for finding, chain in zip(conclusion.findings, history.chains, strict=True)
     ]
     summary = replace(
         conclusion.summary,
@@ -327,7 +329,9 @@ def add_history(
         mutes=count_muted(applied, findings, problem),
         exit_code=_exit_code_of(conclusion, findings, about),
     ).with_also("changes", "mutes")
-    unchecked = () if about.partial else [json.dumps(one.as_json()) for one in history.unchecked]
+    unchecked = (
+        () if about.partial else [json.dumps(finding.as_json()) for finding in history.unchecked]
+    )
     return replace(conclusion, summary=summary, findings=findings, unchecked=unchecked)
 
 
@@ -344,10 +348,10 @@ def restore_history(
     """
     if summary is not None and not summary.is_compared:
         return conclusion
-    known = {(one.id, one.kind): one for one in stored}
+    known = {(finding.id, finding.kind): finding for finding in stored}
     findings = [
-        replace(one, history=_stored_history(known.get((one.id, one.kind)), one))
-        for one in conclusion.findings
+        replace(finding, history=_stored_history(known.get((finding.id, finding.kind)), finding))
+        for finding in conclusion.findings
     ]
     again = replace(
         conclusion.summary,
@@ -360,7 +364,7 @@ def restore_history(
 
 def _exit_code_of(conclusion: Conclusion, findings: Iterable[FindingRecord], about: About) -> int:
     """Return the exit code of a run, in which muted findings do not count."""
-    loud = worst_of(one for one in findings if not one.is_muted)
+    loud = worst_of(finding for finding in findings if not finding.is_muted)
     return exit_code(loud, about.fail_on, conclusion.summary.exit_code_if_clean)
 
 
@@ -402,6 +406,6 @@ def _history(
         return first_history(found, about.started_at)
     if isinstance(earlier, UnreadableRun):
         return unknown_history(found, earlier.problem)
-    others = [one.finding for one in (*earlier.found, *earlier.carried)]
+    others = [earlier_finding.finding for earlier_finding in (*earlier.found, *earlier.carried)]
     now = judged_run(run, about, conclusion.summary, verdicts, bookies, others)
     return trace(found, earlier, now, about.started_at)

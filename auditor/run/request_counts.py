@@ -106,7 +106,7 @@ def count_requests(run: Place) -> Costs:
         renames = _requests_in(run, RENAMES_TABLE, RENAMES, _ANSWERED)
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
-    sums = sum((one.sums for one in tables), Counter[str]())
+    sums = sum((table.sums for table in tables), Counter[str]())
     return Costs(
         zookeeper_reads=znodes,
         zookeeper_reads_failed=unread,
@@ -116,7 +116,7 @@ def count_requests(run: Place) -> Costs:
         confirming_reads=reads.rows - spots,
         spot_reads=spots,
         doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
-        unanswered=sum(one.unanswered for one in tables) + sums["retries"],
+        unanswered=sum(table.unanswered for table in tables) + sums["retries"],
         bookies_named=len(lists.bookies),
         paces=read_paces(run),
     )

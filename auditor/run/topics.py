@@ -53,8 +53,8 @@ def find_topics(topics: TopicStore, named: Iterable[TopicName], asker: Asker) ->
             records[record.topic] = replace(
                 record, status=TopicStatus.UNREADABLE, problems=(*record.problems, *problems)
             )
-        for one in topics.read(names, now_ms):
-            records[one.topic] = one
+        for record in topics.read(names, now_ms):
+            records[record.topic] = record
         if not names:
             records.setdefault(record.topic, record)
     return list(records.values())
@@ -82,11 +82,11 @@ def audit_topics(
     topics.sync()
     records = find_topics(topics, named, asker)
     asker.store.sync()
-    ids = sorted({one.ledger_id for record in records for one in references(record)})
+    ids = sorted({reference.ledger_id for record in records for reference in references(record)})
     judged = audit_ledgers(asker, ids, terms) if ids else []
     seen = {
-        one.ledger_id: (one.looks[-1].record, doubt_unregistered(one, step.verdict))
-        for one, step in judged
+        evidence.ledger_id: (evidence.looks[-1].record, doubt_unregistered(evidence, step.verdict))
+        for evidence, step in judged
     }
     suspects = {record.topic: _suspects(record, seen) for record in records}
     withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
@@ -100,9 +100,11 @@ def audit_topics(
         judge_topic(record, seen, withdrawn.get(record.topic, frozenset()), answering)
         for record in records
     )
-    needed = {one.ledger_id for topic in readable for one in topic.conditions}
+    needed = {ledger.ledger_id for topic in readable for ledger in topic.conditions}
     kept = tuple(
-        one for one in judged if one[0].ledger_id in needed and not is_gone(seen[one[0].ledger_id])
+        pair
+        for pair in judged
+        if pair[0].ledger_id in needed and not is_gone(seen[pair[0].ledger_id])
     )
     return AuditedTopics(readable, kept)
 
@@ -136,17 +138,27 @@ def _silent_bookies(asker: Asker, bookies: Set[BookieId]) -> frozenset[BookieId]
     return frozenset(bookies - {row["bookie_id"] for row in rows if row["status"] in _ALIVE})
 
 
-_ALIVE = {one.value for one in (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)}
+_ALIVE = {
+    greeting.value for greeting in (Greeting.ANSWERED, Greeting.REFUSED, Greeting.UNSUPPORTED)
+}
 """Greetings of a bookie that is up: it may serve other clients and refuse ours."""
 
 
 def _suspects(record: TopicRecord, seen: Mapping[LedgerId, Seen]) -> frozenset[LedgerId]:
     """Return the ledgers of a topic that have no metadata, or whose metadata ends too early."""
-    gone = {one.ledger_id for one in references(record) if is_gone(seen[one.ledger_id])}
+    gone = {
+        reference.ledger_id
+        for reference in references(record)
+        if is_gone(seen[reference.ledger_id])
+    }
     data = record.managed_ledger.ledgers_with_ends if record.managed_ledger else ()
-    ended = [*(one for one in data if not one.bookkeeper_deleted), *schema_ledgers(record).values()]
+    ended = [
+        *(ledger for ledger in data if not ledger.bookkeeper_deleted),
+        *schema_ledgers(record).values(),
+    ]
     return frozenset(
-        gone | {one.ledger_id for one in ended if is_truncated(one, seen[one.ledger_id][0])}
+        gone
+        | {ledger.ledger_id for ledger in ended if is_truncated(ledger, seen[ledger.ledger_id][0])}
     )
 
 
@@ -173,8 +185,8 @@ def _read_suspects_again(
     """
     topics.sync()
     again = {
-        one.topic: one
-        for one in topics.read([name for name, ids in suspects.items() if ids], now_ms)
+        record.topic: record
+        for record in topics.read([name for name, ids in suspects.items() if ids], now_ms)
     }
     asker.store.sync()
     ids = sorted(frozenset().union(*suspects.values()))
@@ -183,7 +195,7 @@ def _read_suspects_again(
         _settle_suspect(record, seen)
     withdrawn: dict[TopicName, frozenset[LedgerId]] = {}
     for name, later in again.items():
-        dropped = suspects[name] - {one.ledger_id for one in references(later)}
+        dropped = suspects[name] - {reference.ledger_id for reference in references(later)}
         unread = _unread_references(later, dropped)
         withdrawn[name] = dropped - unread
         seen.update({ledger_id: _leave_unsettled(seen[ledger_id][0]) for ledger_id in unread})

@@ -70,8 +70,8 @@ def assurance_of_ledgers(
     sure = [verdict.probes for _, verdict in judged if verdict.standing.word in JUDGED_WORDS]
     ledgers = {LISTED: sure.count(None), PROBED: len(sure) - sure.count(None)}
     probes = [verdict.probes for _, verdict in judged if verdict.probes is not None]
-    read = Probes(sum(one.read for one in probes), sum(one.random for one in probes))
-    lacking = {one.bookie_id for _, verdict in judged for one in verdict.lacks}
+    read = Probes(sum(probed.read for probed in probes), sum(probed.random for probed in probes))
+    lacking = {lack.bookie_id for _, verdict in judged for lack in verdict.lacks}
     return assurance_of(ledgers, read, unable, terms, lacking | missing_on(findings))
 
 
@@ -127,9 +127,9 @@ def listed_by_lister(records: Iterable[BookieRecord]) -> dict[BookieId, str]:
     """Return the bookies that a lister listed for at any look, with its address at the last one."""
     ordered = sorted(records, key=lambda record: record.read_at_ms)
     said = [
-        (one.bookie_id, one.greeting_detail)
-        for one in ordered
-        if one.greeting_detail.startswith(LISTED_BY_LISTER)
+        (record.bookie_id, record.greeting_detail)
+        for record in ordered
+        if record.greeting_detail.startswith(LISTED_BY_LISTER)
     ]
     return {bookie: detail.removeprefix(LISTED_BY_LISTER) for bookie, detail in said}
 
@@ -162,7 +162,7 @@ def _last_details(records: Iterable[BookieRecord], prefix: str) -> dict[BookieId
     for record in records:
         if record.greeting is not None:
             last[record.bookie_id] = max(
-                record, last.get(record.bookie_id, record), key=lambda one: one.read_at_ms
+                record, last.get(record.bookie_id, record), key=lambda seen: seen.read_at_ms
             )
     return {
         b: r.greeting_detail.removeprefix(prefix)

@@ -59,7 +59,7 @@ def read_paces(run: Place) -> Paces:
             for row in batch.filter(pc.struct_field(batch["pace"], "was_low")).to_pylist():
                 low = _Low.of(row)
                 lows[row["bookie_id"]] = min(lows.get(row["bookie_id"], low), low)
-    slowest = sorted(lows.items(), key=lambda one: (one[1][:2], one[0]))
+    slowest = sorted(lows.items(), key=lambda item: (item[1][:2], item[0]))
     named = (
         SlowBookie(
             bookie,

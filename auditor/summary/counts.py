@@ -41,7 +41,7 @@ def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
         (np.setdiff1d(rows, ids, assume_unique=True), "judged and never listed"),
     ):
         if len(wrong):
-            some = ", ".join(str(one) for one in wrong[:LEDGERS_NAMED_MAX])
+            some = ", ".join(str(ledger_id) for ledger_id in wrong[:LEDGERS_NAMED_MAX])
             raise AccountingError(
                 f"the ledgers do not add up: {len(wrong)} {what} (such as {some}); no counts are"
                 " published. This is a fault of the auditor: please report it with the run's"
@@ -92,7 +92,7 @@ def marks_of(
 ) -> tuple[MarkCounts, dict[str, int]]:
     """Return the marks by their state and by their age. `verdicts` has the schema VERDICTS."""
     listed = verdicts.table(["mark_age_ms"], _IS_MARKED)["mark_age_ms"].to_numpy()
-    ages = np.concatenate([listed, np.array([one.age_ms for one in unlisted], np.int64)])
+    ages = np.concatenate([listed, np.array([mark.age_ms for mark in unlisted], np.int64)])
     beyond = int((ages > grace_ms).sum())
     gone = verdicts.count(_IS_GONE & _IS_MARKED)
     marks = MarkCounts(
@@ -100,7 +100,7 @@ def marks_of(
         within_grace=len(ages) - beyond,
         beyond_grace=beyond,
         stale=len(stale_ledgers(verdicts)),
-        without_ledger=gone + sum(one.has_metadata is False for one in unlisted),
+        without_ledger=gone + sum(mark.has_metadata is False for mark in unlisted),
     )
     return marks, _by_age(ages)
 

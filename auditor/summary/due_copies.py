@@ -211,7 +211,8 @@ def _other_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.
     for row in iterate_rows(pa.Table.from_batches([ledgers])):
         size, write, last = row["ensemble_size"], row["write_quorum"], row["last_entry_id"]
         segments = (
-            Segment(one["first_entry_id"], tuple(one["ensemble"])) for one in row["segments"]
+            Segment(segment["first_entry_id"], tuple(segment["ensemble"]))
+            for segment in row["segments"]
         )
         metadata = LedgerMetadata(
             3, LedgerState.CLOSED, size, write, write, last, 0, tuple(segments)

@@ -24,9 +24,9 @@ def findings_by_kind(findings: Sequence[FindingRecord]) -> dict[str, KindCounts]
     """
     found: dict[str, KindCounts] = {}
     for kind in Kind:
-        mine = [one for one in findings if one.kind is kind]
-        ledgers = {one.ledger_id for one in mine} - {None}
-        bookies = {one.bookie_id for one in mine} - {None}
+        mine = [finding for finding in findings if finding.kind is kind]
+        ledgers = {finding.ledger_id for finding in mine} - {None}
+        bookies = {finding.bookie_id for finding in mine} - {None}
         found[kind.value] = KindCounts(len(ledgers), len(bookies), len(mine))
     return found
 
@@ -56,7 +56,7 @@ def findings_by_severity(findings: Sequence[FindingRecord]) -> dict[str, Severit
 
 def count_standings(standings: Counter[str]) -> LedgerCounts:
     """Return the numbers of ledgers by standing."""
-    return LedgerCounts(standings.total(), *(standings[one.word] for one in Standing))
+    return LedgerCounts(standings.total(), *(standings[standing.word] for standing in Standing))
 
 
 def count_reasons(reasons: type[Exempt | Unknown], counted: Counter[str]) -> dict[str, int]:
@@ -71,8 +71,8 @@ def is_fault(unknowns: Mapping[str, int]) -> bool:
 
 def worst_of(findings: Iterable[FindingRecord], *others: Severity | None) -> Severity | None:
     """Return the worst severity of these findings and the other ones; None without any."""
-    severities = (*(one.severity for one in findings), *others)
-    return max((one for one in severities if one is not None), default=None)
+    severities = (*(finding.severity for finding in findings), *others)
+    return max((severity for severity in severities if severity is not None), default=None)
 
 
 def outcome_of(worst: Severity | None, *, is_complete: bool, is_fault: bool = False) -> str:

@@ -67,10 +67,10 @@ def longest_unregistered(since: Mapping[BookieId, int]) -> tuple[UnregisteredBoo
 def since_from(bookies: Iterable[UnregisteredBookie]) -> dict[BookieId, int]:
     """Return since when bookies are unregistered, in ms. Those without a valid time are skipped."""
     found = {}
-    for one in bookies:
+    for bookie in bookies:
         with suppress(ValueError, OverflowError):
-            since = datetime.fromisoformat(one.since)
-            found[one.bookie_id] = round(since.timestamp() * 1000)
+            since = datetime.fromisoformat(bookie.since)
+            found[bookie.bookie_id] = round(since.timestamp() * 1000)
     return found
 
 

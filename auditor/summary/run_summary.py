@@ -208,7 +208,7 @@ def _lacking_bookies(verdicts: TableScan) -> set[BookieId]:
 
 def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
     """Return each bookie's record of the last look that has one."""
-    return {record.bookie_id: record for record in sorted(records, key=lambda one: one.look)}
+    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
 
 
 def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:

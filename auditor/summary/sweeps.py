@@ -69,8 +69,8 @@ class Series:
     def stored(self) -> SweepSeries:
         """The series as the summary has it, from which `series_from` continues."""
         spans = (
-            SweepSpan(one.step, one.first_turn, one.last_turn, one.runs, one.since)
-            for one in self.spans
+            SweepSpan(span.step, span.first_turn, span.last_turn, span.runs, span.since)
+            for span in self.spans
         )
         return SweepSeries(self.seed, self.next_turn, round(self.copies), tuple(spans))
 
@@ -171,7 +171,8 @@ def series_from(sampling: Sampling | None) -> Series | None:
     if stored is None or not all(map(_is_possible, stored.spans)):
         return None
     spans = (
-        Span(one.step, one.first_turn, one.last_turn, one.runs, one.since) for one in stored.spans
+        Span(span.step, span.first_turn, span.last_turn, span.runs, span.since)
+        for span in stored.spans
     )
     return Series(stored.seed, stored.next_turn, float(stored.copies), tuple(spans))
 

@@ -165,8 +165,8 @@ def _log_sentence(log: LostLog) -> str:
     )
 
 
-def _of(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
+def _of(number: int, single: str, many: str) -> str:
+    return f"{number} {single if number == 1 else many}"
 
 
 TELL: dict[Kind, TellOther] = {

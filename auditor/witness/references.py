@@ -186,13 +186,13 @@ def _truncated_sentences(finding: Finding, facts: TruncatedLedgerFacts) -> str:
 
 
 def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
-    one = facts.ledgers == 1
+    is_single = facts.ledgers == 1
     which = (
         f"Ledger {facts.some_ledgers[0]} was"
-        if one
+        if is_single
         else f"{facts.ledgers} ledgers ({_ids(facts)}) were"
     )
-    it, names = ("it", "it names") if one else ("them", "they name")
+    it, names = ("it", "it names") if is_single else ("them", "they name")
     closed = facts.ledgers - facts.without_length
     held = (
         f" Closed among them: {closed}, with {facts.length_bytes} bytes before replication and"
@@ -220,9 +220,9 @@ def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
 def _namespaces_words(facts: OrphanedFacts) -> str:
     """Return where the orphans belong, the namespaces with the most bytes first."""
     parts = [
-        f"{one.namespace} {one.ledgers} ({one.stored_bytes} bytes"
-        f"{', and the namespace does not exist' if one.is_deleted else ''})"
-        for one in facts.some_namespaces[:_NAMESPACES_SHOWN]
+        f"{namespace.namespace} {namespace.ledgers} ({namespace.stored_bytes} bytes"
+        f"{', and the namespace does not exist' if namespace.is_deleted else ''})"
+        for namespace in facts.some_namespaces[:_NAMESPACES_SHOWN]
     ]
     more = facts.namespaces - len(parts)
     return f"By namespace: {', '.join([*parts, *([f'and {more} more'] if more else [])])}."
