@@ -116,7 +116,9 @@ def pack_within_bounds(
 def _findings_of(chosen: Chosen, ids: Sequence[LedgerId]) -> list[FindingRecord]:
     """Return the chosen findings without those on ledgers that are left out."""
     left_out = set(chosen.ledger_ids) - set(ids)
-    return [one for one in chosen.findings if one.ledger_id not in left_out][: 2 * LEDGERS_MAX]
+    return [finding for finding in chosen.findings if finding.ledger_id not in left_out][
+        : 2 * LEDGERS_MAX
+    ]
 
 
 def _copy(
@@ -200,13 +202,13 @@ def _write_report(
     names: Pseudonyms | None,
 ) -> None:
     """Write the findings and the summary. With pseudonyms, only some fields of each."""
-    rows = [one.as_json() for one in findings]
+    rows = [finding.as_json() for finding in findings]
     if names is not None:
-        rows = [names.of_row(_without_names(one)) for one in rows]
+        rows = [names.of_row(_without_names(row)) for row in rows]
         summary = {name: summary[name] for name in SUMMARY_FIELDS if name in summary}
     reported = copy / "told"
     reported.create()
-    reported.write_text("findings.jsonl", "".join(json.dumps(one) + "\n" for one in rows))
+    reported.write_text("findings.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     write_json(reported, "summary.json", summary)
 
 

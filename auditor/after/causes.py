@@ -276,10 +276,12 @@ def choose(hits: Hits, around: Background) -> list[Cause]:
         if family == Family.MARK and around.is_recovery_disabled:
             chosen.append(_stopped_recovery(ids, hits, around))
         elif family != UNJUDGED:
-            left = np.setdiff1d(ids, union(one.own for one in found))
+            left = np.setdiff1d(ids, union(cause.own for cause in found))
             chosen += _unshared(left, _periods(family, left, ids, around))
     order = list(CauseKind)
-    return sorted(chosen, key=lambda one: (-len(one.own), order.index(one.kind), one.subject))
+    return sorted(
+        chosen, key=lambda cause: (-len(cause.own), order.index(cause.kind), cause.subject)
+    )
 
 
 def _unshared(ids: Ids, candidates: Iterable[Cause]) -> list[Cause]:
@@ -290,20 +292,20 @@ def _unshared(ids: Ids, candidates: Iterable[Cause]) -> list[Cause]:
     """
     order, left, chosen = list(CauseKind), ids, list[Cause]()
     waiting = [
-        (-len(one.ledgers), order.index(one.kind), one.subject, number, one)
-        for number, one in enumerate(candidates)
+        (-len(cause.ledgers), order.index(cause.kind), cause.subject, number, cause)
+        for number, cause in enumerate(candidates)
     ]
     heapq.heapify(waiting)
     while waiting:
-        believed, kind, subject, number, one = heapq.heappop(waiting)
-        own = np.intersect1d(one.ledgers, left)
+        believed, kind, subject, number, cause = heapq.heappop(waiting)
+        own = np.intersect1d(cause.ledgers, left)
         if len(own) < CAUSE_LEDGERS_MIN:
             continue
         if len(own) < -believed:
-            heapq.heappush(waiting, (-len(own), kind, subject, number, one))
+            heapq.heappush(waiting, (-len(own), kind, subject, number, cause))
             continue
         left = np.setdiff1d(left, own)
-        chosen.append(replace(one, own=own))
+        chosen.append(replace(cause, own=own))
     return chosen
 
 
@@ -318,7 +320,7 @@ def _on_bookies(hits: Hits, family: str, around: Background) -> Iterator[Cause]:
         bookie: around.share_of_bookie(bookie, by_bookie.get(bookie, _NONE))
         for bookie in sorted({*around.touched.by_bookie, *by_bookie})
     }
-    plain = {bookie: one for bookie, one in shares.items() if bookie not in around.known}
+    plain = {bookie: share for bookie, share in shares.items() if bookie not in around.known}
     standing_out, rest = outliers(plain, len(shares) + len(around.touched.by_rack))
     found = {
         bookie: Cause(
@@ -546,12 +548,12 @@ class Causes:
 def rows_and_files(chosen: Sequence[Cause], hits: Hits, facts: ClusterFacts) -> Causes:
     """Return the chosen causes, ready to be written."""
     shown, beyond = chosen[:CAUSES_MAX], chosen[CAUSES_MAX:]
-    rows = tuple(one.record(number, hits, facts) for number, one in enumerate(shown, start=1))
-    rest = MoreCauses(len(beyond), len(union(one.own for one in beyond)))
-    unexplained = np.setdiff1d(hits.affected(), union(one.own for one in chosen))
+    rows = tuple(cause.record(number, hits, facts) for number, cause in enumerate(shown, start=1))
+    rest = MoreCauses(len(beyond), len(union(cause.own for cause in beyond)))
+    unexplained = np.setdiff1d(hits.affected(), union(cause.own for cause in chosen))
     judged = [ids for word, ids in hits.by_kind.items() if word in _FAMILIES]
     silent = np.setdiff1d(unexplained, union(judged))
-    files = {row.file: one.own for row, one in zip(rows, shown, strict=True)}
+    files = {row.file: cause.own for row, cause in zip(rows, shown, strict=True)}
     return Causes(rows, rest, len(unexplained), len(silent), files)
 
 
@@ -576,7 +578,7 @@ class _Collected:
             self.lacking[bookie].append(ledger)
         if finding.kind is Kind.PLACEMENT_FAILED and finding.segment:
             ensemble = set(finding.segment.ensemble)
-            bookies_in = Counter(self.racks[one] for one in ensemble if one in self.racks)
+            bookies_in = Counter(self.racks[bookie] for bookie in ensemble if bookie in self.racks)
             for rack, bookies in bookies_in.items():
                 if bookies > 1:
                     self.crowds[rack].append(ledger)
@@ -669,7 +671,7 @@ def _distinct(ids: pa.Array, names: pa.Array) -> pa.Table:
 
 def _counts(rows: pa.Table) -> dict[str, int]:
     counted = pc.value_counts(rows["name"])
-    return {one["values"]: one["counts"] for one in counted.to_pylist()}
+    return {counts["values"]: counts["counts"] for counts in counted.to_pylist()}
 
 
 _SUFFERS = {
@@ -740,8 +742,8 @@ def causes(
     """
     racks = about.terms.around.locations
     found = _Collected(racks)
-    for one in findings:
-        found.add(one)
+    for finding in findings:
+        found.add(finding)
     by_kind = {kind: _ids(ids) for kind, ids in found.by_kind.items()}
     hits = Hits(by_kind | unjudged_by_reason(verdicts))
     ledgers = _Ledgers(run, hits.affected())

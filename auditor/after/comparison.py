@@ -91,7 +91,7 @@ def _open(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "finished_at", "partial", "withheld")
     require_verdicts(directory, summary)
     finished = require_time(directory, "finished_at", summary.finished_at)
-    findings = [ComparedFinding.of(one) for one in read_all_findings(directory, summary)]
+    findings = [ComparedFinding.of(finding) for finding in read_all_findings(directory, summary)]
     return StoredRun(directory, summary, finished, findings, read_about(directory))
 
 

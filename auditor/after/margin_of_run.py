@@ -97,7 +97,9 @@ def _unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieI
         return frozenset()
     findings = read_all_findings(directory, summary)
     return frozenset(
-        one.bookie_id for one in findings if one.kind is kind and one.bookie_id is not None
+        finding.bookie_id
+        for finding in findings
+        if finding.kind is kind and finding.bookie_id is not None
     )
 
 

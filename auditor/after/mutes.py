@@ -117,7 +117,7 @@ def _items_of(kind: Kind, facts: Mapping[str, Any]) -> tuple[tuple[object, ...],
     if kind not in AMONG:
         return (), 0
     name, total, keys = AMONG[kind]
-    items = ([one[key] for key in keys] if keys else one for one in facts[name])
+    items = ([item[key] for key in keys] if keys else item for item in facts[name])
     return tuple(items), int(facts[total])
 
 
@@ -187,7 +187,7 @@ def _why_other_facts(before: State, now: State) -> str:
         if number > before.grows.get(name, 0):
             return f"{name} is {number:,} now and was {before.grows.get(name, 0):,}"
     is_cut = any(len(state.among) < state.among_total for state in (before, now))
-    more = [one for one in now.among if one not in before.among]
+    more = [name for name in now.among if name not in before.among]
     if more or (is_cut and before.among != now.among):
         return (
             f"it names {more[0]}, which was not muted"
@@ -290,7 +290,7 @@ def _parse(line: str, number: int) -> Mute:
         fields = json.loads(line)
         texts = [fields[name] for name in ("id", "why", "on", "run_id")]
         if (
-            not all(isinstance(one, str) for one in texts)
+            not all(isinstance(text, str) for text in texts)
             or not fields["id"]
             or not fields["why"].strip()
         ):
@@ -328,7 +328,7 @@ def apply_mutes(mutes: Iterable[Mute], findings: Iterable[FindingRecord], today:
                 outgrown.append((mute, why))
             else:
                 muted[mute.id, finding.kind] = mute
-    return Applied(muted, outgrown, list({one.id: one for one in expired}.values()))
+    return Applied(muted, outgrown, list({mute.id: mute for mute in expired}.values()))
 
 
 def count_muted(
@@ -353,7 +353,7 @@ def count_muted(
         count,
         {kind: number for kind, number in sorted(by_kind.items()) if number},
         tuple(OutgrownMute(mute.id, mute.on, why) for mute, why in applied.outgrown),
-        tuple(ExpiredMute(one.id, one.on, one.until.isoformat()) for one in applied.expired),
+        tuple(ExpiredMute(mute.id, mute.on, mute.until.isoformat()) for mute in applied.expired),
     )
 
 

@@ -126,12 +126,12 @@ def is_judged_otherwise(kind: Kind, earlier: Judged, later: Judged) -> str:
     )
 
 
-def differs(name: str, one: Any, other: Any) -> bool:
+def differs(name: str, value: Any, other: Any) -> bool:
     """Return whether two runs with these values of a setting judge differently.
 
     A run that accepted its number of ledgers has no POPULATION_DROP and differs from no run.
     """
-    return one != other and not (name == POPULATION_DROP and None in (one, other))
+    return value != other and not (name == POPULATION_DROP and None in (value, other))
 
 
 def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> str:
@@ -270,9 +270,9 @@ def ledgers_reread(run: Place, corrupt: Sequence[ComparedFinding]) -> frozenset[
     longer asked about the ledger while others are: the metadata does not name it any more.
     """
     wanted = {
-        one.ledger_id: copies
-        for one in corrupt
-        if one.ledger_id is not None and (copies := _copies_of(one))
+        finding.ledger_id: copies
+        for finding in corrupt
+        if finding.ledger_id is not None and (copies := _copies_of(finding))
     }
     ids = sorted(wanted)
     if not ids:
@@ -335,7 +335,7 @@ def why_content_unknown(
         "evidence/answers", ANSWERS, mine & pc.is_valid(pc.field("ledger_id")), SPOKEN
     )
     words = newest_words(answers)
-    unable = {one.bookie_id for one in records if one.greeting is Greeting.UNSUPPORTED}
+    unable = {record.bookie_id for record in records if record.greeting is Greeting.UNSUPPORTED}
     read = probed_ledgers(run.stream("evidence/reads", READS, SPOKEN), unable & set(bookies))
     most = lacking_most(lacks_of(verdicts, keep=None))
     lacking = dict(by_word(most["bookie_id"], most["ledger_id"]))
@@ -384,12 +384,12 @@ def judged_run(
     cannot be read.
     """
     references = summary.references
-    ledgers = {one.ledger_id for one in others if one.ledger_id is not None}
-    corrupt = [one for one in others if one.kind is Kind.ENTRY_CORRUPT]
+    ledgers = {finding.ledger_id for finding in others if finding.ledger_id is not None}
+    corrupt = [finding for finding in others if finding.kind is Kind.ENTRY_CORRUPT]
     emptied = {
-        one.bookie_id
-        for one in others
-        if one.kind is Kind.BOOKIE_LOST_CONTENT and one.bookie_id is not None
+        finding.bookie_id
+        for finding in others
+        if finding.kind is Kind.BOOKIE_LOST_CONTENT and finding.bookie_id is not None
     }
     last = {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
     baseline = about.previous_population
@@ -400,11 +400,14 @@ def judged_run(
         and not references.unreadable
         and not references.unknown,
         rows=_rows(verdicts, sorted(ledgers)),
-        bookies={one.bookie_id: (one.registration, one.greeting in HEARD) for one in last.values()},
+        bookies={
+            record.bookie_id: (record.registration, record.greeting in HEARD)
+            for record in last.values()
+        },
         listers=frozenset(
-            one.bookie_id
-            for one in last.values()
-            if one.greeting_detail.startswith(LISTED_BY_LISTER)
+            record.bookie_id
+            for record in last.values()
+            if record.greeting_detail.startswith(LISTED_BY_LISTER)
         ),
         maintenance=about.terms.around.maintenance,
         terms=terms_json(about),
