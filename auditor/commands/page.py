@@ -32,7 +32,8 @@ def publish_page(
     A failure does not change the run's outcome: it is logged, with what to do.
     """
     try:
-        directory.write_text(PAGE, render_page(read_contents(directory, summary, findings, report)))
+        contents = read_contents(directory, summary, findings, report, context.settings.runbooks)
+        directory.write_text(PAGE, render_page(contents))
     except Exception as error:  # a page must not cost a run its verdicts
         advice = (
             f"the results are complete; auditor report {directory.address} --html FILE tries again"

@@ -159,7 +159,11 @@ def report(context: Context, run_dir: str, page: str | None = None) -> int:
         code = _exit_code(summary)
         if page is not None:
             whole = text.render(summary, findings, run_dir=run.address, screen=context.screen.plain)
-            save_page(context, read_contents(run, summary, findings, whole), page)
+            save_page(
+                context,
+                read_contents(run, summary, findings, whole, context.settings.runbooks),
+                page,
+            )
         show_report(context, summary, findings, run, written=read_summary_object(run))
     return code
 

@@ -26,6 +26,7 @@ from auditor.config.units import (
     HTTP_URL,
     LIST,
     PERCENT,
+    SITE_URL,
     SIZE,
     SWITCH,
     TEXT,
@@ -424,6 +425,13 @@ class OutputSettings:
         "Value of the label `cluster` of every metric.",
         "Not set: the cluster's instance ID, which no two clusters share.",
         commands=frozenset({"run", "demo", "replay", "config"}),
+    )
+    runbooks: str | None = setting(
+        SITE_URL, None,
+        "Address of the documents as a site (make docs): report.html links to the page on each "
+        "kind there, such as ADDRESS/findings/entry_corrupt.html.",
+        "Not set: report.html names the page's path in the documents, which may be anywhere.",
+        commands=frozenset({"run", "demo", "report", "config"}),
     )
 
 @dataclass(frozen=True, kw_only=True)

@@ -251,6 +251,14 @@ def parse_http_url(raw: object) -> str:
     return text
 
 
+def parse_site_url(raw: object) -> str:
+    """Return an http or https URL that may stand in a document: it has no user or password."""
+    text = parse_http_url(raw)
+    if has_credentials(text):
+        raise ValueError("has a user or a password, which would be in every page that links to it")
+    return text
+
+
 def has_credentials(text: str) -> bool:
     """Return whether a URL in `text` has a user or password before its host."""
     return re.search(r"//[^/?#]*@", text) is not None
@@ -337,3 +345,4 @@ FILE = Unit("FILE", parse_text, str)
 DIRECTORY = Unit("DIR", parse_text, str)
 URI = Unit("URI", parse_text, without_credentials)
 HTTP_URL = Unit("URL", parse_http_url, without_credentials)
+SITE_URL = Unit("URL", parse_site_url, without_credentials)

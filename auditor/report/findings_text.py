@@ -239,6 +239,15 @@ def worst(findings: Sequence[FindingRecord], number: int) -> list[FindingRecord]
     return heapq.nsmallest(number, findings, key=_badness)
 
 
+def worst_finding(findings: Sequence[FindingRecord]) -> FindingRecord | None:
+    """Return the worst finding of the worst kind; None without findings.
+
+    A finding that is muted comes after those that are not.
+    """
+    groups = by_kind([finding for finding in findings if not finding.is_muted] or findings)
+    return worst(next(iter(groups.values())), 1)[0] if groups else None
+
+
 def _badness(finding: FindingRecord) -> tuple[int, int, int, int, str]:
     confirmed = finding.copies.confirmed if finding.copies else 0
     unknown = finding.copies.unknown if finding.copies else 0

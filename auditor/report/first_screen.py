@@ -21,6 +21,7 @@ from auditor.report.findings_text import (
     changes_words,
     mutes_sentences,
     worst,
+    worst_finding,
     worst_kinds_first,
 )
 from auditor.report.layout import PLAIN, Screen, count, duration, moment, of, printable
@@ -487,16 +488,12 @@ def _rows(line: str, where: Whereabouts, screen: Screen) -> int:
 
 
 def _next_command(findings: Sequence[FindingRecord], where: Whereabouts) -> str:
-    """Return the command that shows the worst finding in full; "" without findings.
-
-    A finding that is muted comes after those that are not.
-    """
-    if not findings:
+    """Return the command that shows the worst finding in full; "" without findings."""
+    first = worst_finding(findings)
+    if first is None:
         return ""
     if not where.is_stored:
         return where.command(where.again, "--full")
-    groups = by_kind([finding for finding in findings if not finding.is_muted] or findings)
-    first = worst(next(iter(groups.values())), 1)[0]
     return where.command("explain", printable(first.id))
 
 

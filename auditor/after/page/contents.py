@@ -70,7 +70,8 @@ class PageContents:
 
     `bookies`, `topics`, `history`, `margin` and `changes` are None if they could not be read or do
     not exist. `topics` has the lines of topics.jsonl, `history` the runs from the oldest to this
-    one. `problems` are sentences on what could not be read.
+    one. `problems` are sentences on what could not be read. `runbooks` is the address of the site
+    with the page on each kind; None if there is none.
     """
 
     summary: Summary
@@ -83,3 +84,4 @@ class PageContents:
     margin: MarginSeen | None = None
     changes: ChangesSeen | None = None
     problems: tuple[str, ...] = ()
+    runbooks: str | None = None

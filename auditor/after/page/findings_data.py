@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from typing import Any
 
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
-from auditor.model.finding import CATALOGUE, Ranges
+from auditor.model.finding import CATALOGUE, Kind, Ranges
 from auditor.model.finding_record import FindingRecord, RecordedLook
 from auditor.model.identity import EntryId
 from auditor.report.findings_text import (
@@ -30,6 +31,7 @@ from auditor.report.findings_text import (
     worst,
 )
 from auditor.report.layout import duration, moment, printable, ranges
+from auditor.witness.finding_lines import runbook
 from auditor.witness.next_commands import sort_steps
 
 BOOKIES_MAX = 40
@@ -39,6 +41,8 @@ LOOKS_MAX = 8
 ones."""
 RANGES_MAX = 20
 """At most this many ranges of entries of a finding are shown, as in findings.jsonl."""
+
+Json = dict[str, Any]
 
 LACKS, LACKS_SOME, CORRUPT, HOLDS, UNKNOWN, NOT_ASKED, NONE_MISSING, NOT_DUE, NOTHING_SAID = (
     "lacks", "lacks some", "digest wrong", "holds", "unknown", "not asked", "none missing",
@@ -58,15 +62,25 @@ def looks_in_order(finding: FindingRecord) -> Sequence[RecordedLook]:
     return looks if len(looks) <= LOOKS_MAX else (looks[0], *looks[1 - LOOKS_MAX :])
 
 
-def time_line(finding: FindingRecord) -> list[dict[str, str]]:
-    """Return for each look its day, its time, the time since the one before, and what was read."""
-    before, line = None, []
+def time_line(finding: FindingRecord) -> list[Json]:
+    """Return for each look its day, its time, the time since the one before, what was read, and
+    when it was: 0 for the first of these looks, 1 for the last one.
+    """
+    before, line = None, list[Json]()
+    times = [at.timestamp() for look in looks_in_order(finding) if (at := moment(look.at))]
+    first, span = min(times, default=0.0), max(times, default=0.0) - min(times, default=0.0)
     for look in looks_in_order(finding):
         at = moment(look.at)
         assert at is not None
         gap = "" if before is None else f"+{duration((at - before).total_seconds())}"
         line.append(
-            {"day": f"{at:%Y-%m-%d}", "clock": f"{at:%H:%M:%S}", "gap": gap, "says": _says(look)}
+            {
+                "day": f"{at:%Y-%m-%d}",
+                "clock": f"{at:%H:%M:%S}",
+                "gap": gap,
+                "says": _says(look),
+                "at": round((at.timestamp() - first) / span, 4) if span else 0.0,
+            }
         )
         before = at
     return line
@@ -233,18 +247,23 @@ BOOKIES_OF_A_ROW_MAX = 64
 """A row can be filtered by at most this many bookies. A row with more is shown for every bookie."""
 COMMANDS_MAX = 20
 """At most this many commands of a finding: there are at most ten, and some that look at topics."""
+MUTE_DAYS = 30
+"""Days after the run until which the page proposes to mute a finding."""
 
-Json = dict[str, Any]
 
+def findings_data(
+    findings: Sequence[FindingRecord],
+    run_dir: str,
+    finished_at: str | None = None,
+    runbooks: str | None = None,
+) -> Json:
+    """Return {total, kinds, bookies, rows, full, run_dir, mute}.
 
-def findings_data(findings: Sequence[FindingRecord], run_dir: str) -> Json:
-    """Return {total, kinds, bookies, rows, full, run_dir}.
-
-    A kind is [name, severity, meaning]. A row is [kind, ledger id, bookie, owner, entries, copies
-    found, copies unknown, write quorum, bookies, finding id], with kinds and bookies as indices,
-    null for what does not apply, and -1 among its bookies if there are more. A finding that is
-    muted has one item more: the day until when. `full` has findings in full, by the index of their
-    row.
+    A kind is [name, severity, meaning, address of its runbook or null]. A row is [kind, ledger id,
+    bookie, owner, entries, copies found, copies unknown, write quorum, bookies, finding id], with
+    kinds and bookies as indices, null for what does not apply, and -1 among its bookies if there
+    are more. A finding that is muted has one item more: the day until when. `full` has findings in
+    full, by the index of their row. `mute` is a command, or null.
     """
     listed = choose_listed(findings)
     kinds = list(dict.fromkeys(finding.kind for finding in listed))
@@ -254,13 +273,39 @@ def findings_data(findings: Sequence[FindingRecord], run_dir: str) -> Json:
     return {
         "total": len(findings),
         "kinds": [
-            [kind.value, CATALOGUE[kind].severity.word, CATALOGUE[kind].says] for kind in kinds
+            [
+                kind.value,
+                CATALOGUE[kind].severity.word,
+                CATALOGUE[kind].says,
+                None if runbooks is None else runbook_address(kind, runbooks),
+            ]
+            for kind in kinds
         ],
         "bookies": list(bookies),
         "rows": rows,
         "full": _in_full(listed),
-        "run_dir": shlex.quote(run_dir) if run_dir == printable(run_dir, len(run_dir)) else None,
+        "run_dir": shlex.quote(run_dir) if _is_plain(run_dir) else None,
+        "mute": _mute_command(run_dir, finished_at),
     }
+
+
+def runbook_address(kind: Kind, base: str) -> str:
+    """Return where the page on a kind is below `base`, an address of the project's site."""
+    return f"{base.rstrip('/')}/{runbook(kind).removeprefix('docs/').removesuffix('.md')}.html"
+
+
+def _is_plain(text: str) -> bool:
+    return text == printable(text, len(text))
+
+
+def _mute_command(run_dir: str, finished_at: str | None) -> str | None:
+    """Return the command that mutes the finding ID; None if it cannot be shown as it must be."""
+    finished = moment(finished_at)
+    if finished is None or not _is_plain(run_dir):
+        return None
+    until = finished + timedelta(days=MUTE_DAYS)
+    run, output = shlex.quote(run_dir), shlex.quote(run_dir.rpartition("/")[0] or "/")
+    return f"auditor mute ID {run} --output {output} --until {until:%Y-%m-%d} --why 'say why'"
 
 
 def _row(finding: FindingRecord, kind: int, bookies: dict[str, int]) -> list[Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from auditor.after.differences import Change, Difference
 from auditor.after.differences_text import (
@@ -19,6 +20,7 @@ from auditor.after.differences_text import (
     subject_of_change,
 )
 from auditor.after.page.contents import ChangesSeen, PageContents, PastRun
+from auditor.after.page.findings_data import choose_listed
 from auditor.after.page.pictures import (
     LEDGERS_MAX,
     Part,
@@ -28,6 +30,7 @@ from auditor.after.page.pictures import (
     racks_view,
     stacked_bar,
 )
+from auditor.model.finding import CATALOGUE, Severity
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import ChangeCounts, Summary
 from auditor.model.verdict import Exempt, Standing
@@ -35,21 +38,29 @@ from auditor.report.findings_text import (
     BECAUSE_OF_A_BOOKIE,
     GROUPED,
     PROBLEM_CHARS_MAX,
+    WITNESS_CHARS_MAX,
     cause_words,
     changes_words,
     more_causes,
+    one_line,
     without_cause,
+    worst_finding,
 )
 from auditor.report.layout import Screen, count, duration, moment, of, printable, share
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
+    HUES,
+    SEVERITY_HUES,
+    STANDING_HUES,
     doubt_words,
+    headline,
     machine_line,
-    outcome_sentences,
+    sampled_words,
     verified_share_meaning,
 )
 from auditor.report.references_text import references_section
 from auditor.report.surroundings_text import note_sentences
+from auditor.report.tally import Tally, tally_of
 from auditor.report.text import cluster_name, marks_section, verdict_notes
 from auditor.report.unjudged_text import (
     bookies_behind,
@@ -59,6 +70,8 @@ from auditor.report.unjudged_text import (
 )
 from auditor.summary.counts import FILES
 from auditor.witness.phrases import percent
+
+Json = dict[str, Any]
 
 UNBROKEN = 1_000_000
 """A width at which no sentence is broken into lines."""
@@ -71,14 +84,87 @@ class Line(NamedTuple):
     text: str
 
 
-def headline(summary: Summary) -> str:
-    """Return what follows the outcome word in the first lines of the report."""
-    return outcome_sentences(summary)
+def conditions(summary: Summary) -> list[str]:
+    """Return what limits the run, as the report has it below its headline."""
+    return [*filter(None, [sampled_words(summary)]), *note_sentences(summary)]
 
 
-def notes(summary: Summary) -> list[str]:
-    """Return what a reader must know before the counts, as the report has it below its headline."""
-    return [*verdict_notes(summary), *note_sentences(summary)]
+def title(summary: Summary) -> str:
+    """Return the page's title: outcome, cluster, and when the run began."""
+    began = moment(summary.started_at)
+    when = f", {began:%Y-%m-%d %H:%M} UTC" if began else ""
+    return f"{summary.outcome}: {printable(summary.cluster.metadata_service_uri)}{when}"
+
+
+_ICON_HUES = {"green": "1b6e53", "red": "b3261e", "yellow": "8f5a00", "purple": "6b3fa0"}
+"""The colours of the style sheet, for the icon beside the title."""
+
+
+def icon(summary: Summary) -> str:
+    """Return an image of the outcome's colour as a URI that has it whole."""
+    hue = _ICON_HUES[HUES[summary.outcome]]
+    box = "xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'"
+    svg = f"<svg {box}><circle cx='8' cy='8' r='7' fill='#{hue}'/></svg>"
+    return f"data:image/svg+xml,{quote(svg, safe='')}"
+
+
+def numbers_view(summary: Summary) -> list[Json]:
+    """Return the numbers of the first screen, each with its colour and what it counts."""
+    tally = tally_of(summary)
+    shown = [
+        {
+            "name": row.severity.word,
+            "number": count(row.counts.findings),
+            "says": f"on {row.hits}" if row.hits else "",
+            "hue": SEVERITY_HUES[row.severity] if row.counts.findings else "none",
+        }
+        for row in tally.rows
+        if row.counts.findings or row.severity > Severity.INFO
+    ]
+    in_part = f", and {count(tally.in_part)} more in part" if tally.in_part else ""
+    shown.append(
+        {
+            "name": "not judged",
+            "number": count(tally.unjudged),
+            "says": f"of {of(tally.listed, 'ledger')}{in_part}",
+            "hue": STANDING_HUES[Standing.INDETERMINATE] if tally.unjudged else "none",
+        }
+    )
+    shown.append(_new_number(summary, tally))
+    copies = summary.copies
+    if copies is not None and copies.expected:
+        expected = of(copies.expected, "copy", "copies")
+        ratio = share(summary.verified_ratio or 0.0)
+        shown.append({"name": "verified", "number": ratio, "says": f"of {expected}", "hue": "none"})
+    return shown
+
+
+def _new_number(summary: Summary, tally: Tally) -> Json:
+    since = summary.changes.since if summary.changes else None
+    if tally.new is None or since is None:
+        return {"name": "new", "number": "-", "says": "no run to compare with", "hue": "none"}
+    on = f"on {of(tally.new_ledgers, 'ledger')}, " if tally.new_ledgers else ""
+    return {
+        "name": "new",
+        "number": count(tally.new),
+        "says": f"{on}since {moment(since.started_at):%Y-%m-%d %H:%M} UTC",
+        "hue": "red" if tally.new else "none",
+    }
+
+
+def worst_view(findings: Sequence[FindingRecord], listed: Sequence[FindingRecord]) -> Json | None:
+    """Return the worst finding in words, and its row in the table; None without findings."""
+    first = worst_finding(findings)
+    if first is None:
+        return None
+    return {
+        "kind": first.kind.value,
+        "severity": first.severity.word,
+        "says": CATALOGUE[first.kind].says,
+        "line": one_line(first),
+        "witness": printable(first.witness, WITNESS_CHARS_MAX),
+        "row": next((place for place, one in enumerate(listed) if one is first), None),
+    }
 
 
 def section_lines(section: Iterable[str]) -> list[Line]:
@@ -99,8 +185,6 @@ SHOWN_MAX = 100
 --format json` has all."""
 _LISTED = [change for change in Change if change is not Change.STILL]
 """Changes that are only counted here: unchanged findings are in the table of findings."""
-
-Json = dict[str, Any]
 
 
 def changes_view(seen: ChangesSeen, summary: Summary) -> Json:
@@ -254,8 +338,14 @@ def page_view(contents: PageContents) -> Json:
     summary = contents.summary
     view = {
         "outcome": summary.outcome,
+        "hue": HUES[summary.outcome],
+        "title": title(summary),
+        "icon": icon(summary),
         "headline": headline(summary),
-        "notes": notes(summary),
+        "notes": list(verdict_notes(summary)),
+        "conditions": conditions(summary),
+        "numbers": numbers_view(summary),
+        "worst": worst_view(contents.findings, choose_listed(contents.findings)),
         "about": list(_about(summary)),
         "shares": list(_shares(summary)),
         "standings": _standings(summary),

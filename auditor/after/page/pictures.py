@@ -9,7 +9,9 @@ beside it or in it that says the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import IntEnum
 from itertools import pairwise
 from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
@@ -20,6 +22,7 @@ from auditor.after.margin_text import Row, limits_of, no_ledger_words, rank_expo
 from auditor.after.page.contents import BookieSeen, MarginSeen
 from auditor.model.availability import Greeting
 from auditor.model.cluster import Registration
+from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.report.layout import count, moment, of, printable
 
 WIDTH = 600
@@ -241,9 +244,9 @@ def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]
     shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
     most = max((bookie.lacking.entries for bookie in shown), default=0)
     racks: dict[str | None, list[BookieSeen]] = {}
-    for bookie in sorted(shown, key=lambda bookie: _natural(bookie.bookie_id)):
+    for bookie in sorted(shown, key=lambda bookie: natural_key(bookie.bookie_id)):
         racks.setdefault(bookie.location, []).append(bookie)
-    order = sorted(racks, key=lambda location: (location is None, location or ""))
+    order = sorted(racks, key=lambda location: (location is None, natural_key(location or "")))
     return {
         "racks": [
             {
@@ -263,7 +266,7 @@ def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) 
     if not left:
         return ""
     head = of(len(left), "bookie is not drawn", "bookies are not drawn")
-    if any(_badness(bookie, found)[0] < _HEALTHY for bookie in left):
+    if any(_badness(bookie, found)[0] is not Condition.ORDERED for bookie in left):
         return f"{head}; some of them lack entries, have a finding or did not answer."
     return (
         f"{head}; it answered and lacks nothing."
@@ -272,39 +275,73 @@ def _left_words(left: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) 
     )
 
 
-_HEALTHY = 2
+class Condition(IntEnum):
+    """The worst that is known of a bookie, the worst first."""
+
+    LOST = 0
+    UNHEARD = 1
+    LACKING = 2
+    ORDERED = 3
+
+    @property
+    def words(self) -> str:
+        """What the card says of it."""
+        return _CONDITION_WORDS[self]
+
+
+_CONDITION_WORDS = {
+    Condition.LOST: "has a critical finding",
+    Condition.UNHEARD: "needs attention",
+    Condition.LACKING: "lacks entries",
+    Condition.ORDERED: "nothing found",
+}
+
+
+def condition_of(bookie: BookieSeen, kinds: Sequence[str]) -> Condition:
+    """Return the worst that is known of a bookie. `kinds` are those of its findings.
+
+    A bookie with a critical finding lost content or is lost. One with another finding, or that did
+    not answer, needs attention. One that lacks single entries is not as bad as either.
+    """
+    severities = [CATALOGUE[Kind(kind)].severity for kind in kinds]
+    if Severity.CRITICAL in severities:
+        return Condition.LOST
+    if severities or bookie.record.greeting is not Greeting.ANSWERED:
+        return Condition.UNHEARD
+    return Condition.LACKING if bookie.lacking.entries else Condition.ORDERED
 
 
 def _badness(bookie: BookieSeen, found: Mapping[str, Sequence[str]]) -> tuple[Any, ...]:
-    rank = (
-        0
-        if bookie.lacking.entries or bookie.bookie_id in found
-        else 1
-        if bookie.record.greeting is not Greeting.ANSWERED
-        else _HEALTHY
+    condition = condition_of(bookie, found.get(bookie.bookie_id, ()))
+    return condition, -bookie.lacking.entries, natural_key(bookie.bookie_id)
+
+
+_DIGITS = re.compile(r"(\d+)")
+
+
+def natural_key(name: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts names by their words and numbers: b2 before b10."""
+    return tuple(
+        (len(part.lstrip("0")), part.lstrip("0")) if place % 2 else (0, part)
+        for place, part in enumerate(_DIGITS.split(name))
     )
-    return rank, -bookie.lacking.entries, _natural(bookie.bookie_id)
-
-
-def _natural(name: str) -> tuple[int, str]:
-    """Return a key that sorts b2 before b10, if names have the same pattern."""
-    return len(name), name
 
 
 def _tile(bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
-    lacking = bookie.lacking
+    lacking, kinds = bookie.lacking, found.get(bookie.bookie_id, ())
     says = (
         f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
         if lacking.entries
         else ""
     )
-    name = printable(bookie.bookie_id)
+    condition = condition_of(bookie, kinds)
     return {
-        "name": name,
+        "name": printable(bookie.bookie_id),
+        "condition": condition.name.lower(),
+        "words": condition.words,
         "state": state_words(bookie),
-        "is_answering": bookie.record.greeting is Greeting.ANSWERED,
         "lacks": says,
-        "found": list(found.get(bookie.bookie_id, ())),
+        "found": list(kinds),
         "bar": (
             meter(
                 lacking.entries / most,

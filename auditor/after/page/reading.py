@@ -100,9 +100,13 @@ T = TypeVar("T")
 
 
 def read_contents(
-    directory: Place, summary: Summary, findings: Sequence[FindingRecord], report: str
+    directory: Place,
+    summary: Summary,
+    findings: Sequence[FindingRecord],
+    report: str,
+    runbooks: str | None = None,
 ) -> PageContents:
-    """Read what the page shows of a finished run.
+    """Read what the page shows of a finished run. `runbooks` is the address of the documents.
 
     What cannot be read becomes a sentence on the page.
     """
@@ -126,6 +130,7 @@ def read_contents(
         margin=attempt("Margin", lambda: read_margin(directory, summary)),
         changes=attempt("Changes", lambda: read_changes(directory, summary)),
         problems=tuple(problems),
+        runbooks=runbooks,
     )
 
 

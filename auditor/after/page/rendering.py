@@ -32,7 +32,9 @@ def render_page(contents: PageContents) -> str:
     `selection.LISTED_MAX`.
     """
     style, script = _source("page.css"), _source("page.js")
-    data = findings_data(contents.findings, contents.run_dir)
+    data = findings_data(
+        contents.findings, contents.run_dir, contents.summary.finished_at, contents.runbooks
+    )
     return _environment().get_template("page.html").render(
         **page_view(contents),
         policy=_policy(style, script),
@@ -54,13 +56,13 @@ def _source(name: str) -> Markup:
 
 
 def _policy(style: str, script: str) -> str:
-    """Return a content security policy that allows this style sheet and script, and nothing
-    else.
+    """Return a content security policy that allows this style sheet and script, and images that
+    are in the page.
     """
     allowed = "; ".join(
         f"{what}-src '{_digest(text)}'" for what, text in (("style", style), ("script", script))
     )
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {allowed}; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 def _digest(text: str) -> str:

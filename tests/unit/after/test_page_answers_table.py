@@ -173,8 +173,10 @@ def test_the_time_line_says_when_and_what_was_read():
         {"at": "2026-01-01T03:05:01.400Z", "znode_version": None, "marked": True, "answers": {}},
     ]
     first, second = time_line(of_ledger(looks=looks))
-    assert ("2026-01-01", "03:00:00", "", "version 2") == tuple(first.values())
+    assert ("2026-01-01", "03:00:00", "", "version 2", 0.0) == tuple(first.values())
     assert ("03:05:01", "+5 min 1 s", "marked") == (second["clock"], second["gap"], second["says"])
+    third = looks[0] | {"at": "2026-01-01T03:20:05.600Z"}
+    assert [0.0, 0.25, 1.0] == [one["at"] for one in time_line(of_ledger(looks=[*looks, third]))]
 
 
 def test_a_finding_on_a_bookie_has_answers_and_no_entries():

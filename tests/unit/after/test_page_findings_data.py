@@ -21,7 +21,7 @@ def test_each_finding_is_a_row():
     data = findings_data(findings, "/run")
     assert len(findings) == data["total"] == len(data["rows"])
     for row, found in zip(data["rows"], findings, strict=True):
-        name, severity, says = data["kinds"][row[KIND]]
+        name, severity, says, _ = data["kinds"][row[KIND]]
         assert (found.kind.value, found.severity.word, CATALOGUE[Kind(name)].says) == (
             name,
             severity,

@@ -17,6 +17,7 @@ from auditor.after.page import findings_data
 from auditor.after.page.contents import PageContents
 from auditor.after.page.rendering import render_page
 from auditor.report import text
+from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.layout import Screen, printable
 
 STORIES = {
@@ -34,14 +35,20 @@ def between(page: str, start: str, end: str) -> str:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_the_first_words_are_those_of_the_report(story: str):
-    """The outcome, its sentences, and what must be known before the counts: word for word, and all
-    of it.
+    """The outcome, its sentence and what must be known before the counts stand first; what limits
+    the run is folded below: all of it, word for word.
     """
     made = STORIES[story]
     report = " ".join(text.render(made.summary, made.findings).split("\n\n")[0].split())
-    header = "<h1>" + between(render_page(made), "<h1>", "<dl")
+    page = render_page(made)
+    header = "<h1 " + between(page, "<h1 ", "<dl")
     outcome, *sentences = [words for _, words in Elements(header).texts]
-    assert report == " ".join(f"{outcome}: {' '.join(sentences)}".split())
+    assert report.startswith(f"{outcome}: {sentences[0]}")
+    folded = between(page, "Conditions of this run", "</details>")
+    sentences += [words for tag, words in Elements(folded).texts if tag == "p"]
+    for sentence in sentences:
+        assert " ".join(sentence.split()) in report
+    assert len(report) == len(f"{outcome}: {' '.join(sentences)}")
 
 
 @pytest.mark.parametrize("story", STORIES)
@@ -103,14 +110,15 @@ def test_nothing_is_loaded_and_only_our_script_may_run():
     page = render_page(contents())
     elements = Elements(page)
     assert {"html", "script", "style", "svg", "table"} <= {tag for tag, _ in elements.tags}
-    assert not {"link", "img", "iframe", "object", "embed", "base"} & {
-        tag for tag, _ in elements.tags
-    }
+    assert not {"img", "iframe", "object", "embed", "base"} & {tag for tag, _ in elements.tags}
     assert not {"src", "srcset", "style", "background", "action"} & {
         name for _, name, _ in elements.attributes
     }
     assert not [name for _, name, _ in elements.attributes if name.startswith("on")]
-    assert all(value.startswith("#") for _, name, value in elements.attributes if name == "href")
+    links = [value for _, name, value in elements.attributes if name == "href"]
+    assert ["data:image/svg+xml"] == [
+        link.partition(",")[0] for link in links if not link.startswith("#")
+    ]
     assert not re.search(r"url\(|@import|eval\(|innerHTML|fetch\(|XMLHttpRequest", page)
     (policy,) = [
         value
@@ -132,7 +140,7 @@ def test_what_has_no_data_is_left_out_and_said():
     """
     page, full = Elements(render_page(sound())), Elements(render_page(contents()))
     sections = {value for tag, name, value in page.attributes if (tag, name) == ("section", "id")}
-    assert {"ledgers", "findings", "bookies", "more"} == sections
+    assert {"findings", "bookies", "certainty", "more"} == sections
     for name in ("Causes", "Topics", "Marks", "History"):
         assert f" {name}: " in page.words() and f" {name}: " not in full.words()
     assert "There is no finding." in page.words()
@@ -190,3 +198,45 @@ def test_the_whole_report_is_in_the_page():
 def test_the_same_run_gives_the_same_page():
     """The pages are equal to the byte."""
     assert render_page(contents()) == render_page(contents())
+
+
+def test_the_title_says_which_cluster_and_when():
+    """A tab among others is found by it, and by the colour of its outcome."""
+    page = render_page(contents("b"))
+    assert "VIOLATED: zk://b/ledgers, 2026-01-01 03:00 UTC" == between(page, "<title>", "<")
+    icons = [between(render_page(made), 'rel="icon" href="', '"') for made in (contents(), sound())]
+    assert "%23b3261e" in icons[0] and "%231b6e53" in icons[1]
+
+
+def test_the_numbers_are_those_of_the_first_screen():
+    """The worst finding is that of its next command."""
+    summary, findings = report_stories.wiped_bookie(3)
+    made = PageContents(summary, findings, "", "/run")
+    words = Elements(render_page(made)).words()
+    for said in (
+        "1 critical on 1 bookie",
+        "3 warning on 3 ledgers",
+        "120 not judged of 812,345 ledgers",
+        "- new no run to compare with",
+    ):
+        assert said in " ".join(words.split()), words
+    page = render_page(made)
+    place = int(between(page, 'id="worst-detail" data-row="', '"'))
+    data = json.loads(between(page, '<script type="application/json" id="data">', "</script>"))
+    shown = findings_data.choose_listed(findings)[place].id
+    assert shown == data["rows"][place][9] == "000bookie-9:3181"
+    assert f"auditor explain {shown}" in render_first_screen(summary, findings, Whereabouts("/r"))
+
+
+def test_a_kind_has_a_link_where_the_documents_are_a_site():
+    """Without an address the page names the path, and links to nothing."""
+    made = PageContents(report_stories.summary(), many(2), "", "/data/run-1")
+    for runbooks, link in (
+        (None, None),
+        ("https://docs.example/a/", "https://docs.example/a/findings/entry_without_replica.html"),
+    ):
+        page = render_page(replace(made, runbooks=runbooks))
+        data = json.loads(between(page, '<script type="application/json" id="data">', "</script>"))
+        assert link == data["kinds"][0][3]
+    mute = "auditor mute ID /data/run-1 --output /data --until 2026-01-31 --why 'say why'"
+    assert mute == data["mute"]

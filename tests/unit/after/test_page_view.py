@@ -181,17 +181,37 @@ def test_bookies_that_need_attention_are_drawn_first(monkeypatch: pytest.MonkeyP
     assert "" == racks_view(bookies("b")[:1], {})["left"]
 
 
-def test_a_bookie_with_a_finding_is_drawn_as_one_that_needs_attention():
-    """It may answer and lack nothing, and be unable to send what it lists."""
-    found = {"b-1": ["BOOKIE_UNREADABLE_ENTRIES"]}
-    tiles = {
-        one["name"]: one
-        for rack in racks_view(bookies("b"), found)["racks"]
-        for one in rack["bookies"]
-    }
-    assert (["BOOKIE_UNREADABLE_ENTRIES"], []) == (tiles["b-1"]["found"], tiles["b-3"]["found"])
-    made = contents()
+@pytest.mark.parametrize(
+    ("bookie", "kinds", "condition"),
+    [
+        ("b-1", (), "ordered"),
+        ("b-3", (), "lacking"),
+        ("b-9", (), "unheard"),
+        ("b-1", ("BOOKIE_FAILING_REQUESTS",), "unheard"),
+        ("b-3", ("BOOKIE_LOST_CONTENT",), "lost"),
+        ("b-1", ("BOOKIE_UNREADABLE_ENTRIES",), "lost"),
+    ],
+)
+def test_a_card_says_the_worst_that_is_known(bookie: str, kinds: tuple[str, ...], condition: str):
+    """One that fails every request is not in order, and one lost entry is not as bad as all."""
+    made = contents("b")
     assert made.bookies is not None
-    one = finding(Kind.BOOKIE_UNREADABLE_ENTRIES, made.bookies[0].bookie_id)
-    page = render_page(replace(made, findings=[one]))
-    assert re.search(r'<li class="lacking">(?:(?!</li>).)*<span>BOOKIE_UNREADABLE', page, re.S)
+    found = [finding(Kind(kind), bookie) for kind in kinds]
+    page = render_page(replace(made, findings=found))
+    names = "".join(f".*<span>{kind}" for kind in kinds)
+    card = rf'<li class="{condition}">\s*<[^>]*>{bookie}<(?:(?!</li>).)*{names}'
+    assert re.search(card, page, re.S)
+
+
+def test_bookies_and_locations_are_sorted_by_their_numbers():
+    """So a person counts them."""
+    (one,) = bookies("b")[:1]
+    names = [f"b{number}" for number in (10, 2, 1)]
+    some = [
+        replace(one, record=replace(one.record, bookie_id=name), location=f"/rack{name[1:]}")
+        for name in names
+    ]
+    racks = racks_view(some, {})["racks"]
+    assert ["/rack1", "/rack2", "/rack10"] == [rack["location"] for rack in racks]
+    same = racks_view([replace(one, location="/r") for one in some], {})["racks"]
+    assert ["b1", "b2", "b10"] == [tile["name"] for tile in same[0]["bookies"]]

@@ -171,6 +171,7 @@ def test_every_setting_is_understood_from_every_layer(setting):
     setting's field.
     """
     samples = {"metadata_service_uri": URI, "pushgateway": "http://host:9091", "cluster": "prod"}
+    samples["runbooks"] = "https://docs.example.org/auditor"
     samples["window"] = "22:00-04:00 Europe/Berlin"
     samples |= {"listen_tls": "on", "lister_tls": "on"}
     text = samples.get(setting.key) or setting.default or "somewhere"
@@ -371,6 +372,8 @@ def test_a_password_is_never_taken_from_a_flag_and_never_shown():
     assert "s3cr3t" not in repr(settings) + refusal(
         Layers(environment={"AUDITOR_PUSHGATEWAY": secret.replace("http", "ftp")})
     )
+    in_pages = refusal(Layers(environment={"AUDITOR_RUNBOOKS": secret}))
+    assert "would be in every page" in in_pages and "s3cr3t" not in in_pages
 
 
 def test_what_is_shown_parses_to_the_same_settings():

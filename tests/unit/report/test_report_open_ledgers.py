@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support import report_stories as stories
 
-from auditor.after.page.page_view import notes
+from auditor.after.page.page_view import conditions
 from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.layout import Screen
 from auditor.report.text import render
@@ -39,8 +39,8 @@ def test_they_are_on_the_first_screen_and_on_the_page() -> None:
     where = Whereabouts("/runs/one")
     assert said in " ".join(render_first_screen(with_some, [], where).split())
     assert "recovered" not in render_first_screen(stories.summary(), [], where)
-    assert [True] == [one.startswith(said) for one in notes(with_some)]
-    assert [] == notes(stories.summary())
+    assert [True] == [one.startswith(said) for one in conditions(with_some)]
+    assert [] == conditions(stories.summary())
 
 
 def test_without_such_a_ledger_there_is_no_line() -> None:

@@ -75,7 +75,9 @@
 
   const draw = () => {
     const rows = shown.slice(start, start + ROWS_SHOWN);
-    body.replaceChildren(...rows.flatMap((n) => (opened.has(n) ? [drawRow(n), drawDetail(n)] : [drawRow(n)])));
+    body.replaceChildren(...rows.flatMap((n) => (opened.has(n) ? [drawRow(n), drawOpened(n)] : [drawRow(n)])));
+    $("table").hidden = !rows.length;
+    $("none").hidden = rows.length > 0;
     const many = plural(shown.length, "finding", "findings");
     $("shown").textContent = shown.length === data.rows.length ? many : `${many} of ${commas(data.rows.length)}`;
     $("pager").hidden = shown.length <= ROWS_SHOWN;
@@ -96,13 +98,19 @@
       make("td", {}, subject(row), ...under.filter(Boolean).map((line) => make("span", { class: "under" }, line))),
       make("td", { class: "owner" }, row[OWNER]), make("td", { class: "n" }, entries), make("td", { class: "n" }, copies(row)));
   };
+  const drawOpened = (n) => make("tr", { class: "detail" }, make("td", { colspan: 5 }, ...drawDetail(n)));
   const drawDetail = (n) => {
-    const explain = `auditor explain ${data.rows[n][ID]}` + (data.run_dir ? ` ${data.run_dir}` : "");
+    const id = data.rows[n][ID];
+    const explain = `auditor explain ${id}` + (data.run_dir ? ` ${data.run_dir}` : "");
     const terminal = [make("h3", {}, "In a terminal"), drawCommands([{ text: explain, copy: true }])];
-    const told = data.full[n] ? drawFull(data.full[n]) : [make("p", {}, "This finding is not on this page in full.")];
-    return make("tr", { class: "detail" }, make("td", { colspan: 5 }, ...told, ...terminal));
+    if (data.mute) {
+      const mute = data.mute.replace("ID", id);
+      terminal.push(make("p", { class: "quiet" }, "To accept it for a while (set the day and the reason):"), drawCommands([{ text: mute, copy: true }]));
+    }
+    const told = data.full[n] ? drawFull(data.full[n], n) : [make("p", {}, "This finding is not on this page in full.")];
+    return [...told, ...terminal];
   };
-  const drawFull = (full) => {
+  const drawFull = (full, n) => {
     const parts = [make("p", { class: "quiet" }, full.line)];
     for (const said of [full.seen, full.muted].filter(Boolean)) parts.push(make("p", { class: "quiet" }, said));
     parts.push(make("p", { class: "witness" }, full.witness));
@@ -116,10 +124,27 @@
       const warning = make("h3", {}, "Then, and this CHANGES THE CLUSTER");
       parts.push(make("div", { class: "changes" }, warning, drawCommands(full.change)));
     }
-    return [...parts, make("p", { class: "quiet" }, "What this kind means, and what to do: ", make("code", {}, full.page))];
+    const runbook = data.kinds[data.rows[n][KIND]][3];
+    const page = runbook ? make("a", { href: runbook, rel: "noreferrer" }, full.page) : make("code", {}, full.page);
+    return [...parts, make("p", { class: "quiet" }, "What this kind means, and what to do: ", page)];
   };
-  const drawLooks = (looks) => make("ol", { class: "looks" }, ...looks.map(({ day, clock, gap, says }) =>
-    make("li", {}, make("b", { title: day }, clock), [gap, says].filter(Boolean).join(", "))));
+  const svg = (tag, attributes, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.append(...children);
+    return made;
+  };
+  const drawLooks = (looks) => {
+    const x = (at) => 12 + 576 * at; // To scale: the list below has the times.
+    const marks = looks.flatMap(({ at }, place) => [
+      svg("circle", { cx: x(at), cy: 12, r: 9 }),
+      svg("text", { x: x(at), y: 16, "text-anchor": "middle" }, String(place + 1)),
+    ]);
+    const line = svg("line", { x1: x(0), x2: x(1), y1: 12, y2: 12 });
+    const scale = svg("svg", { class: "scale", viewBox: "0 0 600 24", "aria-hidden": "true" }, line, ...marks);
+    return make("div", { class: "time" }, scale, make("ol", { class: "looks" }, ...looks.map(({ day, clock, gap, says }) =>
+      make("li", {}, make("b", { title: day }, clock), [gap, says].filter(Boolean).join(", ")))));
+  };
   const drawAnswers = ({ answers, time_line, more }) => {
     const { ranges, rows, bookies_left } = answers;
     const groups = [["entries", ranges], ["answered at", time_line.map((look) => look.clock)]].filter(([, names]) => names.length);
@@ -142,7 +167,11 @@
     make("li", {}, make("code", {}, command.text), command.copy ? make("button", { type: "button", class: "copy" }, "Copy") : "")));
 
   const toggle = (n) => {
-    if (!opened.delete(n)) opened.add(n);
+    const name = `#f-${data.rows[n][ID]}`;
+    const isOpen = !opened.delete(n);
+    if (isOpen) opened.add(n);
+    // The address names the finding that was opened last, to be sent to somebody.
+    if (isOpen || location.hash === name) history.replaceState(null, "", isOpen ? name : "#findings");
     draw();
     body.querySelector(`[data-row="${n}"]`).focus();
   };
@@ -188,13 +217,15 @@
 
   for (const name of new Set(data.kinds.map(([, severity]) => severity))) $("severity").append(new Option(name));
   data.kinds.forEach(([name], n) => $("kind").append(new Option(name, n)));
-  const names = [...data.bookies.keys()].sort((a, b) => numeric(data.bookies[a], data.bookies[b]));
+  const natural = new Intl.Collator("en", { numeric: true }).compare; // b2 before b10.
+  const names = [...data.bookies.keys()].sort((a, b) => natural(data.bookies[a], data.bookies[b]));
   $("bookie").append(...names.map((n) => new Option(data.bookies[n], n)));
   document.addEventListener("click", ({ target }) => {
     const button = target.closest("button") ?? target;
     if (button.matches(".copy")) copy(button);
     if (button.matches(".pick")) pick(button.dataset.bookie);
     if (button.matches(".open")) toggle(Number(button.dataset.row));
+    if (button.matches("#clear")) $("filters").reset();
     if (button.matches("[data-sort]")) sort(button.dataset.sort);
     if (button.matches("#previous, #next")) turn(button.id === "next" ? ROWS_SHOWN : -ROWS_SHOWN);
   });
@@ -207,6 +238,8 @@
     $("search").focus();
   });
   addEventListener("hashchange", openNamed);
+  const worst = $("worst-detail");
+  if (worst) worst.replaceChildren(...drawDetail(Number(worst.dataset.row)));
   draw();
   openNamed();
 })();
