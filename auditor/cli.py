@@ -16,6 +16,10 @@ from auditor.commands.calling import call, load_arrow_alone, options
 from auditor.commands.grouped_help import GroupedCommand
 from auditor.config import read_layers
 
+LISTED_RUNS_DEFAULT = 10
+LISTED_RUNS_MAX = 10_000
+"""At most this many summaries are read by `auditor status`. One takes some milliseconds."""
+
 
 @click.command(cls=GroupedCommand)
 @options("run")
@@ -105,13 +109,13 @@ def demo(**flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @options("replay")
 def replay(run_dir: str | None, **flags: Any) -> None:
     """Judge the stored evidence of a run again with this version. Needs no cluster and no Java.
 
-    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
-    --output.
+    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
+    default latest, the newest finished run in --output.
     """
 
     def work(context: Any) -> int:
@@ -124,7 +128,7 @@ def replay(run_dir: str | None, **flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @click.option(
     "--html",
     "page",
@@ -138,7 +142,8 @@ def replay(run_dir: str | None, **flags: Any) -> None:
 def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
     """Print the report of a stored run: by default of the newest finished one in --output.
 
-    RUN_DIR is a run's directory, its name or the run's id.
+    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before.
+    Exits with the run's own exit code.
     """
 
     def work(context: Any) -> int:
@@ -151,14 +156,43 @@ def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
+@click.argument("directory", metavar="[OUTPUT]", required=False)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, LISTED_RUNS_MAX),
+    default=LISTED_RUNS_DEFAULT,
+    show_default=True,
+    metavar="COUNT",
+    help="List at most this many runs, the newest.",
+)
+@options("status")
+def status(directory: str | None, limit: int, **flags: Any) -> None:
+    """List the stored runs, newest first: outcome, age, new findings, verified copies, duration.
+
+    OUTPUT is the directory that --output names. Runs that were killed, and runs of named ledgers,
+    are listed too. The exit code is that of the newest finished run of the whole cluster; 3 without
+    one.
+    """
+
+    def work(context: Any) -> int:
+        load_arrow_alone()
+        from auditor.commands.status import status as command
+
+        return command(context, directory, limit)
+
+    call("status", flags, work)
+
+
+@click.command(cls=GroupedCommand)
 @click.argument("earlier", metavar="[RUN_A]", required=False)
 @click.argument("later", metavar="[RUN_B]", required=False)
 @options("diff")
 def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     """Show what became of each finding from run A to run B, which audited the same cluster.
 
-    A run is named by its directory, that directory's name or its id. By default run B is the newest
-    finished run in --output, and run A the one of the whole cluster before it.
+    A run is named by its id, the name or path of its directory, latest or latest~N. By default run
+    B is latest, the newest finished run in --output, and run A the one of the whole cluster before
+    it.
 
     Exit 1 when something of warning or above is new or worse, and 3 when nothing is but run B could
     not judge everything.
@@ -174,7 +208,7 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @click.option(
     "--without",
     metavar="BOOKIE|/LOCATION",
@@ -188,8 +222,8 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
 def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
     """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
 
-    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
-    --output.
+    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
+    default latest, the newest finished run in --output.
 
     With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a
     copy, 3 when that is not ruled out or the evidence is too old, else 0.
@@ -206,13 +240,13 @@ def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
 
 @click.command(cls=GroupedCommand)
 @click.argument("name", metavar="ID")
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @options("explain")
 def explain(name: str, run_dir: str | None, **flags: Any) -> None:
     """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
 
-    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
-    --output.
+    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
+    default latest, the newest finished run in --output.
     """
 
     def work(context: Any) -> int:
@@ -225,7 +259,7 @@ def explain(name: str, run_dir: str | None, **flags: Any) -> None:
 
 @click.command(cls=GroupedCommand)
 @click.argument("name", metavar="[ID]", required=False)
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @click.option("--until", metavar="DATE", help="Last day of the mute (UTC), such as 2027-01-31.")
 @click.option("--why", metavar="TEXT", help="Why the finding is accepted.")
 @click.option("--list", "is_list", is_flag=True, help="Show the mutes instead.")
@@ -243,7 +277,7 @@ def mute(
     """Accept a finding until a day: it is still shown, and does not count for the exit code.
 
     The mute is a line in mutes.jsonl in --output, or in the file that --mutes names. It does not
-    apply to a finding that got worse, or is of another kind. Without RUN_DIR the finding is one of
+    apply to a finding that got worse, or is of another kind. Without RUN the finding is one of
     the newest finished run.
     """
     if sum((name is not None, is_list, remove is not None)) != 1:
@@ -264,7 +298,7 @@ def mute(
 
 
 @click.command(cls=GroupedCommand)
-@click.argument("run_dir", metavar="[RUN_DIR]", required=False)
+@click.argument("run_dir", metavar="[RUN]", required=False)
 @click.argument("names", nargs=-1, metavar="[ID …]")
 @click.option("--file", metavar="FILE", help="Where to write it.  [default: in this directory]")
 @click.option("--plain", is_flag=True, help="Leave the names of bookies, hosts and owners in it.")
@@ -274,15 +308,16 @@ def bundle(
 ) -> None:
     """Pack the evidence of findings, ledgers or bookies of a run, to report a wrong verdict.
 
-    RUN_DIR is a run's directory, its name or the run's id; by default the newest finished run in
-    --output.
+    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
+    default latest, the newest finished run in --output.
     """
 
     def work(context: Any) -> int:
+        from auditor.after.stored_runs import is_run_argument
         from auditor.commands.bundle import bundle as command
-        from auditor.commands.stored_run import choose_run, is_run
+        from auditor.commands.stored_run import choose_run
 
-        is_named = run_dir is not None and is_run(run_dir)
+        is_named = run_dir is not None and is_run_argument(run_dir)
         run = choose_run(context, run_dir if is_named else None)
         ids = names if is_named or run_dir is None else (run_dir, *names)
         return command(context, run, ids, file, plain=plain)
@@ -374,6 +409,7 @@ for _command in (
     topic,
     demo,
     replay,
+    status,
     report,
     diff,
     margin,

@@ -16,11 +16,18 @@ VARIABLE: Final = "_AUDITOR_COMPLETE"
 """The variable with which a shell requests completions of the `auditor` command, as click
 names it."""
 _WORDS: Final = re.compile(r"[a-z0-9-]+(\|[a-z0-9-]+)+")
-_PATHS: Final = {"FILE": "file", "DIR": "dir", "RUN_DIR": "dir", "RUN_A": "dir", "RUN_B": "dir"}
+_PATHS: Final = {
+    "FILE": "file",
+    "DIR": "dir",
+    "RUN": "dir",
+    "OUTPUT": "dir",
+    "RUN_A": "dir",
+    "RUN_B": "dir",
+}
 
 
 class CompletedText(click.types.StringParamType):
-    """Text that a shell completes by its notation in help texts: `text|json`, `FILE`, `RUN_DIR`.
+    """Text that a shell completes by its notation in help texts: `text|json`, `FILE`, `RUN`.
 
     It is only completed here. Wrong words are refused when settings are parsed.
     """

@@ -38,19 +38,17 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "demo": ("auditor demo --output audits/demo",),
     "replay": ("auditor replay audits/run-20261121T050618Z-763f50",),
+    "status": ("auditor status", "auditor status /var/lib/auditor --limit 30 --format json"),
     "report": (
-        "auditor report audits/run-20261121T050618Z-763f50",
-        "auditor report audits/run-20261121T050618Z-763f50 --full",
+        "auditor report",
+        "auditor report latest~1 --full",
         "auditor report audits/run-20261121T050618Z-763f50 --format json",
     ),
-    "diff": ("auditor diff audits/run-20261121T050618Z-763f50 audits/run-20261122T050614Z-90aa01",),
+    "diff": ("auditor diff", "auditor diff latest~7 latest"),
     "margin": (
-        "auditor margin audits/run-20261121T050618Z-763f50",
-        "auditor margin audits/run-20261121T050618Z-763f50 --without bookie-3:3181",
-        (
-            "auditor margin audits/run-20261121T050618Z-763f50 --without /rack2 --without"
-            " bookie-7:3181"
-        ),
+        "auditor margin",
+        "auditor margin --without bookie-3:3181",
+        "auditor margin 20261121T050618Z-763f50 --without /rack2 --without bookie-7:3181",
     ),
     "explain": (
         "auditor explain 4711",

@@ -1,7 +1,7 @@
 """Choose a stored run, and print it. An error in reading it becomes one sentence.
 
-An argument is a run's id, its directory's name, or its path or URI. Anybody may have written the
-files of a run. `auditor.after.finished_run` reads them.
+`auditor.after.stored_runs` says which run an argument means. Anybody may have written the files of
+a run. `auditor.after.finished_run` reads them.
 """
 
 from __future__ import annotations
@@ -14,17 +14,15 @@ from pathlib import Path, PurePath
 from traceback import extract_tb
 
 from auditor.after.finished_run import UNREADABLE
+from auditor.after.stored_runs import StoredRuns
 from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
-from auditor.evidence.newest_run import run_name
-from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
 from auditor.report.first_screen import PAGE, Whereabouts, render_first_screen
 from auditor.report.layout import printable
-from auditor.summary.previous_run import read_summary
 
 DETAIL_CHARS_MAX = 200
 """At most this many characters of an exception's text are shown."""
@@ -57,53 +55,24 @@ def describe_fault(error: Exception) -> str:
     return f"{said}, at {PurePath(at.filename).name}:{at.lineno}"
 
 
-def is_run(text: str) -> bool:
-    """Return whether an argument means a run, not a finding, a ledger or a bookie."""
-    return run_name(text) is not None or "/" in text or Path(text).is_dir()
-
-
 def choose_run(context: Context, text: str | None) -> str:
     """Return the path or URI of the run that an argument means; None means the newest finished one.
 
-    An id and a name are looked for in --output, unless a directory here has that name. Raises
-    ConfigError where --output has no finished run.
+    Raises ConfigError where there is no such run (`auditor.after.stored_runs`).
     """
-    output = _output(context)
-    if text is None:
-        with _as_usage_error():
-            newest = output.latest()
-        if newest is None:
-            raise ConfigError(
-                f"{context.settings.output} has no finished run: give the id or the directory of a"
-                " run"
-            )
-        return newest.address
-    name = run_name(text)
-    return text if name is None or Path(text).is_dir() else (output.root / name).address
+    with _as_usage_error():
+        return StoredRuns.at(context.settings.output).find(text).address
 
 
 def choose_two_runs(context: Context, earlier: str | None, later: str | None) -> tuple[str, str]:
     """Return the runs to compare. By default `later` is the newest finished run of the whole
     cluster, and `earlier` the one before it. Raises ConfigError where there are not two.
     """
-    newer = choose_run(context, later)
-    if earlier is not None:
-        return choose_run(context, earlier), newer
     with _as_usage_error():
-        for run in reversed(_output(context).runs()):
-            if run.path < place(newer).path:
-                summary = read_summary(run)
-                if summary is not None and not summary.is_partial:
-                    return run.address, newer
-    raise ConfigError(
-        f"{context.settings.output} has one finished run of the whole cluster: give two runs to"
-        " compare"
-    )
-
-
-def _output(context: Context) -> Output:
-    with _as_usage_error():
-        return Output(place(context.settings.output))
+        runs = StoredRuns.at(context.settings.output)
+        newer = runs.find(later)
+        older = runs.before(newer) if earlier is None else runs.find(earlier)
+        return older.address, newer.address
 
 
 @contextmanager
@@ -170,7 +139,7 @@ def _choice(context: Context, run: Place, *, is_replay: bool) -> str:
 def _is_newest(context: Context, run: Place) -> bool:
     """Return whether a command takes this run if it is told OUTPUT and no run."""
     try:
-        newest = Output(place(context.settings.output)).latest()
+        newest = StoredRuns.at(context.settings.output).output.latest()
     except (OutputError, OSError):
         return False
     return newest is not None and newest.address == run.address

@@ -14,6 +14,7 @@ from auditor.config.setting import (
     JUDGING,
     ONLY_RUN,
     PLACING,
+    READ_OUTPUT,
     WHOLE_RUNS,
     Setting,
     setting,
@@ -61,8 +62,8 @@ class ClusterSettings:
     )
     resume: str | None = setting(
         TEXT, None,
-        "Resume this run, which was killed or stopped: its ID, name or path. Finished stages are "
-        "not repeated.",
+        "Resume this run, which was killed or stopped: its ID, name or path, "
+        "or latest for the newest one. Finished stages are not repeated.",
         "Not set: a new run starts. A resumed run keeps the settings it started with; give the "
         "same ones again.",
         commands=ONLY_RUN,
@@ -340,9 +341,10 @@ class OutputSettings:
         DIRECTORY, "./audits",
         "Directory in which each run gets a directory of its own: a local path, or a URI that "
         "Spark can write to.",
-        "A place beside the caller needs no permission for a first run. `ledger`, `topic` and "
-        "`explain` write nothing there; they read what the newest run of the cluster knows.",
-        commands=WHOLE_RUNS | {"ledger", "topic", "explain", "mute"},
+        "A place beside the caller needs no permission for a first run. Only `run`, `demo` and "
+        "`mute` write there. `ledger` and `topic` read what the newest run of the cluster knows, "
+        "and commands that take a RUN look for it there.",
+        commands=READ_OUTPUT,
     )
     output_umask: int = setting(
         UMASK, "027",

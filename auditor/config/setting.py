@@ -27,6 +27,7 @@ EVERY_COMMAND = frozenset(
         "topic",
         "demo",
         "replay",
+        "status",
         "report",
         "diff",
         "margin",
@@ -45,6 +46,8 @@ PLACING = AUDITING | {"topology"}
 """Commands that locate bookies."""
 JUDGING = AUDITING | {"replay"}
 WHOLE_RUNS = frozenset({"run", "demo", "config"})
+READ_OUTPUT = EVERY_COMMAND - {"topology", "lister"}
+"""Commands that read or write runs in OUTPUT."""
 ONLY_RUN = frozenset({"run", "config"})
 
 

@@ -99,12 +99,16 @@ class Output:
             lock.write_latest(text)
 
     def runs(self) -> list[Place]:
-        """Return the directories of all runs, finished or not, oldest first."""
+        """Return the directories of all runs, finished or not, oldest first. None in a directory
+        that is not there.
+        """
         return [self.root / name for name in self._run_names()]
 
     def _run_names(self) -> list[str]:
         with file_errors(f"list {self.root.uri}"):
-            infos = self.root.files.get_file_info(fs.FileSelector(self.root.path))
+            infos = self.root.files.get_file_info(
+                fs.FileSelector(self.root.path, allow_not_found=True)
+            )
         return sorted(
             i.base_name
             for i in infos

@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from datetime import datetime
 
 from auditor import __version__
+from auditor.after.stored_runs import StoredRuns, name_of
 from auditor.clock import rfc3339
 from auditor.config.units import show_duration
 from auditor.context import Context, terms_of
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.journal import JOURNAL, LISTED, REFERENCES, entries
-from auditor.evidence.newest_run import run_name
 from auditor.evidence.output_directory import Output
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.summary.about import About
 
@@ -33,8 +33,8 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
             "--resume continues with the ledgers of its run: neither --ledgers-from nor --dry-run"
             " goes with it"
         )
-    run_id = _id_of(output, run_id)
-    run, latest = output.run(run_id), output.latest()
+    run, latest = _run_of(output, run_id), output.latest()
+    run_id = name_of(run).removeprefix("run-")
     about = _read(run, run_id)
     if run.read_text("summary.json") is not None and not _is_unpublished(run, latest):
         raise ConfigError(
@@ -50,21 +50,14 @@ def resume_about(context: Context, output: Output, run_id: str, now: datetime) -
     return replace(about, resumed_at=(*about.resumed_at, rfc3339(now)))
 
 
-def _id_of(output: Output, text: str) -> str:
-    """Return the id of the run that a person names: by its id, its directory's name or its path.
-
-    Raises ConfigError if there is no such run, or it is not in OUTPUT.
+def _run_of(output: Output, text: str) -> Place:
+    """Return the directory of the run that a person names. Raises ConfigError if it is not in
+    OUTPUT.
     """
-    name = run_name(text.rstrip("/").rpartition("/")[2])
-    if name is None:
-        raise ConfigError(
-            f"--resume: {text!r} is not a run: give its id, such as 20260301T020000Z-1a2b3c, the"
-            " name of its directory or its path"
-        )
-    run = output.root / name
-    if "/" in text and place(text).path.rstrip("/") != run.path:
-        raise ConfigError(f"--resume: {text} is not in --output ({output.root.address})")
-    return name.removeprefix("run-")
+    try:
+        return StoredRuns(output).find_unfinished(text)
+    except ConfigError as error:
+        raise ConfigError(f"--resume: {error}") from None
 
 
 def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from support import report_stories
 
-from auditor.commands.stored_run import choose_run, choose_two_runs, is_run, whereabouts
+from auditor.after.stored_runs import StoredRuns, is_run_argument
+from auditor.commands.stored_run import choose_run, choose_two_runs, whereabouts
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
@@ -28,8 +29,9 @@ def output(tmp_path: Path) -> Path:
     root = tmp_path / "audits"
     for name in (OLDEST, PARTIAL, OLDER, NEWEST, DEAD):
         (root / name).mkdir(parents=True)
+        (root / name / "run.json").write_text("{}")
         if name != DEAD:
-            summary = report_stories.summary(run_id=name, partial=name == PARTIAL)
+            summary = report_stories.summary(run_id=name[4:], partial=name == PARTIAL)
             (root / name / "summary.json").write_text(json.dumps(summary.as_json()))
     (root / "latest.json").write_text(json.dumps({"run": NEWEST}))
     return root
@@ -55,7 +57,7 @@ def test_a_directory_here_is_meant_by_its_own_name(
 ):
     """So in OUTPUT itself a name needs no --output; an id is still looked for there."""
     monkeypatch.chdir(output)
-    assert OLDER == choose_run(context(tmp_path / "elsewhere"), OLDER)
+    assert str(output / OLDER) == choose_run(context(tmp_path / "elsewhere"), OLDER)
 
 
 def test_without_a_run_it_is_the_newest_finished_one(output: Path, tmp_path: Path):
@@ -79,14 +81,59 @@ def test_the_newest_two_whole_runs_are_compared(output: Path):
 def test_one_run_alone_is_not_compared(output: Path):
     """Nothing is older than the oldest."""
     (output / "latest.json").write_text(json.dumps({"run": OLDEST}))
-    with pytest.raises(ConfigError, match="give two runs to compare"):
+    with pytest.raises(ConfigError, match=f"no finished run of the whole cluster before {OLDEST}"):
         choose_two_runs(context(output), None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("latest", NEWEST), ("latest~0", NEWEST), ("latest~1", OLDER), ("latest~2", OLDEST)],
+)
+def test_latest_counts_finished_runs_of_the_whole_cluster(output: Path, text: str, name: str):
+    """Neither one that died nor one of named ledgers counts."""
+    assert str(output / name) == choose_run(context(output), text)
+
+
+def test_the_path_of_an_output_means_its_newest_run(output: Path, tmp_path: Path):
+    """A path of a run stays that run, and of anything else it is refused when it is opened."""
+    elsewhere = context(tmp_path / "elsewhere")
+    assert str(output / NEWEST) == choose_run(elsewhere, str(output))
+    assert str(output / OLDER) == choose_run(elsewhere, f"{output / OLDER}/")
+    assert str(tmp_path) == choose_run(elsewhere, str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["latest~3", "20250101T000000Z-000000"])
+def test_an_error_says_what_is_there(output: Path, text: str):
+    """It names the run that was looked for, where, and the newest runs there."""
+    with pytest.raises(
+        ConfigError, match=f"it has {DEAD}, {NEWEST}, {OLDER} and 2 older"
+    ) as raised:
+        choose_run(context(output), text)
+    assert text.removeprefix("run-") in str(raised.value) and str(output) in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("latest", DEAD), (DEAD, DEAD), ("{output}/" + DEAD, DEAD)]
+)
+def test_a_run_to_resume_is_the_newest_unfinished_one(output: Path, text: str, name: str):
+    """`latest` counts unfinished runs for --resume, as the finished ones cannot be resumed."""
+    runs = StoredRuns.at(str(output))
+    assert output / name == Path(runs.find_unfinished(text.format(output=output)).path)
+
+
+@pytest.mark.parametrize("text", ["latest~1", "elsewhere", "/tmp/" + DEAD])
+def test_no_other_run_is_resumed(output: Path, text: str):
+    """Only one in OUTPUT that is not finished."""
+    with pytest.raises(ConfigError, match=r"not finished|is not a run|not in --output"):
+        StoredRuns.at(str(output)).find_unfinished(text)
 
 
 def test_a_run_differs_in_form_from_a_finding_and_a_ledger(output: Path):
     """`bundle` takes ids behind its run: only a word of a run's form is one."""
-    assert is_run(OLDER) and is_run(OLDER.removeprefix("run-")) and is_run(str(output / OLDER))
-    assert not any(is_run(word) for word in ("7", "abcd000000000001", "b1:3181"))
+    runs = (OLDER, OLDER.removeprefix("run-"), str(output / OLDER), "latest", "latest~12")
+    assert all(map(is_run_argument, runs))
+    others = ("7", "abcd000000000001", "b1:3181", "latest-bookie", "latest~")
+    assert not any(map(is_run_argument, others))
 
 
 def test_a_printed_command_has_only_the_words_that_it_needs(

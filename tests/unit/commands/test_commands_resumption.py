@@ -130,7 +130,7 @@ def test_settings_that_no_verdict_depends_on_may_change(tmp_path: Path, flags: d
     assert RUN_ID == resume_about(context(**flags), left_behind(tmp_path), RUN_ID, NOW).run_id
 
 
-@pytest.mark.parametrize("text", ["", "latest", "../run-1", f"{RUN_ID}/evidence"])
+@pytest.mark.parametrize("text", ["", "newest", "../run-1", f"{RUN_ID}/evidence"])
 def test_what_is_not_a_run_is_refused(tmp_path: Path, text: str):
     """Any other text could name another directory."""
     with pytest.raises(ConfigError, match="is not a run: give its id, such as"):
