@@ -16,17 +16,17 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from auditor.after.compared_finding import ComparedFinding, Key
-from auditor.after.differences import Change, compare_findings
+from auditor.after.differences import Change, Difference, compare_findings
 from auditor.after.rechecks import Judged, Row, differs, setting_of, terms_json, why_unchecked
 from auditor.errors import OutputError
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
-from auditor.model.finding import Family, Kind
+from auditor.model.finding import Family, Kind, Severity
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.summary import ChangeCounts, RunName, Summary
+from auditor.model.summary import ChangeCounts, MuteCounts, RunName, Summary
 from auditor.model.verdict import Exempt
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, is_of_cluster, read_findings, read_summary
@@ -200,13 +200,15 @@ UNKNOWN = Chain(None, None)
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What became of the findings. `chains` has one item for each finding of this run, in order.
+    """What became of the findings. `chains` and `became` have one item for each finding of this
+    run, in order.
 
-    `unchecked` are findings of earlier runs that this run could not check. `changes` is the field
-    of the summary.
+    `became` is None for a finding of which it is not known. `unchecked` are findings of earlier
+    runs that this run could not check. `changes` is the field of the summary.
     """
 
     chains: Sequence[Chain]
+    became: Sequence[Change | None]
     unchecked: Sequence[Sighting]
     changes: ChangeCounts | None
 
@@ -226,21 +228,24 @@ def trace(
     then = earlier.as_judged()
     lost = [_hand_on(one, then, now, kinds) for one in before if one.finding.key not in seen]
     unchecked = [one for one in lost if one is not None]
+    differences = _differences(found, before, earlier, now)
+    became = {one.subjects: one.change for one in differences}
     return History(
         chains,
+        [became[one.subjects] for one in found],
         [one for one in unchecked if _is_kept(one)],
-        _changes(found, before, unchecked, earlier, now),
+        _changes(differences, unchecked, earlier, now),
     )
 
 
 def first_history(found: Sequence[ComparedFinding], started_at: str) -> History:
     """Return the history of the findings of a run without an earlier run."""
-    return History([Chain(started_at, 1)] * len(found), (), None)
+    return History([Chain(started_at, 1)] * len(found), [Change.NEW] * len(found), (), None)
 
 
 def unknown_history(found: Sequence[ComparedFinding], problem: str) -> History:
     """Return the history if the earlier run cannot be read: nothing is known of any finding."""
-    return History([UNKNOWN] * len(found), (), ChangeCounts.unknown(problem))
+    return History([UNKNOWN] * len(found), [None] * len(found), (), ChangeCounts.unknown(problem))
 
 
 def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> list[Sighting]:
@@ -320,14 +325,13 @@ def _is_counted_before(one: Sighting, now: Judged) -> bool:
     return one.runs_unchecked > 0 and (one.is_gone or is_other)
 
 
-def _changes(
+def _differences(
     found: Sequence[ComparedFinding],
     before: Sequence[Sighting],
-    unchecked: Sequence[Sighting],
     earlier: EarlierRun,
     now: Judged,
-) -> ChangeCounts:
-    """Return how many findings have each change, as `auditor diff` counts them.
+) -> list[Difference]:
+    """Return what became of each finding, as `auditor diff` says.
 
     Findings that are passed on are included, except those of `_is_counted_before`.
     """
@@ -335,7 +339,16 @@ def _changes(
     compared = [
         one.finding for one in before if one.finding.key in seen or not _is_counted_before(one, now)
     ]
-    differences = compare_findings(compared, found, earlier.as_judged(), now)
+    return compare_findings(compared, found, earlier.as_judged(), now)
+
+
+def _changes(
+    differences: Sequence[Difference],
+    unchecked: Sequence[Sighting],
+    earlier: EarlierRun,
+    now: Judged,
+) -> ChangeCounts:
+    """Return how many findings have each change."""
     counts = Counter(one.change for one in differences)
     new = [one for one in differences if one.change is Change.NEW]
     new_by_kind = Counter(one.after.kind.value for one in new if one.after is not None)
@@ -354,3 +367,23 @@ def _changes(
         new_by_kind=dict(sorted(new_by_kind.items())),
         new_ledgers=len({one.subjects.ledger_id for one in new} - {None}),
     ).without("problem")
+
+
+def findings_to_act_on(
+    findings: Iterable[FindingRecord], mutes: MuteCounts | None
+) -> list[FindingRecord]:
+    """Return the findings that are news: what `--fail-on new` counts and `--notify` is sent.
+
+    They are of warning or above, not muted, and new or worse; or it is not known what became of
+    them; or their mute is over or does not apply any more.
+    """
+    mutes = mutes or MuteCounts()
+    ended = {one.id for one in (*mutes.outgrown, *mutes.expired)}
+    is_news = (Change.NEW, Change.WORSE, None)
+    return [
+        one
+        for one in findings
+        if one.severity >= Severity.WARNING
+        and not one.is_muted
+        and (one.change in is_news or one.id in ended)
+    ]

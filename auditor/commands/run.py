@@ -32,6 +32,7 @@ from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault
 from auditor.report.plan import plan_json, plan_text
+from auditor.run.notifying import notify
 from auditor.run.open_hours import OpenHours
 from auditor.run.publishing import Results, keep_outcome, publish_failure
 from auditor.run.resumption import resume_about
@@ -198,12 +199,14 @@ def _print_plan(context: Context, costs: Sequence[BookieCost]) -> int:
 
 
 def _show(state: Run, results: Results, lines_above: int) -> None:
-    """Write the page of a published run, remove old files, and print the report."""
+    """Write the page of a published run, remove old files, print the report, and tell the news."""
     context, directory = state.context, results.directory
     publish_page(context, directory, results.summary, results.findings, results.report)
     state.clear_up(directory)
     with keep_outcome(context, "print the report"):
         show_report(context, results.summary, results.findings, directory, lines_above=lines_above)
+    with keep_outcome(context, "notify"):
+        notify(context, results, state.cluster)
 
 
 def _first_line(error: Exception) -> str:

@@ -213,11 +213,22 @@ class AlertSettings:
     """What makes the exit code 1."""
 
     fail_on: str = setting(
-        one_of("critical", "warning", "never"), "warning",
-        "Least severity that makes the exit code 1.",
-        "A warning is a real fault with copies left: the time to act. The outcome word ignores "
-        "this setting.",
+        one_of("critical", "warning", "new", "never"), "warning",
+        "Least severity that makes the exit code 1. new: of warning or above, and new or worse "
+        "since the run before; `ledger` and `topic`, which compare with no run, take new as "
+        "warning.",
+        "A warning is a real fault with copies left: the time to act. With new a night is told "
+        "once: whoever misses it sees no second one. The outcome word ignores this setting.",
         commands=JUDGING,
+    )
+    notify: str | None = setting(
+        TEXT, None,
+        "Command that gets the new and worse findings of a finished run as one JSON document on "
+        "stdin, if there are any of warning or above that are not muted. It runs without a shell, "
+        "after the run is published, for at most a minute.",
+        "Not set: the auditor starts nothing that was not named. A command that fails is logged "
+        "and changes no exit code. It gets no AUDITOR_ variable, for these may hold passwords.",
+        commands=ONLY_RUN,
     )
 
 

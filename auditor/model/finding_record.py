@@ -27,8 +27,10 @@ FIELDS = (
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
 """The fields of docs/names.md, "Fields of a finding", in the order in which they are written."""
-HISTORY_FIELDS = ("first_seen", "runs_seen", "muted")
+HISTORY_FIELDS = ("first_seen", "runs_seen", "muted", "change")
 """The fields that follow. A file of an earlier version may lack them."""
+CHANGES = ("new", "worse", "still", "better")
+"""What became of a finding that a run has (docs/names.md, "What became of a finding")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,28 +159,34 @@ class Muted:
 class FindingHistory:
     """Since when a finding is seen (RFC 3339, UTC), in how many runs, and whether it is muted.
 
-    The first two are None if they are not known.
+    The first two are None if they are not known, and so is `change`, one of CHANGES: what became of
+    the finding since the run before.
     """
 
     first_seen: str | None = None
     runs_seen: int | None = None
     muted: Muted | None = None
+    change: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return HISTORY_FIELDS, which `from_json` reads."""
         muted = self.muted and {"until": self.muted.until, "why": self.muted.why}
-        return dict(zip(HISTORY_FIELDS, (self.first_seen, self.runs_seen, muted), strict=True))
+        values = (self.first_seen, self.runs_seen, muted, self.change)
+        return dict(zip(HISTORY_FIELDS, values, strict=True))
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> FindingHistory:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
         else.
         """
-        first_seen, runs_seen, muted = (stored.get(name) for name in HISTORY_FIELDS)
+        first_seen, runs_seen, muted, change = (stored.get(name) for name in HISTORY_FIELDS)
+        if change is not None and change not in CHANGES:
+            raise ValueError(f"{change!a:.40} is not a change of a finding")
         return cls(
             _text_or_none(first_seen),
             None if runs_seen is None else int(runs_seen),
             Muted(_text(muted["until"]), _text(muted["why"])) if muted else None,
+            change,
         )
 
 
@@ -227,6 +235,11 @@ class FindingRecord(OfKind):
     def is_muted(self) -> bool:
         """Whether the finding does not count for the exit code."""
         return self.muted is not None
+
+    @property
+    def change(self) -> str | None:
+        """What became of the finding since the run before: one of CHANGES, None if unknown."""
+        return self.history.change if self.history else None
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 
 from auditor.after.causes import causes
 from auditor.after.compared_finding import ComparedFinding
+from auditor.after.differences import Change
 from auditor.after.history import (
     EarlierRun,
     History,
     UnreadableRun,
+    findings_to_act_on,
     first_history,
     trace,
     unknown_history,
@@ -64,7 +66,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.summary import RenamedBookie, Summary
+from auditor.model.summary import MuteCounts, RenamedBookie, Summary
 from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
@@ -72,7 +74,7 @@ from auditor.summary.about import About
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.doubted_lists import read_odd_lists, unindexed_bookies
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
-from auditor.summary.outcome import exit_code, worst_of
+from auditor.summary.outcome import FAIL_ON_NEW, exit_code, worst_of
 from auditor.summary.previous_run import Previous, unregistered_since
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
 from auditor.witness.finding_lines import bookie_testimony
@@ -320,14 +322,17 @@ def add_history(
         )
     applied, problem = _apply(mutes, conclusion.findings)
     findings = [
-        replace(finding, history=FindingHistory(*chain, applied.of(finding)))
-        for finding, chain in zip(conclusion.findings, history.chains, strict=True)
+        replace(finding, history=FindingHistory(*chain, applied.of(finding), became))
+        for finding, chain, became in zip(
+            conclusion.findings, history.chains, history.became, strict=True
+        )
     ]
+    counted = count_muted(applied, findings, problem)
     summary = replace(
         conclusion.summary,
         changes=history.changes,
-        mutes=count_muted(applied, findings, problem),
-        exit_code=_exit_code_of(conclusion, findings, about),
+        mutes=counted,
+        exit_code=_exit_code_of(conclusion, findings, about, counted),
     ).with_also("changes", "mutes")
     unchecked = (
         () if about.partial else [json.dumps(finding.as_json()) for finding in history.unchecked]
@@ -353,29 +358,40 @@ def restore_history(
         replace(finding, history=_stored_history(known.get((finding.id, finding.kind)), finding))
         for finding in conclusion.findings
     ]
+    mutes = summary.mutes if summary else None
     again = replace(
         conclusion.summary,
         changes=summary.changes if summary else None,
-        mutes=summary.mutes if summary else None,
-        exit_code=_exit_code_of(conclusion, findings, about),
+        mutes=mutes,
+        exit_code=_exit_code_of(conclusion, findings, about, mutes),
     ).with_also("changes", "mutes")
     return replace(conclusion, summary=again, findings=findings)
 
 
-def _exit_code_of(conclusion: Conclusion, findings: Iterable[FindingRecord], about: About) -> int:
-    """Return the exit code of a run, in which muted findings do not count."""
-    loud = worst_of(finding for finding in findings if not finding.is_muted)
+def _exit_code_of(
+    conclusion: Conclusion,
+    findings: Iterable[FindingRecord],
+    about: About,
+    mutes: MuteCounts | None,
+) -> int:
+    """Return the exit code of a run, in which muted findings do not count.
+
+    With --fail-on new only those count that are news.
+    """
+    counted = findings_to_act_on(findings, mutes) if about.fail_on == FAIL_ON_NEW else findings
+    loud = worst_of(finding for finding in counted if not finding.is_muted)
     return exit_code(loud, about.fail_on, conclusion.summary.exit_code_if_clean)
 
 
 def _stored_history(stored: FindingRecord | None, now: FindingRecord) -> FindingHistory:
-    """Return the history of a finding as the run stored it. A mute does not hide a finding that is
-    worse now.
+    """Return the history of a finding as the run stored it. Neither a mute nor `change` hides a
+    finding that is worse now.
     """
     if stored is None or stored.history is None:
         return FindingHistory()
-    if stored.is_muted and why_outgrown(stored.kind, state_of(stored), now):
-        return replace(stored.history, muted=None)
+    is_quiet = stored.is_muted or stored.change in (Change.STILL, Change.BETTER)
+    if is_quiet and why_outgrown(stored.kind, state_of(stored), now):
+        return replace(stored.history, muted=None, change=None)
     return stored.history
 
 

@@ -13,6 +13,9 @@ from auditor.model.verdict import Exempt, Standing, Unknown
 
 OUTCOME_SOUND, OUTCOME_VIOLATED, OUTCOME_INCOMPLETE = "SOUND", "VIOLATED", "INCOMPLETE"
 OUTCOME_FAULT = "AUDITOR_FAULT"
+FAIL_ON_NEW = "new"
+"""The value of --fail-on with which only news count. What is compared with no earlier run is all
+new: its threshold is that of `warning`."""
 _SOUND, _FINDINGS, _UNKNOWN, _FAULT = 0, 1, 3, 4
 """The exit codes of a verdict (docs/names.md, "Exit codes")."""
 
@@ -99,6 +102,11 @@ def exit_code(worst: Severity | None, fail_on: str, if_clean: int) -> int:
     A fault of the auditor takes precedence over a finding that reaches --fail-on, and such a
     finding over what could not be judged.
     """
-    threshold = {"critical": Severity.CRITICAL, "warning": Severity.WARNING}.get(fail_on)
+    thresholds = {
+        "critical": Severity.CRITICAL,
+        "warning": Severity.WARNING,
+        FAIL_ON_NEW: Severity.WARNING,
+    }
+    threshold = thresholds.get(fail_on)
     is_reached = worst is not None and threshold is not None and worst >= threshold
     return _FINDINGS if is_reached and if_clean != _FAULT else if_clean

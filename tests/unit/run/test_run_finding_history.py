@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from support.tables_in_memory import Tables
 from auditor.after.compared_finding import ComparedFinding
 from auditor.after.history import EarlierRun, Sighting, UnreadableRun
 from auditor.after.mutes import Mute, Mutes, state_of
+from auditor.after.rechecks import terms_json
 from auditor.evidence.rows import answer_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
@@ -51,12 +52,14 @@ def added(
     *muted: FindingRecord,
     earlier: EarlierRun | UnreadableRun | None = None,
     problem: str | None = None,
+    fail_on: str = "warning",
+    until: date = TODAY,
 ) -> Conclusion:
-    mutes = [Mute(one.id, TODAY, "known", one.kind, "on", "r", state_of(one)) for one in muted]
+    mutes = [Mute(one.id, until, "known", one.kind, "on", "r", state_of(one)) for one in muted]
     return add_history(
         done,
         NOWHERE,
-        ABOUT,
+        replace(ABOUT, fail_on=fail_on),
         scan_rows(VERDICTS.empty_table()),
         [],
         earlier,
@@ -69,19 +72,19 @@ def fields(done: Conclusion) -> list[tuple[Any, ...]]:
 
 
 def test_the_fields_stand_behind_all_others_and_change_none_of_them():
-    """A line is what it was, with three fields more."""
+    """A line is what it was, with four fields more."""
     before = conclusion(LOSS, OTHER)
     after = added(before)
-    assert [(BEGAN, 1, None)] * 2 == fields(after)
+    assert [(BEGAN, 1, None, "new")] * 2 == fields(after)
     for old, new in zip(before.findings, after.findings, strict=True):
         assert new.line().startswith(old.line()[:-1])
-        assert list(HISTORY_FIELDS) == list(new.as_json())[-3:]
+        assert list(HISTORY_FIELDS) == list(new.as_json())[-4:]
 
 
 def test_after_a_run_that_cannot_be_read_nothing_is_known():
     """It is unknown since when a finding is seen, and what changed."""
     after = added(conclusion(LOSS), earlier=UnreadableRun("it is damaged"))
-    assert [(None, None, None)] == fields(after)
+    assert [(None, None, None, None)] == fields(after)
     assert {"since": None, "problem": "it is damaged"} == after.summary.as_json()["changes"]
 
 
@@ -109,6 +112,68 @@ def test_only_what_is_not_muted_makes_exit_code_1(
     )  # fmt: skip
 
 
+def earlier_run(*found: FindingRecord) -> EarlierRun:
+    """Return the run before, which had these findings."""
+    seen = [Sighting(ComparedFinding.of(one), BEGAN, 1) for one in found]
+    return EarlierRun("r", BEGAN, terms_json(ABOUT), seen)
+
+
+SMALLER = replace(LOSS, entries_total=LOSS.entries_total - 1)
+INFO = report_stories.finding(Kind.LEDGER_STUCK, 9, id="c")
+
+
+@pytest.mark.parametrize(
+    ("code", "became", "found", "earlier"),
+    [
+        (1, ["new"], [LOSS], None),
+        (1, ["new"], [LOSS], earlier_run(OTHER)),
+        (1, ["worse"], [LOSS], earlier_run(SMALLER)),
+        (0, ["still"], [LOSS], earlier_run(LOSS)),
+        (0, ["still", "new"], [LOSS, INFO], earlier_run(LOSS)),
+        (1, ["still", "new"], [LOSS, OTHER], earlier_run(LOSS)),
+        (1, [None], [LOSS], UnreadableRun("it is damaged")),
+    ],
+)
+def test_with_fail_on_new_only_news_make_exit_code_1(
+    code: int,
+    became: list[str | None],
+    found: list[FindingRecord],
+    earlier: EarlierRun | UnreadableRun | None,
+):
+    """News are of warning or above, and new or worse; what is not known counts. The outcome stays,
+    and code 3 where something is unknown.
+    """
+    after = added(conclusion(*found), earlier=earlier, fail_on="new")
+    assert became == [one.change for one in after.findings]
+    assert (code, "VIOLATED") == (after.summary.exit_code, after.summary.outcome)
+    unknown = added(conclusion(*found, clean=3), earlier=earlier, fail_on="new")
+    assert (code or 3) == unknown.summary.exit_code
+    assert 1 == added(conclusion(*found), earlier=earlier).summary.exit_code
+
+
+def test_a_finding_whose_mute_ended_is_news():
+    """It was accepted until a day, or as it was. Muted ones are never news."""
+    before = earlier_run(LOSS)
+    muted = added(conclusion(LOSS), LOSS, earlier=before, fail_on="new")
+    over = added(
+        conclusion(LOSS), LOSS, earlier=before, fail_on="new", until=TODAY - timedelta(days=1)
+    )
+    outgrown = added(conclusion(LOSS), SMALLER, earlier=before, fail_on="new")
+    assert [0, 1, 1] == [one.summary.exit_code for one in (muted, over, outgrown)]
+
+
+def test_a_replay_takes_the_news_from_what_was_stored():
+    """What is worse than it was stored counts, whatever it was then."""
+    about = replace(ABOUT, fail_on="new")
+    run = added(conclusion(LOSS), earlier=earlier_run(LOSS), fail_on="new")
+    again = restore_history(conclusion(LOSS), about, run.findings, run.summary)
+    assert (0, run.findings) == (again.summary.exit_code, again.findings)
+    more = replace(LOSS, entries_total=LOSS.entries_total + 1)
+    assert (
+        1 == restore_history(conclusion(more), about, run.findings, run.summary).summary.exit_code
+    )
+
+
 def test_a_replay_takes_history_and_mutes_from_what_was_stored():
     """The findings are equal to the byte. A finding that was not stored has no history, and it
     counts for the exit code.
@@ -122,7 +187,7 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
         same.summary.as_json()["mutes"],
     )
     more = restore_history(conclusion(LOSS, OTHER), ABOUT, stored, run.summary)
-    assert ((None, None, None), 1) == (fields(more)[1], more.summary.exit_code)
+    assert ((None, None, None, None), 1) == (fields(more)[1], more.summary.exit_code)
 
 
 def test_a_replay_of_an_earlier_version_adds_nothing():
@@ -147,7 +212,7 @@ def test_a_replay_that_finds_more_is_not_muted():
     stored = run.findings
     more = replace(LOSS, entries_total=LOSS.entries_total + 1)
     again = restore_history(conclusion(more), ABOUT, stored, run.summary)
-    assert ([(BEGAN, 1, None)], 1) == (fields(again), again.summary.exit_code)
+    assert ([(BEGAN, 1, None, None)], 1) == (fields(again), again.summary.exit_code)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +226,7 @@ def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
     before = Sighting(replace(ComparedFinding.of(LOSS), **damage), BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
-    assert [(None, None, None)] == fields(after) and 1 == after.summary.exit_code
+    assert [(None, None, None, None)] == fields(after) and 1 == after.summary.exit_code
     assert after.summary.changes.since is None and "cannot be used" in after.summary.changes.problem
 
 
@@ -200,5 +265,5 @@ def test_no_file_of_mutes_costs_a_verdict():
         None,
         Mutes(mutes, TODAY),
     )
-    assert (1, [(BEGAN, 1, None)]) == (after.summary.exit_code, fields(after))
+    assert (1, [(BEGAN, 1, None, "new")]) == (after.summary.exit_code, fields(after))
     assert "nothing is muted" in after.summary.mutes.problem
