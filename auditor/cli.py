@@ -13,7 +13,7 @@ import click
 
 from auditor import __version__
 from auditor.commands.calling import call, load_arrow_alone, options
-from auditor.commands.grouped_help import GroupedCommand
+from auditor.commands.grouped_help import CommandGroup, GroupedCommand
 from auditor.config import read_layers
 
 LISTED_RUNS_DEFAULT = 10
@@ -24,7 +24,7 @@ LISTED_RUNS_MAX = 10_000
 @click.command(cls=GroupedCommand)
 @options("run")
 def run(**flags: Any) -> None:
-    """Audit every ledger of a cluster, once, as a Spark job."""
+    """Audit every ledger of a cluster, once. A large cluster is audited with Spark."""
 
     def work(context: Any) -> int:
         from auditor.commands.run import run as command
@@ -46,13 +46,9 @@ def run(**flags: Any) -> None:
 )
 @options("ledger")
 def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
-    """Audit single ledgers without Spark, with the same judgement, in about a second.
+    """Audit single ledgers with the same judgement, in about a second.
 
-    With --naming, show what blocks the decommission of a bookie:
-
-    \b
-      auditor ledger --naming bookie-3:3181 > ids.txt
-      auditor run --ledgers-from ids.txt
+    With --naming, list the ledgers that block the decommission of a bookie.
     """
     if naming is not None and ids:
         raise click.UsageError("--naming lists ledgers and takes no ID: give one or the other")
@@ -79,9 +75,10 @@ def ledger(ids: Sequence[str], naming: str | None, **flags: Any) -> None:
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC …")
 @options("topic")
 def topic(topics: Sequence[str], **flags: Any) -> None:
-    """Show whether a Pulsar topic is readable from end to end, for each of its subscriptions.
+    """Show whether a Pulsar topic is readable from end to end.
 
-    Audits every ledger that the topic, its subscriptions and its schemas reference, without Spark.
+    Audits every ledger that the topic, its subscriptions and its schemas reference, and answers
+    for each subscription.
     A partitioned topic stands for all its partitions.
     """
 
@@ -98,7 +95,7 @@ def topic(topics: Sequence[str], **flags: Any) -> None:
 @click.command(cls=GroupedCommand)
 @options("demo")
 def demo(**flags: Any) -> None:
-    """Audit an embedded cluster that holds an example of each kind of finding. Needs Java only."""
+    """Audit an embedded cluster with an example of each kind of finding. Needs only Java."""
 
     def work(context: Any) -> int:
         from auditor.commands.demo import demo as command
@@ -140,10 +137,12 @@ def replay(run_dir: str | None, **flags: Any) -> None:
 )
 @options("report")
 def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
-    """Print the report of a stored run: by default of the newest finished one in --output.
+    """Print the report of a stored run, by default of the newest.
 
     RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before.
-    Exits with the run's own exit code.
+
+    Exits with the run's own code: 0 sound, 1 findings, 3 something could not be judged, 4 the
+    auditor is at fault. 2: there is no such run, or it is damaged.
     """
 
     def work(context: Any) -> int:
@@ -167,11 +166,13 @@ def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
 )
 @options("status")
 def status(directory: str | None, limit: int, **flags: Any) -> None:
-    """List the stored runs, newest first: outcome, age, new findings, verified copies, duration.
+    """List the stored runs, the newest first, with outcome and age.
 
-    OUTPUT is the directory that --output names. Runs that were killed, and runs of named ledgers,
-    are listed too. The exit code is that of the newest finished run of the whole cluster; 3 without
-    one.
+    Also what was new, which share of the copies was verified and how long it took. Runs that were
+    killed, and runs of named ledgers, are listed too.
+
+    OUTPUT is the directory that --output names. The exit code is that of the newest finished run of
+    the whole cluster; 3 without one.
     """
 
     def work(context: Any) -> int:
@@ -188,7 +189,7 @@ def status(directory: str | None, limit: int, **flags: Any) -> None:
 @click.argument("later", metavar="[RUN_B]", required=False)
 @options("diff")
 def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
-    """Show what became of each finding from run A to run B, which audited the same cluster.
+    """Show what became of each finding from run A to run B of one cluster.
 
     A run is named by its id, the name or path of its directory, latest or latest~N. By default run
     B is latest, the newest finished run in --output, and run A the one of the whole cluster before
@@ -220,13 +221,13 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
 )
 @options("margin")
 def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
-    """Show from a stored run how many ledgers would lose their last copy, or their ack quorum.
+    """Show how many ledgers would lose copies if bookies failed.
 
     RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
     default latest, the newest finished run in --output.
 
-    With --without it is a gate for restarts: exit 1 when a ledger would have an entry without a
-    copy, 3 when that is not ruled out or the evidence is too old, else 0.
+    With --without it is a gate for restarts: exit 1 if a ledger would lose its last copy of an
+    entry, 3 if that is not ruled out or the evidence is too old, else 0.
     """
 
     def work(context: Any) -> int:
@@ -243,10 +244,11 @@ def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
 @click.argument("run_dir", metavar="[RUN]", required=False)
 @options("explain")
 def explain(name: str, run_dir: str | None, **flags: Any) -> None:
-    """Show a finding of a stored run in full: by its id, or all findings on a ledger or a bookie.
+    """Show findings of a stored run in full: one, or all on a subject.
 
-    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
-    default latest, the newest finished run in --output.
+    ID is that of a finding or its beginning, of a ledger or of a bookie. RUN is a run's id, the
+    name or path of its directory, latest, or latest~N for the Nth before; by default latest, the
+    newest finished run in --output.
     """
 
     def work(context: Any) -> int:
@@ -274,11 +276,11 @@ def mute(
     remove: str | None,
     **flags: Any,
 ) -> None:
-    """Accept a finding until a day: it is still shown, and does not count for the exit code.
+    """Accept a finding until a day.
 
-    The mute is a line in mutes.jsonl in --output, or in the file that --mutes names. It does not
-    apply to a finding that got worse, or is of another kind. Without RUN the finding is one of
-    the newest finished run.
+    It is still shown, and does not count for the exit code. The mute is a line in mutes.jsonl in
+    --output, or in the file that --mutes names. It does not apply to a finding that got worse, or
+    is of another kind. Without RUN the finding is one of the newest finished run.
     """
     if sum((name is not None, is_list, remove is not None)) != 1:
         raise click.UsageError("give one of: ID with --until and --why, --list, or --remove ID")
@@ -306,7 +308,9 @@ def mute(
 def bundle(
     run_dir: str | None, names: Sequence[str], file: str | None, plain: bool, **flags: Any
 ) -> None:
-    """Pack the evidence of findings, ledgers or bookies of a run, to report a wrong verdict.
+    """Pack evidence of a run into one file, to report a wrong verdict.
+
+    It is the evidence of these findings, ledgers or bookies; without an ID that of all findings.
 
     RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
     default latest, the newest finished run in --output.
@@ -328,7 +332,7 @@ def bundle(
 @click.command(cls=GroupedCommand)
 @options("topology")
 def topology(**flags: Any) -> None:
-    """Show the location of each bookie and its source. Exit 3 when a bookie has none."""
+    """Show the location of each bookie and its source. Exit 3 if a bookie has none."""
 
     def work(context: Any) -> int:
         from auditor.commands.topology import topology as command
@@ -354,7 +358,7 @@ def config(**flags: Any) -> None:
 @click.command(cls=GroupedCommand)
 @options("config")
 def doctor(**flags: Any) -> None:
-    """Check Java, Spark, ZooKeeper and the bookies, and say what is missing."""
+    """Check all that a run needs, and say what is missing. Exit 5 if something is."""
 
     def work(context: Any) -> int:
         from auditor.commands.doctor import doctor as command
@@ -367,7 +371,10 @@ def doctor(**flags: Any) -> None:
 @click.command(cls=GroupedCommand)
 @options("lister")
 def lister(**flags: Any) -> None:
-    """Serve the lists of a bookie that cannot list (DbLedgerStorage), from its index, beside it."""
+    """Serve the lists of a bookie that cannot list, beside it.
+
+    Bookies with DbLedgerStorage, as Pulsar runs them, cannot list. It reads their index.
+    """
 
     def work(context: Any) -> int:
         from auditor.commands.lister import lister as command
@@ -377,15 +384,17 @@ def lister(**flags: Any) -> None:
     call("lister", flags, work, is_answer_printed=lambda _: False)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=CommandGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="auditor")
 def cli() -> None:
     """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it
     is, in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a
     bookie.
 
-    Exit codes: 0 sound, 1 findings, 2 usage error, 3 something could not be judged, 4 the auditor
-    is at fault, 5 unreachable.
+    Exit codes: 0 sound, 1 findings, 2 usage, 3 unknown, 4 our fault, 5 unreachable
     """
 
 

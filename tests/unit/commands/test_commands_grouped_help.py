@@ -1,4 +1,6 @@
-"""`--help`: every setting of a command under its heading, once; examples that name real options."""
+"""`--help` fits on one screen; `--help-all` has every setting of a command under its heading, once;
+examples name real options.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,71 @@ import shlex
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from auditor.cli import cli
-from auditor.commands.grouped_help import EXAMPLES
+from auditor.commands.grouped_help import EXAMPLES, GroupedCommand
 from auditor.config import CONFIG_FILE, SETTINGS
 
 COMMANDS = sorted(cli.commands)
 
 
+def context_of(command: str) -> click.Context:
+    return click.Context(cli.commands[command], info_name=f"auditor {command}")
+
+
 def help_of(command: str) -> str:
-    """Return what `auditor COMMAND --help` prints."""
+    """Return what `auditor COMMAND --help-all` prints."""
     found = cli.commands[command]
-    return found.get_help(click.Context(found, info_name=f"auditor {command}"))
+    assert isinstance(found, GroupedCommand)
+    return found.full_help(context_of(command))
+
+
+def short_help_of(command: str) -> str:
+    """Return what `auditor COMMAND --help` prints."""
+    return cli.commands[command].get_help(context_of(command))
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ""])
+def test_help_fits_on_one_screen(command: str):
+    """24 lines of 80 columns, with examples, where all settings are, and the documents."""
+    text = (
+        short_help_of(command) if command else cli.get_help(click.Context(cli, info_name="auditor"))
+    )
+    lines = text.splitlines()
+    assert 24 >= len(lines) and 80 >= max(map(len, lines)), text
+    assert "..." not in text.replace("COMMAND ...", "") and lines[-1].startswith("Documents: ")
+    if command:
+        assert f"  {EXAMPLES[command][0]}" in lines and "--help-all" in text
+    else:
+        assert all(f"  {name} " in text for name in COMMANDS)
+
+
+def test_the_settings_of_the_first_hour_are_in_the_help_of_a_run():
+    """With them a cluster is audited each night, and somebody hears of it."""
+    text = short_help_of("run")
+    first = (
+        *("metadata-service-uri", "output", "cluster", "metrics-textfile", "placement-policy"),
+        *("maintenance", "config"),
+    )
+    assert [] == [name for name in first if f"  --{name} " not in text]
+    assert f"All {sum('run' in one.commands for one in SETTINGS) + 1} settings" in text
+
+
+def test_help_all_has_what_help_leaves_out():
+    """As an option of the command, which ends it."""
+    short, long = (
+        CliRunner().invoke(cli, ["run", flag], prog_name="auditor")
+        for flag in ("--help", "--help-all")
+    )
+    assert (0, 0) == (short.exit_code, long.exit_code)
+    assert short_help_of("run") == short.output.rstrip("\n")
+    assert "\nHow it is judged:\n" in long.output and "--sound-sample" not in short.output
+
+
+def test_the_exit_codes_of_a_report_are_in_its_help():
+    """They are those of the run, not of the command."""
+    assert "Exits with the run's own code: 0 sound, 1 findings" in short_help_of("report")
 
 
 def options_of(command: str) -> set[str]:
