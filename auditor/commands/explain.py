@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
@@ -75,9 +75,22 @@ def choose_findings(findings: Sequence[FindingRecord], name: str) -> list[Findin
         for finding in findings
         if name == finding.bookie_id or (ledger is not None and finding.ledger_id == ledger)
     ]
+    if same or on:
+        return same or on
+    begun = complete_id({finding.id for finding in findings}, name)
+    return [finding for finding in findings if finding.id == begun]
+
+
+def complete_id(ids: Collection[str], name: str) -> str | None:
+    """Return the id of a finding that a name means: one of `ids` or the beginning of just one.
+
+    None if there is no such id, and for digits alone that are no id: they mean a ledger.
+    """
+    if name in ids:
+        return name
     can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
-    begun = [finding for finding in findings if can_begin and finding.id.startswith(name)]
-    return same or on or (begun if len({finding.id for finding in begun}) == 1 else [])
+    begun = [one for one in ids if can_begin and one.startswith(name)]
+    return begun[0] if len(begun) == 1 else None
 
 
 def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:

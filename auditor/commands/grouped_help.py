@@ -125,7 +125,7 @@ class GroupedCommand(click.Command):
     def __init__(self, *args: Any, **attributes: Any) -> None:
         super().__init__(*args, **attributes)
         for parameter in self.params:
-            if isinstance(parameter, click.Argument) and parameter.metavar:
+            if parameter.metavar and type(parameter.type) is click.types.StringParamType:
                 parameter.type = CompletedText(parameter.metavar)
         self.params.append(
             click.Option(

@@ -9,7 +9,7 @@ from datetime import date
 from auditor.after.finished_run import open_finished_run, read_all_findings
 from auditor.after.mutes import WHY_CHARS_MAX, Mute, state_of
 from auditor.clock import utc_now
-from auditor.commands.explain import choose_findings
+from auditor.commands.explain import choose_findings, complete_id
 from auditor.commands.stored_run import choose_run
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError, OutputError
@@ -60,26 +60,28 @@ def mute(
 
 
 def remove_mute(context: Context, name: str) -> int:
-    """Remove the mute of the finding with this id. Returns 0. Raises ConfigError if there is
-    none.
+    """Remove the mute of the finding with this id, of which the beginning is enough. Returns 0.
+
+    Raises ConfigError if there is none, or if several ids begin so.
     """
     try:
         directory, file = mutes_place(context, Output(place(context.settings.output)))
         mutes = edit_mutes(directory, file)
-        removed = next((mute for mute in mutes if mute.id == name), None)
+        muted_id = complete_id({mute.id for mute in mutes}, name)
+        removed = next((mute for mute in mutes if mute.id == muted_id), None)
         if removed is None:
             raise ConfigError(
                 f"{directory.address}/{file} has no mute of {name}: auditor mute --list shows"
                 " the ids"
             )
-        _write(directory, file, [mute for mute in mutes if mute.id != name])
+        _write(directory, file, [mute for mute in mutes if mute.id != removed.id])
     except OutputError as error:
         raise ConfigError(str(error)) from error
     where = f"{directory.address}/{file}"
     if context.settings.format == "json":
         context.say(json.dumps({"removed": json.loads(removed.line()), "file": where}) + "\n")
     else:
-        context.say(f"{printable(name)} is not muted any more in {where}\n")
+        context.say(f"{printable(removed.id)} is not muted any more in {where}\n")
     return EXIT_SOUND
 
 

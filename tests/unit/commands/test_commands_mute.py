@@ -73,8 +73,8 @@ def test_a_mute_is_a_line_with_its_reason(output: Path):
 
 
 def test_mutes_are_listed_and_taken_back(output: Path):
-    """The list is text or JSON, and says which mutes are over. A mute that does not exist cannot be
-    removed.
+    """The list is text or JSON, and says which mutes are over. The beginning of an id is enough to
+    remove a mute; one that does not exist cannot be removed.
     """
     here = context(output)
     command.mute(here, ID, UNTIL, "known", None)
@@ -88,7 +88,10 @@ def test_mutes_are_listed_and_taken_back(output: Path):
     as_json = context(output, format="json")
     command.list_mutes(as_json)
     assert [False, True] == [one["is_over"] for one in json.loads(said(as_json))]
-    command.remove_mute(here, ID)
+    with pytest.raises(ConfigError, match="has no mute of 7"):
+        command.remove_mute(here, "7")
+    command.remove_mute(here, ID[:6])
+    assert f"{ID} is not muted any more" in said(here)
     assert ["old"] == [one.id for one in parse_mutes((output / "mutes.jsonl").read_text())]
     with pytest.raises(ConfigError, match="has no mute of"):
         command.remove_mute(here, ID)
