@@ -378,7 +378,7 @@ def findings_to_act_on(
     them; or their mute is over or does not apply any more.
     """
     mutes = mutes or MuteCounts()
-    ended = {one.id for one in (*mutes.outgrown, *mutes.expired)}
+    ended = {one.id for one in mutes.outgrown} | {one.id for one in mutes.expired}
     is_news = (Change.NEW, Change.WORSE, None)
     return [
         one

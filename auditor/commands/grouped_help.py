@@ -113,7 +113,7 @@ def documents() -> str:
     except metadata.PackageNotFoundError:
         urls = []
     found = dict(url.split(", ", 1) for url in urls if ", " in url)
-    return found.get("Documentation", DOCUMENTS)
+    return str(found.get("Documentation", DOCUMENTS))
 
 
 class GroupedCommand(click.Command):

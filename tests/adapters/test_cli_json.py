@@ -31,6 +31,7 @@ TABLE = [
     (5, "topic CLUSTER OUTPUT persistent://a/b/c"),
     (1, "demo OUTPUT"),
     (1, "replay RUN"),
+    (3, "status OUTPUT"),
     (1, "report RUN"),
     (1, "report RUN --full"),
     (0, "diff RUN RUN"),

@@ -23,7 +23,14 @@ LINES = shown_lines()
 NOTEBOOKS = sorted((PROJECT / "docs").rglob("*.ipynb"))
 PICTURE = PROJECT / "docs" / "pictures" / "first-screen.svg"
 WAIT_S = 120
-EXITS = {"margin": {1}, "replay": {1}, "report": {1}, "diff": {3}, "doctor": {0, 5}}
+EXITS = {
+    "margin": {1},
+    "replay": {1},
+    "status": {1},
+    "report": {1},
+    "diff": {3},
+    "doctor": {0, 5},
+}
 """Exit codes on the demo: it has findings, without b3 some ledgers have no copy, and the next night
 could not judge every ledger either. All other commands end with 0."""
 RUN_DIR = re.compile(r"\S*/run-\d{8}T\d{6}Z-[0-9a-f]{6}")
@@ -48,6 +55,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     (run,) = (home / "audits").glob("run-*")
     later = run.with_name("run-20991231T000000Z-000001")
     shutil.copytree(run, later)
+    (later.parent / "latest.json").write_text(json.dumps({"run": later.name}), encoding="utf-8")
     lines = (run / "findings.jsonl").read_text(encoding="utf-8").splitlines()
     found = [one for one in map(json.loads, lines) if one["ledger_id"] is not None]
     return Nights(home, done.stdout, f"audits/{run.name}", f"audits/{later.name}", found)

@@ -23,7 +23,20 @@ from auditor.config.access import BookieAccess, ZooKeeperAccess
 from auditor.errors import ConfigError
 from auditor.report.layout import Screen
 
-LOCAL = ("report", "diff", "explain", "mute", "margin", "replay", "bundle", "config", "demo")
+LOCAL = (
+    *(
+        "status",
+        "report",
+        "diff",
+        "explain",
+        "mute",
+        "margin",
+        "replay",
+        "bundle",
+        "config",
+        "demo",
+    ),
+)
 
 
 def test_the_screen_is_as_high_as_the_terminal_without_its_prompt(
