@@ -58,7 +58,7 @@ def changed(outcome: Outcome) -> dict[str, int]:
     return {
         name: number
         for name, number in outcome.summary["changes"].items()
-        if isinstance(number, int) and number
+        if isinstance(number, int) and number and name != "new_ledgers"
     }
 
 
