@@ -111,7 +111,7 @@ def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
 
 def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
     """The first screen and `auditor diff` of both runs agree. With --fail-on new a night on which
-    nothing is new ends with 0, and --notify is told the news alone.
+    nothing is new ends with 0, and --notify gets the news alone.
     """
     sent = nights.home / "sent.json"
     morning = {"fail_on": "new", "notify": f"sh -c 'cat > {sent}'"}
