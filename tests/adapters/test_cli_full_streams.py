@@ -33,7 +33,11 @@ COMMANDS: Mapping[str, tuple[str, int, int]] = {
     "bundle": ("bundle RUN --file BUNDLE", 0, 0),
     "wrong option": ("config --bogus", 2, 2),
     "no such run": ("report /nowhere", 2, 2),
-    "nobody listens": ("ledger 7 --metadata-service-uri zk://127.0.0.1:1/x", 5, 5),
+    "nobody listens": (
+        "ledger 7 --metadata-service-uri zk://127.0.0.1:1/x --zookeeper-connect-timeout 500ms",
+        5,
+        5,
+    ),
 }
 """Commands, each with its exit code, and with that where stdout is full."""
 SOME = ("report", "bundle", "wrong option")
@@ -117,7 +121,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
         yield made
 
 
-@pytest.mark.parametrize("err", ["/dev/full", "&2"])
+@pytest.mark.parametrize("err", [pytest.param("/dev/full", marks=pytest.mark.long), "&2"])
 def test_a_published_run_keeps_its_outcome_where_nothing_can_be_printed(
     cluster: SandboxCluster, tmp_path: Path, err: str
 ) -> None:

@@ -16,6 +16,8 @@ from browser.conftest import Opened
 from playwright import sync_api
 from support.requirements import lack
 
+LONG = pytest.mark.long
+"""`make docs` builds the site for each change, and fails on the same warnings."""
 PROJECT = Path(__file__).resolve().parents[2]
 BUILD = PROJECT / "docs/site/build.py"
 WAIT_S = 280
@@ -68,6 +70,7 @@ def reader(browser: sync_api.Browser, site: Path) -> Iterator[Any]:
         context.close()
 
 
+@LONG
 @pytest.mark.parametrize("page", READ)
 def test_a_page_is_read_offline_and_by_everybody(reader: Any, axe: str, page: str):
     """On a desk in light mode and on a telephone in dark mode, only files are requested, the
@@ -88,6 +91,7 @@ def test_a_page_is_read_offline_and_by_everybody(reader: Any, axe: str, page: st
         ]
 
 
+@LONG
 def test_axe_does_bite_on_the_site(reader: Any, axe: str):
     """The check above can fail."""
     seen = reader("docs/cost")
@@ -96,6 +100,7 @@ def test_axe_does_bite_on_the_site(reader: Any, axe: str):
     assert "button-name" in [one["id"] for one in seen.page.evaluate("axe.run()")["violations"]]
 
 
+@LONG
 def test_the_site_is_searched_without_a_server(reader: Any):
     """A kind is found on its own page."""
     seen = reader("search")

@@ -14,7 +14,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 CONFIRMING_READS_MAX = 16
 """The product's default: reads of one ledger on one bookie at one look."""

@@ -16,7 +16,7 @@ from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType
 from auditor.sandbox.cluster import ledger
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 SORTED, DB, INTERLEAVED = (
     "SortedLedgerStorage",
     "DbLedgerStorage",

@@ -17,7 +17,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 ENTRIES = 60
 IN_LOST_LOG, IN_LATER_LOG = (520, 521, 522), (530, 531)

@@ -12,7 +12,7 @@ from support.secured_cluster import SASL_OF_BOOKIES, jaas_of_bookies
 
 from auditor.model.finding import Kind
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 LEDGERS = range(1, 5)
 MARKED = 9

@@ -15,7 +15,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 SOUND, OLD, YOUNG, STALE = 1, 70, 71, 72
 MALFORMED = "/ledgers/underreplication/ledgers/e58b/1b8d/0c7c/5f70/urL-1907126707656498384"
@@ -69,7 +69,6 @@ def test_a_malformed_mark_is_named_and_no_command_fails_at_it(
     assert not [command for command in found["next"] if "listunderreplicated" in command]
 
 
-@pytest.mark.long
 def test_what_it_says_to_save_and_to_look_at_changes_nothing(
     cluster: RealCluster, tmp_path: Path
 ) -> None:

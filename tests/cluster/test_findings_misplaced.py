@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from support.audits import Outcome, accounted, audit
+from support.quick_forms import SANDBOX_OR_REAL
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -22,7 +23,7 @@ def hold(cluster: Cluster, bookie: str, ledger_id: int, kept: str, more: str) ->
     cluster.hold(bookie, ledger_id, more if isinstance(cluster, RealCluster) else f"{kept} {more}")
 
 
-@pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     workdir = tmp_path_factory.mktemp("misplaced")
     made: Cluster = (

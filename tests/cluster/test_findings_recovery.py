@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
+from support.quick_forms import SANDBOX_OR_REAL
 from support.real_cluster import RealCluster
 
 from auditor.findings.open_ledgers import BLOCKED_OPEN
@@ -46,7 +47,7 @@ OPEN_FREE = {
 """Ledgers without a writer, of which no client has begun the recovery."""
 
 
-@pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
 def down(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
@@ -118,6 +119,7 @@ def test_a_bookie_in_maintenance_blocks_no_recovery(down: Cluster, tmp_path: Pat
 
 
 @pytest.mark.real
+@pytest.mark.long
 @pytest.mark.parametrize("down", ["real"], indirect=True)
 def test_bookkeeper_recovers_what_is_not_blocked_and_nothing_else(down: RealCluster) -> None:
     """Its client is denied each blocked ledger, in recovery or open, and closes each other one."""

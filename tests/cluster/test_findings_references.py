@@ -19,7 +19,7 @@ from auditor.model.finding import Kind
 from auditor.model.topic import DataLedger
 from auditor.sandbox.stories import with_owner
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 TEXT = "e2 w2 a2 0:[b1 b2] closed 9"
 SOUND, CUT, ORPHAN, DELETED, NEWEST = 1, 2, 3, 70, 71
@@ -77,7 +77,6 @@ def test_a_deleted_ledger_a_truncated_one_and_an_orphan_are_found(outcome: Outco
     assert ["sound", "sound", "sound"] == outcome.standings(SOUND, CUT, ORPHAN)
 
 
-@pytest.mark.long
 def test_what_they_say_to_save_and_to_look_at_changes_nothing(
     cluster: RealCluster, outcome: Outcome, tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 LEDGER, ENTRIES = 7, 200
 BOOKIES = ("b1", "b2", "b3")

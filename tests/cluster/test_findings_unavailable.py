@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
+from support.quick_forms import SANDBOX_OR_REAL
 from support.real_cluster import RealCluster
 
 from auditor.model.finding import Kind
@@ -18,7 +19,6 @@ from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 
 Cluster = RealCluster | SandboxCluster
-KINDS = ["sandbox", pytest.param("real", marks=pytest.mark.real)]
 
 MARKED, MARKED_TWIN = 7, 8
 """Both marked just now. The only copies of the first are on b3, which is down; of the second on
@@ -35,7 +35,7 @@ def cluster_of(kind: str, workdir: Path, bookies: int, storage: str) -> Cluster:
     return RealCluster(workdir, bookies=bookies, storage=storage)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
 def down(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
@@ -136,7 +136,7 @@ def end_and_remove_logs(cluster: Cluster, bookie: str) -> None:
     cluster.start_bookie(bookie)
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
 def without_logs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import chain, groupby
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,6 @@ from kazoo.client import KazooClient
 from support import real_bookkeeper
 from support.findings_by_kind import EXAMPLES, MARK, facts_types
 from support.printed_commands import harmless, read_tree, run_printed, state_of
-from support.quick_forms import few_or_all
 from support.raw_bookie import read_request, status_name
 from support.real_cluster import RealCluster
 from support.real_jars import PROJECT, bookkeeper_jars
@@ -290,12 +287,12 @@ def said_by(cluster: RealCluster, words: tuple[str, ...]) -> str:
     return cluster.shell(*words)
 
 
-@pytest.mark.parametrize("of_each", few_or_all(1, len(Kind)))
+@pytest.mark.long
 def test_what_saves_and_looks_is_answered_and_changes_nothing(
-    cluster: RealCluster, of_each: int, tmp_path: Path
+    cluster: RealCluster, tmp_path: Path
 ) -> None:
     """Every such command ends and needs no confirmation. Every znode is the same after it, and so
-    is what each bookie that collects no garbage has. A few: each command of the shell once.
+    is what each bookie that collects no garbage has.
     """
     looks = {
         tuple(words)
@@ -303,9 +300,8 @@ def test_what_saves_and_looks_is_answered_and_changes_nothing(
         for words in of_shell(harmless(next_commands(finding(kind), replication_disabled=False)))
     }
     assert len(looks) > 10
-    same_command = [list(group) for _, group in groupby(sorted(looks), key=itemgetter(0))]
     before = kept(cluster)
-    for words in chain.from_iterable(group[:of_each] for group in same_command):
+    for words in sorted(looks):
         if words[0] == "ledgermetadata" and words[2] in GONE:
             said_by(cluster, words)
         else:
@@ -337,6 +333,7 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]
         yield made
 
 
+@pytest.mark.long
 def test_reading_and_planning_leave_an_open_ledger_open(untouched: RealCluster) -> None:
     """None of them opens it with recovery: a writer can go on after them."""
     before = state_of(untouched)
@@ -350,6 +347,7 @@ def test_reading_and_planning_leave_an_open_ledger_open(untouched: RealCluster) 
     untouched.hold("b1", 8, "10")
 
 
+@pytest.mark.long
 def test_a_copy_of_zookeepers_files_has_every_znode(untouched: RealCluster, tmp_path: Path) -> None:
     """It is made while the server runs. A server that is started on the copy reads it."""
     before = state_of(untouched)
@@ -370,12 +368,13 @@ def test_a_copy_of_zookeepers_files_has_every_znode(untouched: RealCluster, tmp_
     assert before == state_of(untouched)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "command",
     [
         "clusterinfo",
-        pytest.param("queryautorecoverystatus", marks=pytest.mark.long),
-        pytest.param("listunderreplicated", marks=pytest.mark.long),
+        "queryautorecoverystatus",
+        "listunderreplicated",
     ],
 )
 def test_commands_on_auto_recovery_make_znodes_where_it_never_ran(
@@ -393,6 +392,7 @@ def test_commands_on_auto_recovery_make_znodes_where_it_never_ran(
     assert {"LAYOUT", "locks"} == made
 
 
+@pytest.mark.long
 def test_listunderreplicated_fails_at_a_znode_that_is_no_mark(
     untouched: RealCluster, tmp_path: Path
 ) -> None:
@@ -407,6 +407,7 @@ def test_listunderreplicated_fails_at_a_znode_that_is_no_mark(
     assert 'replica: "b2"' in said.text
 
 
+@pytest.mark.long
 def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None:
     """It is run on the bookie that lacks the entry, and on one that has it; a range that ends where
     it begins is empty.
@@ -419,6 +420,7 @@ def test_reading_on_one_bookie_shows_what_it_holds(cluster: RealCluster) -> None
     )
 
 
+@pytest.mark.long
 def test_a_bookie_collects_what_metadata_does_not_put_on_it_unless_configured_not_to(
     cluster: RealCluster,
 ) -> None:
@@ -452,6 +454,7 @@ def ensemble_of(cluster: RealCluster, ledger_id: LedgerId) -> list[str]:
     return found[1].split(", ")
 
 
+@pytest.mark.long
 def test_recover_gives_the_share_of_one_bookie_to_another(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
@@ -468,6 +471,7 @@ def test_recover_gives_the_share_of_one_bookie_to_another(
     assert "held" == read_on(shared_cluster, new, number, 4)
 
 
+@pytest.mark.long
 def test_recover_does_not_part_a_bookie_that_stands_twice(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
@@ -479,6 +483,7 @@ def test_recover_does_not_part_a_bookie_that_stands_twice(
     assert (first, second) == (third, "b2") and first != "b1"
 
 
+@pytest.mark.long
 def test_recover_fails_where_no_copy_is_left(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:
@@ -494,6 +499,7 @@ def test_recover_fails_where_no_copy_is_left(
     assert ["b1", "b2", "b3"] == ensemble_of(shared_cluster, number)
 
 
+@pytest.mark.long
 def test_a_ledger_left_open_is_closed_by_reading_it_with_recovery(
     shared_cluster: RealCluster, ledger_ids: Iterator[LedgerId]
 ) -> None:

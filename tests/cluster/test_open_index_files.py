@@ -13,7 +13,7 @@ import pytest
 from support.raw_bookie import list_request, read_request
 from support.real_cluster import RealCluster
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.long]
 
 LEDGERS = range(1, 201)
 FILES_OPEN_MAX = 10
@@ -47,7 +47,7 @@ def index_files_open(home: Path) -> int:
     "cluster",
     [
         "SortedLedgerStorage",
-        pytest.param("InterleavedLedgerStorage", marks=pytest.mark.long),
+        "InterleavedLedgerStorage",
     ],
     indirect=True,
 )

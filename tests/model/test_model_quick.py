@@ -24,7 +24,7 @@ from support.model.rows import Row
 from support.model.spark import each_through_spark, end_through_spark, through_spark
 from support.model.truth import Truth
 from support.model.worlds import World
-from support.quick_forms import one_in
+from support.quick_forms import few_or_all, one_in
 
 from auditor.run import single_ledgers as single
 
@@ -40,14 +40,15 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.mark.timeout(900)  # Hypothesis shrinks a failure for up to five minutes
-def test_after_each_action_every_property_holds(cluster: Cluster):
+@pytest.mark.parametrize("histories", few_or_all(9, QUICK_HISTORIES))
+def test_after_each_action_every_property_holds(cluster: Cluster, histories: int):
     """There is no false alarm and no miss, untouched verdicts stay, the same evidence gives the
     same verdict, and all ledgers are counted. Every action of the table happens: those that
     Hypothesis did not draw, which depends on all that it has seen, happen in histories of a fixed
     seed.
     """
-    tally = run_machine(cluster, QUICK_HISTORIES, QUICK_SEED)
-    assert tally.histories == drawn(cluster, QUICK_HISTORIES, QUICK_SEED), (
+    tally = run_machine(cluster, histories, QUICK_SEED)
+    assert tally.histories == drawn(cluster, histories, QUICK_SEED), (
         "those through Spark are others (tests/spark)"
     )
     for lines in histories_with(
@@ -150,7 +151,8 @@ UNAUDITED_HISTORIES = 40
 """Histories that no audit makes slow: enough that one of them loses all of a ledger."""
 
 
-@pytest.mark.parametrize("fails", [pytest.param(in_words, marks=pytest.mark.long), by_raising])
+@pytest.mark.long
+@pytest.mark.parametrize("fails", [in_words, by_raising])
 def test_the_machine_tells_the_shortest_history(
     nowhere: Cluster, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., object]
 ):

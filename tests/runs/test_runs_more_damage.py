@@ -249,11 +249,6 @@ def damaged_runs(workdir: Path, seed: str, steps: int) -> list[str]:
     return wrong
 
 
-def test_more_damage_never_gets_a_milder_word_in_a_run(tmp_path: Path) -> None:
-    """Two of the damages, one after the other."""
-    assert [] == damaged_runs(tmp_path, "stories 1", 2)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(8))
 def test_more_damage_never_gets_a_milder_word_in_many_runs(tmp_path: Path, seed: int) -> None:

@@ -13,7 +13,7 @@ from support.command_line import cluster_with_a_loss
 
 from auditor.evidence.newest_run import LATEST
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 ON_SPARK = {**FIRST_LOOK_ON_SPARK, "suspects_in_process_max": "0"}
 
 
@@ -26,9 +26,7 @@ def truncate_a_file(run: Path) -> None:
     file.write_bytes(file.read_bytes()[:-9])
 
 
-@pytest.mark.parametrize(
-    "harm", [truncate_a_file, pytest.param(remove_table, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("harm", [truncate_a_file, remove_table])
 def test_a_run_on_spark_whose_evidence_vanished_is_not_published(
     harm: Callable[[Path], None], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -104,6 +104,11 @@ WAYS = [
     pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark),
 ]
 """Which process judges first."""
+WAYS_LONG = [
+    pytest.param({}, id="in process"),
+    pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]),
+]
+"""The same for laws that `make test` has on Spark with ledgers of every kind."""
 
 
 @pytest.fixture
@@ -169,7 +174,7 @@ def test_ledgers_of_every_kind_are_named_in_one_run(
     assert others(undisturbed, harm) == others(outcome, harm)
 
 
-@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.parametrize("way", WAYS_LONG, indirect=True)
 def test_a_ledger_on_which_asking_raises_is_set_aside(
     way: dict[str, str],
     cluster: SandboxCluster,
@@ -239,7 +244,7 @@ def test_the_kept_evidence_of_a_poisoned_ledger_is_a_run_of_its_own(struck: Outc
     assert ["indeterminate: poison"] == replay_run(struck.run_dir).standings(3)
 
 
-@pytest.mark.parametrize("way", WAYS, indirect=True)
+@pytest.mark.parametrize("way", WAYS_LONG, indirect=True)
 def test_more_poison_than_ledgers_can_be_guilty_of_is_our_fault(
     way: dict[str, str], cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -61,6 +61,7 @@ with spark_session(2, "local[1]", StopRequest()) as session:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_settings_of_s3a_that_the_operator_gives_to_spark_stand(tmp_path: Path):
     """The variables of the AWS SDK set only the others."""
     (tmp_path / "spark-defaults.conf").write_text(

@@ -194,12 +194,12 @@ class CutDown(BaseException):
     """Raised to end the run, in place of a killed process."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("first", "cuts"),
     [
-        pytest.param(ON_SPARK, CUTS[1::4], id="spark first, two cuts"),
-        pytest.param(ON_SPARK, CUTS, id="spark first", marks=pytest.mark.long),
-        pytest.param(IN_PROCESS, CUTS, id="in process first", marks=pytest.mark.long),
+        pytest.param(ON_SPARK, CUTS, id="spark first"),
+        pytest.param(IN_PROCESS, CUTS, id="in process first"),
     ],
 )
 def test_a_run_may_change_between_the_two_ways_wherever_it_was_cut_down(

@@ -68,6 +68,9 @@ def way(request: pytest.FixtureRequest) -> dict[str, str]:
 
 IN_PROCESS = pytest.param({}, id="in process")
 ON_SPARK = pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark)
+ON_SPARK_LONG = pytest.param(
+    FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]
+)
 
 
 @pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
@@ -134,7 +137,7 @@ def test_a_run_that_went_on_counts_all_its_processes(
     assert proxied.reads() == outcome.summary["requests"]["zookeeper_reads"]
 
 
-@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
+@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK_LONG], indirect=True)
 def test_a_stage_that_was_cut_down_and_done_again_counts_once(
     way: dict[str, str], proxied: Proxied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
