@@ -1,11 +1,13 @@
 # Everything starts from here. On a fresh machine with Python 3.11 or newer and make:
-#   make demo    sets up, starts an embedded cluster, audits it and shows the report
+#   make demo    sets up what the auditor needs, starts an embedded cluster, audits it and shows the report
 #   make test    sets up and runs every test
 #   make quick   runs one file of tests: FILE=tests/unit/test_pace.py
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
+# The demo needs no more than the product. Where the environment of the tests is there, it needs no other.
+DEMO_VENV := $(if $(wildcard $(STAMP)),$(VENV),.venv-demo)
 DEMO_OUTPUT ?= audits/demo
 # Tests run side by side in four processes, also on two cores: those on real servers wait a good part of their time.
 TEST_WORKERS ?= 4
@@ -16,7 +18,7 @@ EXAMPLES ?= 20
 
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
-	@echo "make demo    audit an embedded cluster that holds a case of every finding, on Spark"
+	@echo "make demo    audit an embedded cluster that holds a case of each finding that one run can show"
 	@echo "make picture  the README's picture, drawn from a new run of the demo"
 	@echo "make docs    the documents as a site, build/site/index.html, which needs no server"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
@@ -49,10 +51,13 @@ $(STAMP): pyproject.toml constraints.txt
 		echo "Spark's class-data archive could not be made: runs start some seconds slower, nothing else changes"
 	@touch $(STAMP)
 
-# On Spark, as a large cluster is audited; without the option `auditor demo` needs no Spark for so few ledgers.
+.venv-demo/.set-up: pyproject.toml constraints.txt deploy/demo/set-up.sh
+	@deploy/demo/set-up.sh $(PYTHON) .venv-demo
+	@touch $@
+
 # `auditor demo` exits 1, as the findings it seeds demand; any other code is a failure of the demo.
-demo: $(STAMP)
-	@$(BIN)/auditor demo --ledgers-in-process-max 0 --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
+demo: $(DEMO_VENV)/.set-up
+	@$(DEMO_VENV)/bin/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
 
 # Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
 test quick test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
@@ -146,4 +151,4 @@ pins: $(STAMP)
 	$(BIN)/python deploy/release/pin.py
 
 clean:
-	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-demo .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -93,14 +93,25 @@ def topic(topics: Sequence[str], **flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
+@click.option(
+    "--nights",
+    type=click.IntRange(1, 2),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="With 2, change the cluster and audit it again: for `diff`, `mute` and the history.",
+)
+@click.option(
+    "--keep", is_flag=True, help="Keep the cluster running until Ctrl-C, and name it to try more."
+)
 @options("demo")
-def demo(**flags: Any) -> None:
-    """Audit an embedded cluster with an example of each kind of finding. Needs only Java."""
+def demo(nights: int, keep: bool, **flags: Any) -> None:
+    """Audit an embedded cluster with an example of most kinds of findings. Needs only Java."""
 
     def work(context: Any) -> int:
         from auditor.commands.demo import demo as command
 
-        return command(context)
+        return command(context, nights=nights, keeps=keep)
 
     call("demo", flags, work, is_answer_printed=lambda _: False)
 
@@ -343,14 +354,32 @@ def topology(**flags: Any) -> None:
 
 
 @click.command(cls=GroupedCommand)
+@click.argument("file", metavar="[FILE]", required=False)
+@options("run")
+def init(file: str | None, **flags: Any) -> None:
+    """Look at a cluster, and write a file with the first settings.
+
+    FILE is auditor.toml by default, and is never overwritten.
+    """
+
+    def work(context: Any) -> int:
+        from auditor.commands.init import init as command
+
+        return command(context, file)
+
+    call("run", flags, work)
+
+
+@click.command(cls=GroupedCommand)
+@click.option("--changed", is_flag=True, help="Show only what differs from the defaults.")
 @options("config")
-def config(**flags: Any) -> None:
+def config(changed: bool, **flags: Any) -> None:
     """Show the effective settings and the source of each."""
 
     def work(context: Any) -> int:
         from auditor.commands.shown_config import show_config
 
-        return show_config(context, read_layers(flags, os.environ))
+        return show_config(context, read_layers(flags, os.environ), is_changed=changed)
 
     call("config", flags, work)
 
@@ -426,6 +455,7 @@ for _command in (
     mute,
     bundle,
     topology,
+    init,
     config,
     doctor,
     lister,

@@ -39,16 +39,16 @@ class Context:
     progress: Progress
     stop: StopRequest
     screen: Screen = PLAIN
-    on_screen: bool = False
-    """Whether stdout is a terminal: then a person reads the report."""
     output_by_default: str | None = None
     """The OUTPUT in which later commands look for runs if they are called without flags."""
 
     def say(self, words: str) -> None:
-        """Write `words` to stdout and flush.
+        """Write `words` to stdout and flush. A progress bar is removed first: stdout and stderr may
+        be one terminal.
 
         `auditor.console` handles characters that stdout cannot encode, and closed pipes.
         """
+        self.progress.close()
         self.out.write(words)
         self.out.flush()
 
@@ -98,9 +98,10 @@ def terms_of(context: Context, run_id: str, around: Surroundings, clock_lag_ms: 
 
 @dataclass(slots=True)
 class Watch:
-    """A `Progress` that also measures how many seconds each stage takes (monotonic clock)."""
+    """A `Progress` that also logs each stage, and measures its seconds (monotonic clock)."""
 
     progress: Progress
+    logger: BoundLogger
     seconds: dict[str, float] = field(default_factory=dict)
     _stage: str = ""
     _since: float = 0.0
@@ -111,6 +112,7 @@ class Watch:
     ) -> None:
         self._stop()
         self._stage, self._since, self._done = name.replace(" ", "_"), time.monotonic(), 0
+        self.logger.debug("stage_begins", stage=self._stage, units=total)
         self.progress.stage(name, total, ledgers)
 
     def advance(self, n: int = 1) -> None:

@@ -152,11 +152,8 @@ def call(
         stop = StopRequest()
         stop.install()
         progress = progress_for(quiet=settings.quiet)
-        on_screen = sys.stdout.isatty()
-        screen = screen_of(is_terminal=on_screen)
-        context = Context(
-            settings, sys.stdout, logger, progress, stop, screen, on_screen, default_output()
-        )
+        screen = screen_of(is_terminal=sys.stdout.isatty())
+        context = Context(settings, sys.stdout, logger, progress, stop, screen, default_output())
         try:
             code = work(context)
         finally:

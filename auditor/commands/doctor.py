@@ -81,11 +81,11 @@ def try_listers(
     }
     if not placed:
         return []
-    questions = _questions(store, placed)
+    questions = find_questions(store, placed)
     return asyncio.run(_try_all(placed, questions, listers, limits))
 
 
-def _questions(
+def find_questions(
     store: MetadataStore, placed: Mapping[BookieId, object]
 ) -> dict[BookieId, list[ListQuestion]]:
     """Return, for each bookie, some closed ledgers of which it should hold entries, with these

@@ -35,7 +35,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor topic --config auditor.toml persistent://acme/shop/orders",
         "auditor topic --config auditor.toml --format json acme/shop/orders",
     ),
-    "demo": ("auditor demo --output audits/demo",),
+    "demo": ("auditor demo", "auditor demo --nights 2 --keep"),
     "replay": ("auditor replay", "auditor replay audits/run-20261121T050618Z-763f50"),
     "status": ("auditor status", "auditor status /var/lib/auditor --limit 30 --format json"),
     "report": (
@@ -64,7 +64,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": ("auditor lister --bookkeeper-conf conf/bookkeeper.conf --listen 0.0.0.0:3182",),
-    "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml",),
+    "init": (
+        "auditor init --metadata-service-uri zk+hierarchical://zk1:2181/ledgers",
+        "auditor init prod.toml --metadata-service-uri zk+flat://zk1:2181/ledgers",
+    ),
+    "config": ("AUDITOR_BOOKIE_INFLIGHT=16 auditor config --config auditor.toml --changed",),
     "doctor": ("auditor doctor --metadata-service-uri zk+hierarchical://zk1:2181/ledgers",),
 }
 """Command lines to copy, by command."""
@@ -95,6 +99,7 @@ SHORT_HELP: Final[Mapping[str, str]] = {
 those that a command has."""
 _NOT_FIRST: Final[Mapping[str, frozenset[str]]] = {
     "run": frozenset({"topology", "full"}),
+    "init": frozenset({"full"}),
     "demo": frozenset({"placement_policy", "topology", "maintenance", "cluster"}),
     "config": frozenset({"bookkeeper_conf", "listen", "metrics_listen", "topology", "full"}),
     "doctor": frozenset({"bookkeeper_conf", "listen", "metrics_listen", "topology", "full"}),

@@ -47,6 +47,7 @@ from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 
 
+@log.ending_run_log()
 def run(context: Context, *, lasting: bool = True, lines_above: int = 0) -> int:
     """Audit the cluster, publish, print the report, and return the exit code.
 

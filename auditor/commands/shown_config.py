@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
-from auditor.config import Layers, Origin, ignored_variables, origins, shown_values
+from auditor.config import Layers, Origin, ignored_variables, origins, parse, shown_values
 from auditor.config.secured_settings import SECRETS
 from auditor.context import EXIT_SOUND, Context
 
 
-def show_config(context: Context, layers: Layers) -> int:
+def show_config(context: Context, layers: Layers, *, is_changed: bool = False) -> int:
     """Print each setting, its value, and the flag, variable, file key or default it comes from.
+
+    With `is_changed`, settings with the value of their default are left out.
 
     Of secrets in the environment or a JAAS file only the names are printed. A note on stderr names
     each AUDITOR_* variable that is ignored.
@@ -26,6 +28,9 @@ def show_config(context: Context, layers: Layers) -> int:
             )
         elif secret.key in context.settings.secrets_in_jaas:
             values[secret.key] = "***"
+    if is_changed:
+        default = shown_values(parse())
+        values = {key: value for key, value in values.items() if value != default.get(key)}
     if context.settings.format == "json":
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}

@@ -356,6 +356,7 @@ class OutputSettings:
         "`mute` write there. `ledger` and `topic` read what the newest run of the cluster knows, "
         "and commands that take a RUN look for it there.",
         commands=READ_OUTPUT,
+        elsewhere={"demo": "./audits/demo"},
     )
     output_umask: int = setting(
         UMASK, "027",
@@ -406,12 +407,13 @@ class OutputSettings:
     quiet: bool = setting(
         SWITCH, "false",
         "Log only warnings and errors, and show no progress. The report stays.",
-        "Off: stderr is the log.",
+        "Off: stderr has progress and what the report does not say; `run.log` in the run's "
+        "directory has every event.",
     )
     verbose: bool = setting(
         SWITCH, "false",
-        "Log every step, and what the ZooKeeper client and Spark say.",
-        "Off: a run logs a few lines.",
+        "Log every step on stderr, each finding, and what the ZooKeeper client and Spark say.",
+        "Off: the report says what was found, and `run.log` has the rest.",
     )
     log_format: str = setting(
         one_of("console", "json"), "console",

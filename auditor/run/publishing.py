@@ -55,9 +55,7 @@ def write_results(
     stored = count_stored(directory.file_sizes(*KEPT))
     summary = replace(conclusion.summary, stored=stored).with_also("stored")
     findings = conclusion.findings
-    log.violations(
-        context.logger, findings, log_format=context.settings.log_format, is_shown=context.on_screen
-    )
+    log.violations(context.logger, findings, log_format=context.settings.log_format)
     directory.write_text("findings.jsonl", findings_file.text(findings))
     write_ledger_files(directory, conclusion.ledger_files)
     if conclusion.topics is not None:

@@ -53,6 +53,7 @@ from auditor.summary.about import About
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
 from auditor.summary.sweeps import continue_series
+from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -89,7 +90,7 @@ class Run:
     watch: Watch = field(init=False)
 
     def __post_init__(self) -> None:
-        self.watch = Watch(self.context.progress)
+        self.watch = Watch(self.context.progress, self.context.logger)
 
     @classmethod
     def begin(
@@ -298,6 +299,8 @@ class Run:
     def _open_directory(self, about: About, store: MetadataStore) -> tuple[Place, Journal]:
         """Create or reopen the run's directory and journal, and write run.json."""
         self.directory = directory = self.output.start(self.run_id)
+        if not self.context.settings.dry_run:  # which removes the directory again
+            keep_run_log(directory)
         self.journal = journal = Journal.reopen(directory)
         self.watch.add_prior_durations(journal.began_with)
         journal.seconds = self.watch.seconds_by_stage

@@ -36,6 +36,7 @@ from auditor.sandbox.stories import (
     STORY_WRITERS,
     UNLISTABLE,
     Story,
+    pass_night,
     with_owner,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "STORY_WRITERS",
     "Story",
     "demo_cluster",
+    "pass_night",
     "seed_exempt",
     "seed_sound",
     "seed_stories",

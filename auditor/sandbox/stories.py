@@ -250,9 +250,14 @@ def _placement_soft(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.PLACEMENT_SOFT, n, n + 1, fact, (n, n + 1))
 
 
+_WITHOUT_REPLICA = "e3 w2 a2 0:[b1 b2 b3] closed 99"
+_BELOW_ACK_QUORUM = "e5 w3 a2 0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b5 b4] closed 1999"
+_BELOW_WRITE_QUORUM = "e3 w3 a2 0:[b2 b3 b4] closed 499"
+
+
 @story_of(Kind.ENTRY_WITHOUT_REPLICA)
 def _without_replica(cluster: SandboxCluster, n: LedgerId) -> Story:
-    text = "e3 w2 a2 0:[b1 b2 b3] closed 99"
+    text = _WITHOUT_REPLICA
     fact = (
         f"Entry 42 of ledger {n} is on neither b1 nor b2, where it belongs; ledger {n + 1} has it"
         " on both."
@@ -275,7 +280,7 @@ def _closed_short(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.ENTRY_BELOW_ACK_QUORUM)
 def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
-    text = "e5 w3 a2 0:[b1 b2 b3 b4 b5] 1200:[b1 b2 b3 b5 b4] closed 1999"
+    text = _BELOW_ACK_QUORUM
     fact = (
         f"Entry 1504 of ledger {n} was acknowledged by two bookies at least and is on one, b2; in"
         f" ledger {n + 1} on all three."
@@ -287,7 +292,7 @@ def _below_ack_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
 
 @story_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
 def _below_write_quorum(cluster: SandboxCluster, n: LedgerId) -> Story:
-    text = "e3 w3 a2 0:[b2 b3 b4] closed 499"
+    text = _BELOW_WRITE_QUORUM
     fact = (
         f"Bookie b3 lacks entries 100 to 199 of ledger {n}, two copies are left of each; in ledger"
         f" {n + 1} it has them."
@@ -422,6 +427,28 @@ def _recovery_blocked(cluster: SandboxCluster, n: LedgerId) -> Story:
         f" acknowledged may be there alone. Both bookies of ledger {n + 1} answer."
     )
     return Story(Kind.RECOVERY_BLOCKED, n, n + 1, fact, (n, n + 1))
+
+
+def pass_night(cluster: SandboxCluster, stories: Iterable[Story]) -> list[str]:
+    """Change what bookies hold, as between two nights, and return what changed, in sentences.
+
+    One finding gets resolved, one gets worse, and one is new.
+    """
+    twins = {story.kind: story.ledger_ids for story in stories if story.ledger_ids}
+    (healed, _), (worse, _) = (
+        twins[Kind.ENTRY_BELOW_WRITE_QUORUM],
+        twins[Kind.ENTRY_BELOW_ACK_QUORUM],
+    )
+    _, lost = twins[Kind.ENTRY_WITHOUT_REPLICA]
+    cluster.spread(healed, cluster.ledger(_BELOW_WRITE_QUORUM))
+    gone = dict.fromkeys(("b1", "b2", "b4"), "1504")
+    cluster.spread(worse, cluster.ledger(_BELOW_ACK_QUORUM), gone)
+    cluster.spread(lost, cluster.ledger(_WITHOUT_REPLICA), {"b1": "42", "b2": "42"})
+    return [
+        f"ledger {healed} has its copies back",
+        f"ledger {worse} lost the last copy of entry 1504",
+        f"ledger {lost} lost entry 42",
+    ]
 
 
 LONG_AGO_MS = 60 * 24 * 3600 * 1000

@@ -173,11 +173,11 @@ class Bar:
         self, name: str, total: int | None = None, ledgers: LedgersDone | None = None
     ) -> None:
         self._lines.start_stage(ledgers, self._clock(), pauses=name == PAUSE)
-        if self._task is None:
+        before, self._task = self._task, self._bars.add_task(name, total=total)
+        if before is None:
             self._bars.start()
         else:
-            self._bars.remove_task(self._task)
-        self._task = self._bars.add_task(name, total=total)
+            self._bars.remove_task(before)
 
     def advance(self, n: int = 1) -> None:
         assert self._task is not None, "a stage begins before it advances"
@@ -192,6 +192,7 @@ class Bar:
     def close(self) -> None:
         if self._task is not None:
             self._bars.stop()
+            self._bars.remove_task(self._task)
             self._task = None
 
 

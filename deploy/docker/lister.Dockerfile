@@ -6,6 +6,7 @@ COPY deploy/release/build.txt deploy/release/lister.txt /release/
 RUN pip install --no-cache-dir --require-hashes --requirement /release/build.txt \
     && pip wheel --no-cache-dir --no-build-isolation --require-hashes --requirement /release/lister.txt --wheel-dir /wheels
 COPY pyproject.toml README.md LICENSE /src/
+COPY deploy/release/wheel_metadata.py /src/deploy/release/
 COPY auditor /src/auditor
 RUN pip wheel --no-cache-dir --no-build-isolation --no-deps --wheel-dir /wheels /src
 

@@ -47,7 +47,11 @@ def fake_submit(folder: Path, code: int = 0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("script", [WRAPPER, ROOT / ".ci/run"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "script",
+    [WRAPPER, ROOT / ".ci/run", ROOT / "deploy/demo/set-up.sh"],
+    ids=lambda path: path.name,
+)
 def test_shellcheck_has_nothing_to_say(script):
     """At its strictest level. Without shellcheck the test is skipped, with a message; in CI it
     fails.

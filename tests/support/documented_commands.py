@@ -29,10 +29,11 @@ ON_A_HOST = frozenset(
             "keytool",
             "openssl",
             "pip",
+            "pipx",
             "promtool",
             "shellcheck",
         ),
-        *("sudo", "systemctl", "systemd-analyze", "useradd", "python3", "python3.11"),
+        *("sudo", "systemctl", "systemd-analyze", "useradd", "uvx", "python3", "python3.11"),
         "spark-submit/auditor-submit.sh",
         *("spark-submit/pack-environment.sh", "mkdir", "export"),
     }

@@ -90,7 +90,7 @@ def options_of(command: str) -> set[str]:
 def test_each_setting_stands_under_its_heading_once(command: str) -> None:
     """The headings are the sections of docs/configuration.md, in its order."""
     text = help_of(command)
-    own = "config" if command == "doctor" else command
+    own = {"doctor": "config", "init": "run"}.get(command, command)
     lines, heading, found = text.splitlines(), "", {}
     for line in lines:
         if line.endswith(":") and not line.startswith(" "):
@@ -117,7 +117,7 @@ def test_examples_use_options_that_the_command_has(command: str) -> None:
             flags = {CONFIG_FILE.flag, *options_of(words[1])} | {
                 s.flag for s in SETTINGS if words[1] in s.commands
             }
-            flags |= {s.flag for s in SETTINGS} if words[1] == "doctor" else set()
+            flags |= {s.flag for s in SETTINGS} if words[1] in ("doctor", "init") else set()
             assert {word for word in words if word.startswith("--")} <= flags, line
 
 

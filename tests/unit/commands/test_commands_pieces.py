@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import structlog
 
 from auditor import context
 from auditor.commands import ledger_ids
@@ -106,7 +107,7 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
     """
     clock = iter([10.0, 13.0, 13.0, 14.0, 14.0, 20.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
-    watch = Watch(Recorded())
+    watch = Watch(Recorded(), structlog.get_logger())
     watch.stage("load")
     watch.stage("second look", 5)
     watch.stage("load")
@@ -120,7 +121,7 @@ def test_the_watch_measures_each_stage_and_adds_up(monkeypatch: pytest.MonkeyPat
 def test_progress_never_goes_back():
     """The finished tasks of a job are counted up. The next job of the stage starts at 0."""
     recorded = Recorded()
-    watch = Watch(recorded)
+    watch = Watch(recorded, structlog.get_logger())
     watch.stage("ask", 10)
     for count in (2, 2, 5, 0, 3):
         watch.done(count)
@@ -130,7 +131,7 @@ def test_progress_never_goes_back():
 def test_the_watch_hands_on_what_the_screen_shows():
     """Ledgers, pauses and silent bookies are passed on, and not measured."""
     recorded = Recorded()
-    watch = Watch(recorded)
+    watch = Watch(recorded, structlog.get_logger())
     watch.stage("ask", 2, LedgersDone(5, 9))
     watch.pause(3.0)
     watch.silent(["b1"])

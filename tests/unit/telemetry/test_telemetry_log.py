@@ -1,13 +1,16 @@
-"""The log on stderr."""
+"""The log on stderr, and run.log."""
 
 import io
 import json
 import logging
+from pathlib import Path
 
 import pytest
 import structlog
+from pyarrow import fs
 from support import report_stories as stories
 
+from auditor.evidence.run_directory import Place, place
 from auditor.model.finding import Kind
 from auditor.telemetry import log
 
@@ -73,43 +76,86 @@ def test_each_violation_is_one_complete_event():
 
 
 def test_the_console_is_bounded():
-    """Thousands of findings must not fill a mail with lines. The counts are of all of them."""
+    """Thousands of findings must not fill a screen with lines. The counts are of all of them."""
     out = io.StringIO()
-    logger = log.setup(stream=out)
+    logger = log.setup(stream=out, verbose=True)
     counts = log.violations(logger, stories.wiped_bookie(3_000)[1], log_format="console")
     assert len(out.getvalue().splitlines()) == log.CONSOLE_VIOLATIONS_MAX + 1 + 2
     assert counts["ENTRY_BELOW_WRITE_QUORUM"] == 3_000 and "\x1b" not in out.getvalue()
 
 
-class Terminal(io.StringIO):
-    """A stream that is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_the_log_on_a_terminal_does_not_repeat_a_report_on_a_terminal():
-    """A person there reads the report. If the log is not on a terminal, it has the violations."""
+@pytest.mark.parametrize("options", [{}, {"quiet": True}])
+def test_stderr_does_not_repeat_the_report(options, tmp_path: Path):
+    """A mail of cron is the first screen, and what it does not say. run.log has everything."""
     findings = stories.wiped_bookie(3)[1]
-    out = Terminal()
-    log.violations(log.setup(stream=out), findings, log_format="console", is_shown=True)
-    assert "" == out.getvalue()
-    kept = io.StringIO()
-    log.violations(log.setup(stream=kept), findings, log_format="console", is_shown=True)
-    assert len(kept.getvalue().splitlines()) == len(findings) + 2
+    out = io.StringIO()
+    logger = log.setup(stream=out, **options)
+    with log.ending_run_log():
+        log.keep_run_log(place(str(tmp_path)))
+        log.violations(logger, findings, log_format="console")
+        logger.info("page_written", file="report.html")
+        logger.debug("stage_begins", stage="ask")
+        logger.warning("output_not_locked", problem="no locks")
+    (line,) = out.getvalue().splitlines()
+    assert "output_not_locked" in line
+    kept = (tmp_path / log.RUN_LOG).read_text().splitlines()
+    assert len(kept) == len(findings) + 2 + 3
+    assert "ENTRY_BELOW_WRITE_QUORUM" in kept[0] and "stage_begins" in kept[-2]
 
 
-def test_a_terminal_gets_the_counts_alone():
-    """If the report goes to a file, the console log on a terminal counts what is in it. A log in
-    JSON has all violations.
-    """
-    findings = stories.wiped_bookie(3)[1]
-    out = Terminal()
-    log.violations(log.setup(stream=out), findings, log_format="console")
-    assert len(out.getvalue().splitlines()) == 2 and "BOOKIE_LOST_UNNOTICED" in out.getvalue()
-    out = Terminal()
-    log.violations(log.setup(log_format="json", stream=out), findings, log_format="json")
-    assert len(out.getvalue().splitlines()) == len(findings) + 2
+def test_the_run_log_begins_before_the_run_has_a_directory(tmp_path: Path):
+    """It begins with the last EARLY_LINES_MAX lines. A process that resumes the run appends."""
+    for process in ("first", "second"):
+        logger = log.setup(stream=io.StringIO(), log_format="json")
+        for number in range(log.EARLY_LINES_MAX + 1):
+            logger.warning("early", number=number)
+        with log.ending_run_log():
+            log.keep_run_log(place(str(tmp_path)))
+            logger.info("late", process=process)
+        logger.info("behind its end")
+    kept = [json.loads(line) for line in (tmp_path / log.RUN_LOG).read_text().splitlines()]
+    assert 2 * (log.EARLY_LINES_MAX + 1) == len(kept)
+    assert [1, "first"] == [kept[0]["number"], kept[log.EARLY_LINES_MAX]["process"]]
+    assert "second" == kept[-1]["process"]
+
+
+def test_in_a_store_the_run_log_is_written_at_its_end(tmp_path: Path):
+    """No store appends. The lines of an earlier process stay."""
+    files = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / log.RUN_LOG).write_text("earlier\n")
+    logger = log.setup(stream=io.StringIO())
+    with log.ending_run_log():
+        log.keep_run_log(Place(files, "run", "store://run"))
+        logger.info("later")
+        assert "earlier\n" == (tmp_path / "run" / log.RUN_LOG).read_text()
+    earlier, later = (tmp_path / "run" / log.RUN_LOG).read_text().splitlines()
+    assert "earlier" == earlier and "later" in later
+
+
+def test_the_run_log_is_bounded_and_a_full_disk_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """The last line says that it is full. A file that cannot be written is left."""
+    monkeypatch.setattr(log, "RUN_LOG_BYTES_MAX", 1_000)
+    logger = log.setup(stream=io.StringIO())
+    with log.ending_run_log():
+        log.keep_run_log(place(str(tmp_path)))
+        for _ in range(1_000):
+            logger.info("again")
+    kept = (tmp_path / log.RUN_LOG).read_text()
+    assert len(kept) < 1_100 and "run.log is full" in kept.splitlines()[-1]
+    logger = log.setup(stream=io.StringIO())
+    with log.ending_run_log():
+        log.keep_run_log(place("/dev/full"))
+        logger.info("nowhere")
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / log.RUN_LOG).symlink_to("/dev/full")
+    logger = log.setup(stream=io.StringIO())
+    with log.ending_run_log():
+        log.keep_run_log(place(str(full)))
+        logger.info("nowhere")
 
 
 def test_a_critical_violation_is_an_error():
