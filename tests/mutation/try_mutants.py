@@ -40,6 +40,7 @@ CACHE = Path(os.environ.get("MUTATION_CACHE", PROJECT / ".cache" / "mutation"))
 COPIED = ("auditor", "tests", "proto", "pyproject.toml")
 ON_TRIAL = (
     "auditor/pace.py",
+    "auditor/model/verdict.py",
     "auditor/wire",
     "auditor/witness",
     "auditor/stages",
@@ -98,6 +99,10 @@ TESTS = {
         "tests/unit/findings/test_findings_reference_rules.py",
         "tests/unit/findings/test_findings_orphans.py",
         "tests/unit/findings/test_findings_reference_losses.py",
+    ),
+    "auditor/model/verdict.py": (
+        "tests/unit/model/test_model_verdict.py",
+        "tests/unit/model/test_model_copy_counts.py",
     ),
     "auditor/first_checker": ("tests/unit/first_checker", *STORIES),
     "auditor/second_checker": ("tests/unit/second_checker", *STORIES),
