@@ -4,11 +4,14 @@ there.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -383,6 +386,36 @@ def test_shown_settings_files_are_read(path: Path):
     text = path.read_text()
     for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL):
         parse(Layers(file=tomllib.loads(block)), command="run")
+
+
+def calls_in(block: str) -> tuple[set[str], set[str]]:
+    """Return the functions that an example calls by their bare names, and those it defines."""
+    try:
+        tree = ast.parse(textwrap.dedent(block))
+    except SyntaxError:  # the last lines of a function, or a row of a table
+        tree = ast.parse(f"{{{block}}}" if "return" not in block else f"def _():\n{block}")
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    return called, {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+
+
+def test_examples_call_what_their_modules_have():
+    """A function that an example of CONTRIBUTING.md calls is in a module that its step links to."""
+    steps = re.split(r"^(?:## |\*\*\d+\.)", (PROJECT / "CONTRIBUTING.md").read_text(), flags=re.M)
+    made: set[str] = set()
+    called: dict[str, set[str]] = {}
+    for step in steps:
+        modules = re.findall(r"\]\((auditor/[\w/]+)\.py\)", step)
+        here = {name for m in modules for name in vars(import_module(m.replace("/", ".")))}
+        for block in re.findall(r"```python\n(.*?)```", step, re.DOTALL):
+            calls, defined = calls_in(block)
+            made |= defined
+            called[block] = calls - here
+    assert len(called) >= 5
+    assert set() == {name for calls in called.values() for name in calls} - made
 
 
 def test_make_targets_exist():
