@@ -24,13 +24,16 @@ class ListQuestion(NamedTuple):
     """Asks which entries of a ledger the bookie holds.
 
     `expected_bytes` is a guess of the answer's size, for `bookie_inflight_bytes`. `expected_groups`
-    has what the bookie should hold, as `schedule.expected_list` returns it, to compare a lister's
-    list with.
+    has what the bookie should hold, as `schedule.expected_list` returns it, to compare the list
+    with. `is_compared`: record whether the list is as expected, and then store it only where
+    `is_kept`.
     """
 
     ledger_id: LedgerId
     expected_bytes: int = 0
     expected_groups: bytes | None = None
+    is_compared: bool = False
+    is_kept: bool = True
 
 
 class ReadQuestion(NamedTuple):

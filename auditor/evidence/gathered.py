@@ -1,19 +1,29 @@
 """Decode Arrow columns into the evidence of each ledger.
 
 Whole columns are decoded at once: decoding cell by cell is ten times slower.
+
+A list that was as expected when it came is not stored (docs/decisions/0062). It is restored here
+from the metadata with which it was compared, and nowhere else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from itertools import pairwise
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from auditor.evidence.rows import ANSWER_ROWS, READ_ROWS, structs
-from auditor.model.availability import Answer, EntryRead
+from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.first_checker.schedule import expected_list
+from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.evidence import LedgerEvidence, Look
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import (
     DigestType,
     LedgerMetadata,
@@ -53,14 +63,16 @@ def evidence_of(
     answers: Sequence[Answer],
     reads: Sequence[EntryRead],
 ) -> LedgerEvidence:
-    """Return what was seen of one ledger as its looks, oldest first.
+    """Return what was seen of one ledger as its looks, oldest first. Lists are restored.
 
-    Raises AssertionError for two answers of one bookie at one look: that is a fault of the auditor.
+    Raises AssertionError for two answers of one bookie at one look, and for a list that is neither
+    stored nor as expected: these are faults of the auditor.
     """
     if len(records) == 1:
+        metadata = records[0].metadata
         only = Look(
             records[0],
-            {a.bookie_id: a for a in answers},
+            {a.bookie_id: _restored(a, metadata) for a in answers},
             {(r.bookie_id, r.entry_id): r for r in reads},
         )
         assert len(only.answers) == len(answers), (
@@ -69,7 +81,7 @@ def evidence_of(
         return LedgerEvidence(ledger_id, (only,))
     looks = []
     for record in sorted(records, key=lambda record: record.look):
-        said = [a for a in answers if a.look == record.look]
+        said = [_restored(a, record.metadata) for a in answers if a.look == record.look]
         read = {(r.bookie_id, r.entry_id): r for r in reads if r.look == record.look}
         look = Look(record, {a.bookie_id: a for a in said}, read)
         assert len(look.answers) == len(said), (
@@ -77,6 +89,73 @@ def evidence_of(
         )
         looks.append(look)
     return LedgerEvidence(ledger_id, tuple(looks))
+
+
+def _restored(answer: Answer, metadata: LedgerMetadata | None) -> Answer:
+    """Return the answer with its list. `metadata` is what its look read of the ledger."""
+    if answer.groups is not LEFT_OUT:
+        return answer
+    assert metadata is not None and _can_restore(answer), (
+        f"the list of {answer.bookie_id} on ledger {answer.ledger_id} at look {answer.look} is"
+        " neither stored nor as expected"
+    )
+    groups = expected_list(metadata, answer.bookie_id)
+    cells = [*_BEFORE_GROUPS(answer), groups, *_AFTER_GROUPS(answer)]
+    return Answer(*cells)
+
+
+_FIELDS = [field.name for field in fields(Answer)]
+_BEFORE_GROUPS = attrgetter(*_FIELDS[: _FIELDS.index("groups")])
+_AFTER_GROUPS = attrgetter(*_FIELDS[_FIELDS.index("groups") + 1 :])
+"""The fields around the list. `dataclasses.replace` takes four times as long."""
+
+
+def _can_restore(answer: Answer) -> bool:
+    return answer.is_as_expected and answer.status is AnswerStatus.HELD
+
+
+_COMPARED = ("bookie_id", "ledger_id", "look", "asked_at_ms", "status", "groups", "is_as_expected")
+
+
+def read_answers(run: Place, keep: pc.Expression) -> list[Answer]:
+    """Return the answers whose rows pass the filter `keep`, with their lists restored.
+
+    Their counts and details are left out. Costs a scan of the answers, and where a list is not
+    stored a scan of the ledgers. Raises OutputError.
+    """
+    rows = run.read_table("evidence/answers", ANSWERS, keep, list(_COMPARED))
+    answers = ANSWER_ROWS.values(structs(rows))
+    metadata = _metadata_of(run, {a.ledger_id for a in answers if a.groups is LEFT_OUT})
+    return [_restored(a, metadata.get((a.ledger_id, a.look))) for a in answers]
+
+
+def _metadata_of(
+    run: Place, ids: set[LedgerId]
+) -> Mapping[tuple[LedgerId, int], LedgerMetadata | None]:
+    """Return the metadata of some ledgers, by ledger and look."""
+    if not ids:
+        return {}
+    of_these = pc.field("ledger_id").isin(sorted(ids))
+    rows = run.read_table("evidence/ledgers", LEDGERS, of_these)
+    return {(one.ledger_id, one.look): one.metadata for one in ledger_records(rows)}
+
+
+def refuted_comparisons(run: Place) -> list[Answer]:
+    """Return the answers that were said to be as expected, and are not by what is stored.
+
+    The answers on a sample of ledgers are stored in full. Each of them proves that the comparison
+    was wrong, and that no list may be restored. Costs a scan of the answers, and where any is
+    stored in full a scan of the ledgers. Raises OutputError.
+    """
+    is_list = pc.field("status") == AnswerStatus.HELD.value
+    in_full = pc.field("is_as_expected") & is_list & pc.is_valid(pc.field("groups"))
+    answers = read_answers(run, in_full)
+    metadata = _metadata_of(run, {a.ledger_id for a in answers})
+    return [a for a in answers if not _is_confirmed(a, metadata.get((a.ledger_id, a.look)))]
+
+
+def _is_confirmed(answer: Answer, metadata: LedgerMetadata | None) -> bool:
+    return metadata is not None and answer.groups == expected_list(metadata, answer.bookie_id)
 
 
 def ledger_records(rows: pa.Table) -> list[LedgerRecord]:

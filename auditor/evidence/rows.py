@@ -11,7 +11,14 @@ from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
 import pyarrow as pa
 
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
-from auditor.model.availability import Answer, EntryRead, Greeting, LanePace, MissingLog
+from auditor.model.availability import (
+    Answer,
+    AnswerStatus,
+    EntryRead,
+    Greeting,
+    LanePace,
+    MissingLog,
+)
 from auditor.model.cluster import BookieRecord
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark
 
@@ -23,8 +30,9 @@ class RowsOf(Generic[T]):
     """The rows of a table whose columns are the fields of one class, in their order.
 
     A null, and a column that was not read, stand for the field's default: runs of earlier versions
-    lack a column. A member of an enumeration is stored as its value. `own` has both directions of a
-    column whose cells Arrow cannot make of the field. There an empty field is stored as null.
+    lack a column. `nulls` has the fields for which they stand for another value. A member of an
+    enumeration is stored as its value. `own` has both directions of a column whose cells Arrow
+    cannot make of the field. There an empty field is stored as null.
     """
 
     def __init__(
@@ -32,8 +40,9 @@ class RowsOf(Generic[T]):
         kind: type[T],
         schema: pa.Schema,
         own: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] | None = None,
+        nulls: Mapping[str, Any] | None = None,
     ) -> None:
-        own = own or {}
+        own, nulls = own or {}, nulls or {}
         declared = {field.name: field for field in dataclasses.fields(cast("Any", kind))}
         assert list(declared) == schema.names, (kind, schema.names)
         hints = get_type_hints(kind)
@@ -44,7 +53,7 @@ class RowsOf(Generic[T]):
             (
                 name,
                 own[name][1] if name in own else _enum_decoder(hints[name]),
-                None if field.default is dataclasses.MISSING else field.default,
+                nulls.get(name, None if field.default is dataclasses.MISSING else field.default),
             )
             for name, field in declared.items()
         ]
@@ -183,6 +192,7 @@ def greeting_row(
         retries=0,
         received_bytes=0,
         non_canonical=False,
+        is_as_expected=False,
     )
 
 
@@ -209,6 +219,10 @@ def _missing_log_cells(logs: Sequence[MissingLog]) -> list[Row]:
     return [(log.path, log.entries, log.ranges) for log in logs]
 
 
+LEFT_OUT = b"left out"
+"""Stands for the groups of an answer that were not stored or not read. They are no list: a list has
+a multiple of 24 bytes."""
+
 READ_ROWS = RowsOf(EntryRead, READS)
 ANSWER_ROWS = RowsOf(
     Answer,
@@ -217,10 +231,24 @@ ANSWER_ROWS = RowsOf(
         "missing_logs": (_missing_log_cells, missing_logs),
         "read_unlisted": (list, tuple),
     },
+    nulls={"groups": LEFT_OUT},
 )
 BOOKIE_ROWS = RowsOf(BookieRecord, BOOKIES)
 
 answer_row, read_row, bookie_row = ANSWER_ROWS.row, READ_ROWS.row, BOOKIE_ROWS.row
+_GROUPS = ANSWERS.names.index("groups")
+assert ANSWERS.names[-1] == "is_as_expected", ANSWERS.names
+
+
+def expected_answer_row(answer: Answer, *, is_kept: bool) -> Row:
+    """Return the row of an answer that is as expected: without its list, unless that `is_kept`.
+
+    A bookie that does not know the ledger gave no list that could be left out.
+    """
+    row = answer_row(answer)
+    if is_kept or answer.status is not AnswerStatus.HELD:
+        return (*row[:-1], True)
+    return (*row[:_GROUPS], None, *row[_GROUPS + 1 : -1], True)
 
 
 def bookie_records(rows: pa.Table) -> list[BookieRecord]:

@@ -200,9 +200,14 @@ ANSWERS = pa.schema(
         ("non_canonical", pa.bool_()),
         ("missing_logs", pa.list_(MISSING_LOG)),
         ("read_unlisted", pa.list_(pa.int64())),
+        ("is_as_expected", pa.bool_()),
     ]
 )
 """A bookie's answer about a ledger. `groups` is canonical. Key: (bookie_id, ledger_id, look).
+
+`is_as_expected`: the list was compared when it came, and equals what the ledger's metadata of the
+same look places on the bookie. `groups` is then null, and `auditor.evidence.gathered` restores it,
+except for the sample of ledgers whose answers are stored in full.
 
 `missing_logs` and `read_unlisted` are null except in some answers of listers (`Answer` says which).
 A row without ledger_id is the bookie's greeting, and its `status` is a value of `Greeting`."""

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.gathered import read_answers
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, READS
+from auditor.evidence.schemas import READS
 from auditor.evidence.table_scan import TableScan
 from auditor.findings.bookies import nobody_answered
 from auditor.first_checker.entry_set import EMPTY, EntrySet
@@ -232,9 +233,6 @@ NO_SEARCH = ~pc.field("is_search").isin([True])
 _READ = ["bookie_id", "ledger_id", "entry_id", "look", "status", "detail", "is_spot", "is_denser"]
 
 
-_LIST = ["bookie_id", "ledger_id", "look", "status", "groups"]
-
-
 class _Said(NamedTuple):
     """One read of a copy."""
 
@@ -287,15 +285,13 @@ def _lists(
     """Return what these bookies listed of these ledgers at each look; None if a bookie cannot
     list.
     """
-    keep = theirs & pc.field("ledger_id").isin(ledgers)
-    rows = run.read_table("evidence/answers", ANSWERS, keep, _LIST).to_pydict()
     return {
-        (bookie, ledger, look): (
+        (answer.bookie_id, answer.ledger_id, answer.look): (
             None
-            if status == AnswerStatus.UNSUPPORTED.value
-            else held_entries(groups)
-            if status == AnswerStatus.HELD.value
+            if answer.status is AnswerStatus.UNSUPPORTED
+            else held_entries(answer.groups)
+            if answer.status is AnswerStatus.HELD
             else EMPTY
         )
-        for bookie, ledger, look, status, groups in zip(*rows.values(), strict=True)
+        for answer in read_answers(run, theirs & pc.field("ledger_id").isin(ledgers))
     }

@@ -96,6 +96,8 @@ def _clear_ends(firsts: list[EntryId], last: EntryId | None) -> list[EntryId | N
     If that is not clear: None, or an end below the segment's first entry. `last` is the ledger's
     lastEntryId.
     """
+    if len(firsts) == 1:
+        return [last if firsts[0] >= 0 else None]
     ends: list[EntryId | None] = []
     least_behind: EntryId | None = None
     for first in reversed(firsts):

@@ -1,16 +1,18 @@
 """Find healthy ledgers in the columns of the evidence, before any ledger becomes a Python value.
 
 Almost every ledger is healthy, and the lists that its bookies should give are known: the canonical
-form of what striping puts on each. A healthy ledger costs one comparison of bytes for each bookie.
+form of what striping puts on each. Most lists were compared when they came. A healthy ledger costs
+one comparison for each bookie.
 
 A ledger is found healthy when all of this is certain:
 
-1. No placement policy is set. The ledger was looked at once (`healthy_ledgers`).
+1. No placement policy is set. The ledger was looked at once, at the first look
+   (`healthy_ledgers`).
 2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
    sense (`_is_clear`).
-3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once. They
-   all answered, and nobody else; each gave the list that it should give, which is empty for one
-   that should hold no entry (`_is_as_expected`).
+3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once
+   (`clear_ledgers`). They all answered, and nobody else; each gave the list that it should give,
+   which is empty for one that should hold no entry (`_is_as_expected`).
 4. Nothing else was said with these lists (`_lists_given`).
 5. Each read of its entries brought the entry, from a bookie that should hold it, and none was of
    the last entry (`_count_spots`).
@@ -45,6 +47,9 @@ from auditor.model.verdict import CopyCounts, Standing, Verdict
 
 _NO_LIST = b"?"
 """Stands for a list that does not count. It equals no list: those have multiples of 24 bytes."""
+_AS_EXPECTED = b"as expected"
+"""Stands for a list that was as expected when it came. It equals no list."""
+_FIRST_LOOK = 1
 
 
 class Healthy(NamedTuple):
@@ -67,9 +72,44 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
     """
     if not has_no_rule(terms.placement):
         return {}
+    clear = clear_ledgers(batch)
+    rows = batch.take(pa.array(list(clear), pa.int64()))
+    found = {}
+    for (number, ledger), lists, made in zip(
+        clear.items(), _lists_given(rows["answers"]), _spots_made(rows["reads"]), strict=True
+    ):
+        if not _is_as_expected(ledger, lists):
+            continue
+        read = _count_spots(ledger, made) if made else 0
+        if read is not None:
+            found[number] = Healthy(ledger.copies, read)
+    return found
+
+
+class ClearLedger(NamedTuple):
+    """A closed and unmarked ledger of one segment, which begins at entry 0.
+
+    Its ensemble names `ensemble_size` bookies, each once.
+    """
+
+    last: EntryId
+    ensemble_size: int
+    write_quorum: int
+    ensemble: Sequence[BookieId]
+
+    @property
+    def copies(self) -> int:
+        """How many copies it promises."""
+        return (self.last + 1) * self.write_quorum
+
+
+def clear_ledgers(batch: pa.RecordBatch) -> dict[int, ClearLedger]:
+    """Return the row numbers of the clear ledgers in a batch of SEEN rows, ascending.
+
+    They were looked at once, and their metadata was read. Costs some operations on whole columns.
+    """
     seen_once = _all_true(pc.equal(pc.list_value_length(batch["records"]), 1))
-    numbers, rows = pc.indices_nonzero(seen_once), batch.filter(seen_once)
-    records = rows["records"].flatten()
+    numbers, records = pc.indices_nonzero(seen_once), batch["records"].filter(seen_once).flatten()
     clear = _is_clear(records)
     numbers, records = numbers.filter(clear).to_pylist(), records.filter(clear)
     segments = pc.struct_field(records, "segments").flatten()
@@ -79,18 +119,13 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
         for name in ("last_entry_id", "ensemble_size", "write_quorum")
     )
     ensembles = _cells(pc.struct_field(segments, "ensemble"))
-    given = _lists_given(rows["answers"].filter(clear))
-    spots = _spots_made(rows["reads"].filter(clear))
-    found = {}
-    for number, first_entry, last_entry, e, w, ensemble, lists, made in zip(
-        numbers, first, last, size, quorum, ensembles, given, spots, strict=True
-    ):
-        if first_entry != 0 or not _is_as_expected(last_entry, e, w, ensemble, lists):
-            continue
-        read = _count_spots(last_entry, e, w, ensemble, made) if made else 0
-        if read is not None:
-            found[number] = Healthy((last_entry + 1) * w, read)
-    return found
+    return {
+        number: ClearLedger(last_entry, e, w, ensemble)
+        for number, first_entry, last_entry, e, w, ensemble in zip(
+            numbers, first, last, size, quorum, ensembles, strict=True
+        )
+        if first_entry == 0 and len(set(ensemble)) == len(ensemble) == e
+    }
 
 
 def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
@@ -100,6 +135,7 @@ def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
     """
     cells = {name: pc.struct_field(records, name) for name in records.type.names}
     return _all_true(
+        pc.equal(cells["look"], _FIRST_LOOK),
         pc.equal(cells["status"], RecordStatus.FOUND.value),
         pc.equal(cells["state"], LedgerState.CLOSED.value),
         pc.is_null(cells["mark"]),
@@ -113,22 +149,18 @@ def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
     )
 
 
-def _is_as_expected(
-    last: EntryId,
-    ensemble_size: int,
-    write_quorum: int,
-    ensemble: Sequence[BookieId],
-    lists: Mapping[BookieId, bytes],
-) -> bool:
-    """Return whether each bookie of the ensemble listed what it should hold of the entries 0 to
-    `last`.
+def _is_as_expected(ledger: ClearLedger, lists: Mapping[BookieId, bytes]) -> bool:
+    """Return whether each bookie of the ensemble listed what it should hold.
 
     No other bookie may have given a list.
     """
-    if not len(set(ensemble)) == len(ensemble) == ensemble_size:
-        return False
+    last, size, quorum, ensemble = ledger
     expected = {
-        bookie: expected_groups(0, last, position, ensemble_size, write_quorum)
+        bookie: (
+            _AS_EXPECTED
+            if lists.get(bookie) == _AS_EXPECTED
+            else expected_groups(0, last, position, size, quorum)
+        )
         for position, bookie in enumerate(ensemble)
     }
     return lists == expected
@@ -149,17 +181,16 @@ def _spots_made(reads: pa.ListArray) -> Iterator[Spots]:
         yield made[start:end]
 
 
-def _count_spots(
-    last: EntryId, ensemble_size: int, write_quorum: int, ensemble: Sequence[BookieId], made: Spots
-) -> int | None:
+def _count_spots(ledger: ClearLedger, made: Spots) -> int | None:
     """Return how many copies were read; None unless each read brought a promised copy.
 
     Also None if the last entry was read: its header may contradict the ledger's length.
     """
+    last, size, quorum, ensemble = ledger
     for bookie, entry in made:
         if not 0 <= entry < last or bookie not in ensemble:
             return None
-        if (ensemble.index(bookie) - entry) % ensemble_size >= write_quorum:
+        if (ensemble.index(bookie) - entry) % size >= quorum:
             return None
     return len(made)
 
@@ -167,22 +198,27 @@ def _count_spots(
 def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
     """Yield the lists of each ledger, by bookie.
 
-    b"" stands for a bookie without an entry, whether it knows the ledger or not. _NO_LIST stands
-    for an answer without a list, or with more than a list. If a bookie answered twice on a ledger,
-    no list of that ledger counts.
+    b"" stands for a bookie without an entry, whether it knows the ledger or not. _AS_EXPECTED
+    stands for a list that was as expected when it came, whether it is stored or not: where it is,
+    the ledger is in the sample, and both checkers judge what is stored. _NO_LIST stands for an
+    answer without a list, or with more than a list. If a bookie answered twice on a ledger, no list
+    of that ledger counts.
     """
     rows = answers.flatten()
     status = pc.struct_field(rows, "status")
     is_plain = _all_true(
+        pc.equal(pc.struct_field(rows, "look"), _FIRST_LOOK),
         pc.invert(pc.struct_field(rows, "non_canonical")),
         pc.is_null(pc.struct_field(rows, "missing_logs")),
         pc.is_null(pc.struct_field(rows, "read_unlisted")),
-        pc.is_valid(pc.struct_field(rows, "groups")),
     )
+    is_stored = pc.is_valid(pc.struct_field(rows, "groups"))
     listed = _all_true(is_plain, pc.equal(status, AnswerStatus.HELD.value))
-    unknown = _all_true(is_plain, pc.equal(status, AnswerStatus.NO_SUCH_LEDGER.value))
-    of_others = pc.if_else(unknown, b"", _NO_LIST)
-    groups = pc.if_else(listed, pc.struct_field(rows, "groups"), of_others).to_pylist()
+    unknown = _all_true(is_plain, is_stored, pc.equal(status, AnswerStatus.NO_SUCH_LEDGER.value))
+    compared = _all_true(pc.or_(listed, unknown), pc.struct_field(rows, "is_as_expected"))
+    of_others = pc.if_else(compared, _AS_EXPECTED, pc.if_else(unknown, b"", _NO_LIST))
+    is_list = _all_true(listed, is_stored, pc.invert(compared))
+    groups = pc.if_else(is_list, pc.struct_field(rows, "groups"), of_others).to_pylist()
     bookies = pc.struct_field(rows, "bookie_id").to_pylist()
     for start, end in pairwise(_cell_bounds(answers)):
         lists = dict(zip(bookies[start:end], groups[start:end], strict=True))

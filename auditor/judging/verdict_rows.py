@@ -1,10 +1,12 @@
 """Make rows of VERDICTS: the same bytes in run and replay.
 
-A ledger is judged or set aside. Rows that rest on a list of a lister which its bookie contradicted
-later in the run are corrected as `summary.doubted_lists` corrects verdicts.
+A ledger is judged or set aside. Rows that rest on lists which turned out not to count are corrected
+as `summary.doubted_lists` corrects verdicts.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -123,11 +125,19 @@ def set_aside(
 _ORDER = {unknown.value: number for number, unknown in enumerate(Unknown)}
 
 
-def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
+def spoil_rows(rows: pa.RecordBatch, spoiled: Mapping[Unknown, pa.Array]) -> pa.RecordBatch:
     """Return the rows, with those of these ledgers corrected like by `spoil_verdict`.
 
-    The mark of such a ledger is not stale: nobody knows whether every copy exists.
+    `spoiled` has the ids of the ledgers by the reason that their rows get. The mark of such a
+    ledger is not stale: nobody knows whether every copy exists.
     """
+    for reason, ledger_ids in spoiled.items():
+        if len(ledger_ids):
+            rows = _spoil_for(reason, rows, ledger_ids)
+    return rows
+
+
+def _spoil_for(reason: Unknown, rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
     hit = pc.and_(
         pc.is_in(rows["ledger_id"], ledger_ids),
         pc.invert(pc.fill_null(pc.equal(rows["exempt"], Exempt.DELETED.value), False)),
@@ -141,7 +151,7 @@ def spoil_rows(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
     columns["unknowns"] = pa.array(
         [
             (
-                sorted({*(reasons or ()), Unknown.ANSWER_INVALID.value}, key=_ORDER.__getitem__)
+                sorted({*(reasons or ()), reason.value}, key=_ORDER.__getitem__)
                 if is_hit
                 else reasons
             )

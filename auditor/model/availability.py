@@ -97,9 +97,12 @@ class Answer:
     64-byte header. It is empty unless HELD. `requests` counts every frame sent for this answer,
     `retries` those beyond the first. `non_canonical`: see NON_CANONICAL.
 
-    Only a lister's answer has the last two fields. `missing_logs`: entry logs whose entries its
-    list leaves out. `read_unlisted`: entries that the list lacks, but that the bookie sent when
-    they were read afterwards.
+    Only a lister's answer has `missing_logs` and `read_unlisted`. `missing_logs`: entry logs whose
+    entries its list leaves out. `read_unlisted`: entries that the list lacks, but that the bookie
+    sent when they were read afterwards.
+
+    `is_as_expected`: the list was compared when it came, and equals what the metadata of the same
+    look places on the bookie. False also stands for a list that was not compared.
     """
 
     bookie_id: BookieId
@@ -115,6 +118,7 @@ class Answer:
     non_canonical: bool = False
     missing_logs: tuple[MissingLog, ...] = ()
     read_unlisted: tuple[EntryId, ...] = ()
+    is_as_expected: bool = False
 
     @property
     def is_from_lister(self) -> bool:

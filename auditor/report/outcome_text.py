@@ -179,7 +179,8 @@ UNKNOWN_WORDS: dict[Unknown, Reason] = {
         " is our fault",
     ),
     Unknown.CHECKERS_DISAGREE: Reason(
-        "our two checkers differ on the same evidence, so nothing is said about it",
+        "our two checkers differ on the same evidence, or its lists were compared by a process that"
+        " was wrong about others, so nothing is said about it",
         "please report this with its evidence, poison/ledger-<id> in the directory of the run: it"
         " is our fault",
     ),
@@ -398,7 +399,9 @@ def _fault(summary: Summary) -> str:
     differ = summary.unknown(Unknown.CHECKERS_DISAGREE)
     why = ""
     if differ:
-        why = f": its two checkers differ on the same evidence for {of(differ, 'ledger')}"
+        are_all_named = differ == len(summary.checkers_disagree)
+        or_lists = "" if are_all_named else ", or it compared lists wrongly,"
+        why = f": its two checkers differ on the same evidence{or_lists} for {of(differ, 'ledger')}"
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
         " please report it. Other findings are below."

@@ -299,8 +299,8 @@ class Judgings:
     def _settled_rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of all judgings with nothing left to do, batch by batch.
 
-        Some verdicts may rest on lists that a bookie contradicted in a later shard: these are
-        corrected.
+        Some verdicts may rest on lists that do not count, as a bookie or the sample showed in a
+        later shard: these are corrected.
         """
         spoiled = spoiled_ledgers(self.run)
         replaced = {judging.shard: self._ids(judging) for judging in self.done if judging.reopens}

@@ -115,14 +115,15 @@ def _settle_stored(
     set_aside |= poisoned | disputed
     unjudged = dict.fromkeys(poisoned, Unknown.POISON)
     unjudged |= dict.fromkeys(disputed, Unknown.CHECKERS_DISAGREE)
-    spoiled = frozenset(spoiled_ledgers(run).to_pylist())
+    spoiled = {reason: frozenset(ids.to_pylist()) for reason, ids in spoiled_ledgers(run).items()}
     found = {}
     for batch in read_seen_rows(run, pc.field("ledger_id").is_valid()):
         for evidence in evidence_by_ledger(batch):
             ledger = evidence.ledger_id
             why = unjudged.get(ledger)
             step = settle(evidence, terms) if why is None else end_unjudged(ledger, why)
-            if ledger in spoiled:
-                step = replace(step, verdict=spoil_verdict(step.verdict))
+            for reason, ids in spoiled.items():
+                if ledger in ids:
+                    step = replace(step, verdict=spoil_verdict(step.verdict, reason))
             found[ledger] = evidence, step
     return found

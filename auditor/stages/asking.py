@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -22,11 +23,20 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import StoreUnavailable
-from auditor.evidence.rows import Row, answer_row, greeting_row, pace_cells, read_row, table
+from auditor.evidence.rows import (
+    Row,
+    answer_row,
+    expected_answer_row,
+    greeting_row,
+    pace_cells,
+    read_row,
+    table,
+)
 from auditor.evidence.schemas import ANSWERS, READS, with_pace, with_read_counts
 from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import (
     LISTED_BY_LISTER,
+    VALID_ANSWERS,
     Answer,
     AnswerStatus,
     EntryRead,
@@ -45,12 +55,14 @@ QUESTIONS = pa.schema(
         ("ledger_id", pa.int64()),
         ("expected_bytes", pa.int64()),
         ("expected_groups", pa.binary()),
+        ("is_compared", pa.bool_()),
+        ("is_kept", pa.bool_()),
     ]
 )
-"""A bookie to ask about a ledger. Key: (bookie_id, ledger_id).
+"""A bookie to ask about a ledger: a `ListQuestion`. Key: (bookie_id, ledger_id).
 
-A row without ledger_id only greets the bookie. `expected_groups` is null unless the directory
-needs expected lists."""
+A row without ledger_id only greets the bookie. `expected_groups` is null unless the list is
+compared, or the directory needs expected lists."""
 
 WANTED = pa.schema(
     [
@@ -140,20 +152,55 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
             asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
             # If the bookie contradicts its lister, even in the last batch, no list counts.
             for answers in asked if directory.listers is None else list(asked):
-                believed = [board.unless_contradicted(answer) for answer in answers]
-                yield table(PACED_ANSWERS, [(*answer_row(answer), None) for answer in believed])
+                rows = (
+                    _compared_row(board.unless_contradicted(answer), question)
+                    for question, answer in answers
+                )
+                yield table(PACED_ANSWERS, [(*row, None) for row in rows])
             yield table(PACED_ANSWERS, board.greetings())
 
     return work
 
 
-async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answer]:
+Answered: TypeAlias = tuple[ListQuestion, Answer]
+"""A question to a bookie, and its answer."""
+
+
+async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answered]:
     asked = []
     for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
         cells = zip(*columns, strict=True)
         questions = [ListQuestion(*question) for question in cells if question[0] is not None]
-        asked.append(board.lists(bookie, questions))
+        asked.append(_ask_bookie(board, bookie, questions))
     return list(chain.from_iterable(await asyncio.gather(*asked)))
+
+
+async def _ask_bookie(
+    board: _Switchboard, bookie: BookieId, questions: Sequence[ListQuestion]
+) -> list[Answered]:
+    by_ledger = {question.ledger_id: question for question in questions}
+    answers = await board.lists(bookie, questions)
+    assert all(answer.bookie_id == bookie for answer in answers), f"another bookie than {bookie}"
+    return [(by_ledger[answer.ledger_id], answer) for answer in answers]
+
+
+def _compared_row(answer: Answer, question: ListQuestion) -> Row:
+    """Return the row of an answer, without its list if that is as expected and not kept."""
+    if not (question.is_compared and _is_as_expected(answer, question)):
+        return answer_row(answer)
+    return expected_answer_row(answer, is_kept=question.is_kept)
+
+
+def _is_as_expected(answer: Answer, question: ListQuestion) -> bool:
+    """Return whether the bookie gave the list that it should give, and said nothing else with it.
+
+    A bookie that should hold nothing may also say that it does not know the ledger.
+    """
+    return (
+        answer.status in VALID_ANSWERS
+        and answer.groups == question.expected_groups
+        and not (answer.non_canonical or answer.missing_logs or answer.read_unlisted)
+    )
 
 
 def entry_reader(

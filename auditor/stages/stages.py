@@ -291,7 +291,9 @@ class Stages:
 
     def _questions(self, by: Executor, which: Ledgers, *, with_expected: bool) -> Rows:
         """Return QUESTIONS rows: the lists that ledgers demand."""
-        work = asker_of(self.judging, careful=by.is_careful, with_expected=with_expected)
+        work = asker_of(
+            self.terms, self.judging, careful=by.is_careful, with_expected=with_expected
+        )
         return by.derive(by.evidence(which, answered=which.look > 1), work, QUESTIONS)
 
     def _read(self, by: Executor, wanted: Rows, look: int, directory: Directory, name: str) -> None:

@@ -5,22 +5,26 @@ A judging says which bookies to ask, which entries to read, and where each ledge
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import VERDICTS
-from auditor.first_checker.schedule import expected_list
+from auditor.first_checker.schedule import expected_groups, expected_list, questions
 from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.healthy_ledgers import (
+    ClearLedger,
     Healthy,
+    clear_ledgers,
     healthy_ledgers,
     healthy_verdict,
     may_have_spots,
@@ -36,8 +40,14 @@ from auditor.judging.verdict_rows import (
 )
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.model.identity import EntryId, LedgerId
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+)
 from auditor.model.verdict import CopyCounts, Verdict, cap_copies
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
@@ -64,14 +74,19 @@ def steps_prefix(look: int) -> str:
     return f"steps/look-{look}-judging-"
 
 
-def asker_of(limits: JudgingLimits, *, careful: bool = False, with_expected: bool = False) -> Work:
+def asker_of(
+    terms: Terms, limits: JudgingLimits, *, careful: bool = False, with_expected: bool = False
+) -> Work:
     """Return work on SEEN rows: the QUESTIONS that the ledgers demand.
 
     Nothing is judged. After the first look the rows are those of ledgers for which judging demanded
-    lists. `with_expected`: they say what the bookie should hold.
+    lists. At the first look the lists of clear ledgers are compared when they come, and kept for
+    the sample that both checkers judge (docs/decisions/0062). `with_expected`: the questions about
+    other ledgers say what the bookie should hold as well.
 
     `careful`: in a child process, because a ledger may end the process. A ledger on which this
-    raises, or which has to be stopped, is not asked about: judging sets it aside.
+    raises, or which has to be stopped, is not asked about: judging sets it aside. Clear ledgers
+    need no child: their questions are those of their shape.
     """
 
     def asked(evidence: LedgerEvidence) -> list[Row]:
@@ -82,6 +97,8 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, with_expected: boo
                 evidence.ledger_id,
                 question.expected_bytes,
                 expected_list(metadata, question.bookie_id) if with_expected and metadata else None,
+                False,
+                True,
             )
             for question in lists_demanded(evidence)
         ]
@@ -92,12 +109,76 @@ def asker_of(limits: JudgingLimits, *, careful: bool = False, with_expected: boo
     def work(batches: Batches) -> Batches:
         judge = Judge(asked, unasked, limits, careful=careful)
         for batch in batches:
-            yield table(
-                QUESTIONS,
-                [row for rows in judge.judge_all(list(evidence_by_ledger(batch))) for row in rows],
-            )
+            clear = clear_ledgers(batch) if pc.all(_is_unasked(batch)).as_py() else {}
+            if clear:
+                yield _clear_questions(batch["ledger_id"].to_pylist(), clear, terms)
+            others = [number for number in range(batch.num_rows) if number not in clear]
+            rest = batch.take(pa.array(others, pa.int64())) if clear else batch
+            ledgers = list(evidence_by_ledger(rest))
+            yield table(QUESTIONS, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
+
+
+def _is_unasked(batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Return which ledgers of a SEEN batch no bookie was asked about."""
+    return pc.equal(pc.fill_null(pc.list_value_length(batch["answers"]), 0), 0)
+
+
+SHAPES_MAX = 10_000
+"""Shapes of clear ledgers whose questions are kept: a kilobyte each."""
+
+
+@lru_cache(SHAPES_MAX)
+def _questions_of_shape(
+    last: EntryId, ensemble_size: int, write_quorum: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[bytes | None, ...]]:
+    """Return the positions to ask about a clear ledger, the sizes of their lists, and the lists.
+
+    A list that has no canonical form is None, and equals no answer.
+    """
+    names = tuple(map(str, range(ensemble_size)))
+    metadata = LedgerMetadata(
+        format_version=3,
+        state=LedgerState.CLOSED,
+        ensemble_size=ensemble_size,
+        write_quorum=write_quorum,
+        ack_quorum=write_quorum,
+        last_entry_id=last,
+        length=0,
+        segments=(Segment(0, names),),
+    )
+    asked = questions(metadata)
+    return (
+        tuple(int(question.bookie_id) for question in asked),
+        tuple(question.expected_bytes for question in asked),
+        tuple(
+            expected_groups(0, last, int(question.bookie_id), ensemble_size, write_quorum)
+            for question in asked
+        ),
+    )
+
+
+def _clear_questions(
+    ids: Sequence[LedgerId], clear: Mapping[int, ClearLedger], terms: Terms
+) -> pa.RecordBatch:
+    """Return QUESTIONS rows about clear ledgers, whose lists are compared.
+
+    `ids` has the ledger of each row number of `clear`.
+    """
+    columns: tuple[list[Any], ...] = tuple([] for _ in QUESTIONS)
+    bookies, ledgers, sizes, lists, compared, kept = columns
+    for number, (last, size, quorum, ensemble) in clear.items():
+        positions, expected_bytes, expected = _questions_of_shape(last, size, quorum)
+        count = len(positions)
+        bookies.extend([ensemble[position] for position in positions])
+        ledgers.extend([ids[number]] * count)
+        sizes.extend(expected_bytes)
+        lists.extend(expected)
+        compared.extend([True] * count)
+        kept.extend([is_in_sample(ids[number], terms)] * count)
+    arrays = [pa.array(cells, field.type) for cells, field in zip(columns, QUESTIONS, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=QUESTIONS)
 
 
 def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) -> Work:

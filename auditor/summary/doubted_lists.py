@@ -1,8 +1,10 @@
-"""Which ledgers rest on lists that their bookie contradicted, and which entries an index lost.
+"""Which ledgers rest on lists that do not count, and which entries an index lost.
 
 A list of a lister that its bookie contradicted later in the run may name too much, which hides
 losses: a verdict that was sound or exempt becomes unknown (`answer_invalid`). A violation stays,
-because a read on the bookie itself confirmed each absence. It gets the reason too.
+because a read on the bookie itself confirmed each absence. It gets the reason too. The same holds
+for lists that were not stored because they were as expected, where the sample shows that this was
+not so (`checkers_disagree`).
 
 A list may also name too little: a bookie may send entries that its index lacks. The index lost
 them, the bytes exist. Only lists of a lister can show this. Lists of a lister that its bookie
@@ -22,6 +24,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.gathered import refuted_comparisons
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, Answer, AnswerStatus
@@ -34,11 +37,11 @@ from auditor.summary.assurance import BOOKIES_NAMED_MAX
 _ORDER = {unknown: number for number, unknown in enumerate(Unknown)}
 
 
-def spoil_verdict(verdict: Verdict) -> Verdict:
-    """Return the verdict of a ledger if some of its lists no longer count."""
+def spoil_verdict(verdict: Verdict, reason: Unknown) -> Verdict:
+    """Return the verdict of a ledger if some of its lists do not count, and why they do not."""
     if verdict.exempt is Exempt.DELETED:
         return verdict
-    unknowns = sorted({*verdict.unknowns, Unknown.ANSWER_INVALID}, key=_ORDER.__getitem__)
+    unknowns = sorted({*verdict.unknowns, reason}, key=_ORDER.__getitem__)
     standing = max(verdict.standing, Standing.INDETERMINATE)
     kept = replace(verdict, is_mark_stale=False, only_maintenance=False)
     return replace(kept, standing=standing, unknowns=tuple(unknowns))
@@ -101,8 +104,33 @@ def contradicting_bookies(run: Place) -> pa.Array:
     )
 
 
-def spoiled_ledgers(run: Place) -> pa.Array:
-    """Return the ids of these ledgers, from the written answers. Costs a scan of the greetings.
+def spoiled_ledgers(run: Place) -> dict[Unknown, pa.Array]:
+    """Return the ids of the ledgers that rest on lists that do not count, by the reason that their
+    verdicts get.
+
+    Costs a scan of the greetings and of the lists that are stored though they are as expected.
+    """
+    return {
+        Unknown.ANSWER_INVALID: _contradicted_ledgers(run),
+        Unknown.CHECKERS_DISAGREE: _wrongly_compared_ledgers(run),
+    }
+
+
+def _wrongly_compared_ledgers(run: Place) -> pa.Array:
+    """Return the ledgers of which a list is not stored, if a list in the sample is not as it was
+    said to be: then no comparison is believed.
+    """
+    if not refuted_comparisons(run):
+        return pa.array([], pa.int64())
+    is_list = pc.field("status") == AnswerStatus.HELD.value
+    left_out = is_list & pc.is_null(pc.field("groups"))
+    return pc.unique(
+        run.read_table("evidence/answers", ANSWERS, left_out, ["ledger_id"])["ledger_id"]
+    )
+
+
+def _contradicted_ledgers(run: Place) -> pa.Array:
+    """Return the ledgers that rest on a list of a lister that its bookie contradicted.
 
     Lists that such a lister gave after the contradiction are `answer_invalid` already.
     """

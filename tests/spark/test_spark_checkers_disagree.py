@@ -24,6 +24,7 @@ from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import Standing, Verdict
 from auditor.run import judging_rounds as judgings
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stages import asking, steps
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import a test
 
@@ -135,6 +136,28 @@ def test_what_the_checkers_differ_on_is_withheld_and_all_else_is_said(
     assert 1 == again.exit_code, again.stdout
     alone = replay_run(outcome.run_dir / "poison" / f"ledger-{LACKING}")
     assert ["violated"] == alone.standings(LACKING)
+
+
+def test_a_comparison_that_is_wrong_discredits_every_list_that_is_not_stored(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One damaged ledger is in the sample, and its lists show the fault. Nothing is said of the
+    others, whose lists cannot be looked at any more. A replay without the bug says so too. It has
+    no reads that confirm the loss.
+    """
+    with monkeypatch.context() as planted:
+        planted.setattr(asking, "_is_as_expected", lambda _answer, _question: True)
+        planted.setattr(steps, "is_in_sample", lambda ledger_id, _terms: ledger_id == LACKING)
+        outcome = audit(cluster, tmp_path, spot_reads="0")
+    unknown = "indeterminate: checkers_disagree"
+    assert [unknown] * 8 == outcome.standings(*LEDGERS_ALL)
+    assert 4 == outcome.exit_code, outcome.stdout
+    assert "by its columns it is sound" in detail_of(outcome, LACKING)
+    assert outcome.run_dir is not None
+    again = replay_run(outcome.run_dir)
+    assert ["indeterminate: answer_timeout"] == again.standings(LACKING)
+    others = [one for one in LEDGERS_ALL if one != LACKING]
+    assert [unknown] * len(others) == again.standings(*others)
 
 
 def test_a_sound_ledger_is_checked_again_where_the_sample_has_it(

@@ -21,6 +21,8 @@ from auditor.sandbox.cluster import SandboxCluster
 
 LEDGERS_ALL = range(1, 13)
 LACKING = 5, 6
+UNCLEAR = 3
+"""A ledger of two segments: bookies are asked about it by its own metadata, not by its shape."""
 LIMITS = {"ledger_time_max": "1s", "ledger_memory_max": "256MiB"}
 SAID = {
     "an exception": "NobodyForesaw: a ledger from another world",
@@ -46,7 +48,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster
     with SandboxCluster(tmp_path_factory.mktemp("poison"), 3) as cluster:
         for ledger_id in LEDGERS_ALL:
             lose = {"b1": "6", "b2": "6"} if ledger_id in LACKING else {}
-            cluster.place(ledger_id, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), lose=lose)
+            segments = "0:[b1 b2 b3]" + " 12:[b1 b3 b2]" * (ledger_id == UNCLEAR)
+            cluster.place(ledger_id, cluster.ledger(f"e3 w2 a2 {segments} closed 29"), lose=lose)
         yield cluster
 
 
@@ -183,11 +186,11 @@ def test_a_ledger_on_which_asking_raises_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ):
     """No bookie was asked about it, and nothing waits for that: all others are judged."""
-    plant_in_askers(monkeypatch, 3)
+    plant_in_askers(monkeypatch, UNCLEAR)
     outcome = accounted(audit(cluster, tmp_path, **LIMITS, **way))
-    said = {3: "judging was stopped: whom to ask about it could not be found out"}
+    said = {UNCLEAR: "judging was stopped: whom to ask about it could not be found out"}
     assert said == details(outcome)
-    assert others(undisturbed, {3: ""}) == others(outcome, {3: ""})
+    assert others(undisturbed, said) == others(outcome, said)
 
 
 def test_a_ledger_that_is_poison_only_at_the_second_look_is_named_too(

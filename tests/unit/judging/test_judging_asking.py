@@ -21,12 +21,13 @@ from auditor.sandbox.cluster import ledger
 from auditor.stages import steps
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+TERMS = Terms(0, 0, 16, 5)
 LIMITS = JudgingLimits(ledger_time_max_ms=400, ledger_memory_max=256 * 2**20)
 
 
 def batch(*ledger_ids: int) -> pa.RecordBatch:
     """Return SEEN rows of ledgers that were read once and not asked about yet."""
-    metadata = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
+    metadata = ledger("e3 w2 a2 0:[b1 b2 b3] 9:[b1 b3 b2] closed 29")
     records = [
         LedgerRecord(one, 1, 0, RecordStatus.FOUND, ZnodeStamp(1, 0, 0, 0), metadata)
         for one in ledger_ids
@@ -62,13 +63,13 @@ def test_a_ledger_on_which_asking_never_ends_is_not_asked_for(
     plant(monkeypatch, 2, 5)
     asked = [
         row
-        for questions in steps.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
+        for questions in steps.asker_of(TERMS, LIMITS)(iter([batch(1, 2, 3), batch(4, 5)]))
         for row in questions.to_pylist()
     ]
     assert [(one, bookie) for one in (1, 3, 4) for bookie in ("b1", "b2", "b3")] == [
         (row["ledger_id"], row["bookie_id"].split(":")[0]) for row in asked
     ]
-    assert {64 + 24 * 11} == {row["expected_bytes"] for row in asked}
+    assert {64 + 24 * 12} == {row["expected_bytes"] for row in asked}
 
 
 def test_too_many_ledgers_on_which_asking_never_ends_are_our_fault(
@@ -78,7 +79,7 @@ def test_too_many_ledgers_on_which_asking_never_ends_are_our_fault(
     plant(monkeypatch, 2, 5)
     monkeypatch.setattr("auditor.judging.judge.POISON_MAX", 1)
     with pytest.raises(TooManyPoisoned):
-        list(steps.asker_of(LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])))
+        list(steps.asker_of(TERMS, LIMITS)(iter([batch(1, 2, 3), batch(4, 5)])))
 
 
 @pytest.mark.parametrize("error", [KeyError("odd"), SystemExit("odd")])
@@ -94,7 +95,7 @@ def test_a_ledger_on_which_asking_raises_is_not_asked_for(
         return sound(evidence)
 
     monkeypatch.setattr(steps, "lists_demanded", demanded)
-    questions = steps.asker_of(LIMITS)(iter([batch(1, 2, 3)]))
+    questions = steps.asker_of(TERMS, LIMITS)(iter([batch(1, 2, 3)]))
     assert {1, 3} == {row["ledger_id"] for rows in questions for row in rows.to_pylist()}
 
 
@@ -109,6 +110,6 @@ def test_a_ledger_that_was_not_asked_for_is_set_aside(
     were_asked: bool, todo: str, unknowns: list[str], detail: str
 ) -> None:
     """Otherwise it would demand lists for ever, and the run would give no verdict on any ledger."""
-    work = steps.judge_of(Terms(0, 0, 16, 5), FACTS, LIMITS, were_asked=were_asked)
+    work = steps.judge_of(TERMS, FACTS, LIMITS, were_asked=were_asked)
     (row,) = (row for rows in work(iter([batch(2)])) for row in rows.to_pylist())
     assert (todo, unknowns, detail) == (row["todo"], row["unknowns"], row["detail"])

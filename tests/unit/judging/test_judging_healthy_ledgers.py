@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.entry_by_entry import expected_on
 
-from auditor.evidence.rows import Row, answer_row, ledger_row, read_row, table
+from auditor.evidence.rows import Row, answer_row, expected_answer_row, ledger_row, read_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, SEEN
 from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
 from auditor.judging.settle import Step, Todo, settle
@@ -386,6 +386,61 @@ def test_a_ledger_on_which_a_bookie_answered_twice_is_not_found(again: str) -> N
     twice = Answer(again, LEDGER, 1, 0, AnswerStatus.HELD, row[2][0][ANSWERS.names.index("groups")])
     said = [*row[2], *([answer_row(twice)] if again == "b1" else [answer_row(twice)] * 2)]
     assert {} == healthy_ledgers(table(SEEN, [(row[0], row[1], said, None)]), TERMS)
+
+
+ANSWER_AT = {name: at for at, name in enumerate(ANSWERS.names)}
+
+
+def compared(*changes: Mapping[str, Any]) -> dict[int, int]:
+    """Return what is found of a ledger whose lists were compared and left out, with these changes
+    to the cells of its answers, bookie by bookie.
+    """
+    said = healthy(ledger(STRIPED)).looks[0].answers.values()
+    rows = [list(expected_answer_row(answer, is_kept=False)) for answer in said]
+    for row, change in zip(rows, changes, strict=False):
+        for name, cell in change.items():
+            row[ANSWER_AT[name]] = cell
+    seen = seen_row(healthy(ledger(STRIPED)))
+    batch = table(SEEN, [(seen[0], seen[1], list(map(tuple, rows)), None)])
+    return listed(healthy_ledgers(batch, TERMS))
+
+
+def test_a_ledger_whose_lists_were_as_expected_when_they_came_is_healthy() -> None:
+    """A list of the sample counts by what was said of it. Both checkers judge what is stored."""
+    assert {0: 60} == compared()
+    assert {0: 60} == compared({"groups": listing([0])})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_as_expected": False},
+        {"is_as_expected": None},
+        {"bookie_id": "b9"},
+        {"bookie_id": "b2"},
+        {"look": 2},
+        {"look": None},
+        {"non_canonical": True},
+        {"read_unlisted": [3]},
+        {"missing_logs": [("1.log", 1, [[0, 0]])]},
+        *({"status": status.value} for status in AnswerStatus if status is not AnswerStatus.HELD),
+    ],
+    ids=str,
+)
+def test_what_is_missing_is_not_as_expected(change: Mapping[str, Any]) -> None:
+    """An empty cell alone says nothing; nor does the word of another bookie or of another look."""
+    assert {} == compared(change)
+
+
+def test_a_bookie_that_was_not_heard_is_missed_beside_lists_that_were_as_expected() -> None:
+    """Whether its answer was lost, or another one was doubled."""
+    seen = seen_row(healthy(ledger(STRIPED)))
+    said = [
+        expected_answer_row(answer, is_kept=False)
+        for answer in healthy(ledger(STRIPED)).looks[0].answers.values()
+    ]
+    for rows in (said[:2], said[:0], [*said, said[0]], [*said[:2], said[0]]):
+        assert {} == healthy_ledgers(table(SEEN, [(seen[0], seen[1], rows, None)]), TERMS)
 
 
 def test_rows_are_found_by_their_numbers_in_any_part_of_a_batch() -> None:

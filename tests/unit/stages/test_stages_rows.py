@@ -216,7 +216,7 @@ def test_bookies_are_asked_for_the_lists_that_a_judging_wants(
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
-    assert [((JUDGING,), {"careful": True, "with_expected": False})] == asker.made_with
+    assert [((TERMS, JUDGING), {"careful": True, "with_expected": False})] == asker.made_with
     assert [[4]] == seen_by(asker)
     assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], (
         "the answer at the first look"
@@ -316,7 +316,7 @@ def test_the_plan_has_each_bookies_questions(
     left.by_call["recorded", EVERYTHING] = [2, 4]
     plan = stages_of(run_without_answers, left).plan()
     assert [BookieCost("b1", 2, 15), BookieCost("b2", 1, 5)] == sorted(plan)
-    assert [((JUDGING,), {"careful": True, "with_expected": False})] == asker.made_with
+    assert [((TERMS, JUDGING), {"careful": True, "with_expected": False})] == asker.made_with
     assert {"evidence/ledgers/first.parquet"} == run_without_answers.files_in("evidence")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import cast
 
-import pyarrow as pa
 from support.tables_in_memory import Tables
 
 from auditor.evidence.rows import answer_row, greeting_row, table
@@ -18,6 +17,11 @@ from auditor.model.availability import (
     Greeting,
 )
 from auditor.summary.doubted_lists import contradicting_bookies, spoiled_ledgers
+
+
+def spoiled(run: Place) -> dict[str, list[int]]:
+    return {reason.value: sorted(ids.to_pylist()) for reason, ids in spoiled_ledgers(run).items()}
+
 
 WHERE = f"{LISTED_BY_LISTER}h:3182"
 
@@ -40,8 +44,8 @@ def test_ledgers_that_were_listed_before_or_after_are_spoiled() -> None:
     greetings = [greeting_row(bookie, 1, 0, Greeting.ANSWERED, WHERE) for bookie in ("b1", "b2")]
     rows = [*greetings, *map(answer_row, (*listed, *others))]
     run.write_table("evidence/answers", table(ANSWERS, rows), "first")
-    assert pa.array([], pa.int64()) == spoiled_ledgers(run)
+    assert {"answer_invalid": [], "checkers_disagree": []} == spoiled(run)
     denied = greeting_row("b1", 1, 0, Greeting.ANSWERED, f"{LISTER_CONTRADICTED}it lists entry 3")
     run.write_table("evidence/answers", table(ANSWERS, [denied]), "second")
-    assert [1, 2] == sorted(spoiled_ledgers(run).to_pylist())
+    assert {"answer_invalid": [1, 2], "checkers_disagree": []} == spoiled(run)
     assert ["b1"] == contradicting_bookies(run).to_pylist()

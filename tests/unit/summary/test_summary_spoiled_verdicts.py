@@ -36,7 +36,7 @@ def test_what_rests_on_contradicted_lists_is_unknown() -> None:
     """A ledger is no longer sound or exempt. A violation stays and gets the reason. A deleted
     ledger is unchanged.
     """
-    spoiled = [spoil_verdict(one) for one in VERDICTS_GIVEN]
+    spoiled = [spoil_verdict(one, Unknown.ANSWER_INVALID) for one in VERDICTS_GIVEN]
     assert [(one.standing, one.unknowns) for one in spoiled] == [
         (INDETERMINATE, INVALID),
         (INDETERMINATE, INVALID),
@@ -67,10 +67,14 @@ def rows_of(*verdicts: Verdict) -> pa.RecordBatch:
 def test_rows_are_spoiled_as_values_are() -> None:
     """Only the rows of the given ledgers change."""
     for hit in product((False, True), repeat=len(VERDICTS_GIVEN)):
-        expected = [spoil_verdict(v) if h else v for v, h in zip(VERDICTS_GIVEN, hit, strict=True)]
+        expected = [
+            spoil_verdict(v, Unknown.ANSWER_INVALID) if h else v
+            for v, h in zip(VERDICTS_GIVEN, hit, strict=True)
+        ]
         ids = pa.array(
             [v.ledger_id for v, h in zip(VERDICTS_GIVEN, hit, strict=True) if h], pa.int64()
         )
         assert (
-            rows_of(*expected).to_pylist() == spoil_rows(rows_of(*VERDICTS_GIVEN), ids).to_pylist()
+            rows_of(*expected).to_pylist()
+            == spoil_rows(rows_of(*VERDICTS_GIVEN), {Unknown.ANSWER_INVALID: ids}).to_pylist()
         )
