@@ -54,7 +54,7 @@ SLUG_CHARS_MAX = 60
 MEMBERS_NAMED_MAX = 5
 """A rack's sentence names at most this many bookies. The rest is counted."""
 UNJUDGED = "unjudged"
-"""The family of ledgers that a bookie's silence left unjudged: they have a reason, no finding."""
+"""The family of ledgers that were not judged because a bookie was silent. They have no finding."""
 
 _FAMILIES = {
     kind.value: facts.family.value
@@ -173,9 +173,10 @@ class Cause:
 class Hits:
     """The ledgers that are hit. Arrays of ids are ascending.
 
-    `by_kind`: by kind of finding, or by the reason that left them unjudged. `by_bookie`: by family
-    and bookie, those that are hit on the bookie. `crowds`: by rack, those with a segment that fails
-    placement and has two bookies of the rack. `marked`: how many ledgers have a mark.
+    `by_kind`: the ledgers of each kind of finding, and of each reason why ledgers were not judged.
+    `by_bookie`: for each family and bookie, the ledgers that are hit on the bookie. `crowds`: for
+    each rack, the ledgers with a segment that fails placement and has two bookies of the rack.
+    `marked`: how many ledgers have a mark.
     """
 
     by_kind: Mapping[str, Ids]

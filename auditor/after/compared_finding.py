@@ -70,8 +70,8 @@ class ComparedFinding(OfKind):
 
     @property
     def extent(self) -> int:
-        """How far the finding reaches: entries that are hit. Of a finding on the cluster it is what
-        its facts count: marks or ledgers.
+        """How far the finding reaches: how many entries are hit. For a finding on the cluster it is
+        what its facts count: marks or ledgers.
         """
         facts = self.facts or RecordedFacts()
         if self.kind is Kind.MARK_WITHOUT_LEDGER:

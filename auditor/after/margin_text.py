@@ -214,7 +214,7 @@ def rank_exposure(exposure: Exposure) -> Iterator[Row]:
 
 
 def rank_racks(by_rack: Mapping[str, Losses]) -> list[Row]:
-    """Return the locations, those whose failure would harm most ledgers first."""
+    """Return the locations, sorted by how many ledgers their failure would harm, most first."""
     rows = [
         (
             rack,

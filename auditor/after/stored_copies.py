@@ -424,8 +424,9 @@ def _pair_keys(copies: StoredCopies, ledger_ids: Ints, bookies: pa.Array) -> tup
 
 
 def _rows_of(ledger_ids: Ints, wanted: Ints) -> tuple[Ints, Flags]:
-    """Return the index of each wanted ledger that exists, and a mask of those. `ledger_ids` are
-    sorted.
+    """Return the index in `ledger_ids` of each wanted ledger that is there, and which ones are.
+
+    `ledger_ids` are sorted.
     """
     rows = np.searchsorted(ledger_ids, wanted)
     is_there = np.isin(wanted, ledger_ids)

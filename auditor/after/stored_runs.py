@@ -22,7 +22,7 @@ from auditor.model.summary import Summary
 from auditor.summary.previous_run import read_summary
 
 NAMED_MAX = 3
-"""An error names at most this many of the runs that are there, the newest."""
+"""An error names at most this many of the runs of an output: the newest."""
 _LATEST = re.compile(r"latest(~(\d{1,6}))?")
 
 

@@ -92,9 +92,8 @@ async def _ask_first_challenge(
     try:
         challenge = await replies.next()
     except BookieUnreachable:
-        answer = await ask_info(
-            link, replies
-        )  # Find out whether it is silent to everything, or only to AUTH.
+        # A bookie that answers GET_BOOKIE_INFO is silent to AUTH alone.
+        answer = await ask_info(link, replies)
         if answer.operation != Operation.GET_BOOKIE_INFO:
             raise BookieUnreachable("the bookie was slow to answer AUTH") from None
         raise AuthUnanswered(f"{not_offered}: it did not answer AUTH") from None

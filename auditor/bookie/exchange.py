@@ -38,8 +38,8 @@ RISE_S_MAX = 0.005
 """A median may always exceed the lowest one by this many seconds. On a fast link medians triple by
 chance."""
 SMALL_BYTES_MAX = 64 * 2**10
-"""Latencies of larger responses are not compared, in bytes. A longer list takes longer on an idle
-bookie too."""
+"""Latencies are compared for responses of at most this many bytes. A longer list takes longer on an
+idle bookie too."""
 SHARE_MIN = 1 / 8
 """Lowest share of the limits, however slow the bookie is: an audit must end. Only refusals and
 resets bring the window below it."""

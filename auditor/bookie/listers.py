@@ -166,7 +166,7 @@ class ListerConversation(PatientConversation):
         super().on_answers(link, events)
 
     def _problem(self, event: Answered) -> str:
-        """Return why this is not the expected lister at work, or ""."""
+        """Return why the greeting is not that of the expected lister; "" if it is."""
         if event.status == Status.EUA:
             return "EUA: its lister answers inside TLS alone: set --lister-tls on"
         if event.status != Status.EOK:

@@ -131,8 +131,8 @@ def refusals(answers: pa.Table, reads: pa.Table) -> dict[BookieId, Refusals]:
 
     Both tables hold the REQUESTED rows of all bookies that refused anything. The reads decide on a
     bookie that cannot list. Reads of ledgers that the bookie was not asked to list do not count,
-    because it should hold nothing of them. Of a bookie that did not admit us nothing was requested.
-    Costs the rows.
+    because it should hold nothing of them. Nothing was requested from a bookie that did not admit
+    us. Costs the rows.
     """
     lists = answers.filter(
         pc.is_valid(pc.field("ledger_id")) & (pc.field("status") != AnswerStatus.UNSUPPORTED.value)

@@ -53,9 +53,9 @@ IS_VIOLATED = pc.field("standing") == Standing.VIOLATED.word
 
 
 def lacks_of(verdicts: TableScan, keep: pc.Expression | None = IS_VIOLATED) -> pa.Table:
-    """Return the LACKS rows of the violated ledgers, which had at least two looks.
+    """Return the LACKS rows of the ledgers whose verdicts `keep` selects; None selects all.
 
-    With `keep`, return those that it selects instead (None: of all).
+    The default is the violated ledgers, which had at least two looks.
     """
     rows = verdicts.batches(["ledger_id", "lacks"], keep)
     batches = [_flat(batch) for batch in rows]

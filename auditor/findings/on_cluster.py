@@ -182,7 +182,7 @@ def problem_row(read_at_ms: int, problem: str) -> Row:
 
 
 def malformed_row(read_at_ms: int, path: str) -> Row:
-    """Return the row of MARKS for a znode among the marks that marks no ledger."""
+    """Return the row of MARKS for a znode that is among the marks and names no ledger."""
     return named_row(MARKS, look=LISTED, read_at_ms=read_at_ms, problem="", malformed_path=path)
 
 

@@ -70,7 +70,7 @@ class Reading:
 
     @property
     def failures(self) -> int:
-        """How many of the conclusive reads failed since the last one that did not."""
+        """How many conclusive reads in a row failed up to the newest."""
         failed = 0
         for status, _ in self.words:
             if status in TELLING:

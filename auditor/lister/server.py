@@ -86,7 +86,7 @@ class Desk(Protocol):
 class Connection:
     """The conversation with one client. At most `in_work_max` of its lists are in work at once.
 
-    Further requests wait unread. Of a request only the ids are kept.
+    Further requests wait unread. Only the ids of a request are kept.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ class RecordedLook:
     listed: Mapping[BookieId, tuple[int, int]] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return one of the field `looks`, which `from_json` reads."""
+        """Return the look as an item of the field `looks`, which `from_json` reads."""
         written: dict[str, Any] = {
             "at": self.at,
             "znode_version": self.znode_version,

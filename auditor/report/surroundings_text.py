@@ -1,8 +1,8 @@
 """Sentences of a report on bookies: in maintenance, away, renamed, unable to list, asked.
 
-Of bookies that cannot list they say what was read instead, and what that shows; of listers which
-did not list or are not believed, and which indexes have lost something; of requests which stage
-made them and how long it took. Also on placement.
+They say what was read on bookies that cannot list, and what that shows; which listers did not list
+or are not believed; which indexes have lost something; and which stage made how many requests in
+what time. Also on placement.
 """
 
 from __future__ import annotations

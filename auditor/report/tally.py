@@ -58,7 +58,7 @@ class Tally:
 
 
 def tally_of(summary: Summary) -> Tally:
-    """Return the numbers of a run."""
+    """Return the numbers that the first screen shows of a run."""
     changes = _compared(summary)
     rows = tuple(
         SeverityRow(severity, summary.severities[severity.word], _new_of(changes, severity))

@@ -42,7 +42,7 @@ from auditor.stages.asking import Directory
 from auditor.zookeeper.metadata_store import MetadataStore
 
 LAST = 0
-"""The number that stands for a look after all looks."""
+"""The number of a reading of bookies that follows the last look and belongs to none."""
 GAP_MARGIN_MS = 1_000
 """Added to the time that must pass between two looks at a lost bookie: rounding must not make it
 too short."""

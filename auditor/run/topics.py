@@ -178,10 +178,10 @@ def _read_suspects_again(
     suspects: Mapping[TopicName, frozenset[LedgerId]],
     seen: dict[LedgerId, Seen],
 ) -> tuple[list[TopicRecord], dict[TopicName, frozenset[LedgerId]]]:
-    """Read the topics with suspects, and then the suspects, again.
+    """Read each topic with suspects again, and then its suspects.
 
-    Changes `seen` for ledgers that are not as before. Returns the records and, by topic, the
-    suspects that it no longer references.
+    Updates `seen` for ledgers that are not as before. Returns the records of all topics and, by
+    topic, the suspects that the topic no longer references.
     """
     topics.sync()
     again = {

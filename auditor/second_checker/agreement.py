@@ -155,7 +155,7 @@ Key = tuple[str, EntryId]
 def is_due(verdict: Verdict, terms: Terms) -> bool:
     """Return whether a final verdict goes to the second checker.
 
-    Verdicts on poisoned ledgers do not. Of the sound ledgers without findings, only a sample does
+    Verdicts on poisoned ledgers do not. Sound ledgers without findings do if they are in a sample
     (`is_in_sample`). All other verdicts do.
     """
     if verdict.standing is not Standing.SOUND or verdict.findings:

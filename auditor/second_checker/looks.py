@@ -1,7 +1,7 @@
 """Which looks count for the second checker, what they exempt, and whether they suffice.
 
-Of the looks that saw the newest metadata, the newest statement of each bookie counts. Exemptions,
-stuck ledgers and old marks follow from the metadata alone.
+A bookie's statement counts if a look made it that saw the newest metadata, and the newest such
+statement wins. Exemptions, stuck ledgers and old marks follow from the metadata alone.
 
 `unsupported_claims` checks the rules for a second look (BP-34), without the first checker's
 `recheck`, which decides when a verdict is final: nothing is reported after a single look; before an

@@ -51,7 +51,7 @@ class Ledgers:
 
     @property
     def were_asked_about(self) -> bool:
-        """Whether this look asked bookies about all of them that need lists."""
+        """Whether this look asked bookies about each of them whose lists are needed."""
         return self.look == 1 or self.left_by is not None
 
 
