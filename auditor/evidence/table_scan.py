@@ -27,8 +27,8 @@ FILES_AHEAD = 2
 for every file of a remote file system."""
 
 TABLE_BYTES_MAX = 16 * 2**30
-"""At most this many bytes of a table are held at once: 160 for each of 100 million ledgers. The size
-of a file says little: a few kilobytes on disk can hold any number of nulls."""
+"""At most this many bytes of a table are held at once: 160 for each of 100 million ledgers. A
+file's size says little: a few kilobytes on disk can hold any number of nulls."""
 
 LEDGERS_AT_ONCE = 10_000
 """Ledgers looked up in a table at once. This bounds the expression that filters them."""
