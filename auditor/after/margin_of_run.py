@@ -82,13 +82,13 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    copies = doubt_bookies(_copies(directory), _unreadable_bookies(directory, summary))
+    copies = doubt_bookies(_copies(directory), unreadable_bookies(directory, summary))
     return StoredRun(
         summary, started, read_about(directory), read_newest_bookies(directory), copies
     )
 
 
-def _unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
+def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
     """Return the bookies that could not send what they list: no list of theirs vouches for a
     copy.
     """

@@ -276,6 +276,21 @@ def doubt_bookies(copies: StoredCopies, bookies: Collection[BookieId]) -> Stored
     )
 
 
+def count_by_bookie(copies: StoredCopies) -> dict[BookieId, tuple[int, int]]:
+    """Return for each bookie how many copies are promised on it, and how many are not doubtful.
+
+    A bookie that is named twice in a write set holds one copy.
+    """
+    promised, confirmed = (zero_counts(len(copies.bookies)) for _ in range(2))
+    for block in copies.segments:
+        for columns, is_first in block.write_sets():
+            codes, amounts = block.ensembles[:, columns], block.begun * is_first
+            np.add.at(promised, codes, amounts)
+            np.add.at(confirmed, codes, amounts * ~block.doubtful[:, columns])
+    numbers = zip(promised.tolist(), confirmed.tolist(), strict=True)
+    return dict(zip(copies.bookies, numbers, strict=True))
+
+
 def _apply_doubts(
     copies: StoredCopies, all_of: Flags, doubtful: Ints, absent: Ints
 ) -> StoredCopies:

@@ -7,8 +7,9 @@ counted as verified. Copies that a read brought count as ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,23 +49,27 @@ _WAS_READ = pc.field("status").isin(sorted(status.value for status in TELLING - 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """The bookies in doubt that list what was not read, and how many copies in judged ledgers these
-    are.
+    """The bookies in doubt that list what was not read, each with how many copies in judged ledgers
+    these are.
 
     `due` counts the copies that bookies in doubt should hold of the judged ledgers that they list,
     and `read` those of them that were read.
     """
 
-    bookies: frozenset[BookieId] = frozenset()
-    copies: int = 0
+    by_bookie: Mapping[BookieId, int] = field(default_factory=dict)
     due: int = 0
     read: int = 0
 
     @property
+    def copies(self) -> int:
+        """How many copies only these bookies list."""
+        return sum(self.by_bookie.values())
+
+    @property
     def counts(self) -> DoubtCounts:
         """The counts, with some of the bookies by name."""
-        some = tuple(sorted(self.bookies)[:BOOKIES_NAMED_MAX])
-        return DoubtCounts(len(self.bookies), some, self.copies, self.due, self.read)
+        some = tuple(sorted(self.by_bookie)[:BOOKIES_NAMED_MAX])
+        return DoubtCounts(len(self.by_bookie), some, self.copies, self.due, self.read)
 
 
 def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
@@ -93,9 +98,11 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
         _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks)
         for start in range(0, len(ids), LEDGERS_AT_ONCE)
     ]
+    by_bookie = Counter[BookieId]()
+    for part in parts:
+        by_bookie.update(part.by_bookie)
     return Doubt(
-        frozenset().union(*(part.bookies for part in parts)),
-        sum(part.copies for part in parts),
+        dict(by_bookie),
         sum(part.due for part in parts),
         sum(part.read for part in parts),
     )
@@ -123,9 +130,12 @@ def _doubt_among(run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.
     rest = pc.subtract(pairs["copies"], pc.fill_null(pairs["entry_id_count"], 0))
     rest = pc.subtract(rest, pc.fill_null(pairs["absent"], 0))
     is_left = pc.greater(rest, 0)
+    by_bookie = Counter[BookieId]()
+    names, numbers = pairs["bookie_id"].filter(is_left), rest.filter(is_left)
+    for name, number in zip(names.to_pylist(), numbers.to_pylist(), strict=True):
+        by_bookie[name] += number
     return Doubt(
-        frozenset(pc.unique(pairs["bookie_id"].filter(is_left)).to_pylist()),
-        sum(rest.filter(is_left).to_pylist()),
+        dict(by_bookie),
         sum(pairs["copies"].to_pylist()),
         read.num_rows,
     )

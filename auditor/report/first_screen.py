@@ -133,16 +133,20 @@ def fill(sections: Sequence[Section], lines_max: int) -> list[str]:
 
 
 def _share(sections: Sequence[Section], lines_max: int) -> list[int]:
-    """Return how many items of each section are shown. They take turns until nothing more fits."""
+    """Return how many items of each section are shown.
+
+    They take turns until nothing more fits: at first with one item each, then by their weights.
+    """
     shown = [0] * len(sections)
-    has_grown = True
-    while has_grown:
+    has_grown, turn = True, 0
+    while has_grown or turn == 1:
         has_grown = False
         for place, section in enumerate(sections):
-            for _ in range(section.weight):
+            for _ in range(section.weight if turn else 1):
                 grown = [*shown[:place], shown[place] + 1, *shown[place + 1 :]]
                 if shown[place] < len(section.blocks) and _cost(sections, grown) <= lines_max:
                     shown, has_grown = grown, True
+        turn += 1
     return shown
 
 
@@ -369,8 +373,11 @@ PART_LINES_MAX = 2
 """Lines of one sentence below the verdict."""
 PAGE, REPORT = "report.html", "report.txt"
 """Files of a run's directory."""
+BESIDE_PAGE = f" ({REPORT}: all of it)"
+ESCAPE_CHARS_MAX = 10
+"""Characters of the longest escape that `printable` gives for a character."""
 COMMAND_ROWS = 2
-"""Rows kept for each command that names OUTPUT, however long that is."""
+"""Rows kept for a command that names OUTPUT, however long that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,17 +401,19 @@ class Whereabouts:
         return " ".join(filter(None, ("auditor", *words, self.choice)))
 
     def page(self, width: int) -> str:
-        """Return the path of the page, or of the report if there is no page.
+        """Return where the page and the whole report are.
 
         Of a path that does not fit, the last directories are shown.
         """
-        path = f"{self.directory}/{PAGE if self.has_page else REPORT}"
-        shown, parts = printable(path, len(path) * 12), path.split("/")
+        file, more = (PAGE, BESIDE_PAGE) if self.has_page else (REPORT, "")
+        path = f"{self.directory}/{file}"
+        parts, chars_max = path.split("/"), len(path) * ESCAPE_CHARS_MAX
+        shown = printable(path, chars_max)
         for first in range(1, len(parts)):
-            if len(shown) <= width:
+            if len(shown) + len(more) <= width:
                 break
-            shown = printable(f".../{'/'.join(parts[first:])}", len(path) * 12)
-        return shown
+            shown = printable(f".../{'/'.join(parts[first:])}", chars_max)
+        return f"{shown}{more}"
 
 
 def render_first_screen(
@@ -470,11 +479,9 @@ def _foot(
     inner = screen.narrowed(LABEL_CHARS)
     step = _next_command(findings, where)
     steps = [step] if step else list(inner.wrap(_next_sentence(summary), "", PART_LINES_MAX))
-    whole = where.command(where.again, "--full")
     page = [where.page(inner.width)] if where.is_stored else []
     return [
         *label_lines("next", steps),
-        *label_lines("all of it", [whole] if whole != step else []),
         *label_lines("page" if where.has_page else "report", page),
         machine,
     ]

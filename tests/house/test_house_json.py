@@ -21,6 +21,7 @@ EDGES = {
     "after/pseudonyms.py": "the values of a bundle, whatever they are",
     "after/dashboard.py": "a dashboard of Grafana",
     "after/page/page_view.py": "the values of the page's template",
+    "after/page/charts.py": "the values of the page's template",
     "after/page/pictures.py": "the values of the page's template",
     "after/page/findings_data.py": "the findings in the page",
     "after/differences_text.py": "auditor diff --format json",

@@ -20,8 +20,10 @@ from auditor.after.page.contents import (
     ChangesSeen,
     Lacking,
     MarginSeen,
+    NamespaceBytes,
     PageContents,
     PastRun,
+    RackCopies,
 )
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
@@ -146,6 +148,11 @@ def contents(name: str = "bookie", **changes: Any) -> PageContents:
         history=history(4),
         margin=margin_of(name),
         changes=changes_of(name, findings),
+        namespaces=[
+            NamespaceBytes(f"{name}/hit", 4_000, 1_000, 500),
+            NamespaceBytes("", 3_000, 0, 0),
+        ],
+        grace_ms=3 * 86_400_000,
         problems=(),
     )
     return replace(made, **changes)
@@ -158,7 +165,9 @@ def margin_of(name: str) -> MarginSeen:
     losses = Losses(Sort(4, (1, 2, 3, 4)), Sort(0, ()), Sort(9, (1, 2)), Sort(1, (5,)))
     exposure = Exposure(some, {f"{name}-9": 2}, {f"{name}-3": 1_400}, {})
     return MarginSeen(
-        basis, Cluster({0: 2, 1: 5, 2: 20, 3: 65}, exposure, {f"/rack/{name}": losses}, 1)
+        basis,
+        Cluster({0: 2, 1: 5, 2: 20, 3: 65}, exposure, {f"/rack/{name}": losses}, 1),
+        [RackCopies(f"/rack/{name}", 2, 900, 600), RackCopies(None, 2, 100, 100)],
     )
 
 
@@ -252,6 +261,7 @@ def history(runs: int) -> list[PastRun]:
             day,
             2 * day,
             None if day == 1 else 0.9 + day / 100,
+            {"critical": day, "warning": 2, "info": 0},
         )
         for day in range(runs)
     ]

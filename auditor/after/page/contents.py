@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from auditor.after.differences import Difference
 from auditor.after.margin_text import Cluster, MarginBasis
@@ -36,7 +36,10 @@ class BookieSeen:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """The numbers of one finished run of the cluster. `started_at` is RFC 3339 in UTC."""
+    """The numbers of one finished run of the cluster. `started_at` is RFC 3339 in UTC.
+
+    `findings` counts them by the word of their severity.
+    """
 
     run_id: str
     started_at: str
@@ -44,14 +47,43 @@ class PastRun:
     indeterminate: int
     verified_ratio: float | None
     """None if no copy was expected, or for a version that did not count copies."""
+    findings: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RackCopies:
+    """How many copies closed ledgers promise on the bookies of a location, and how many of them the
+    run confirms. `location` is None for bookies whose location is not known.
+    """
+
+    location: str | None
+    bookies: int
+    promised: int
+    confirmed: int
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceBytes:
+    """The bytes that closed ledgers of a namespace record as their lengths, and how many of them
+    are in ledgers in violation and in ledgers that were not judged. `name` is "" for ledgers of no
+    namespace.
+    """
+
+    name: str
+    total: int
+    violated: int
+    unjudged: int
 
 
 @dataclass(frozen=True, slots=True)
 class MarginSeen:
-    """What more may fail, from what the run stored, and the evidence for it."""
+    """What more may fail, from what the run stored, and the evidence for it. `racks` has the copies
+    by location.
+    """
 
     basis: MarginBasis
     cluster: Cluster
+    racks: Sequence[RackCopies] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +100,10 @@ class ChangesSeen:
 class PageContents:
     """All that the page shows. `report` is report.txt.
 
-    `bookies`, `topics`, `history`, `margin` and `changes` are None if they could not be read or do
-    not exist. `topics` has the lines of topics.jsonl, `history` the runs from the oldest to this
-    one. `problems` are sentences on what could not be read. `runbooks` is the address of the site
+    `bookies`, `topics`, `history`, `margin`, `changes`, `namespaces` and `grace_ms` are None if
+    they could not be read or do not exist. `topics` has the lines of topics.jsonl, `history` the
+    runs from the oldest to this one. `grace_ms` is the age up to which a mark is no finding.
+    `problems` are sentences on what could not be read. `runbooks` is the address of the site
     with the page on each kind; None if there is none.
     """
 
@@ -83,5 +116,7 @@ class PageContents:
     history: Sequence[PastRun] | None = None
     margin: MarginSeen | None = None
     changes: ChangesSeen | None = None
+    namespaces: Sequence[NamespaceBytes] | None = None
+    grace_ms: int | None = None
     problems: tuple[str, ...] = ()
     runbooks: str | None = None

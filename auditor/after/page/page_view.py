@@ -19,6 +19,12 @@ from auditor.after.differences_text import (
     kinds_words,
     subject_of_change,
 )
+from auditor.after.page.charts import (
+    bytes_by_namespace,
+    copies_by_rack,
+    findings_by_night,
+    marks_by_age,
+)
 from auditor.after.page.contents import ChangesSeen, PageContents, PastRun
 from auditor.after.page.findings_data import choose_listed
 from auditor.after.page.pictures import (
@@ -281,6 +287,8 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
             if summary.marks is not None
             else ("Marks: the version that wrote this run did not count them.")
         )
+    if not view["namespaces"] and not _is_explained(contents, "Bytes"):
+        yield _no_bytes(summary)
     if not view["history"] and contents.history is not None:
         yield _no_history(summary)
     if not view["margin"] and not _is_explained(contents, "Margin"):
@@ -288,6 +296,12 @@ def left_out(contents: PageContents, view: Mapping[str, Any]) -> Iterator[str]:
     if not view["changes"] and not _is_explained(contents, "Changes"):
         yield _no_changes(summary)
     yield from contents.problems
+
+
+def _no_bytes(summary: Summary) -> str:
+    if summary.ledgers.listed > LEDGERS_MAX:
+        return f"Bytes: not added up for more than {LEDGERS_MAX:,} ledgers."
+    return "Bytes: no closed ledger names a topic."
 
 
 def _no_history(summary: Summary) -> str:
@@ -325,12 +339,6 @@ TOPICS_SHOWN_MAX = 200
 """At most this many topics are in the page's table, worst first; topics.jsonl has all of them."""
 REPORT_CHARS_MAX = 1_000_000
 """At most this many characters of report.txt are in the page. Usually it has some 20 kB."""
-_AGES = {
-    "under_1h": "under 1 h",
-    "under_1d": "1 h to 1 d",
-    "under_1w": "1 d to 1 w",
-    "older": "older",
-}
 
 
 def page_view(contents: PageContents) -> Json:
@@ -355,7 +363,9 @@ def page_view(contents: PageContents) -> Json:
             if contents.bookies
             else None
         ),
-        "marks": _marks(summary),
+        "marks": _marks(contents),
+        "copies": copies_by_rack(contents.margin.racks) if contents.margin else None,
+        "namespaces": bytes_by_namespace(contents.namespaces or ()),
         "topics": _topics(contents),
         "unjudged_rows": list(_unjudged_rows(summary)),
         "unjudged": section_lines(unjudged_section(summary, Screen(UNBROKEN))),
@@ -459,21 +469,12 @@ def _causes(summary: Summary) -> Json | None:
     }
 
 
-def _marks(summary: Summary) -> Json | None:
+def _marks(contents: PageContents) -> Json | None:
+    summary = contents.summary
     lines = section_lines(marks_section(summary, Screen(UNBROKEN)))
     if not lines:
         return None
-    ages = summary.marks_by_age
-    most = max(ages[name] for name in _AGES)
-    bars = [
-        {
-            "words": words,
-            "count": count(ages[name]),
-            "bar": meter(ages[name] / most, "unknown", f"{words}: {ages[name]}"),
-        }
-        for name, words in _AGES.items()
-    ]
-    return {"lines": lines, "bars": bars}
+    return {"lines": lines, **marks_by_age(summary, contents.grace_ms)}
 
 
 def _topics(contents: PageContents) -> Json | None:
@@ -517,7 +518,8 @@ def _history(runs: Sequence[PastRun]) -> Json | None:
         ),
         ("Copies verified", "sound", lambda run: run.verified_ratio, share),
     ]
-    drawn = [
+    drawn: list[Json | None] = [findings_by_night(runs)]
+    drawn += [
         _chart(title, name, [pick(run) for run in runs], words)
         for title, name, pick, words in charts
     ]

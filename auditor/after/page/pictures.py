@@ -42,14 +42,14 @@ def stacked_bar(parts: Sequence[Part], label: str) -> Markup:
     """Return a bar with the parts side by side. A part that is not empty is at least 3 units
     wide.
     """
-    svg = _svg(WIDTH, BAR_HEIGHT, label, stretch=True)
+    svg = new_picture(WIDTH, BAR_HEIGHT, label, stretch=True)
     widths = _widths([part.size for part in parts], WIDTH, 3.0)
     left = 0.0
     for part, width in zip(parts, widths, strict=True):
         if width:
-            _rect(svg, left, 0, width, BAR_HEIGHT, part.name)
+            add_rectangle(svg, left, 0, width, BAR_HEIGHT, part.name)
         left += width
-    return _text_of(svg)
+    return picture_text(svg)
 
 
 def _widths(sizes: Sequence[int], width: float, least: float) -> list[float]:
@@ -65,12 +65,12 @@ def _widths(sizes: Sequence[int], width: float, least: float) -> list[float]:
 
 def meter(ratio: float, name: str, label: str) -> Markup:
     """Return a bar that is filled to `ratio`. It is full only if the ratio is 1."""
-    svg = _svg(WIDTH, BAR_HEIGHT, label, stretch=True)
-    _rect(svg, 0, 0, WIDTH, BAR_HEIGHT, "track")
+    svg = new_picture(WIDTH, BAR_HEIGHT, label, stretch=True)
+    add_rectangle(svg, 0, 0, WIDTH, BAR_HEIGHT, "track")
     filled = WIDTH if ratio == 1 else min(WIDTH * ratio, WIDTH - 3.0)
     if filled > 0:
-        _rect(svg, 0, 0, filled, BAR_HEIGHT, name)
-    return _text_of(svg)
+        add_rectangle(svg, 0, 0, filled, BAR_HEIGHT, name)
+    return picture_text(svg)
 
 
 def line_chart(
@@ -85,15 +85,13 @@ def line_chart(
 
     The axis goes from `bottom` to `top`, by default to the largest value.
     """
-    svg = _svg(WIDTH, CHART_HEIGHT, label)
+    svg = new_picture(WIDTH, CHART_HEIGHT, label)
     highest = max((v for v in values if v is not None), default=0.0) if top is None else top
     span = (highest - bottom) or 1.0
     pad = 8
     height = CHART_HEIGHT - 2 * pad
     for y in (pad, CHART_HEIGHT - pad):
-        SubElement(
-            svg, "line", {"class": "axis", "x1": "0", "x2": str(WIDTH), "y1": str(y), "y2": str(y)}
-        )
+        add_line(svg, "axis", (0, y), (WIDTH, y))
     step = (WIDTH - 2 * pad) / max(1, len(values) - 1)
     points = [
         None if v is None else (pad + step * i, CHART_HEIGHT - pad - (v - bottom) / span * height)
@@ -101,16 +99,14 @@ def line_chart(
     ]
     for before, after in pairwise(points):
         if before and after:
-            (x1, y1), (x2, y2) = before, after
-            SubElement(
-                svg, "line", {"class": name, "x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)}
-            )
+            add_line(svg, name, before, after)
     for point in filter(None, points):
         SubElement(svg, "circle", {"class": name, "cx": _n(point[0]), "cy": _n(point[1]), "r": "4"})
-    return _text_of(svg)
+    return picture_text(svg)
 
 
-def _svg(width: float, height: float, label: str, *, stretch: bool = False) -> Element:
+def new_picture(width: float, height: float, label: str, *, stretch: bool = False) -> Element:
+    """Return a picture. With `stretch` it fills its place, whatever its shape is."""
     svg = Element(
         "svg", {"viewBox": f"0 0 {_n(width)} {_n(height)}", "role": "img", "aria-label": label}
     )
@@ -119,7 +115,15 @@ def _svg(width: float, height: float, label: str, *, stretch: bool = False) -> E
     return svg
 
 
-def _rect(svg: Element, x: float, y: float, width: float, height: float, name: str) -> None:
+def add_line(svg: Element, name: str, start: tuple[float, float], end: tuple[float, float]) -> None:
+    """Add a line of the class `name`."""
+    (x1, y1), (x2, y2) = start, end
+    ends = {"x1": _n(x1), "y1": _n(y1), "x2": _n(x2), "y2": _n(y2)}
+    SubElement(svg, "line", {"class": name, **ends})
+
+
+def add_rectangle(svg: Element, x: float, y: float, width: float, height: float, name: str) -> None:
+    """Add a rectangle of the class `name`."""
     SubElement(
         svg,
         "rect",
@@ -131,7 +135,7 @@ def _n(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
 
 
-def _text_of(svg: Element) -> Markup:
+def picture_text(svg: Element) -> Markup:
     """Return the element as text. ElementTree escapes what is in it."""
     return Markup(tostring(svg, encoding="unicode"))  # noqa: S704
 

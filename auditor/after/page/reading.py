@@ -7,39 +7,53 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import fs
 
 from auditor.after.comparison import compare_runs
-from auditor.after.finished_run import UNREADABLE, open_finished_run
-from auditor.after.margin_of_run import margin_basis, margin_of_cluster, read_copies
+from auditor.after.finished_run import UNREADABLE, open_finished_run, read_about
+from auditor.after.margin_of_run import (
+    StoredRun,
+    margin_basis,
+    margin_of_cluster,
+    read_copies,
+    unreadable_bookies,
+)
 from auditor.after.page.contents import (
     BookieSeen,
     ChangesSeen,
     Lacking,
     MarginSeen,
+    NamespaceBytes,
     PageContents,
     PastRun,
+    RackCopies,
 )
 from auditor.after.page.page_view import TOPICS_SHOWN_MAX
 from auditor.after.page.pictures import LEDGERS_MAX
+from auditor.after.stored_copies import count_by_bookie
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.newest_run import RUN_NAME
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.schemas import BOOKIES, LEDGERS, VERDICTS
 from auditor.evidence.table_scan import file_errors
 from auditor.findings.bookies import by_look
+from auditor.findings.doubt import doubt_of
 from auditor.model.cluster import ClusterFacts
 from auditor.model.codec import decode
+from auditor.model.finding import CATALOGUE
 from auditor.model.finding_record import FindingRecord
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerState
 from auditor.model.summary import Summary, TopicLine
+from auditor.model.verdict import Standing
 from auditor.summary.about import About
 from auditor.summary.previous_run import is_of_cluster, read_summary
 
@@ -64,7 +78,88 @@ def read_margin(directory: Place, summary: Summary) -> MarginSeen | None:
         run = read_copies(directory)
     except ConfigError as error:
         raise OutputError(str(error)) from error
-    return MarginSeen(margin_basis(run, NO_AGE_LIMIT_S), margin_of_cluster(run))
+    racks = copies_by_rack(run, _copies_in_doubt(directory, summary))
+    return MarginSeen(margin_basis(run, NO_AGE_LIMIT_S), margin_of_cluster(run), racks)
+
+
+def _copies_in_doubt(directory: Place, summary: Summary) -> Mapping[BookieId, int]:
+    """Return how many copies only each bookie in doubt lists; empty if the run counted none."""
+    if not summary.doubt.copies:
+        return {}
+    verdicts = directory.scan("verdicts", VERDICTS)
+    return doubt_of(directory, verdicts, unreadable_bookies(directory, summary)).by_bookie
+
+
+def copies_by_rack(run: StoredRun, in_doubt: Mapping[BookieId, int]) -> list[RackCopies]:
+    """Return the copies by the location of their bookie. Those that only bookies in doubt list are
+    not confirmed.
+    """
+    locations = run.locations()
+    racks: dict[str | None, list[tuple[int, int]]] = {}
+    for bookie, (promised, listed) in count_by_bookie(run.copies).items():
+        confirmed = max(0, listed - in_doubt.get(bookie, 0))
+        racks.setdefault(locations.get(bookie), []).append((promised, confirmed))
+    return [
+        RackCopies(location, len(counts), *map(sum, zip(*counts, strict=True)))
+        for location, counts in racks.items()
+    ]
+
+
+_TOPIC_PARTS = (4, 5)
+"""Parts of a topic's name in the metadata of its ledgers: tenant, (cluster,) namespace,
+"persistent", topic."""
+_CLOSED = pc.field("state") == LedgerState.CLOSED.value
+
+
+def read_bytes_by_namespace(directory: Place, summary: Summary) -> list[NamespaceBytes] | None:
+    """Return the bytes of closed ledgers by Pulsar namespace, from their newest metadata.
+
+    None if no ledger names a topic, or for a run of more than LEDGERS_MAX ledgers.
+    """
+    if summary.ledgers.listed > LEDGERS_MAX:
+        return None
+    columns = ["ledger_id", "look", "length_bytes", "custom_metadata"]
+    standings = directory.scan("verdicts", VERDICTS).table(["ledger_id", "standing"])
+    by_ledger = dict(
+        zip(standings["ledger_id"].to_pylist(), standings["standing"].to_pylist(), strict=True)
+    )
+    newest: dict[LedgerId, tuple[int, str, int]] = {}
+    for batch in directory.scan("evidence/ledgers", LEDGERS).batches(columns, _CLOSED):
+        for row in batch.to_pylist():
+            before = newest.get(row["ledger_id"])
+            if before is None or before[0] <= row["look"]:
+                name = namespace_of(row["custom_metadata"] or ())
+                newest[row["ledger_id"]] = row["look"], name, max(0, row["length_bytes"] or 0)
+    if not any(name for _, name, _ in newest.values()):
+        return None
+    found: dict[str, Counter[str]] = {}
+    for ledger, (_, name, length) in newest.items():
+        found.setdefault(name, Counter())[by_ledger.get(ledger, "")] += length
+    return [
+        NamespaceBytes(
+            name,
+            lengths.total(),
+            lengths[Standing.VIOLATED.word],
+            lengths[Standing.INDETERMINATE.word],
+        )
+        for name, lengths in found.items()
+    ]
+
+
+def namespace_of(custom: Sequence[Mapping[str, Any]]) -> str:
+    """Return the Pulsar namespace of a ledger by its custom metadata; "" if it names none."""
+    name = next((row["value"] for row in custom if row["key"] == "pulsar/managed-ledger"), None)
+    parts = (name or b"").decode("utf-8", "replace").split("/")
+    return "/".join(parts[:-2]) if len(parts) in _TOPIC_PARTS and all(parts) else ""
+
+
+def _has_marks(summary: Summary) -> bool:
+    return summary.marks is not None and summary.marks.total > 0
+
+
+def read_grace(directory: Place) -> int:
+    """Return the age in ms up to which a mark was no finding."""
+    return read_about(directory).terms.underreplication_grace_ms
 
 
 def read_changes(directory: Place, summary: Summary) -> ChangesSeen | None:
@@ -129,6 +224,8 @@ def read_contents(
         history=attempt("History", lambda: read_history(directory, summary)),
         margin=attempt("Margin", lambda: read_margin(directory, summary)),
         changes=attempt("Changes", lambda: read_changes(directory, summary)),
+        namespaces=attempt("Bytes", lambda: read_bytes_by_namespace(directory, summary)),
+        grace_ms=attempt("Grace", lambda: read_grace(directory)) if _has_marks(summary) else None,
         problems=tuple(problems),
         runbooks=runbooks,
     )
@@ -233,4 +330,19 @@ def past_run(summary: Summary) -> PastRun:
     if verified is not None and not 0 <= verified <= 1:
         raise ValueError(f"verified_ratio is {verified}")
     began = str(summary.started_at)
-    return PastRun(summary.run_id, began, ledgers.violated, ledgers.indeterminate, verified)
+    return PastRun(
+        summary.run_id,
+        began,
+        ledgers.violated,
+        ledgers.indeterminate,
+        verified,
+        findings_by_severity_of(summary),
+    )
+
+
+def findings_by_severity_of(summary: Summary) -> dict[str, int]:
+    """Return how many findings of each severity a run has, of any version."""
+    found = Counter[str]()
+    for kind, facts in CATALOGUE.items():
+        found[facts.severity.word] += summary.found(kind).findings
+    return dict(found)

@@ -22,6 +22,7 @@ from auditor.after.stored_copies import (
     LEDGER_COLUMNS,
     VERDICT_COLUMNS,
     StoredCopies,
+    count_by_bookie,
     ledgers_in_doubt,
     promised_copies,
     with_doubts,
@@ -484,6 +485,27 @@ def test_promised_copies_are_counted_by_position_and_none_is_doubted():
     blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
     assert [[[2, 1], [0, 1]], [[1, 0, 0], [3, 4, 3]]] == [block.begun.tolist() for block in blocks]
     assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_copies_are_counted_by_bookie_as_one_by_one(seed: int):
+    """A bookie that lacks an entry of a ledger, or gave no valid answer, has no sure copy of it."""
+    draw = random.Random(seed)
+    print("seed", seed)
+    ledgers = [draw_ledger(draw, number) for number in range(40)]
+    ledgers = [replace(one, unexplained=0, has_verdict=True, has_counts=True) for one in ledgers]
+    ledgers = [one for one in ledgers if not one.unknowns and one.state == "CLOSED"]
+    promised, confirmed = Counter[str](), Counter[str]()
+    for ledger in ledgers:
+        for write_set in ledger.write_sets().values():
+            promised.update(set(write_set))
+        for bookie in BOOKIES:
+            held = {e for e, bookies in ledger.write_sets().items() if bookie in bookies}
+            if bookie not in ledger.answers and not held & ledger.lacks.get(bookie, set()):
+                confirmed[bookie] += len(held)
+    counted = count_by_bookie(store_copies(ledgers))
+    assert {b: (promised[b], confirmed[b]) for b in counted} == counted
+    assert sum(promised.values()) > sum(confirmed.values()) > 0
 
 
 def test_a_ledger_is_in_order_where_each_entry_has_a_sure_copy():

@@ -61,19 +61,21 @@ def test_a_picture_says_its_numbers():
         (chart["title"], chart["last"], chart["top"], chart["bottom"])
         for chart in view["history"]["charts"]
     ]
-    assert ("Ledgers in violation", "3", "3", "0") == titles[0]
-    assert ("Copies verified", "93.00 %", "93.00 %", "90.00 %") == titles[2]
+    assert ("Findings", "5", "5", "3 critical, 2 warning") == titles[0]
+    assert ("Ledgers in violation", "3", "3", "0") == titles[1]
+    assert ("Copies verified", "93.00 %", "93.00 %", "90.00 %") == titles[3]
     assert (
         'aria-label="Copies verified: 3 runs, from 90.00 % to 93.00 %, last 93.00 %"'
-        in view["history"]["charts"][2]["svg"]
+        in view["history"]["charts"][3]["svg"]
     )
 
 
 def test_equal_values_are_a_line():
     """All copies verified in each run, and nothing ever wrong."""
-    runs = [replace(run, violated=0, indeterminate=0, verified_ratio=1.0) for run in history(3)]
+    nothing = {"violated": 0, "indeterminate": 0, "findings": {}}
+    runs = [replace(run, **nothing, verified_ratio=1.0) for run in history(3)]
     charts = page_view(contents(history=runs))["history"]["charts"]
-    assert ["0", "0", "100 %"] == [chart["last"] for chart in charts]
+    assert ["0", "0", "0", "100 %"] == [chart["last"] for chart in charts]
 
 
 def test_one_run_is_no_history():

@@ -159,4 +159,4 @@ def test_a_printed_command_has_only_the_words_that_it_needs(
         replayed.has_page,
     )
     (output / NEWEST / "report.html").touch()
-    assert f"audits/{NEWEST}/report.html" == whereabouts(here, newest).page(80)
+    assert whereabouts(here, newest).page(80).startswith(f"audits/{NEWEST}/report.html (")

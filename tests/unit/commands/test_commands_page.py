@@ -8,6 +8,7 @@ import io
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from faults.carried import summary_of
 from faults.nights import Night, Nights
@@ -25,6 +26,7 @@ from auditor.after.page.reading import (
     COMPARED_MAX,
     HISTORY_RUNS_MAX,
     count_lacking,
+    read_bytes_by_namespace,
     read_changes,
     read_contents,
     read_history,
@@ -40,7 +42,7 @@ from auditor.context import Context
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.rows import table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import BOOKIES, VERDICTS
+from auditor.evidence.schemas import BOOKIES, LEDGERS, VERDICTS
 from auditor.model.availability import Greeting
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
@@ -221,7 +223,7 @@ def test_what_cannot_be_read_is_left_out_and_named(tmp_path: Path):
     run.write_text("topics.jsonl", "{")
     made = read_contents(run, read(run), [], "")
     assert (None, None, 1) == (made.bookies, made.topics, len(made.history or ()))
-    assert ["Bookies", "Topics", "Margin"] == [
+    assert ["Bookies", "Topics", "Margin", "Bytes"] == [
         problem.partition(":")[0] for problem in made.problems
     ]
 
@@ -300,3 +302,33 @@ def test_no_changes_of_vast_runs(tmp_path: Path):
     summary = report_stories.summary(**more, changes={"since": since})
     with pytest.raises(OutputError, match=f"more than {COMPARED_MAX:,} findings: use auditor diff"):
         read_changes(run_of(tmp_path, 2), summary)
+
+
+def test_bytes_are_added_up_by_namespace(tmp_path: Path):
+    """The newest metadata of closed ledgers counts. Ledgers that name no topic are one group."""
+    run = run_of(tmp_path, 1)
+    cells = [
+        (1, 1, "CLOSED", 100, "t/n/persistent/a"),
+        (1, 2, "CLOSED", 150, "t/n/persistent/a"),
+        (2, 1, "CLOSED", 20, "t/c/n/persistent/b"),
+        (3, 1, "OPEN", 900, "t/n/persistent/a"),
+        (4, 1, "CLOSED", 7, "no topic"),
+        (5, 1, "CLOSED", 30, "t/n/persistent/c"),
+    ]
+    rows = [
+        dict.fromkeys(LEDGERS.names)
+        | {"ledger_id": ledger, "look": look, "state": state, "length_bytes": length}
+        | {"custom_metadata": [{"key": "pulsar/managed-ledger", "value": name.encode()}]}
+        for ledger, look, state, length, name in cells
+    ]
+    run.write_table("evidence/ledgers", pa.Table.from_pylist(rows, LEDGERS), "all")
+    standings = {1: "violated", 2: "sound", 3: "exempt", 4: "sound", 5: "indeterminate"}
+    verdicts = [
+        dict.fromkeys(VERDICTS.names) | {"ledger_id": ledger, "standing": standing}
+        for ledger, standing in standings.items()
+    ]
+    run.write_table("verdicts", pa.Table.from_pylist(verdicts, VERDICTS), "all")
+    found = read_bytes_by_namespace(run, read(run)) or []
+    assert {("t/n", 180, 150, 30), ("t/c/n", 20, 0, 0), ("", 7, 0, 0)} == {
+        (one.name, one.total, one.violated, one.unjudged) for one in found
+    }

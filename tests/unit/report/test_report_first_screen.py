@@ -182,7 +182,7 @@ def test_the_length_of_output_changes_nothing_else():
         for path in ("/a", f"/{'dir/' * 40}b")
     ]
     short, long = ([line for line in text.splitlines() if "run-1" not in line] for text in texts)
-    assert short == long and "/dir/b/run-1/report.html\n" in texts[1]
+    assert short == long and "/dir/b/run-1/report.html (report.txt: all of it)\n" in texts[1]
 
 
 def test_which_cluster_when_and_where_is_always_there():
@@ -190,7 +190,8 @@ def test_which_cluster_when_and_where_is_always_there():
     for name, (summary, findings) in runs().items():
         text = render_first_screen(summary, findings, HERE, screen=Screen(80, height=20))
         assert "\naudited   zk" in text and "UTC (" in text and "/ledgers" in text, name
-        assert f"\npage      {HERE.directory}/report.html\n" in text, name
+        shown = ".../run-20260101T030000Z-0a1b2c/report.html (report.txt: all of it)"
+        assert f"\npage      {shown}\n" in text, name
 
 
 def test_what_could_not_be_judged_has_its_reason():
@@ -227,11 +228,12 @@ def test_the_next_command_explains_the_worst_finding_of_this_run():
     summary, findings = stories.wiped_bookie(3)
     lost = next(one.id for one in findings if one.kind is Kind.BOOKIE_LOST_UNNOTICED)
     text = render_first_screen(summary, findings, HERE)
-    assert f"\nnext      auditor explain {lost}\nall of it auditor report --full\n" in text
+    assert f"\nnext      auditor explain {lost}\npage " in text
     there = Whereabouts("/data/my audits/run-1", "--output '/data/my audits'")
     text = render_first_screen(summary, findings, there)
     assert f"auditor explain {lost} --output '/data/my audits'\n" in text
-    assert "auditor report --full --output '/data/my audits'\n" in text
+    far = Whereabouts("/data/run-1", has_page=False)
+    assert "\nreport    /data/run-1/report.txt\n" in render_first_screen(summary, findings, far)
 
 
 def test_a_replay_sends_nobody_to_files_of_another_judgement():
