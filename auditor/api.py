@@ -11,14 +11,15 @@ import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, TypeVar, TypeVarTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
 
 from auditor.after.finished_run import open_finished_run, read_all_findings
+from auditor.after.stored_runs import run_at
 from auditor.clock import utc_now
 from auditor.commands.calling import check_needed_credentials
 from auditor.commands.ledger import judge_ledgers
@@ -27,12 +28,16 @@ from auditor.context import Context, new_run_id
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, LISTING, READS, VERDICTS
-from auditor.model.finding_record import FindingRecord as FindingRecord
+from auditor.model import finding_record
 from auditor.model.judged_ledger import NO_SUCH_LEDGER
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
+from auditor.witness.pulsar_commands import pulsar_ledger
+
+if TYPE_CHECKING:
+    import pandas
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -45,6 +50,40 @@ TABLES: Mapping[str, pa.Schema] = {
     "evidence/bookies": BOOKIES,
 }
 """The tables of a run that `Run.table` reads. auditor/evidence/schemas.py describes their rows."""
+LEDGER_COLUMNS = ("ledger_id", "standing", "exempt", "unknowns", "assurance", "looks")
+"""Columns of the verdicts that `Run.ledgers` has."""
+STATE_COLUMNS = ("state", "ensemble_size", "write_quorum", "ack_quorum", "last_entry_id")
+"""Columns of the metadata that `Run.ledgers` has, as the newest look saw it."""
+FRAME_COLUMNS = (
+    *("id", "kind", "severity", "family", "ledger_id", "bookie_id", "topic", "entries_total"),
+    *("copies_confirmed", "change", "first_seen", "runs_seen", "is_muted", "witness"),
+)
+"""Columns of `Run.findings_frame`."""
+
+
+class FindingRecord(finding_record.FindingRecord):
+    """A finding of a run, with the topic of its ledger."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, record: finding_record.FindingRecord) -> FindingRecord:
+        """Return the finding of a record."""
+        return cls(**{one.name: getattr(record, one.name) for one in fields(record)})
+
+    @property
+    def topic(self) -> str | None:
+        """The Pulsar topic of the ledger, `persistent://...`, as far as its owner says.
+
+        None for other ledgers, for bookies and for the cluster.
+        """
+        used = pulsar_ledger(self.owner)
+        return None if used is None else used.topic
+
+    def __repr__(self) -> str:
+        on = f"bookie {self.bookie_id}" if self.bookie_id else f"ledger {self.ledger_id}"
+        on = "the cluster" if self.is_on_cluster else on
+        return f"<{self.kind.value} ({self.severity.word}) on {on}, id {self.id}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +119,15 @@ class LedgerVerdict:
 class Run:
     """A finished run. `summary` is its summary.json (docs/names.md)."""
 
-    summary: Summary = field(repr=False)
+    summary: Summary
     directory: Place
+
+    def __repr__(self) -> str:
+        counts = self.summary.ledgers
+        return (
+            f"<Run {self.run_id}: {self.outcome}, {counts.violated} of {counts.listed} ledgers"
+            f" violated, {self.summary.findings_total} findings, in {self.directory.address}>"
+        )
 
     @property
     def run_id(self) -> str:
@@ -99,7 +145,41 @@ class Run:
         Each takes some 6 kB of memory. Raises OutputError if they are not those that the summary
         counts: then a part of what the run stored is lost.
         """
-        return read_all_findings(self.directory, self.summary)
+        return list(map(FindingRecord.of, read_all_findings(self.directory, self.summary)))
+
+    def findings_frame(self) -> pandas.DataFrame:
+        """Return all findings as a table of pandas: a row for each, with FRAME_COLUMNS.
+
+        Raises ConfigError without pandas, and what `findings` raises.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ConfigError(
+                f"findings_frame() needs pandas, which cannot be imported ({error}): pip install"
+                " pandas, or use findings()"
+            ) from error
+        return pandas.DataFrame(list(map(_frame_row, self.findings())), columns=FRAME_COLUMNS)
+
+    def ledgers(self) -> pa.Table:
+        """Return one row for each ledger, in the order of their ids: its verdict, and its metadata
+        as the newest look saw it.
+
+        The columns are LEDGER_COLUMNS and STATE_COLUMNS. Costs a scan of two tables.
+        """
+        verdicts = self.table("verdicts", LEDGER_COLUMNS)
+        looks = self.looks(("ledger_id", "look", *STATE_COLUMNS))
+        newest = looks.group_by("ledger_id").aggregate([("look", "max")])
+        newest = newest.rename_columns({"look_max": "look"})
+        states = newest.join(looks, keys=["ledger_id", "look"]).drop_columns(["look"])
+        joined = verdicts.drop_columns(["unknowns"]).join(states, keys="ledger_id")
+        unknowns = verdicts.select(["ledger_id", "unknowns"]).sort_by("ledger_id")["unknowns"]
+        ordered = joined.sort_by("ledger_id").append_column("unknowns", unknowns)
+        return ordered.select([*LEDGER_COLUMNS, *STATE_COLUMNS])
+
+    def looks(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return one row for each ledger and look: its metadata as ZooKeeper had it then."""
+        return self.table("evidence/ledgers", columns)
 
     def verdict(self, ledger_id: int) -> LedgerVerdict | None:
         """Return the verdict on a ledger; None if the run did not list it.
@@ -139,13 +219,26 @@ class Run:
         return rows
 
 
-def open_run(run_dir: str | os.PathLike[str]) -> Run:
-    """Open the directory of a finished run: a local path, or a URI.
+def _frame_row(finding: FindingRecord) -> tuple[object, ...]:
+    """Return the FRAME_COLUMNS of a finding."""
+    history = finding.history or finding_record.FindingHistory()
+    return (
+        *(finding.id, finding.kind.value, finding.severity.word, finding.family.value),
+        *(finding.ledger_id, finding.bookie_id, finding.topic, finding.entries_total),
+        None if finding.copies is None else finding.copies.confirmed,
+        *(history.change, history.first_seen, history.runs_seen),
+        *(finding.is_muted, finding.witness),
+    )
 
-    Raises ConfigError if it is not one, OutputError if it cannot be read.
+
+def open_run(directory: str | os.PathLike[str]) -> Run:
+    """Open a finished run by its directory, or the newest one by the directory of its output.
+
+    The directory is a local path or a URI. Raises ConfigError if there is no finished run,
+    OutputError if it cannot be read.
     """
-    directory, summary = open_finished_run(os.fspath(run_dir))
-    return Run(summary, directory)
+    run, summary = open_finished_run(run_at(os.fspath(directory)))
+    return Run(summary, run)
 
 
 def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
@@ -170,7 +263,7 @@ def audit_ledger(ledger_id: int, **settings: Any) -> LedgerVerdict | None:
         ledger.exempt,
         ledger.unknowns,
         ledger.assurance or "",
-        tuple(report.findings),
+        tuple(map(FindingRecord.of, report.findings)),
     )
 
 

@@ -96,7 +96,7 @@ class StoredRuns:
         assert text is not None, "None means latest"
         name = run_name(text)
         if name is None or Path(text).is_dir():
-            return _run_at(text)
+            return run_at(text)
         run = self.output.root / name
         if not (run.has_file("run.json") or run.has_file("summary.json")):
             raise ConfigError(f"{self.output.root.address} has no {name}: {self._what_is_there()}")
@@ -214,8 +214,11 @@ def _listed(run: Place, latest: Place | None) -> ListedRun:
     return ListedRun(run, state, summary, "", is_latest)
 
 
-def _run_at(text: str) -> Place:
-    """Return the run at a path or URI; of an OUTPUT its newest finished run."""
+def run_at(text: str) -> Place:
+    """Return the directory of the run at a path or URI; of an OUTPUT its newest finished run.
+
+    Whether there is a run is not checked.
+    """
     directory = place(text)
     if directory.has_file("summary.json") or not directory.has_file(LATEST):
         return directory

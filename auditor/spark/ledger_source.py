@@ -11,9 +11,12 @@ Their options are the run's ZooKeeper settings in Spark's spelling, with the sam
 from __future__ import annotations
 
 import difflib
+import os
 import re
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, Final
@@ -422,6 +425,30 @@ SOURCES: tuple[type[_Source], ...] = (
 
 
 def register(spark: SparkSession) -> None:
-    """Register the four formats with this session. Contacts nothing. May be called again."""
-    for source in SOURCES:
-        spark.dataSource.register(source)
+    """Register the four formats with this session. Contacts nothing. May be called again.
+
+    Where PYSPARK_PYTHON is not set and Spark runs on this machine alone, the workers of these
+    formats use the Python that calls this: it has the auditor, also if its virtual environment is
+    not activated.
+    """
+    with _workers_with_this_python(spark):
+        for source in SOURCES:
+            spark.dataSource.register(source)
+
+
+@contextmanager
+def _workers_with_this_python(spark: SparkSession) -> Iterator[None]:
+    """Let what is registered meanwhile use this Python, if nobody chose one and it is there."""
+    try:
+        context = spark.sparkContext
+        is_local = str(context.master).startswith("local")
+    except Exception:  # Spark Connect has no context here, and chooses by itself
+        is_local = False
+    if not is_local or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    chosen, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = chosen

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from auditor import FindingRecord, LedgerVerdict, api, audit_ledger, open_run
 from auditor.api import TABLES
 from auditor.errors import ConfigError, OutputError
 from auditor.model.finding import Copies, Kind, Severity
+from auditor.model.finding_record import Owner
 from auditor.model.verdict import Standing
 from auditor.sandbox.cluster import SandboxCluster
 
@@ -53,6 +56,58 @@ def test_the_findings_of_a_run_are_typed(tmp_path: Path):
     assert "Entry 4" in found.witness and not found.is_muted
     assert found.id == found.fields["id"] and {"b2": [[4, 4]]} == found.fields["missing_on"]
     assert ("20260101T030000Z-000001", "VIOLATED") == (run.run_id, run.outcome)
+
+
+def test_the_newest_run_of_an_output_is_opened(tmp_path: Path):
+    """By the directory of the output; a run says in a line what it is, and so does a finding."""
+    run = store_run(tmp_path)
+    (tmp_path / "latest.json").write_text(json.dumps({"run": run.name}))
+    opened = open_run(tmp_path)
+    assert run.name == f"run-{opened.run_id}"
+    assert (
+        f"<Run {opened.run_id}: VIOLATED, 1 of 3 ledgers violated, 1 findings, in {run}>"
+        == repr(opened)
+    )
+    (found,) = opened.findings()
+    assert f"<ENTRY_BELOW_ACK_QUORUM (critical) on ledger 8, id {found.id}>" == repr(found)
+
+
+def test_a_finding_names_the_topic_of_its_ledger(tmp_path: Path):
+    """As Pulsar's tools take it; other ledgers have none."""
+    (found,) = open_run(store_run(tmp_path)).findings()
+    assert found.topic is None
+    owned = replace(found, owner=Owner("pulsar", "managed-ledger", "acme/shop/persistent/orders"))
+    assert "persistent://acme/shop/orders" == owned.topic
+
+
+def test_findings_are_a_table_of_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A row for each, with its columns even if there is none. Without pandas a sentence says so."""
+    run = open_run(store_run(tmp_path))
+    frame = run.findings_frame()
+    assert list(api.FRAME_COLUMNS) == list(frame.columns)
+    (row,) = frame.to_dict("records")
+    assert ("ENTRY_BELOW_ACK_QUORUM", "critical", 8, 1) == tuple(
+        row[name] for name in ("kind", "severity", "ledger_id", "copies_confirmed")
+    )
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ConfigError, match="needs pandas"):
+        run.findings_frame()
+
+
+def test_ledgers_have_one_row_each_and_looks_one_a_look(tmp_path: Path):
+    """In the order of their ids, with the verdict and the metadata."""
+    run = open_run(store_run(tmp_path))
+    ledgers = run.ledgers()
+    assert [*api.LEDGER_COLUMNS, *api.STATE_COLUMNS] == ledgers.column_names
+    assert [7, 8, 9] == ledgers["ledger_id"].to_pylist()
+    assert ["sound", "violated", "sound"] == ledgers["standing"].to_pylist()
+    assert (["CLOSED"] * 3, [2] * 3) == (
+        ledgers["state"].to_pylist(), ledgers["write_quorum"].to_pylist(),
+    )  # fmt: skip
+    looks = run.looks(["ledger_id", "look"])
+    assert looks.num_rows > ledgers.num_rows and looks == run.table(
+        "evidence/ledgers", ["ledger_id", "look"]
+    )
 
 
 def test_a_verdict_has_its_findings(tmp_path: Path):
