@@ -19,7 +19,7 @@ EXAMPLES ?= 20
 help:
 	@echo "make setup   a virtual environment with everything, a Java if there is none, Spark's class-data archive"
 	@echo "make demo    audit an embedded cluster that holds a case of each finding that one run can show"
-	@echo "make picture  the README's pictures, drawn from a new run of the demo"
+	@echo "make picture  the README's pictures, and what the notebook shows, from a new run of the demo"
 	@echo "make docs    the documents as a site, build/site/index.html, which needs no server"
 	@echo "make test    the tests, real BookKeeper included where Java and Maven are there"
 	@echo "make quick   one file of tests: FILE=tests/unit/test_pace.py, K=words for those of its tests whose names have them"
@@ -62,11 +62,12 @@ demo: $(DEMO_VENV)/.set-up
 # Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
 test quick test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
 
-# The README's pictures, of a new run of the demo; that of the page needs Chromium.
+# The README's pictures, and the outputs of the notebook, of a new run of the demo. That of the page needs Chromium.
 picture: $(STAMP)
 	@rm -rf $(DEMO_OUTPUT)-picture
 	@$(MAKE) --no-print-directory demo DEMO_OUTPUT=$(DEMO_OUTPUT)-picture
 	@PYTHONPATH=. $(BIN)/python tests/support/screen_picture.py $(DEMO_OUTPUT)-picture/run-* > docs/pictures/first-screen.svg
+	@PYTHONPATH=. $(BIN)/python tests/support/executed_notebook.py $(DEMO_OUTPUT)-picture
 	@PYTHONPATH=. $(BIN)/python tests/support/page_picture.py $(DEMO_OUTPUT)-picture/run-* docs/pictures/page.png
 	@rm -rf $(DEMO_OUTPUT)-picture
 

@@ -32,6 +32,7 @@ from auditor.model import finding_record
 from auditor.model.judged_ledger import NO_SUCH_LEDGER
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
+from auditor.report.layout import of
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
 from auditor.witness.pulsar_commands import pulsar_ledger
@@ -126,7 +127,7 @@ class Run:
         counts = self.summary.ledgers
         return (
             f"<Run {self.run_id}: {self.outcome}, {counts.violated} of {counts.listed} ledgers"
-            f" violated, {self.summary.findings_total} findings, in {self.directory.address}>"
+            f" violated, {of(self.summary.findings_total, 'finding')}, in {self.directory.address}>"
         )
 
     @property
