@@ -78,12 +78,22 @@ def staged(page: Path) -> Path:
 
 
 def notebook_text(notebook: dict[str, Any]) -> str:
-    """Return the cells of a notebook as Markdown: code as blocks of Python."""
+    """Return the cells of a notebook as Markdown: code as blocks of Python, and what it shows."""
     shown = []
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         shown.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        shown += map(output_text, cell.get("outputs", ()))
     return "\n\n".join(shown) + "\n"
+
+
+def output_text(output: dict[str, Any]) -> str:
+    """Return an output of a cell as Markdown: a drawing as it is, all else as text."""
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        return f"```{{raw}} html\n{''.join(data['image/svg+xml'])}\n```"
+    text = "".join(output.get("text") or data["text/plain"]).rstrip()
+    return f"```text\n{text}\n```"
 
 
 def contents(caption: str, entries: list[str]) -> str:

@@ -76,10 +76,12 @@ def test_a_link_leads_to_the_page_of_its_document(written: str, shown: str):
 
 
 def test_a_notebook_becomes_a_page():
-    """Text stays as it is, and code becomes blocks of Python."""
+    """Text stays as it is, code becomes blocks of Python, and what a cell shows stands below it."""
     path = PROJECT / "docs/notebooks/reading-a-run.ipynb"
     text = build.notebook_text(json.loads(path.read_text(encoding="utf-8")))
-    assert text.startswith("# Reading a run") and "```python\nfrom pathlib import Path\n" in text
+    assert text.startswith("# Reading a run")
+    assert "```python\nfrom auditor import open_run\n" in text
+    assert "```text\n<Run " in text and "```{raw} html\n<svg " in text
 
 
 @pytest.mark.parametrize("name", pictures.PICTURES)

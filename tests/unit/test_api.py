@@ -64,9 +64,8 @@ def test_the_newest_run_of_an_output_is_opened(tmp_path: Path):
     (tmp_path / "latest.json").write_text(json.dumps({"run": run.name}))
     opened = open_run(tmp_path)
     assert run.name == f"run-{opened.run_id}"
-    assert (
-        f"<Run {opened.run_id}: VIOLATED, 1 of 3 ledgers violated, 1 finding, in {run}>"
-        == repr(opened)
+    assert f"<Run {opened.run_id}: VIOLATED, 1 of 3 ledgers violated, 1 finding, in {run}>" == repr(
+        opened
     )
     (found,) = opened.findings()
     assert f"<ENTRY_BELOW_ACK_QUORUM (critical) on ledger 8, id {found.id}>" == repr(found)
