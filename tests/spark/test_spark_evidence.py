@@ -150,7 +150,6 @@ def test_the_steps_on_the_way_are_gone(run: Run):
         "report.txt",
         "report.html",
         "metrics.prom",
-        "run.log",
     }
     expected = {"evidence", "verdicts", *texts}
     assert expected == {

@@ -78,7 +78,9 @@ def test_an_event_of_the_log_is_one_printable_line(story, log_format: str):
     """This includes values in lists and objects."""
     for finding in story[1]:
         out = io.StringIO()
-        log.violation(log.setup(stream=out, log_format=log_format), finding, finding.as_json())
+        log.violation(
+            log.setup(stream=out, log_format=log_format, verbose=True), finding, finding.as_json()
+        )
         assert [] == unprintable(out.getvalue()) and 1 == out.getvalue().count("\n")
 
 
