@@ -24,7 +24,12 @@ PROJECT = Path(__file__).resolve().parents[2]
 SITE = Path(__file__).resolve().parent
 FRONT = "README.md"
 NAVIGATION: Mapping[str, tuple[str, ...]] = {
-    "Start": ("docs/getting-started.md", "docs/how-it-judges.md", "docs/comparison.md"),
+    "Start": (
+        "docs/getting-started.md",
+        "docs/tonight.md",
+        "docs/how-it-judges.md",
+        "docs/comparison.md",
+    ),
     "Operate": (
         "docs/operating.md",
         "docs/output.md",

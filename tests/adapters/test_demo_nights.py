@@ -25,32 +25,13 @@ from pathlib import Path
 import pytest
 from support.command_line import command_here, environment_of
 from support.process_ends import alive
+from support.terminal import rows_of
 
 ROWS, COLUMNS = 50, 200
 STARTED_WITHIN_S = 240.0
 ENDED_WITHIN_S = 60.0
 POLL_S = 0.05
 LAST_LINE = "  auditor topic public/default/story-270 --config auditor.toml"
-CONTROL = re.compile(r"\x1b\[\??(\d*)[;\d]*([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)")
-
-
-def rows_of(written: str) -> list[str]:
-    """Return what a terminal shows, as rich's progress bar and plain lines write to one."""
-    rows, row, column = [""], 0, 0
-    for number, control, is_return, is_break, text in CONTROL.findall(written):
-        if control == "A":
-            row = max(0, row - int(number or 1))
-        elif control == "K":
-            rows[row] = "" if number == "2" else rows[row][:column]
-        elif is_return:
-            column = 0
-        elif is_break:
-            row += 1
-            rows += [""] * (row + 1 - len(rows))
-        elif text:
-            rows[row] = rows[row][:column].ljust(column) + text + rows[row][column + len(text) :]
-            column += len(text)
-    return [line.rstrip() for line in rows]
 
 
 @dataclass
@@ -152,6 +133,13 @@ def test_each_command_on_the_cluster_does_what_it_says(
     changed = command_here("config", "--config", "auditor.toml", "--changed", "--format", "json")
     assert {*written, "format"} == set(json.loads(changed.stdout))
     assert ["run", "ledger", "topic"] == [words[0] for words in others]
+    placed = command_here(
+        "ledger", "170", "171", "--config", "auditor.toml", "--placement-policy", "zone",
+        "--format", "json",
+    )  # fmt: skip
+    assert [("PLACEMENT_SOFT", 170)] == [
+        (one["kind"], one["ledger_id"]) for one in json.loads(placed.stdout)["findings"]
+    ]
     for words in others:
         done = command_here(*words)
         assert 1 == done.returncode and "VIOLATED" in done.stdout, (words, done.stderr)

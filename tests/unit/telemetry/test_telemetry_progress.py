@@ -1,10 +1,18 @@
 """Progress for a person at a terminal."""
 
 import io
+import re
+import sys
 
 import pytest
 from rich.console import Console
+from support.command_line import as_it_was
+from support.terminal import rows_of
 
+from auditor.config import parse
+from auditor.context import Context
+from auditor.stop import StopRequest
+from auditor.telemetry import log
 from auditor.telemetry.progress import (
     Bar,
     LedgersDone,
@@ -139,3 +147,33 @@ def test_a_terminal_sees_the_lines_below_the_bar(monkeypatch):
     assert "250 of 1,000 ledgers done (25 %)" in seen
     assert "silent or refusing so far: b3:3181, b9:3181" in seen
     assert "looks again in" in seen
+
+
+def test_neither_the_log_nor_what_is_printed_is_glued_to_the_bar(monkeypatch: pytest.MonkeyPatch):
+    """All three go to one terminal: lines of the log stand above the bar, and the bar is gone
+    before something is printed. The next stage draws a new one, which ends without a trace.
+    """
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with as_it_was():
+        logger = log.setup()
+        progress = progress_for()
+        context = Context(parse(), terminal, logger, progress, StopRequest())
+        for stage in ("load", "ask"):
+            progress.stage(stage)
+            logger.warning("bookie_slow", stage=stage)
+            context.say(f"{stage} is said\n")
+        progress.close()
+    rows = [
+        re.sub(r"^\S+Z \[warning +\] (\w+) +", r"\1 ", row) for row in rows_of(terminal.getvalue())
+    ]
+    expected = [
+        "bookie_slow stage=load",
+        "load is said",
+        "bookie_slow stage=ask",
+        "ask is said",
+        "",
+    ]
+    assert expected == rows
