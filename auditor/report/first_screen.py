@@ -401,19 +401,17 @@ class Whereabouts:
         return " ".join(filter(None, ("auditor", *words, self.choice)))
 
     def page(self, width: int) -> str:
-        """Return where the page and the whole report are.
+        """Return where the page is, and that the whole report is beside it if there is room.
 
         Of a path that does not fit, the last directories are shown.
         """
-        file, more = (PAGE, BESIDE_PAGE) if self.has_page else (REPORT, "")
-        path = f"{self.directory}/{file}"
-        parts, chars_max = path.split("/"), len(path) * ESCAPE_CHARS_MAX
-        shown = printable(path, chars_max)
-        for first in range(1, len(parts)):
-            if len(shown) + len(more) <= width:
-                break
-            shown = printable(f".../{'/'.join(parts[first:])}", chars_max)
-        return f"{shown}{more}"
+        path = f"{self.directory}/{PAGE if self.has_page else REPORT}"
+        more, parts = BESIDE_PAGE if self.has_page else "", path.split("/")
+        ends = [".../" + "/".join(parts[first:]) for first in range(1, len(parts))]
+        for shown in (f"{path}{more}", path, *(f"{end}{more}" for end in ends)):
+            if len(printable(shown, len(shown) * ESCAPE_CHARS_MAX)) <= width:
+                return printable(shown, width)
+        return printable(f"{parts[-1]}{more}", width)
 
 
 def render_first_screen(

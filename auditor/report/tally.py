@@ -97,10 +97,10 @@ COLUMNS_SAY = "each at its worst finding"
 def tally_lines(tally: Tally) -> Iterator[tuple[str, str]]:
     """Yield a heading and the rows as columns, each as a label and the rest of its line.
 
-    Without findings there is at most one line, on the ledgers that were not judged.
+    Without findings there is at most one line: if ledgers were judged in part, how many.
     """
     if not tally.has_findings:
-        if tally.unjudged or tally.in_part:
+        if tally.in_part:
             yield UNJUDGED, f"{of(tally.unjudged, 'ledger')}{_in_part_words(tally)}"
         return
     shown = [row for row in tally.rows if row.counts.findings]

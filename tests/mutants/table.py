@@ -673,6 +673,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_a_fault_of_the_auditor_decides_before_all_else",),
     ),
     Mutant(
+        "a ledger counts at the severity of its last finding",
+        ACCOUNTING,
+        "summary:findings_by_severity",
+        "max(one.severity, worst.get(key, one.severity))",
+        "one.severity",
+        ("test_what_a_severity_hits_is_a_list_of_words",),
+    ),
+    Mutant(
         "one look makes a ledger unmarked",
         ACCOUNTING,
         "findings.bookies:LEDGER_LOOKS_MIN",
