@@ -12,10 +12,11 @@ from textwrap import wrap
 
 from auditor.after.finished_run import open_finished_run, read_all_findings
 from auditor.clock import utc_now
+from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.run import run
 from auditor.config import Settings
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
-from auditor.errors import AuditorError
+from auditor.errors import AuditorError, SparkUnavailable
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import place
 from auditor.model.evidence import Policy
@@ -43,15 +44,19 @@ def demo(context: Context, *, nights: int = 1, keeps: bool = False) -> int:
     """Audit a seeded cluster, clean up, and return the exit code of the last run. Raises
     Interrupted.
 
-    The code is 1 under the default --fail-on, because the seeded ledgers have findings. With two
-    `nights` the cluster is audited again after some changes. If it `keeps` the cluster, it runs
-    until a signal comes, which is then the regular end.
+    Returns 5 if there is no Java, or the cluster does not start. The code is 1 under the default
+    --fail-on, because the seeded ledgers have findings. With two `nights` the cluster is audited
+    again after some changes. If it `keeps` the cluster, it runs until a signal comes, which is then
+    the regular end.
     """
     try:
         with tempfile.TemporaryDirectory(
             prefix="auditor-demo-", ignore_cleanup_errors=True
         ) as workdir:
             return _audit_cluster(context, Path(workdir), nights, keeps=keeps)
+    except (*UNREACHABLE, SparkUnavailable) as error:
+        context.stop.check()  # as below
+        return end_without_verdict(context, "demo", "UNREACHABLE", str(error))
     except Exception:
         # A signal to the process group also ends ZooKeeper: later failures are a consequence.
         context.stop.check()

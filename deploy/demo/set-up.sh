@@ -15,6 +15,15 @@ finish_step() {
     echo "     $(($(date +%s) - began)) s, $(du -sm "$venv" | cut -f 1) MB in $venv"
 }
 
+# On a terminal, shows the seconds until the process ends: a slow line takes minutes.
+show_seconds() {
+    while kill -0 "$1" 2> /dev/null; do
+        printf '\r     %s s' "$(($(date +%s) - began))"
+        sleep 1
+    done
+    printf '\r'
+}
+
 # uv reads no pip.conf: where it finds no index, pip is tried.
 install_packages() {
     if command -v uv > /dev/null && uv pip install --quiet --python "$venv/bin/python" -c "$constraints" "$@"; then
@@ -37,7 +46,12 @@ if ! { command -v uv > /dev/null && uv venv --quiet --python "$python" "$venv"; 
 fi
 finish_step
 echo "2/3  the packages: 500 MB to fetch the first time, 434 of them PySpark; a minute or two with pip"
-install_packages -e .
+install_packages -e . &
+installing=$!
+if [ -t 1 ]; then
+    show_seconds "$installing"
+fi
+wait "$installing"
 finish_step
 if "$venv/bin/python" -c 'from auditor.java import find_java; find_java()' 2> /dev/null; then
     echo "3/3  Java is there"

