@@ -58,6 +58,7 @@ $(STAMP): pyproject.toml constraints.txt
 # `auditor demo` exits 1, as the findings it seeds demand; any other code is a failure of the demo.
 demo: $(DEMO_VENV)/.set-up
 	@$(DEMO_VENV)/bin/auditor demo --output $(DEMO_OUTPUT); code=$$?; test $$code -eq 1 || exit $$code
+	@echo "To call auditor yourself: . $(DEMO_VENV)/bin/activate"
 
 # Compiled code is kept, whatever the environment says: tests start some hundred processes, and pytest rewrites 480 modules.
 test quick test-long test-long-but-faults faults: export PYTHONDONTWRITEBYTECODE =
