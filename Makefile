@@ -32,7 +32,7 @@ help:
 	@echo "make mutants  bugs planted one by one in a copy of the product, each to be caught by the tests named for it; and the tests of tests"
 	@echo "make mutation  every small change: killed by a test, or explained; ONLY=auditor/first_checker/schedule.py, AGAIN=1, ALL=1"
 	@echo "make check   ruff, mypy --strict, import contracts, generated code up to date"
-	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven): some 28 minutes; LONG=1 adds 100,000 ledgers, ten more"
+	@echo "make bench   the benchmarks, each MET or MISSED (needs Java and Maven): some 30 minutes; LONG=1 adds 100,000 ledgers, ten more"
 
 setup: $(STAMP)
 

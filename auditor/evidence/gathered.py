@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
@@ -140,18 +141,31 @@ def _metadata_of(
     return {(one.ledger_id, one.look): one.metadata for one in ledger_records(rows)}
 
 
-def refuted_comparisons(run: Place) -> list[Answer]:
-    """Return the answers that were said to be as expected, and are not by what is stored.
+CHECKED_AT_ONCE = 20_000
+"""Ledgers of the sample whose answers are in memory at a time."""
 
-    The answers on a sample of ledgers are stored in full. Each of them proves that the comparison
-    was wrong, and that no list may be restored. Costs a scan of the answers, and where any is
-    stored in full a scan of the ledgers. Raises OutputError.
+
+def has_wrong_comparison(run: Place) -> bool:
+    """Return whether some list was said to be as expected, and is not by what is stored.
+
+    The lists of a sample of ledgers are stored. A single wrong one proves that the comparison was
+    wrong, and that no list may be restored. Costs a scan of the answers and, for CHECKED_AT_ONCE
+    ledgers of the sample each, one more and one of the ledgers. Raises OutputError.
     """
     is_list = pc.field("status") == AnswerStatus.HELD.value
-    in_full = pc.field("is_as_expected") & is_list & pc.is_valid(pc.field("groups"))
-    answers = read_answers(run, in_full)
-    metadata = _metadata_of(run, {a.ledger_id for a in answers})
-    return [a for a in answers if not _is_confirmed(a, metadata.get((a.ledger_id, a.look)))]
+    is_stored = pc.field("is_as_expected") & is_list & pc.is_valid(pc.field("groups"))
+    rows = run.read_table("evidence/answers", ANSWERS, is_stored, ["ledger_id"])
+    ids = distinct_numbers(rows["ledger_id"].to_numpy())
+    return any(
+        _has_wrong_comparison(run, is_stored, ids[start : start + CHECKED_AT_ONCE].tolist())
+        for start in range(0, len(ids), CHECKED_AT_ONCE)
+    )
+
+
+def _has_wrong_comparison(run: Place, is_stored: pc.Expression, ids: list[LedgerId]) -> bool:
+    answers = read_answers(run, is_stored & pc.field("ledger_id").isin(ids))
+    metadata = _metadata_of(run, set(ids))
+    return not all(_is_confirmed(a, metadata.get((a.ledger_id, a.look))) for a in answers)
 
 
 def _is_confirmed(answer: Answer, metadata: LedgerMetadata | None) -> bool:

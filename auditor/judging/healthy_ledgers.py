@@ -86,6 +86,34 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
     return found
 
 
+def healthy_by_counts(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
+    """Return the row numbers of the healthy ledgers in a batch of COUNTED rows, each with its
+    copies.
+
+    `healthy_ledgers` finds each of them too. All its bookies gave a list that was as expected, and
+    nobody gave any other answer: the answers are as many as the ensemble has bookies, all of them
+    are as expected, and the hashes of the bookies are equal. If one answer was lost and another
+    doubled, the counts are right and the hashes differ.
+    """
+    if not has_no_rule(terms.placement):
+        return {}
+    clear = clear_ledgers(batch)
+    is_expected = _all_true(
+        pc.equal(batch["answers_as_expected"], batch["answers"]),
+        pc.equal(batch["bookies_hash"], batch["ensemble_hash"]),
+    ).to_pylist()
+    answers = batch["answers"].to_pylist()
+    reads = batch["reads"].take(pa.array(list(clear), pa.int64()))
+    found = {}
+    for (number, ledger), made in zip(clear.items(), _spots_made(reads), strict=True):
+        if not (is_expected[number] and answers[number] == ledger.ensemble_size):
+            continue
+        read = _count_spots(ledger, made) if made else 0
+        if read is not None:
+            found[number] = Healthy(ledger.copies, read)
+    return found
+
+
 class ClearLedger(NamedTuple):
     """A closed and unmarked ledger of one segment, which begins at entry 0.
 
@@ -104,7 +132,7 @@ class ClearLedger(NamedTuple):
 
 
 def clear_ledgers(batch: pa.RecordBatch) -> dict[int, ClearLedger]:
-    """Return the row numbers of the clear ledgers in a batch of SEEN rows, ascending.
+    """Return the row numbers of the clear ledgers in a batch of SEEN or COUNTED rows, ascending.
 
     They were looked at once, and their metadata was read. Costs some operations on whole columns.
     """

@@ -30,9 +30,10 @@ from auditor.second_checker.agreement import describe_differences, differences, 
 
 
 class Todo(StrEnum):
-    """What a ledger still needs."""
+    """What a ledger still needs. EVIDENCE: that its evidence is gathered, and that it is judged."""
 
     NOTHING = "nothing"
+    EVIDENCE = "evidence"
     LISTS = "lists"
     READS = "reads"
     LOOK = "look"

@@ -182,6 +182,8 @@ class DoubtSearch:
         return {record.ledger_id for record in now if same_state(record, before[record.ledger_id])}
 
 
+REOPENS = "reopens"
+"""The field of the journal with which a judging says that it replaces verdicts (`Judging`)."""
 DIFFERING_MAX = 100
 """In one judging, the checkers may differ on at most this many ledgers. Up to it, the other ledgers
 are judged again without them."""
@@ -228,8 +230,8 @@ class Judgings:
         """
         number = self.latest + 1 if self.done and self.done[-1].look == look else 0
         name = steps_name(look, number)
-        self.journal.run_once(name, self._judge, look, number, shard, only, retested)
-        self.done.append(Judging(look, number, shard.number, retested))
+        result = self.journal.run_once(name, self._judge, look, number, shard, only, retested)
+        self.done.append(Judging(look, number, shard.number, retested or REOPENS in result))
 
     def tables(self, look: int) -> list[str]:
         """Return the tables of the judgings of a look, oldest first."""
@@ -241,8 +243,9 @@ class Judgings:
         """Judge a shard, and once more if the process that judged cannot be trusted.
 
         It cannot if the checkers differ or the process died. Then the first result is removed, and
-        the shard is judged again from the same evidence, without the ledgers on which the checkers
-        differ.
+        the ledgers are judged again from the same evidence, without those on which the checkers
+        differ. If the checkers differ on a ledger that was left by counting answers, no ledger of
+        the shard that was settled by counts is believed: all are judged again.
         """
         name = steps_name(look, number)
         try:
@@ -254,8 +257,11 @@ class Judgings:
         if not why:
             return {}
         self.run.remove(name)
-        self.stages.judge(look, number, shard, only, retested=retested, again_without=differing)
-        return {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
+        reopens = bool(differing) and only is not None and only[1] is Todo.EVIDENCE
+        these = None if reopens else only
+        self.stages.judge(look, number, shard, these, retested=retested, again_without=differing)
+        result = {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
+        return {**result, REOPENS: True} if reopens else result
 
     def _differences(self, name: str) -> dict[LedgerId, str]:
         """Return the ledgers of a judging on which the two checkers differ, and how.
@@ -303,17 +309,17 @@ class Judgings:
         later shard: these are corrected.
         """
         spoiled = spoiled_ledgers(self.run)
-        replaced = {judging.shard: self._ids(judging) for judging in self.done if judging.reopens}
+        replaced = [(one, self._ids(one)) for one in self.done if one.reopens]
         for judging in self.done:
-            if judging.reopens:
-                del replaced[judging.shard]
+            if replaced and judging == replaced[0][0]:
+                del replaced[0]
             for batch in self.run.stream(
                 steps_name(judging.look, judging.number), STEPS, VERDICTS.names
             ):
                 settled = batch.filter(pc.equal(batch["todo"], Todo.NOTHING.value))
-                if judging.shard in replaced:
-                    again = pc.is_in(settled["ledger_id"], replaced[judging.shard])
-                    settled = settled.filter(pc.invert(again))
+                for again, ids in replaced:
+                    if again.shard == judging.shard:
+                        settled = settled.filter(pc.invert(pc.is_in(settled["ledger_id"], ids)))
                 if settled.num_rows:
                     yield spoil_rows(settled, spoiled)
 

@@ -95,6 +95,8 @@ class Looks:
                 self.journal.run_once(f"{part}: spot reads", self._test, addresses, shard, tests)
             self.hours.progress.stage("judge", ledgers=ledgers)
             self.judgings.judge(1, shard)
+            if self.judgings.count_left_by_latest(Todo.EVIDENCE):
+                self.judgings.judge(1, shard, (self.judgings.latest, Todo.EVIDENCE))
             self._read_missing_entries(1, shard, addresses)
 
     def read_metadata(self, shard: Shard) -> StageResult:

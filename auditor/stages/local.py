@@ -118,6 +118,9 @@ class LocalExecutor:
 
         return LocalRows(SEEN, batches)
 
+    def counted(self, which: Ledgers) -> None:
+        """Return None: nothing is moved between processes to gather evidence."""
+
     def wanted(self, which: Ledgers) -> LocalRows:
         """Return the WANTED rows of the judging `which.left_by`."""
         assert which.left_by is not None

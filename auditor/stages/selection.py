@@ -50,6 +50,11 @@ class Ledgers:
         return self.are_first and self.listed_by is None and not self.are_retested
 
     @property
+    def may_be_healthy(self) -> bool:
+        """Whether nothing was found yet that speaks against any of them."""
+        return self.look == 1 and (self.left_by is None or self.todo is Todo.EVIDENCE)
+
+    @property
     def were_asked_about(self) -> bool:
         """Whether this look asked bookies about each of them whose lists are needed."""
         return self.look == 1 or self.left_by is not None

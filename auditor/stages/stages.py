@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.first_checker.placement import has_no_rule
 from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
@@ -50,7 +51,7 @@ from auditor.stages.reading import (
     topic_reader,
 )
 from auditor.stages.selection import Ledgers, Suspects
-from auditor.stages.steps import STEPS, asker_of, judge_of, spots_of, steps_name
+from auditor.stages.steps import STEPS, asker_of, count_of, judge_of, spots_of, steps_name
 from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -83,6 +84,12 @@ class Executor(Protocol):
 
     def evidence(self, which: Ledgers, *, answered: bool) -> Rows:
         """Return SEEN rows of ledgers. `answered`: with what bookies said."""
+
+    def counted(self, which: Ledgers) -> Rows | None:
+        """Return COUNTED rows of the ledgers of a first look.
+
+        None if gathering the evidence of each ledger costs no more.
+        """
 
     def wanted(self, which: Ledgers) -> Rows:
         """Return the WANTED rows of the judging `which.left_by`."""
@@ -267,6 +274,9 @@ class Stages:
         with that todo. `retested`: the ledgers that the first look had settled before more of them
         was read on bookies in doubt.
 
+        Where counting answers costs less than gathering evidence, only the ledgers that are healthy
+        by the counts are settled. All others are left with Todo.EVIDENCE.
+
         Raises WorkerDied if a ledger ended its worker. `again_without` judges once more without
         trusting a process that judged before: in new workers, each ledger in a child, which sets
         the fatal ledger aside. It has the ledgers on which the checkers are known to differ, and
@@ -277,16 +287,20 @@ class Stages:
         by, is_again = self._executor(which), again_without is not None
         if is_again:
             by.distrust_workers()
-        work = judge_of(
-            self.terms,
-            self.facts,
-            self.judging,
-            careful=is_again or by.is_careful,
-            were_asked=which.were_asked_about,
-            differing=dict(again_without or {}),
-            by_columns=which.are_first and not is_again,
-        )
-        rows = by.derive(by.evidence(which, answered=True), work, STEPS)
+        counted = by.counted(which) if which.are_all and not is_again else None
+        if counted is not None and has_no_rule(self.terms.placement):
+            rows = by.derive(counted, count_of(self.terms, self.facts), STEPS)
+        else:
+            work = judge_of(
+                self.terms,
+                self.facts,
+                self.judging,
+                careful=is_again or by.is_careful,
+                were_asked=which.were_asked_about,
+                differing=dict(again_without or {}),
+                by_columns=which.may_be_healthy and not is_again,
+            )
+            rows = by.derive(by.evidence(which, answered=True), work, STEPS)
         by.write(rows, steps_name(look, judging), "suspects")
 
     def _questions(self, by: Executor, which: Ledgers, *, with_expected: bool) -> Rows:

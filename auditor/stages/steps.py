@@ -25,6 +25,7 @@ from auditor.judging.healthy_ledgers import (
     ClearLedger,
     Healthy,
     clear_ledgers,
+    healthy_by_counts,
     healthy_ledgers,
     healthy_verdict,
     may_have_spots,
@@ -48,7 +49,7 @@ from auditor.model.ledger import (
     RecordStatus,
     Segment,
 )
-from auditor.model.verdict import CopyCounts, Verdict, cap_copies
+from auditor.model.verdict import CopyCounts, Standing, Verdict, cap_copies
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
 from auditor.stages.reading import Batches, Work
@@ -257,6 +258,28 @@ def judge_of(
     return work
 
 
+def count_of(terms: Terms, facts: ClusterFacts) -> Work:
+    """Return work on COUNTED rows: a STEPS row for each ledger.
+
+    The healthy ledgers outside the sample are settled. All others are left with Todo.EVIDENCE.
+    """
+
+    def work(batches: Batches) -> Batches:
+        steps = _Steps(terms, facts, were_asked=True)
+        for batch in batches:
+            ids = batch["ledger_id"].to_pylist()
+            settled = {
+                number: healthy
+                for number, healthy in healthy_by_counts(batch, terms).items()
+                if not is_in_sample(ids[number], terms)
+            }
+            yield steps.healthy_rows(batch, settled)
+            others = [one for number, one in enumerate(ids) if number not in settled]
+            yield repeat_row(STEPS, steps.unjudged_row(), {"ledger_id": others})
+
+    return work
+
+
 @dataclass(slots=True)
 class _Steps:
     """Makes the STEPS rows of ledgers. `claims`: what the columns say of the ledgers of the
@@ -286,14 +309,18 @@ class _Steps:
         """Return the row of a ledger on which the checkers differ."""
         return _step_row(evidence, *withheld(evidence, detail, self.terms, self.facts))
 
+    def unjudged_row(self) -> Row:
+        """Return the row of a ledger whose evidence is not gathered yet."""
+        step = Step(Verdict(0, Standing.INDETERMINATE), Todo.EVIDENCE)
+        return _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
+
     def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, Healthy]) -> pa.RecordBatch:
         """Return the rows of the healthy ledgers of a SEEN batch, which are all alike.
 
         `settled`: the numbers of their rows, with the copies of each.
         """
-        any_healthy = LedgerEvidence(0, (Look(LedgerRecord(0, 1, 0, RecordStatus.FOUND)),))
         step = Step(healthy_verdict(0, Healthy(0, 0)), Todo.NOTHING)
-        row = _step_row(any_healthy, step, verdict_row(any_healthy, step, self.terms, self.facts))
+        row = _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
         ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
         counts = [
             cap_copies(CopyCounts(healthy.copies, healthy.copies - healthy.read, healthy.read, 0))
@@ -306,6 +333,10 @@ class _Steps:
             "copies_read": [copies.read for copies in counts],
         }
         return repeat_row(STEPS, row, columns)
+
+
+_ANY_LEDGER = LedgerEvidence(0, (Look(LedgerRecord(0, 1, 0, RecordStatus.FOUND)),))
+"""Stands for a ledger of which rows say the same as of all others, except the id."""
 
 
 def _settle_by_columns(

@@ -24,7 +24,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.gathered import refuted_comparisons
+from auditor.evidence.gathered import has_wrong_comparison
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, Answer, AnswerStatus
@@ -120,7 +120,7 @@ def _wrongly_compared_ledgers(run: Place) -> pa.Array:
     """Return the ledgers of which a list is not stored, if a list in the sample is not as it was
     said to be: then no comparison is believed.
     """
-    if not refuted_comparisons(run):
+    if not has_wrong_comparison(run):
         return pa.array([], pa.int64())
     is_list = pc.field("status") == AnswerStatus.HELD.value
     left_out = is_list & pc.is_null(pc.field("groups"))

@@ -253,12 +253,13 @@ def test_no_spark_job_is_started_for_so_few_suspects(
     suspects_max: int,
     expected: set[int],
 ):
-    """One suspect is one; 0 leaves everything to Spark."""
+    """One suspect is one; 0 leaves everything to Spark. Counts settle the sound ledger."""
     judgings = note_judgings(monkeypatch, SparkExecutor)
     with SandboxCluster(tmp_path / "cluster", 3, named=True) as cluster:
         cluster.place(1, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"), {"b1": "4", "b2": "4"})
         cluster.place(2, cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 29"))
         few = {"ledgers_in_process_max": "0", "suspects_in_process_max": str(suspects_max)}
-        outcome = accounted(audited(cluster, tmp_path, few))
+        settled = {"spot_reads": "0", "sound_sample": "0%"}
+        outcome = accounted(audited(cluster, tmp_path, {**few, **settled}))
     assert {1, 2, 3} - expected == {look for look, _ in judgings - {(1, 0)}}
     assert ["violated", "sound"] == outcome.standings(1, 2)

@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from support.lanes import LIMITS, LOOK, NOW_MS, BlockingLane
+from support.lanes import LIMITS, LOOK, NOW_MS
 from support.scripted_bookie import Connection, ScriptedBookie
 
 from auditor.bookie.exchange import ListPatience
-from auditor.bookie.lane import AsyncLane, ListQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.model.availability import Answer, Greeting
+from auditor.model.availability import Answer, EntryRead, Greeting
 
 T = TypeVar("T")
 
@@ -174,13 +175,28 @@ class PipeEnd(asyncio.Transport):
             self._loop.call_soon(self.protocol.connection_lost, error)
 
 
-class VirtualLane(BlockingLane):
-    """A lane whose calls wait in the time of a virtual loop."""
+@dataclass(frozen=True)
+class VirtualLane:
+    """A lane whose calls wait in the time of `loop`. Calls have the names of `Lane`."""
 
-    def __init__(self, lane: AsyncLane, loop: VirtualLoop) -> None:
-        super().__init__(lane, loop)
-        self.elapsed_s = loop.time
-        """Returns the virtual seconds since the lane was made."""
+    loop: VirtualLoop
+    lane: AsyncLane
+
+    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
+        return self.loop.run(self.lane.lists(questions))
+
+    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        return self.loop.run(self.lane.reads(questions))
+
+    def settle_late_lists(self) -> list[Answer]:
+        return self.loop.run(self.lane.settle_late_lists())
+
+    def greeting(self) -> tuple[Greeting, str]:
+        return self.lane.greeting()
+
+    def elapsed_s(self) -> float:
+        """Return the virtual seconds since the lane was made."""
+        return self.loop.time()
 
 
 @contextmanager
@@ -193,7 +209,7 @@ def virtual_lane(
     with VirtualLoop(bookie) as loop:
         lane = loop.lane(look=look, patience=patience, **changes)
         try:
-            yield VirtualLane(lane, loop)
+            yield VirtualLane(loop, lane)
         finally:
             # A connection that stays open would be aborted later, in a loop that is closed.
             loop.run(lane.close())

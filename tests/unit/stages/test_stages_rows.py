@@ -14,10 +14,10 @@ import pytest
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+from auditor.evidence.schemas import ANSWERS, COUNTED, LEDGERS, READS, SEEN
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
-from auditor.model.evidence import Terms
+from auditor.model.evidence import PlacementRule, Policy, Terms
 from auditor.model.ledger import Mark
 from auditor.stages import local, stages
 from auditor.stages.asking import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
@@ -67,6 +67,9 @@ class LeftOver(Suspects):
 
     def recorded_ledgers(self, shard: Shard) -> list[int]:
         return self.by_call["recorded", shard]
+
+    def retested_ledgers(self, shard: Shard) -> list[int]:
+        return self.by_call["retested", shard]
 
     def open_ledgers(self, look: int, shard: Shard) -> list[int]:
         return self.by_call[look, shard]
@@ -305,6 +308,41 @@ def test_the_first_look_judges_ledgers_with_the_answers(
     assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
 
 
+@pytest.mark.parametrize(
+    ("options", "rule", "is_counted"),
+    [
+        ({}, PlacementRule(), True),
+        ({}, PlacementRule(Policy.RACK), False),
+        ({"again_without": {3: "differs"}}, PlacementRule(), False),
+        ({"only": (0, Todo.EVIDENCE)}, PlacementRule(), False),
+        ({"retested": True}, PlacementRule(), False),
+    ],
+)
+def test_answers_are_counted_where_that_costs_less(
+    run: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, Any],
+    rule: PlacementRule,
+    is_counted: bool,
+) -> None:
+    """Only of all ledgers of a first look, and only once: a judging that is repeated does not trust
+    counts. Where placement is judged, no ledger can be settled by counts.
+    """
+    rows = batch_of(COUNTED, {"ledger_id": 2})
+    monkeypatch.setattr(local.LocalExecutor, "counted", lambda self, _: self.rows(rows))
+    counter = patch(monkeypatch, "count_of", Worker(STEPS, {"ledger_id": 2}))
+    judge = patch(monkeypatch, "judge_of", Worker(STEPS, {"ledger_id": 2}))
+    left = LeftOver()
+    left.by_call.update(
+        {("recorded", SHARD): [2], (1, 0, Todo.EVIDENCE): [2], ("retested", SHARD): [2]}
+    )
+    stages = stages_of(run, left)
+    stages.terms = Terms(0, 0, 16, 5, placement=rule)
+    stages.judge(1, 1, SHARD, **options)
+    assert ([rows] if is_counted else []) == counter.given
+    assert bool(judge.given) is not is_counted
+
+
 def test_the_plan_has_each_bookies_questions(
     run_without_answers: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,6 +443,7 @@ def test_the_reads_that_a_judging_demanded_are_made(
         (1, None, True),
         (2, None, False),
         (1, (0, Todo.READS), True),
+        (1, (0, Todo.EVIDENCE), True),
         (2, (0, Todo.LISTS), True),
     ],
 )
@@ -418,7 +457,8 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a first look or after lists bookies were asked for each wanted list. Only the first
-    judging of a first look trusts columns, unless it is repeated.
+    judging of a first look trusts columns, and the one of ledgers that counting answers left,
+    unless it is repeated.
     """
     worker = Worker(STEPS, {"ledger_id": 2, "todo": Todo.LOOK.value})
     patch(monkeypatch, "judge_of", worker)
@@ -430,7 +470,7 @@ def test_open_ledgers_are_judged_or_those_that_one_judging_left(
         "careful": True,
         "were_asked": were_asked,
         "differing": differing,
-        "by_columns": (look, only, differing) == (1, None, {}),
+        "by_columns": look == 1 and only in (None, (0, Todo.EVIDENCE)) and not differing,
     }
     assert [((TERMS, FACTS, JUDGING), options)] == worker.made_with
     assert [[2, 3]] == seen_by(worker)
