@@ -102,13 +102,13 @@ def title(summary: Summary) -> str:
     return f"{summary.outcome}: {printable(summary.cluster.metadata_service_uri)}{when}"
 
 
-_ICON_HUES = {"green": "1b6e53", "red": "b3261e", "yellow": "8f5a00", "purple": "6b3fa0"}
+ICON_HUES = {"green": "1b6e53", "red": "b3261e", "yellow": "8f5a00", "purple": "6b3fa0"}
 """The colours of the style sheet, for the icon beside the title."""
 
 
 def icon(summary: Summary) -> str:
     """Return an image of the outcome's colour as a URI that has it whole."""
-    hue = _ICON_HUES[HUES[summary.outcome]]
+    hue = ICON_HUES[HUES[summary.outcome]]
     box = "xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'"
     svg = f"<svg {box}><circle cx='8' cy='8' r='7' fill='#{hue}'/></svg>"
     return f"data:image/svg+xml,{quote(svg, safe='')}"

@@ -15,10 +15,12 @@ from support.page_stories import HOSTILE, contents, many, sound
 
 from auditor.after.page import findings_data
 from auditor.after.page.contents import PageContents
+from auditor.after.page.page_view import ICON_HUES
 from auditor.after.page.rendering import render_page
 from auditor.report import text
 from auditor.report.first_screen import Whereabouts, render_first_screen
 from auditor.report.layout import Screen, printable
+from auditor.report.outcome_text import HUES
 
 STORIES = {
     "everything": contents(),
@@ -206,6 +208,10 @@ def test_the_title_says_which_cluster_and_when():
     assert "VIOLATED: zk://b/ledgers, 2026-01-01 03:00 UTC" == between(page, "<title>", "<")
     icons = [between(render_page(made), 'rel="icon" href="', '"') for made in (contents(), sound())]
     assert "%23b3261e" in icons[0] and "%231b6e53" in icons[1]
+    style = between(page, "<style>", "</style>")
+    assert set(HUES.values()) == ICON_HUES.keys()
+    assert all(f": #{color};" in style for color in ICON_HUES.values())
+    assert all(f"h1.{hue} " in style for hue in HUES.values())
 
 
 def test_the_numbers_are_those_of_the_first_screen():
