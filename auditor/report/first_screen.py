@@ -197,9 +197,11 @@ def _hits(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> It
         example = worst(findings, 1)[0]
         name = example.bookie_id if subject is Subject.BOOKIE else str(example.ledger_id)
         named = printable(name, NAME_CHARS_MAX)
-        shown = f"{subject.value} {named}{noted}" if hits == 1 else f"{counted}; worst {named}"
+        whole = f"{subject.value} {named}"
+        shown = f"{whole}{noted}" if hits == 1 else f"{counted}; worst: {whole}"
         yield from (f"{shown} of {owner}" for owner in _owners(example))
         yield shown
+        yield from [] if hits == 1 else [f"{counted}; worst: {named}"]
     yield counted
 
 

@@ -76,7 +76,7 @@ def test_what_changed_is_on_the_first_screen_and_in_the_report():
     summary = stories.changed_summary(summary, changes=changed)
     screen = render_first_screen(summary, found, Whereabouts("/r"))
     assert "\nchanged   2 new since the run of 2026-01-04 03:00 UTC\n" in screen
-    assert re.search("ENTRY_BELOW_WRITE_QUORUM +3 ledgers, 2 new; worst 100 of", screen)
+    assert re.search("ENTRY_BELOW_WRITE_QUORUM +3 ledgers, 2 new; worst: ledger 100 of", screen)
     assert re.search(r"\n +findings  new  ledgers .*\n", screen)
     assert re.search(r"\nwarning +3    2        3 .*\n", screen)
     assert "\nChanged: 2 new since the run of 2026-01-04 03:00 UTC.\n" in render(summary, found)
