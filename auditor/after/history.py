@@ -100,15 +100,15 @@ class EarlierRun:
     def as_judged(self) -> Judged:
         """Return what a comparison needs of it: its terms, and which findings rest on a sample."""
         rows = {
-            one.finding.ledger_id: Row(None, (), one.finding.assurance)
-            for one in self.found
-            if one.finding.ledger_id is not None and one.finding.family is Family.ENTRY
+            sighting.finding.ledger_id: Row(None, (), sighting.finding.assurance)
+            for sighting in self.found
+            if sighting.finding.ledger_id is not None and sighting.finding.family is Family.ENTRY
         }
         return Judged(False, False, True, rows, {}, terms=self.terms)
 
     def known(self) -> frozenset[tuple[str, Kind]]:
         """Return the id and kind of each finding that it passed on: found again, it is not new."""
-        return frozenset((one.finding.id, one.finding.kind) for one in self.carried)
+        return frozenset((sighting.finding.id, sighting.finding.kind) for sighting in self.carried)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
             return None
         about = About.from_json(json.loads(run.read_text("run.json") or "null"))
         terms = terms_json(about)
-        found = [_to_sighting(one, terms) for one in _all_findings(run, summary)]
+        found = [_to_sighting(finding, terms) for finding in _all_findings(run, summary)]
         return EarlierRun(summary.run_id, started_at, terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return UnreadableRun(f"{run.address} is damaged or of another version ({error})")
@@ -222,18 +222,22 @@ def trace(
     """
     seen = {finding.key for finding in found}
     before = _compared_with(earlier, now, seen)
-    known = {one.finding.key: one for one in before}
+    known = {sighting.finding.key: sighting for sighting in before}
     chains = [_chain(known.get(finding.key), started_at) for finding in found]
     kinds = _kinds(found)
     then = earlier.as_judged()
-    lost = [_hand_on(one, then, now, kinds) for one in before if one.finding.key not in seen]
-    unchecked = [one for one in lost if one is not None]
+    lost = [
+        _hand_on(sighting, then, now, kinds)
+        for sighting in before
+        if sighting.finding.key not in seen
+    ]
+    unchecked = [sighting for sighting in lost if sighting is not None]
     differences = _differences(found, before, earlier, now)
-    became = {one.subjects: one.change for one in differences}
+    became = {difference.subjects: difference.change for difference in differences}
     return History(
         chains,
-        [became[one.subjects] for one in found],
-        [one for one in unchecked if _is_kept(one)],
+        [became[sighting.subjects] for sighting in found],
+        [sighting for sighting in unchecked if _is_kept(sighting)],
         _changes(differences, unchecked, earlier, now),
     )
 
@@ -256,7 +260,11 @@ def _compared_with(earlier: EarlierRun, now: Judged, seen: Collection[Key]) -> l
     """
     before = [*earlier.found, *earlier.carried]
     return (
-        [one for one in before if one.finding.ledger_id in now.rows or one.finding.key in seen]
+        [
+            sighting
+            for sighting in before
+            if sighting.finding.ledger_id in now.rows or sighting.finding.key in seen
+        ]
         if now.is_partial
         else before
     )
@@ -279,9 +287,9 @@ def _kinds(
 ) -> Mapping[tuple[LedgerId | None, BookieId | None], frozenset[Kind]]:
     """Return the kinds found on each ledger and bookie."""
     kinds = defaultdict[tuple[LedgerId | None, BookieId | None], set[Kind]](set)
-    for one in found:
-        if one.ledger_id is not None or one.bookie_id is not None:
-            kinds[one.ledger_id, one.bookie_id].add(one.kind)
+    for sighting in found:
+        if sighting.ledger_id is not None or sighting.bookie_id is not None:
+            kinds[sighting.ledger_id, sighting.bookie_id].add(sighting.kind)
     return {subject: frozenset(some) for subject, some in kinds.items()}
 
 
@@ -310,19 +318,19 @@ def _hand_on(
     return replace(before, runs_unchecked=runs, is_gone=is_gone, why=why)
 
 
-def _is_kept(one: Sighting) -> bool:
-    return one.runs_unchecked <= (GONE_RUNS_MAX if one.is_gone else UNCHECKED_RUNS_MAX)
+def _is_kept(sighting: Sighting) -> bool:
+    return sighting.runs_unchecked <= (GONE_RUNS_MAX if sighting.is_gone else UNCHECKED_RUNS_MAX)
 
 
-def _is_counted_before(one: Sighting, now: Judged) -> bool:
+def _is_counted_before(sighting: Sighting, now: Judged) -> bool:
     """Return whether an earlier run already counted the finding as unchecked, for a lasting reason.
 
     Lasting reasons are a ledger that is gone, and a setting that differs from that of the run that
     had the finding.
     """
-    name = setting_of(one.finding.kind)
-    is_other = name is not None and differs(name, one.setting, now.terms.get(name))
-    return one.runs_unchecked > 0 and (one.is_gone or is_other)
+    name = setting_of(sighting.finding.kind)
+    is_other = name is not None and differs(name, sighting.setting, now.terms.get(name))
+    return sighting.runs_unchecked > 0 and (sighting.is_gone or is_other)
 
 
 def _differences(
@@ -337,7 +345,9 @@ def _differences(
     """
     seen = {finding.key for finding in found}
     compared = [
-        one.finding for one in before if one.finding.key in seen or not _is_counted_before(one, now)
+        sighting.finding
+        for sighting in before
+        if sighting.finding.key in seen or not _is_counted_before(sighting, now)
     ]
     return compare_findings(compared, found, earlier.as_judged(), now)
 
@@ -349,11 +359,15 @@ def _changes(
     now: Judged,
 ) -> ChangeCounts:
     """Return how many findings have each change."""
-    counts = Counter(one.change for one in differences)
-    new = [one for one in differences if one.change is Change.NEW]
-    new_by_kind = Counter(one.after.kind.value for one in new if one.after is not None)
-    gone = {one.finding.subjects for one in unchecked if one.is_gone}
-    unheard = [one for one in differences if one.change is Change.NOT_CHECKED_AGAIN]
+    counts = Counter(difference.change for difference in differences)
+    new = [difference for difference in differences if difference.change is Change.NEW]
+    new_by_kind = Counter(
+        difference.after.kind.value for difference in new if difference.after is not None
+    )
+    gone = {sighting.finding.subjects for sighting in unchecked if sighting.is_gone}
+    unheard = [
+        difference for difference in differences if difference.change is Change.NOT_CHECKED_AGAIN
+    ]
     return ChangeCounts(
         RunName(earlier.run_id, earlier.started_at),
         partial=now.is_partial,
@@ -363,9 +377,9 @@ def _changes(
         better=counts[Change.BETTER],
         resolved=counts[Change.RESOLVED],
         not_checked_again=counts[Change.NOT_CHECKED_AGAIN],
-        gone=sum(one.subjects in gone for one in unheard),
+        gone=sum(difference.subjects in gone for difference in unheard),
         new_by_kind=dict(sorted(new_by_kind.items())),
-        new_ledgers=len({one.subjects.ledger_id for one in new} - {None}),
+        new_ledgers=len({difference.subjects.ledger_id for difference in new} - {None}),
     ).without("problem")
 
 
@@ -378,12 +392,12 @@ def findings_to_act_on(
     them; or their mute is over or does not apply any more.
     """
     mutes = mutes or MuteCounts()
-    ended = {one.id for one in mutes.outgrown} | {one.id for one in mutes.expired}
+    ended = {mute.id for mute in mutes.outgrown} | {mute.id for mute in mutes.expired}
     is_news = (Change.NEW, Change.WORSE, None)
     return [
-        one
-        for one in findings
-        if one.severity >= Severity.WARNING
-        and not one.is_muted
-        and (one.change in is_news or one.id in ended)
+        finding
+        for finding in findings
+        if finding.severity >= Severity.WARNING
+        and not finding.is_muted
+        and (finding.change in is_news or finding.id in ended)
     ]

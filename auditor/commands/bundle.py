@@ -85,11 +85,11 @@ def _require_run(run: Place) -> About:
 def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str]) -> Chosen:
     """Return the subjects that the names stand for. Raises ConfigError for an unknown name."""
     named = {name: ledger for name in names if (ledger := _ledger_id(name)) is not None}
-    listed = _listed_ids(run, [*named.values(), *(one.ledger_id for one in findings)])
+    listed = _listed_ids(run, [*named.values(), *(finding.ledger_id for finding in findings)])
     picked: list[FindingRecord] = []
     ids: list[LedgerId] = []
     if not names:
-        picked = sorted(findings, key=lambda one: -one.severity)
+        picked = sorted(findings, key=lambda finding: -finding.severity)
         ids = _set_aside(run)
     for name in names:
         found = choose_findings(findings, name)
@@ -100,7 +100,7 @@ def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str])
             )
         picked += found
         ids += [ledger for ledger in (named.get(name),) if ledger in listed]
-    ids += [one.ledger_id for one in picked if one.ledger_id in listed]
+    ids += [finding.ledger_id for finding in picked if finding.ledger_id in listed]
     if not ids and not picked:
         raise ConfigError(
             f"{run.address} has no finding: name the ledgers that the report is about"

@@ -45,7 +45,9 @@ def _is_whole(summary: Summary) -> bool:
 
 
 def _exit_code(differences: Iterable[Difference], *, is_whole: bool) -> int:
-    changes = {one.change for one in differences if one.severity >= Severity.WARNING}
+    changes = {
+        difference.change for difference in differences if difference.severity >= Severity.WARNING
+    }
     if changes & {Change.NEW, Change.WORSE}:
         return EXIT_FINDINGS
     return EXIT_SOUND if is_whole and Change.NOT_CHECKED_AGAIN not in changes else EXIT_UNKNOWN

@@ -89,7 +89,7 @@ def complete_id(ids: Collection[str], name: str) -> str | None:
     if name in ids:
         return name
     can_begin = len(name) >= PREFIX_CHARS_MIN and not name.isdigit()
-    begun = [one for one in ids if can_begin and one.startswith(name)]
+    begun = [finding_id for finding_id in ids if can_begin and finding_id.startswith(name)]
     return begun[0] if len(begun) == 1 else None
 
 

@@ -89,7 +89,7 @@ class ClusterView:
             f"ZooKeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout},"
             f" instance id {facts.instance_id or 'none'}"
         )
-        registered = sum(one.registration is not Registration.NONE for one in self.bookies)
+        registered = sum(bookie.registration is not Registration.NONE for bookie in self.bookies)
         asked = f"of the first {BOOKIES_ASKED_MAX} " if registered > BOOKIES_ASKED_MAX else ""
         silent = f": {asked}no answer from {_named(sorted(self.silent))}" if self.silent else ""
         yield f"{of(registered, 'bookie')} registered{silent}"
@@ -101,7 +101,7 @@ class ClusterView:
         if self.listing:
             yield f"list their entries: {_named(self.listing)}"
         yield self.pulsar or "no Pulsar topics beside the ledgers"
-        placed = [one for one in self.topology.located if one.location is not None]
+        placed = [located for located in self.topology.located if located.location is not None]
         if placed:
             first = placed[0]
             yield (
@@ -191,7 +191,7 @@ def _given(settings: Settings) -> dict[str, str]:
 def _topology_setting(settings: Settings, view: ClusterView) -> list[str]:
     if settings.topology is not None:
         return _setting("topology", ",".join(map(_absolute, settings.topology)))
-    if any(one.location is not None for one in view.topology.located):
+    if any(located.location is not None for located in view.topology.located):
         return _setting("topology", ZOOKEEPER)
     return _setting("topology", None, "/etc/bookkeeper-auditor/topology.txt")
 
@@ -280,9 +280,9 @@ def _look(context: Context, store: MetadataStore) -> ClusterView:
             with pulsar.store as topics:
                 where = f"Pulsar's topics are read below {topics.prefix or '/'}"
     asked = {
-        one.bookie_id: (one.host, one.port)
-        for one in bookies
-        if one.registration is not Registration.NONE and one.host and one.port
+        bookie.bookie_id: (bookie.host, bookie.port)
+        for bookie in bookies
+        if bookie.registration is not Registration.NONE and bookie.host and bookie.port
     }
     asked = dict(islice(asked.items(), BOOKIES_ASKED_MAX))
     listing, unable, silent = asyncio.run(_ask_all(context, asked, find_questions(store, asked)))

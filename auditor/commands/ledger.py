@@ -131,8 +131,8 @@ def _use_of_newest_run(
     """
     answers = [
         a
-        for one in evidence
-        for look in one.looks
+        for ledger in evidence
+        for look in ledger.looks
         for a in look.answers.values()
         if a.bookie_id in known_unable
     ]
@@ -278,7 +278,9 @@ def _metadata(metadata: LedgerMetadata) -> ShownMetadata:
         metadata.write_quorum,
         metadata.ack_quorum,
         metadata.last_entry_id,
-        tuple(ShownSegment(one.first_entry_id, one.ensemble) for one in metadata.segments),
+        tuple(
+            ShownSegment(segment.first_entry_id, segment.ensemble) for segment in metadata.segments
+        ),
     )
 
 
@@ -326,10 +328,10 @@ def judge_ledgers(context: Context, ids: Sequence[int], run_id: str) -> LedgersR
 def _say(context: Context, report: LedgersReport) -> None:
     summary, ledgers, found = report
     if context.settings.format == "json":
-        findings = [one.as_json() for one in found]
+        findings = [finding.as_json() for finding in found]
         said = {
             "summary": summary.as_json(),
-            "ledgers": [one.as_json() for one in ledgers],
+            "ledgers": [ledger.as_json() for ledger in ledgers],
             "findings": findings,
         }
         context.say(json.dumps(said) + "\n")

@@ -101,7 +101,7 @@ def show_report(
     `lines_above`: lines that the screen has already.
     """
     if context.settings.format == "json":
-        found = [one.as_json() for one in findings]
+        found = [finding.as_json() for finding in findings]
         both = {"summary": written or summary.as_json(), "findings": found}
         context.say(json.dumps({**both, "run_dir": run.address}) + "\n")
     elif context.settings.full:

@@ -77,17 +77,17 @@ def of_topics(topics: Sequence[TopicReadability]) -> OfTopics:
 
 
 def _say(context: Context, report: LedgersReport, audited: AuditedTopics) -> None:
-    standings = {one.ledger_id: one.standing for one in report.ledgers}
-    topics = [report_topic(one, standings) for one in audited.topics]
+    standings = {ledger.ledger_id: ledger.standing for ledger in report.ledgers}
+    topics = [report_topic(topic, standings) for topic in audited.topics]
     if context.settings.format == "json":
         summary, ledgers = report.summary.as_json(), report.ledgers
-        findings = [one.as_json() for one in report.findings]
+        findings = [finding.as_json() for finding in report.findings]
         context.say(
             json.dumps(
                 {
                     "summary": summary,
                     "topics": encode(topics),
-                    "ledgers": [one.as_json() for one in ledgers],
+                    "ledgers": [ledger.as_json() for ledger in ledgers],
                     "findings": findings,
                 }
             )

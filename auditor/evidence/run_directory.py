@@ -391,7 +391,7 @@ class MemoryDirectory(Place):
         found = [self._tables[path] for path in self._paths(name)]
         if not found:
             raise OutputError(f"{self.uri}/{name} is not there")
-        rows = (one.select(schema.names) for one in found)
+        rows = (table.select(schema.names) for table in found)
         return pa.concat_tables(rows) if len(found) > 1 else next(rows)
 
     def write_table(self, name: str, rows: pa.RecordBatch | pa.Table, file_name: str) -> None:

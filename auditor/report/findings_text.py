@@ -94,9 +94,9 @@ def mutes_sentences(summary: Summary) -> list[str]:
         said.append(f"{muted} not count for the exit code")
     outgrown = mutes.outgrown
     said += [
-        f"the mute of {printable(one.id)} ({printable(one.on)}) does not apply:"
-        f" {printable(one.why)}"
-        for one in outgrown[:OUTGROWN_SHOWN_MAX]
+        f"the mute of {printable(mute.id)} ({printable(mute.on)}) does not apply:"
+        f" {printable(mute.why)}"
+        for mute in outgrown[:OUTGROWN_SHOWN_MAX]
     ]
     if len(outgrown) > OUTGROWN_SHOWN_MAX:
         said.append(

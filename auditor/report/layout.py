@@ -89,9 +89,9 @@ def count(number: object) -> str:
     return f"{number:,}"
 
 
-def of(number: int, one: str, many: str | None = None) -> str:
+def of(number: int, singular: str, many: str | None = None) -> str:
     """Return a number with its noun: "1 ledger", "40,000 ledgers"."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else many or singular + 's'}"
 
 
 def duration(seconds: float) -> str:

@@ -101,9 +101,9 @@ def unread_words(counts: Mapping[str, int]) -> str:
     `counts` are by the names of Unread; there is at least one.
     """
     parts = [
-        of(int(counts[one]), singular, plural)
-        for one, (singular, plural) in _UNREAD.items()
-        if counts.get(one)
+        of(int(counts[unread]), singular, plural)
+        for unread, (singular, plural) in _UNREAD.items()
+        if counts.get(unread)
     ]
     return f"not read: {'; '.join(parts)} (docs/auditing-pulsar.md)"
 
@@ -158,20 +158,20 @@ def _blocked_words(blocked: int, possibly: int, *, may_skip: bool) -> str:
 
 
 def _worst(worst: WorstTopics, screen: Screen) -> Iterator[str]:
-    for one in worst.worst_topics[:TOPICS_SHOWN_MAX]:
-        loss = "a loss" if one.has_loss else "no loss of entries"
-        may_skip = Kind.LEDGER_TRUNCATED.value in one.kinds
-        numbers = one.subscriptions_blocked, one.subscriptions_possibly_blocked
+    for topic in worst.worst_topics[:TOPICS_SHOWN_MAX]:
+        loss = "a loss" if topic.has_loss else "no loss of entries"
+        may_skip = Kind.LEDGER_TRUNCATED.value in topic.kinds
+        numbers = topic.subscriptions_blocked, topic.subscriptions_possibly_blocked
         blocked = _blocked_words(*numbers, may_skip=may_skip)
-        ledgers = f"{of(one.ledgers, 'ledger')} ({', '.join(one.kinds)})"
+        ledgers = f"{of(topic.ledgers, 'ledger')} ({', '.join(topic.kinds)})"
         yield from screen.wrap(
-            f"{printable(one.topic, 300)}: {loss}, {ledgers}, {blocked}",
+            f"{printable(topic.topic, 300)}: {loss}, {ledgers}, {blocked}",
             "    ",
             hang="  ",
         )
     if worst.namespaces > 1:
         named = (
-            f"{printable(one.namespace, 200)} {count(one.topics)}"
-            for one in worst.worst_namespaces[:TOPICS_SHOWN_MAX]
+            f"{printable(namespace.namespace, 200)} {count(namespace.topics)}"
+            for namespace in worst.worst_namespaces[:TOPICS_SHOWN_MAX]
         )
         yield from screen.wrap(f"by namespace: {', '.join(named)}", "    ", hang="  ")

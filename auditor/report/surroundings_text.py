@@ -128,10 +128,10 @@ def lister_sentences(summary: Summary) -> Iterator[str]:
     field.
     """
     listers = summary.listers
-    for one in listers.not_believed:
-        why = printable(one.detail, LISTER_DETAIL_MAX)
+    for listed in listers.not_believed:
+        why = printable(listed.detail, LISTER_DETAIL_MAX)
         yield (
-            f"The lister of bookie {printable(one.bookie_id)} is not believed: {why}."
+            f"The lister of bookie {printable(listed.bookie_id)} is not believed: {why}."
             " No list of it counts from then on."
         )
     silent = listers.silent
@@ -272,8 +272,8 @@ def maintenance_sentences(summary: Summary) -> Iterator[str]:
     """
     maintenance = summary.maintenance
     found: dict[str, list[str]] = {}
-    for one in maintenance.bookies:
-        found.setdefault(one.found, []).append(one.bookie_id)
+    for bookie in maintenance.bookies:
+        found.setdefault(bookie.found, []).append(bookie.bookie_id)
     unknown, answering = found.pop(NO_SUCH_BOOKIE, []), found.get(Greeting.ANSWERED.value, [])
     if found:
         parts = "; ".join(
@@ -314,10 +314,10 @@ def upgrade_sentence(summary: Summary) -> str:
 
 def renamed_sentences(summary: Summary) -> Iterator[str]:
     """Yield a sentence on each bookie that was probably renamed, at most RENAMED_SHOWN_MAX."""
-    for one in summary.bookies_renamed[:RENAMED_SHOWN_MAX]:
-        noun = "ledger" if len(one.ledgers) == 1 else "ledgers"
-        ledgers = f"{noun} {', '.join(map(str, one.ledgers))}"
-        old, new = printable(one.bookie_id), printable(one.renamed_to)
+    for bookie in summary.bookies_renamed[:RENAMED_SHOWN_MAX]:
+        noun = "ledger" if len(bookie.ledgers) == 1 else "ledgers"
+        ledgers = f"{noun} {', '.join(map(str, bookie.ledgers))}"
+        old, new = printable(bookie.bookie_id), printable(bookie.renamed_to)
         yield (
             f"{old} was probably renamed to {new}, which holds what {old} should hold of {ledgers}."
             " Clients cannot read there until the metadata of the ledgers names it."
@@ -434,9 +434,9 @@ def _paces_words(paces: Paces) -> str:
     if not paces.bookies:
         return ""
     named = [
-        f"{one.bookie_id} ({_pace_words(one.lowest)}"
-        + (f"; settled at {_pace_words(one.settled)})" if one.settled else ")")
-        for one in paces.slowest
+        f"{pace.bookie_id} ({_pace_words(pace.lowest)}"
+        + (f"; settled at {_pace_words(pace.settled)})" if pace.settled else ")")
+        for pace in paces.slowest
     ]
     rest = paces.bookies - len(named)
     return (

@@ -75,8 +75,8 @@ def unjudged_section(summary: Summary, screen: Screen) -> Iterator[str]:
             hang="  ",
         )
         yield from screen.wrap(f"{UNKNOWN_WORDS[reason].means}.", "    ")
-        for one in summary.set_aside(reason) if reason in _OUR_FAULTS else ():
-            line = printable(f"ledger {one.ledger_id}: {one.detail}", 1_000)
+        for aside in summary.set_aside(reason) if reason in _OUR_FAULTS else ():
+            line = printable(f"ledger {aside.ledger_id}: {aside.detail}", 1_000)
             yield from screen.wrap(line, "    ", DETAIL_LINES_MAX, hang="  ")
         yield from screen.wrap(f"to do: {what_to_do(reason, unheard, away)}", "    ")
     rest = ", ".join(f"{reason.value} {count(n)}" for reason, n in most[REASONS_EXPLAINED_MAX:])
