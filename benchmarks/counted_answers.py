@@ -28,7 +28,7 @@ from auditor.stages.selection import Ledgers
 from auditor.stages.steps import STEPS, count_of, judge_of
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
-from benchmarks.judging import BOOKIES, ENTRIES, FACTS, SOUND_SAMPLE, healthy
+from benchmarks.judging import BOOKIES, FACTS, SOUND_SAMPLE, healthy
 from benchmarks.judging import TERMS as UNSAMPLED
 from benchmarks.targets import Target, measure_rows
 
@@ -37,6 +37,8 @@ PORTION = 20_000
 """Ledgers in one file of a table."""
 DAMAGED_EVERY = 1_000
 """One ledger of so many lacks a list."""
+ENTRIES_MIN = 1_000
+"""Entries of the first ledger. Each further one has one more: no two lists are equal."""
 RATIO_MAX = 0.8
 TERMS = replace(UNSAMPLED, sound_sample=SOUND_SAMPLE)
 Encode = Callable[[LedgerId, Answer], Row]
@@ -46,7 +48,7 @@ def _write_evidence(run: Place, ledgers: int, encode: Encode) -> None:
     run.write_table("evidence/reads", READS.empty_table(), "none")
     for start in range(0, ledgers, PORTION):
         part = [
-            healthy(ledger_id, ENTRIES[ledger_id % len(ENTRIES)])
+            healthy(ledger_id, ENTRIES_MIN + ledger_id)
             for ledger_id in range(start, min(ledgers, start + PORTION))
         ]
         records = (ledger_row(one.looks[0].record) for one in part)
