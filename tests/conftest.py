@@ -142,8 +142,9 @@ def spark() -> Iterator[object]:
     """Yield the one Spark session of the test run: starting one takes as long as a whole audit.
 
     Its JVM compiles quickly rather than well, as in a run. Well-compiled code is hardly used before
-    the tests end, and compiling it took a quarter of the CPU time. Like that of a run it starts
-    under --output-umask.
+    the tests end, and compiling it took a quarter of the CPU time. Queries are interpreted: making
+    Java of each took another quarter, and tests of whole commands do that in sessions of their own.
+    Like that of a run it starts under --output-umask.
     """
     from support.file_modes import DEFAULT_MASK
 
@@ -154,4 +155,6 @@ def spark() -> Iterator[object]:
     with ExitStack() as stack:
         with restrict_new_files(DEFAULT_MASK):
             session = stack.enter_context(spark_session(6, "local[6,2]", StopRequest()))
+        session.conf.set("spark.sql.codegen.wholeStage", "false")
+        session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         yield session

@@ -401,14 +401,14 @@ PLANTED: dict[str, Plant] = {
         "split_share",
         lambda right: lambda self, wants: right(replace(self, lacks_ledger=False), wants),
     ),
+    "the ends of segments are not probed": _instead(
+        "auditor.first_checker.probing._some_ends",
+        lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1],
+    ),
     "a probe that failed is passed over": _of_class(
         PROBED,
         "split_share",
         lambda right: lambda self, wants: right(replace(self, failed=EMPTY), wants),
-    ),
-    "the ends of segments are not probed": _instead(
-        "auditor.first_checker.probing._some_ends",
-        lambda right: lambda plan, bookie, wants: right(plan, bookie, wants)[:1],
     ),
     "the sample is the same for every bookie": _instead(
         f"{SOURCES}.plan_probes",
