@@ -1,4 +1,4 @@
-"""Marked ledgers on real bookies: a loss behind a mark is found, and the witness says why the mark
+"""Marked ledgers: a loss behind a mark is found, and the witness says why the mark
 still stands.
 
 One cluster: b1 to b4 run, b5 is killed and unregistered and has its cookie, except in one test.
@@ -14,12 +14,10 @@ from typing import Any
 
 import pytest
 from support.audits import Outcome, audit_ledgers
-from support.real_cluster import RealCluster
+from support.either_cluster import EITHER, Cluster, cluster_of, hold_more, read_znode
 
 from auditor.model.finding import Kind
 from auditor.wire import znode_paths
-
-pytestmark = pytest.mark.real
 
 LOST = "b5"
 ELECTED, WORKER = "b1", "worker-7.example.com"
@@ -84,15 +82,17 @@ FOR_NOW = (ON_LOST_BOOKIE, ONE_BOOKIE)
 """Only the bookie with the cookie, which is not registered, may hold an entry of these."""
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+@pytest.fixture(scope="module", params=EITHER)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Yield a cluster in which an auditor is elected and auto-recovery is on when a test begins."""
-    with RealCluster(tmp_path_factory.mktemp("hidden"), bookies=5) as cluster:
+    with cluster_of(request.param, tmp_path_factory.mktemp("hidden"), 5) as cluster:
         marked_at_ms = int(time.time() * 1000) - 10 * DAY_MS
         for ledger_id, holdings in LEDGERS.items():
             cluster.place(ledger_id, cluster.ledger(holdings.text), holdings.lose)
             cluster.mark(ledger_id, ["b1"], marked_at_ms)
-        cluster.hold("b4", STRANDED, str(LOST_ENTRY))
+        hold_more(cluster, "b4", STRANDED, str(LOST_ENTRY))
         cluster.lock(LOCKED, WORKER)
         cluster.lose_bookie(LOST, cookie=True)
         cluster.elect_auditor(ELECTED)
@@ -100,7 +100,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 @pytest.fixture(scope="module")
-def beyond(cluster: RealCluster) -> Outcome:
+def beyond(cluster: Cluster) -> Outcome:
     """Return all verdicts with the product's default: the marks are beyond the grace of three
     days.
     """
@@ -195,15 +195,15 @@ def test_a_copy_outside_the_ensemble_is_named(beyond: Outcome) -> None:
     assert "No segment of the ledger names b4" in found["witness"]
 
 
-def test_who_holds_the_lock_and_since_when(cluster: RealCluster, beyond: Outcome) -> None:
+def test_who_holds_the_lock_and_since_when(cluster: Cluster, beyond: Outcome) -> None:
     """The finding has the worker's name, and the time of its lock."""
-    made_ms = cluster.zk.get(cluster.root + znode_paths.lock_path(LOCKED))[1].ctime
+    made_ms = read_znode(cluster, znode_paths.lock_path(LOCKED))[1].ctime
     mark = mark_of(beyond, LOCKED)
     assert (WORKER, made_ms) == (mark["lock_holder"], mark["lock_since_ms"])
     assert WORKER in on_mark(beyond, LOCKED)["witness"]
 
 
-def test_no_auditor_elected(cluster: RealCluster) -> None:
+def test_no_auditor_elected(cluster: Cluster) -> None:
     """Replication is not scheduled: this is a reason beside the others, for every marked ledger."""
     cluster.elect_auditor(None)
     try:
@@ -215,7 +215,7 @@ def test_no_auditor_elected(cluster: RealCluster) -> None:
     ]
 
 
-def test_replication_disabled(cluster: RealCluster) -> None:
+def test_replication_disabled(cluster: Cluster) -> None:
     """Auto-recovery is switched off: this is a reason beside the others, for every marked
     ledger.
     """
@@ -229,7 +229,7 @@ def test_replication_disabled(cluster: RealCluster) -> None:
     ]
 
 
-def test_within_grace_only_what_nobody_can_read_counts(cluster: RealCluster) -> None:
+def test_within_grace_only_what_nobody_can_read_counts(cluster: Cluster) -> None:
     """With the same marks within grace, all are EXEMPT, except those with losses that no
     replication can repair, and those with entries that no registered bookie has.
     """
@@ -249,7 +249,7 @@ def test_within_grace_only_what_nobody_can_read_counts(cluster: RealCluster) -> 
 
 
 def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(
-    cluster: RealCluster, beyond: Outcome
+    cluster: Cluster, beyond: Outcome
 ) -> None:
     """While the lost bookie has a cookie its copies are unknown. Without it the entry that only it
     had is lost for good; the ledger with all other copies is not.
@@ -259,13 +259,13 @@ def test_a_forgotten_bookie_has_no_copy_and_a_known_one_may(
         on_mark(beyond, one)["kind"] for one in both
     ]
 
-    cookie = f"{cluster.root}{znode_paths.COOKIES}/{LOST}"
-    data, _ = cluster.zk.get(cookie)
+    cookie = f"{znode_paths.COOKIES}/{LOST}"
+    data, _ = read_znode(cluster, cookie)
     cluster.delete_cookie(LOST)
     try:
         outcome = audit_ledgers(cluster, both, underreplication_grace=LONGER_THAN_THE_MARKS)
     finally:
-        cluster.set_raw(cookie, data)
+        cluster.set_raw(cluster.root + cookie, data)
 
     found = outcome.one(ON_LOST_BOOKIE)
     assert (Kind.UNDERREPLICATED_UNRECOVERABLE.value, [[LOST_ENTRY, LOST_ENTRY]]) == (

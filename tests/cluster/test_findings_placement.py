@@ -1,4 +1,4 @@
-"""Ensembles on real bookies that do not follow their policy: by table, by Pulsar's rack map, policy
+"""Ensembles that do not follow their policy: by table, by Pulsar's rack map, policy
 by policy.
 
 One cluster: b1 to b3 run, b4 is read-only, b5 is down and has its cookie.
@@ -13,12 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, audit_ledgers
-from support.real_cluster import RealCluster
+from support.either_cluster import EITHER, Cluster, cluster_of
 
 from auditor.first_checker.placement import KEY
 from auditor.model.finding import Kind
-
-pytestmark = pytest.mark.real
 
 READ_ONLY, DOWN = "b4", "b5"
 RACKS = {"b1": "/r1", "b2": "/r2", READ_ONLY: "/r1", DOWN: "/r1"}
@@ -62,10 +60,12 @@ ISOLATION = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+@pytest.fixture(scope="module", params=EITHER)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Yield a cluster in which every entry is where the metadata says: only ensembles are wrong."""
-    with RealCluster(tmp_path_factory.mktemp("placement"), bookies=5) as cluster:
+    with cluster_of(request.param, tmp_path_factory.mktemp("placement"), 5) as cluster:
         for ledger_id, text in {**RACK_LEDGERS, **ZONE_LEDGERS, **REGION_LEDGERS}.items():
             cluster.place(ledger_id, cluster.ledger(text))
         cluster.mark(MARKED, ["b4"])
@@ -87,7 +87,7 @@ def table(directory: Path, places: Mapping[str, str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def racks(cluster: RealCluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def racks(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """Return the audit under the rack policy, by the table."""
     where = table(tmp_path_factory.mktemp("racks"), RACKS)
     return audit_ledgers(
@@ -165,16 +165,14 @@ def test_what_the_writer_recorded_is_shown(racks: Outcome) -> None:
     assert "recorded" not in racks.one(10)["witness"]
 
 
-def test_without_a_policy_nothing_is_found(cluster: RealCluster) -> None:
+def test_without_a_policy_nothing_is_found(cluster: Cluster) -> None:
     """The default is no policy: which policy a cluster writes by cannot be guessed."""
     outcome = audit_ledgers(cluster, [10, 30, 40])
     assert ["sound"] * 3 == outcome.standings(10, 30, 40)
     assert [] == outcome.findings
 
 
-def test_java_mode_judges_as_java_does(
-    cluster: RealCluster, racks: Outcome, tmp_path: Path
-) -> None:
+def test_java_mode_judges_as_java_does(cluster: Cluster, racks: Outcome, tmp_path: Path) -> None:
     """It gives a read-only bookie no rack: the sound twin fails there, and the finding names the
     mode.
     """
@@ -189,7 +187,7 @@ def test_java_mode_judges_as_java_does(
 
 
 @pytest.fixture
-def rack_map(cluster: RealCluster) -> Iterator[str]:
+def rack_map(cluster: Cluster) -> Iterator[str]:
     """Write the same racks as Pulsar does, in two groups, without the slash; return the znode's
     path.
     """
@@ -205,7 +203,7 @@ def rack_map(cluster: RealCluster) -> Iterator[str]:
     cluster.delete_raw("/bookies")
 
 
-def test_pulsars_rack_map_is_a_source(cluster: RealCluster, racks: Outcome, rack_map: str) -> None:
+def test_pulsars_rack_map_is_a_source(cluster: Cluster, racks: Outcome, rack_map: str) -> None:
     """It is beside the cluster's root, and gives the same verdicts and witnesses as the table."""
     outcome = audit_ledgers(cluster, [*RACK_LEDGERS], placement_policy="rack", topology="zookeeper")
     assert racks.standings(*RACK_LEDGERS) == outcome.standings(*RACK_LEDGERS)
@@ -220,7 +218,7 @@ def test_pulsars_rack_map_is_a_source(cluster: RealCluster, racks: Outcome, rack
 
 
 def test_the_first_source_that_knows_a_bookie_wins(
-    cluster: RealCluster, rack_map: str, tmp_path: Path
+    cluster: Cluster, rack_map: str, tmp_path: Path
 ) -> None:
     """A table moves the read-only bookie and places the one without a rack; all others are where
     the rack map says.
@@ -232,7 +230,7 @@ def test_the_first_source_that_knows_a_bookie_wins(
     assert ["sound", "violated: bookie_silent", "violated"] == outcome.standings(10, 20, 30)
 
 
-def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
+def test_zones_softly(cluster: Cluster, tmp_path: Path) -> None:
     """Two zones where three are desired give an info finding, and the ledger stays sound. Three are
     strict; two bookies in one upgrade domain fail, although one of them is down.
     """
@@ -250,7 +248,7 @@ def test_zones_softly(cluster: RealCluster, tmp_path: Path) -> None:
     assert ["sound", "violated: bookie_silent"] == hard.standings(60, 62)
 
 
-def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -> None:
+def test_no_region_may_acknowledge_alone(cluster: Cluster, tmp_path: Path) -> None:
     """Two of three copies in one region with ack quorum 2 could acknowledge an entry that no other
     region has. With ack quorum 3, or a copy in each region, they could not. An ensemble within one
     region never adheres.
@@ -265,7 +263,7 @@ def test_no_region_may_acknowledge_alone(cluster: RealCluster, tmp_path: Path) -
     assert "spans 1 region (a) and needs 2" in outcome.one(73)["witness"]
 
 
-def test_one_region_is_enough_where_one_is_wanted(cluster: RealCluster, tmp_path: Path) -> None:
+def test_one_region_is_enough_where_one_is_wanted(cluster: Cluster, tmp_path: Path) -> None:
     """With BookKeeper's own reppMinimumRegionsForDurability of 1 there is no rule."""
     settings = {
         "placement_policy": "region",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
-from support.real_cluster import RealCluster
+from support.either_cluster import EITHER, Cluster, cluster_of
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import READS
@@ -27,8 +27,6 @@ DB = "DbLedgerStorage"
 PASSWORD = b"it's a secret"
 PROBES = 3
 FIRST_ID = 430_000
-
-Cluster = RealCluster | SandboxCluster
 
 
 class Case(NamedTuple):
@@ -90,7 +88,7 @@ INNER = "an inner entry is lost"
 IDS = {name: FIRST_ID + number for number, name in enumerate((*CASES, INNER))}
 
 
-@pytest.fixture(scope="module", params=["sandbox", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(scope="module", params=EITHER)
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
@@ -98,10 +96,7 @@ def cluster(
     ledger that begins afterwards.
     """
     workdir = tmp_path_factory.mktemp("probed")
-    kind = SandboxCluster if request.param == "sandbox" else RealCluster
-    with kind(
-        workdir, bookies=4, storage=DB, **({"named": True} if kind is SandboxCluster else {})
-    ) as cluster:  # type: ignore[arg-type]
+    with cluster_of(request.param, workdir, 4, DB) as cluster:
         put(cluster, "a bookie was wiped", CASES["a bookie was wiped"])
         wipe(cluster, "b4")
         for name, case in CASES.items():

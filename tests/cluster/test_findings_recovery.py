@@ -11,16 +11,14 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers, replay_run
-from support.quick_forms import SANDBOX_OR_REAL
+from support.either_cluster import EITHER, Cluster, cluster_of
 from support.real_cluster import RealCluster
 
 from auditor.findings.open_ledgers import BLOCKED_OPEN
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerState
-from auditor.sandbox.cluster import SandboxCluster
 from auditor.wire import ledger_metadata
 
-Cluster = RealCluster | SandboxCluster
 DOWN = "b3"
 BLOCKED = {
     7: "e2 w2 a1 0:[b1 b3] in_recovery",
@@ -47,7 +45,7 @@ OPEN_FREE = {
 """Ledgers without a writer, of which no client has begun the recovery."""
 
 
-@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
+@pytest.fixture(scope="module", params=EITHER)
 def down(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
@@ -56,12 +54,7 @@ def down(
     Recovery also writes: it puts another bookie in the place of one that is down.
     """
     workdir = tmp_path_factory.mktemp("recovery")
-    made: Cluster = (
-        SandboxCluster(workdir, 6, named=True)
-        if request.param == "sandbox"
-        else RealCluster(workdir, bookies=6)
-    )
-    with made as cluster:
+    with cluster_of(request.param, workdir, 6) as cluster:
         for ledger_id, text in (BLOCKED | CAN_SUCCEED | OPEN_BLOCKED | OPEN_FREE).items():
             cluster.place(ledger_id, cluster.ledger(text), written=4)
         for bookie in ("b3", "b4"):

@@ -1,4 +1,4 @@
-"""Entries without a copy, looked for on real bookies: in their lists, and by reading from those
+"""Entries without a copy, looked for on other bookies: in their lists, and by reading from those
 that cannot list.
 
 b1 to b4 list; b5 has DbLedgerStorage, which cannot. Each ledger has two segments, and b5 is only in
@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 from support.audits import Outcome, audit_ledgers
-from support.real_cluster import RealCluster
+from support.either_cluster import EITHER, Cluster, cluster_of, hold_more
 
 from auditor.model.finding import Kind
 from auditor.model.ledger import DigestType
 from auditor.wire import ledger_metadata
-
-pytestmark = pytest.mark.real
 
 TEXT = "e2 w2 a2 0:[b1 b2] 10:[b3 b5] closed 19"
 NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE, GONE_FROM_NOTHING, STRANDED = range(10, 80, 10)
@@ -36,21 +34,24 @@ STRANDED_LOST = {"b1": "10-89", "b2": "10-89"}
 ENTRIES_OF_LOST = {100: SEGMENTS, 101: 3 * SEGMENTS}
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+@pytest.fixture(scope="module", params=EITHER)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
     """Yield a cluster in which entry 4 of each ledger is lost where the metadata says."""
     storages = [*["SortedLedgerStorage"] * 4, "DbLedgerStorage"]
-    with RealCluster(tmp_path_factory.mktemp("search"), bookies=5, storage=storages) as cluster:
+    workdir = tmp_path_factory.mktemp("search")
+    with cluster_of(request.param, workdir, 5, storages) as cluster:
         for ledger_id in (NOWHERE, ON_MUTE, ON_LISTING, CORRUPT):
             cluster.place(ledger_id, cluster.ledger(TEXT), LOST)
-        cluster.hold("b5", ON_MUTE, "4")
-        cluster.hold("b3", ON_LISTING, "4")
+        hold_more(cluster, "b5", ON_MUTE, "4")
+        hold_more(cluster, "b3", ON_LISTING, "4")
         cluster.corrupt("b4", CORRUPT, 4)
         cluster.place(GONE, cluster.ledger(f"e3 w2 a2 0:[b1 {UNKNOWN_BOOKIE} b3] closed 8"))
         expects_nothing = f"e3 w2 a2 0:[b1 b2 b3] 9:[b1 {UNKNOWN_BOOKIE} b3] closed 8"
         cluster.place(GONE_FROM_NOTHING, cluster.ledger(expects_nothing))
         cluster.place(STRANDED, cluster.ledger("e2 w2 a2 0:[b1 b2] closed 99"), STRANDED_LOST)
-        cluster.hold("b4", STRANDED, "10-89")
+        hold_more(cluster, "b4", STRANDED, "10-89")
         for ledger_id, lost in ((MIRRORED_TAIL, "20-29"), (MIRRORED_HOLE, "7 20-29")):
             mirrored = cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 29")
             cluster.place(ledger_id, mirrored, {"b3": lost})
@@ -62,7 +63,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
         yield cluster
 
 
-def _place_with_a_newer_digest(cluster: RealCluster) -> None:
+def _place_with_a_newer_digest(cluster: Cluster) -> None:
     """Place a ledger on b3 and on b5, which cannot list; the digest type in the metadata is one of
     a later BookKeeper.
     """
@@ -74,7 +75,7 @@ def _place_with_a_newer_digest(cluster: RealCluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def outcome(cluster: RealCluster) -> Outcome:
+def outcome(cluster: Cluster) -> Outcome:
     searched = (NOWHERE, ON_MUTE, ON_LISTING, CORRUPT, GONE, GONE_FROM_NOTHING, STRANDED)
     beside = (MIRRORED_TAIL, MIRRORED_HOLE, NEWER_DIGEST, *LOST_WHOLE)
     return audit_ledgers(cluster, [*searched, *beside], rpc_timeout="2s")

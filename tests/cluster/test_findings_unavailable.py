@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit, audit_ledgers
-from support.quick_forms import SANDBOX_OR_REAL
-from support.real_cluster import RealCluster
+from support.either_cluster import EITHER, Cluster, cluster_of
 
 from auditor.model.finding import Kind
 from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
-
-Cluster = RealCluster | SandboxCluster
 
 MARKED, MARKED_TWIN = 7, 8
 """Both marked just now. The only copies of the first are on b3, which is down; of the second on
@@ -29,13 +26,7 @@ WITHOUT_LOGS, WITH_A_COPY = 21, 22
 """The first is on the three bookies without entry logs, the second on b4 too."""
 
 
-def cluster_of(kind: str, workdir: Path, bookies: int, storage: str) -> Cluster:
-    if kind == "sandbox":
-        return SandboxCluster(workdir, bookies, named=True, storage=storage)
-    return RealCluster(workdir, bookies=bookies, storage=storage)
-
-
-@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
+@pytest.fixture(scope="module", params=EITHER)
 def down(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
@@ -136,7 +127,7 @@ def end_and_remove_logs(cluster: Cluster, bookie: str) -> None:
     cluster.start_bookie(bookie)
 
 
-@pytest.fixture(scope="module", params=SANDBOX_OR_REAL)
+@pytest.fixture(scope="module", params=EITHER)
 def without_logs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Outcome:

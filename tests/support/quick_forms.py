@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 import pytest
 
 T = TypeVar("T")
-SANDBOX_OR_REAL = ["sandbox", pytest.param("real", marks=[pytest.mark.real, pytest.mark.long])]
-"""Kinds of cluster of a test that runs on both."""
 
 
 def one_in(many: int, planted: Iterable[T]) -> list[Any]:
