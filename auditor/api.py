@@ -70,7 +70,7 @@ class FindingRecord(finding_record.FindingRecord):
     @classmethod
     def of(cls, record: finding_record.FindingRecord) -> FindingRecord:
         """Return the finding of a record."""
-        return cls(**{one.name: getattr(record, one.name) for one in fields(record)})
+        return cls(**{field.name: getattr(record, field.name) for field in fields(record)})
 
     @property
     def topic(self) -> str | None:

@@ -393,11 +393,11 @@ def findings_to_act_on(
     """
     mutes = mutes or MuteCounts()
     ended = {mute.id for mute in mutes.outgrown} | {mute.id for mute in mutes.expired}
-    is_news = (Change.NEW, Change.WORSE, None)
+    news = (Change.NEW, Change.WORSE, None)
     return [
         finding
         for finding in findings
         if finding.severity >= Severity.WARNING
         and not finding.is_muted
-        and (finding.change in is_news or finding.id in ended)
+        and (finding.change in news or finding.id in ended)
     ]

@@ -61,9 +61,9 @@ class CompletedText(click.types.StringParamType):
             return [CompletionItem(word) for word in self.words if word.startswith(incomplete)]
         found = [] if "/" in incomplete and self.stored is _runs else self._offer(ctx, param)
         items = [
-            CompletionItem(one.text, help=one.about or None)
-            for one in found
-            if one.text.startswith(incomplete)
+            CompletionItem(value.text, help=value.about or None)
+            for value in found
+            if value.text.startswith(incomplete)
         ][:COMPLETED_MAX]
         if not items and self.stored is _runs:
             return [CompletionItem(incomplete, type="dir")]
@@ -74,8 +74,8 @@ class CompletedText(click.types.StringParamType):
         assert self.stored is not None, "only called for what is stored"
         found: dict[str, _Value] = {}
         try:
-            for one in self.stored(ctx, param):
-                found.setdefault(one.text, one)
+            for value in self.stored(ctx, param):
+                found.setdefault(value.text, value)
         except Exception:  # a shell cannot show why, and the command itself will say it
             return []
         return list(found.values())
@@ -141,7 +141,7 @@ def _runs(ctx: click.Context, _: click.Parameter) -> Iterator[_Value]:
     from auditor.evidence.newest_run import RUN_NAME
 
     output = _output(ctx)
-    names = [] if output is None else [one.name for one in output.iterdir()]
+    names = [] if output is None else [entry.name for entry in output.iterdir()]
     found = sorted(filter(RUN_NAME.fullmatch, names), reverse=True)
     if found:
         yield _Value("latest", "the newest finished run")

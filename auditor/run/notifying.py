@@ -87,8 +87,8 @@ def document_of(results: Results, cluster: str, news: Sequence[FindingRecord]) -
         "ledgers": encode(summary.ledgers),
         "since": encode(summary.changes.since) if summary.changes else None,
         "findings_total": len(news),
-        "critical": sum(one.severity is Severity.CRITICAL for one in news),
-        "findings": [one.fields for one in news[:NOTIFIED_FINDINGS_MAX]],
+        "critical": sum(finding.severity is Severity.CRITICAL for finding in news),
+        "findings": [finding.fields for finding in news[:NOTIFIED_FINDINGS_MAX]],
     }
 
 

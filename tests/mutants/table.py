@@ -657,6 +657,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_a_finding_decides_the_code_before_an_incomplete_run",),
     ),
     Mutant(
+        "a change that is not known is no news",
+        ACCOUNTING,
+        "after.history:findings_to_act_on",
+        "(Change.NEW, Change.WORSE, None)",
+        "(Change.NEW, Change.WORSE)",
+        ("test_with_fail_on_new_only_news_make_exit_code_1",),
+    ),
+    Mutant(
+        "a finding whose mute ended is no news",
+        ACCOUNTING,
+        "after.history:findings_to_act_on",
+        "finding.change in news or finding.id in ended",
+        "finding.change in news",
+        ("test_a_finding_whose_mute_ended_is_news",),
+    ),
+    Mutant(
         "only critical findings are a violation",
         ACCOUNTING,
         "summary:outcome_of",

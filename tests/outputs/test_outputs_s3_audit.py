@@ -50,6 +50,11 @@ def test_an_audit_into_s3_leaves_what_it_leaves_on_a_disk(
     beside = {key for key in server.keys(bucket) if "/run-" not in key and not key.endswith("/")}
     assert {"prod/audits/latest.json"} == beside
     assert 1 == command_here("replay", in_s3.uri).returncode
+    listed = command_here("status", output, "--format", "json")
+    assert (1, [in_s3.uri]) == (
+        listed.returncode,
+        [run["directory"] for run in json.loads(listed.stdout)["runs"]],
+    )
     explained = command_here("explain", str(LOST), in_s3.uri)
     assert (0, True) == (explained.returncode, "ENTRY_BELOW_WRITE_QUORUM" in explained.stdout)
 
