@@ -230,7 +230,7 @@ class S3Objects:
 
 @contextmanager
 def _none_if_changed() -> Iterator[list[str]]:
-    """Yield a list for the answer. It stays empty if a condition is false."""
+    """Yield a list to which the caller adds the answer: it stays empty if a condition is false."""
     from botocore.exceptions import ClientError
 
     try:

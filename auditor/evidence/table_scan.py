@@ -37,7 +37,7 @@ ROWS_AS_VALUES_MAX = 10_000
 columns."""
 
 _LINE_END = re.compile(r"\n|\\n")
-"""The end of a line, also as the two characters that hdfs-native writes instead."""
+"""The end of a line. hdfs-native writes a backslash and an n in its place."""
 
 
 @dataclass(frozen=True, slots=True)

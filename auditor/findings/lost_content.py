@@ -151,7 +151,7 @@ UNHEARD = (
     AnswerStatus.ADDRESS_UNKNOWN,
     AnswerStatus.AUDITOR_LIMITED,
 )
-"""Answers with which the bookie itself prevents judging a ledger."""
+"""Answers that leave a ledger unjudged, and for which the bookie as a whole is to blame."""
 
 
 SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNOWN)

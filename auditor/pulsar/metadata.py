@@ -242,7 +242,7 @@ def decode_cursor(data: bytes, name: str, unread: Counter[Unread] | None = None)
 def decode_schemas(data: bytes, unread: Counter[Unread] | None = None) -> tuple[SchemaVersion, ...]:
     """Return where a topic's schema versions are, each once, oldest first.
 
-    Adds what is not read of it, or of the ledgers that it names, to `unread`. Raises
+    Counts in `unread` the parts of the locator and of the ledgers that are not read. Raises
     MalformedMetadata.
     """
     locator = _parse(SchemaLocator(), data)
