@@ -117,13 +117,13 @@ def test_each_command_on_the_cluster_does_what_it_says(
     monkeypatch.chdir(demo.home)
     names = ("init", "run", "ledger", "topic")
     init, *others = [words for words in printed_commands(demo) if words[0] in names]
-    done = command_here(*init)
+    done = command_here(*init, AUDITOR_RPC_TIMEOUT="2s")
     assert 0 == done.returncode, done.stderr
     assert "cannot list (DbLedgerStorage, which Pulsar deploys): b12" in done.stdout
     assert "Pulsar's topics are read below /" in done.stdout and "such as b1 in" in done.stdout
     file = demo.home / "auditor.toml"
     written = tomllib.loads(file.read_text())
-    assert {"metadata_service_uri", "output", "topology"} == set(written)
+    assert {"metadata_service_uri", "output", "topology", "rpc_timeout"} == set(written)
     for key in ("cluster", "metrics_textfile", "pushgateway", "placement_policy", "maintenance"):
         assert re.search(rf"^# {key} = ", file.read_text(), re.MULTILINE)
     assert "# No answer now: b6" in file.read_text()
