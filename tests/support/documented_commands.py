@@ -23,6 +23,7 @@ ON_A_HOST = frozenset(
         *(
             "apt-get",
             "docker",
+            "helm",
             "install",
             "jq",
             "kadmin",
@@ -35,9 +36,9 @@ ON_A_HOST = frozenset(
             "promtool",
             "shellcheck",
         ),
-        *("sudo", "systemctl", "systemd-analyze", "useradd", "uvx", "python3", "python3.11"),
-        "spark-submit/auditor-submit.sh",
-        *("spark-submit/pack-environment.sh", "mkdir", "export"),
+        *("sudo", "systemctl", "systemd-analyze", "useradd", "uvx", "python3"),
+        "deploy/spark-submit/auditor-submit.sh",
+        *("deploy/spark-submit/pack-environment.sh", "mkdir", "export"),
     }
 )
 """Programs that change a host, or belong to another project. tests/adapters/test_deploy_*.py tries
