@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from statistics import median
 
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
+from support.lanes import BlockingLane
+
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.spark.worker_daemon import GARBAGE_THRESHOLDS
 from auditor.wire.frames import encode_get_list
@@ -127,7 +129,7 @@ def lane_round(
     answers by status.
     """
     limits = BookieLimits(bookie_requests_per_second=0, bookie_inflight=window)
-    with Lane(
+    with BlockingLane(
         AsyncLane(
             f"{host}:{port}", host, port, limits, look=1, now_ms=lambda: int(time.time() * 1000)
         )

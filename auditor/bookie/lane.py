@@ -1,9 +1,8 @@
 """A lane: the one bounded conversation with one bookie at one look.
 
-`AsyncLane` serves several bookies in one event loop. `Lane` serves a task that talks to one bookie
-and has no event loop. Both return exactly one result for each question. They raise no error that a
-bookie, a host name or a network could cause. `LaneGate` bounds how many lanes talk at once, and how
-many connections stay open meanwhile. `refusal_of_all` finds out before an audit whether any bookie
+`AsyncLane` returns exactly one result for each question. It raises no error that a bookie, a host
+name or a network could cause. `LaneGate` bounds how many lanes talk at once, and how many
+connections stay open meanwhile. `refusal_of_all` finds out before an audit whether any bookie
 accepts our certificates and logins.
 """
 
@@ -12,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import Self, cast
+from typing import cast
 
 from auditor.bookie.conversation import PatientConversation
 from auditor.bookie.exchange import LateLists, ListPatience
@@ -24,7 +23,7 @@ from auditor.model.availability import NOT_DIALLED, Answer, EntryRead, Greeting,
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 
-__all__ = ["LANES_AT_ONCE_MAX", "AsyncLane", "Lane", "ListQuestion", "ReadQuestion"]
+__all__ = ["LANES_AT_ONCE_MAX", "AsyncLane", "ListQuestion", "ReadQuestion"]
 
 LANES_AT_ONCE_MAX = 64
 """Conversations that one process has at a time. Each mostly waits."""
@@ -117,55 +116,6 @@ class AsyncLane:
     async def close(self) -> None:
         """Close the connection. May be called again."""
         await self._conversation.close()
-
-
-class Lane:
-    """An AsyncLane for a caller without an event loop. Its methods block at most for
-    `bookie_deadline_ms`.
-
-    Use it from one thread in which no event loop is running. As a context manager it closes itself.
-    """
-
-    def __init__(self, lane: AsyncLane) -> None:
-        self._lane = lane
-        self._loop = asyncio.new_event_loop()
-
-    def greet(self) -> tuple[Greeting, str]:
-        """See AsyncLane.greet."""
-        return self._loop.run_until_complete(self._lane.greet())
-
-    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
-        """See AsyncLane.lists."""
-        return self._loop.run_until_complete(self._lane.lists(questions))
-
-    def settle_late_lists(self) -> list[Answer]:
-        """See AsyncLane.settle_late_lists."""
-        return self._loop.run_until_complete(self._lane.settle_late_lists())
-
-    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
-        """See AsyncLane.reads."""
-        return self._loop.run_until_complete(self._lane.reads(questions))
-
-    def greeting(self) -> tuple[Greeting, str]:
-        """See AsyncLane.greeting."""
-        return self._lane.greeting()
-
-    @property
-    def probes(self) -> int:
-        """See AsyncLane.probes."""
-        return self._lane.probes
-
-    def close(self) -> None:
-        """Close the connection and the event loop. May be called again."""
-        if not self._loop.is_closed():
-            self._loop.run_until_complete(self._lane.close())
-            self._loop.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class LaneGate:

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 import pytest
 from support.bookie_contract import BookieUnderTest
 from support.bookies_under_test import RealBookieUnderTest, sandbox_bookies
+from support.lanes import BlockingLane
 from support.raw_bookie import RawBookie, info_request, list_request, read_request, status_name
 from support.real_cluster import RealCluster
 
 from auditor.bookie.exchange import UNTRIED
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
@@ -70,7 +71,9 @@ def test_it_is_found_out_once(bookie: BookieUnderTest) -> None:
     deadline and end as SILENT.
     """
     limits = BookieLimits(bookie_inflight=1, rpc_timeout_ms=3_000, bookie_deadline_ms=30_000)
-    with Lane(AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)) as lane:
+    with BlockingLane(
+        AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS)
+    ) as lane:
         answers = lane.lists([ListQuestion(UNKNOWN), *map(ListQuestion, HELD)])
         reads = lane.reads(
             [ReadQuestion(HELD[0], 0, DigestType.CRC32C, b""), ReadQuestion(HELD[0], 3)]
@@ -90,7 +93,7 @@ def test_it_is_read_beside_a_list_that_is_overdue(bookie: BookieUnderTest) -> No
     is requested once.
     """
     limits = BookieLimits(rpc_timeout_ms=120_000)
-    with Lane(
+    with BlockingLane(
         AsyncLane("b1", bookie.host, bookie.port, limits, LOOK, lambda: NOW_MS, patience=UNTRIED)
     ) as lane:
         assumed = lane.lists([ListQuestion(HELD[0])])

@@ -9,9 +9,10 @@ from dataclasses import replace
 import pytest
 from support.bookie_contract import BookieUnderTest
 from support.bookies_under_test import STORAGES, SandboxBookieUnderTest, real_bookie
+from support.lanes import BlockingLane
 from support.real_cluster import RealCluster
 
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.ledger import DigestType
@@ -43,9 +44,9 @@ READS = (
 STRIPED_RUNS = 5_000
 
 
-def lane(bookie: BookieUnderTest, limits: BookieLimits | None = None) -> Lane:
+def lane(bookie: BookieUnderTest, limits: BookieLimits | None = None) -> BlockingLane:
     """Return a lane that uses one date and one bookie name for everything."""
-    return Lane(
+    return BlockingLane(
         AsyncLane("b", bookie.host, bookie.port, limits or BookieLimits(), LOOK, lambda: NOW_MS)
     )
 

@@ -6,10 +6,15 @@ that waits for a time-out, or needs it not to pass, uses `support.virtual_time`.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from typing import Self
+
 from support.scripted_bookie import LIST, ScriptedBookie
 
 from auditor.bookie.exchange import ListPatience
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
+from auditor.bookie.lane import AsyncLane
+from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -39,11 +44,53 @@ LIMITS: dict[str, float] = {
 }
 
 
+class BlockingLane:
+    """A lane for a test without an event loop: each call runs to its end in `loop`.
+
+    As a context manager it closes itself, and a loop of its own.
+    """
+
+    def __init__(self, lane: AsyncLane, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._lane = lane
+        self._loop = loop or asyncio.new_event_loop()
+
+    def greet(self) -> tuple[Greeting, str]:
+        return self._loop.run_until_complete(self._lane.greet())
+
+    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
+        return self._loop.run_until_complete(self._lane.lists(questions))
+
+    def settle_late_lists(self) -> list[Answer]:
+        return self._loop.run_until_complete(self._lane.settle_late_lists())
+
+    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
+        return self._loop.run_until_complete(self._lane.reads(questions))
+
+    def greeting(self) -> tuple[Greeting, str]:
+        return self._lane.greeting()
+
+    @property
+    def probes(self) -> int:
+        return self._lane.probes
+
+    def close(self) -> None:
+        """Close the connection and the event loop. May be called again."""
+        if not self._loop.is_closed():
+            self._loop.run_until_complete(self._lane.close())
+            self._loop.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 def lane(
     bookie: ScriptedBookie, look: int = LOOK, patience: ListPatience | None = None, **changes: float
-) -> Lane:
+) -> BlockingLane:
     limits = BookieLimits(**{**LIMITS, **changes})  # type: ignore[arg-type]
-    return Lane(
+    return BlockingLane(
         AsyncLane(
             "b1:3181", "127.0.0.1", bookie.port, limits, look, lambda: NOW_MS, patience=patience
         )

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from support.lanes import LIMITS, LOOK, NOW_MS
+from support.lanes import LIMITS, LOOK, NOW_MS, BlockingLane
 from support.scripted_bookie import Connection, ScriptedBookie
 
 from auditor.bookie.exchange import ListPatience
-from auditor.bookie.lane import AsyncLane, ListQuestion, ReadQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.config import BookieLimits
-from auditor.model.availability import Answer, EntryRead, Greeting
+from auditor.model.availability import Answer, Greeting
 
 T = TypeVar("T")
 
@@ -175,28 +174,13 @@ class PipeEnd(asyncio.Transport):
             self._loop.call_soon(self.protocol.connection_lost, error)
 
 
-@dataclass(frozen=True)
-class VirtualLane:
-    """A lane whose calls wait in the time of `loop`. Calls have the names of `Lane`."""
+class VirtualLane(BlockingLane):
+    """A lane whose calls wait in the time of a virtual loop."""
 
-    loop: VirtualLoop
-    lane: AsyncLane
-
-    def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
-        return self.loop.run(self.lane.lists(questions))
-
-    def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
-        return self.loop.run(self.lane.reads(questions))
-
-    def settle_late_lists(self) -> list[Answer]:
-        return self.loop.run(self.lane.settle_late_lists())
-
-    def greeting(self) -> tuple[Greeting, str]:
-        return self.lane.greeting()
-
-    def elapsed_s(self) -> float:
-        """Return the virtual seconds since the lane was made."""
-        return self.loop.time()
+    def __init__(self, lane: AsyncLane, loop: VirtualLoop) -> None:
+        super().__init__(lane, loop)
+        self.elapsed_s = loop.time
+        """Returns the virtual seconds since the lane was made."""
 
 
 @contextmanager
@@ -209,7 +193,7 @@ def virtual_lane(
     with VirtualLoop(bookie) as loop:
         lane = loop.lane(look=look, patience=patience, **changes)
         try:
-            yield VirtualLane(loop, lane)
+            yield VirtualLane(lane, loop)
         finally:
             # A connection that stays open would be aborted later, in a loop that is closed.
             loop.run(lane.close())

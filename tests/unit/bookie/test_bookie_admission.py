@@ -97,7 +97,7 @@ def test_many_bookies_that_refuse_are_asked_several_at_a_time(
     now, most, asked = 0, 0, []
     lanes: list[tuple[object, ...]] = []
 
-    class Lane:
+    class BlockingLane:
         def __init__(self, bookie_id: str, *given: object) -> None:
             self.bookie_id = bookie_id
             lanes.append((bookie_id, *given))
@@ -113,7 +113,7 @@ def test_many_bookies_that_refuse_are_asked_several_at_a_time(
         async def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(lane, "AsyncLane", Lane)
+    monkeypatch.setattr(lane, "AsyncLane", BlockingLane)
     names = [f"b{n}" for n in range(3 * GREETED_AT_ONCE)]
     sentence = said(*(record(name, 1) for name in names))
     assert (most, asked) == (GREETED_AT_ONCE, names)
@@ -126,7 +126,7 @@ def greeted(monkeypatch: pytest.MonkeyPatch, *greetings: tuple[Greeting, str]) -
     """Let the bookie at port 0, 1, ... greet like this; return the ports that are asked."""
     asked: list[int] = []
 
-    class Lane:
+    class BlockingLane:
         def __init__(self, bookie_id: str, host: str, port: int, *given: object) -> None:
             self.port = port
 
@@ -137,7 +137,7 @@ def greeted(monkeypatch: pytest.MonkeyPatch, *greetings: tuple[Greeting, str]) -
         async def close(self) -> None:
             """Nothing is open."""
 
-    monkeypatch.setattr(lane, "AsyncLane", Lane)
+    monkeypatch.setattr(lane, "AsyncLane", BlockingLane)
     return asked
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from support.guarded_bookie import AUTH, CHALLENGE, START_TLS, USER, GuardedBookie
+from support.lanes import BlockingLane
 from support.pki import Pki
 from support.scripted_bookie import INFO, Connection, info_answer
 
@@ -27,7 +28,7 @@ from auditor.bookie.dialling import (
     Replies,
     require_ok,
 )
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.bookie.link import Link
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, SaslLogin, SecretSource, TlsFiles
@@ -90,8 +91,10 @@ def lane(
     access: BookieAccess,
     host: str = "127.0.0.1",
     limits: BookieLimits = QUICK,
-) -> Lane:
-    return Lane(AsyncLane("b1", host, bookie.port, replace(limits, access=access), 1, lambda: 1))
+) -> BlockingLane:
+    return BlockingLane(
+        AsyncLane("b1", host, bookie.port, replace(limits, access=access), 1, lambda: 1)
+    )
 
 
 def greet(

@@ -13,12 +13,13 @@ import pytest
 from support.guarded_bookie import AUTH, GuardedBookie
 from support.kerberos import Kdc, require_kerberos
 from support.kerberos_bookie import KerberosBookie
+from support.lanes import BlockingLane
 from support.scripted_bookie import INFO, Connection, ScriptedBookie, frame
 from support.scripted_bookie import answer as scripted_answer
 
 from auditor.bookie import dialling
 from auditor.bookie.dialling import ROUNDS_MAX, STILL_UNAUTHORISED, GssapiLogin
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.config.access import BookieAccess, KerberosLogin
 from auditor.credentials import kerberos
@@ -61,9 +62,11 @@ def keytab(kdc: Kdc) -> Path:
     return kdc.folder / "bookkeeper-localhost.keytab"
 
 
-def lane(bookie: ScriptedBookie, login: KerberosLogin, limits: BookieLimits = QUICK) -> Lane:
+def lane(
+    bookie: ScriptedBookie, login: KerberosLogin, limits: BookieLimits = QUICK
+) -> BlockingLane:
     limits = replace(limits, access=BookieAccess(sasl=login))
-    return Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1))
+    return BlockingLane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1))
 
 
 def refusal(bookie: ScriptedBookie, login: KerberosLogin, limits: BookieLimits = QUICK) -> str:
@@ -328,7 +331,10 @@ def test_a_deadline_that_passes_while_a_kdc_is_awaited_says_nothing_of_the_booki
     monkeypatch.setattr(KerberosExchange, "start", lambda self: may_end.wait(60) and b"")
     limits = replace(QUICK, bookie_deadline_ms=3_000, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab)
-    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+    with (
+        bookie,
+        BlockingLane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one,
+    ):
         greeting = one.greet()
     may_end.set()
     said = "no KDC gave us a Kerberos ticket before the conversation's deadline of 3000 ms passed"
@@ -346,7 +352,10 @@ def test_a_bookie_that_was_dialled_before_a_kdc_is_awaited_is_silent(
     limits = replace(QUICK, bookie_deadline_ms=3_000, access=BookieAccess(sasl=login))
     bookie = KerberosBookie(keytab)
     bookie.greet = Connection.close
-    with bookie, Lane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one:
+    with (
+        bookie,
+        BlockingLane(AsyncLane("b1", "localhost", bookie.port, limits, 1, lambda: 1)) as one,
+    ):
         greeting = one.greet()
     may_end.set()
     said = "the conversation's deadline of 3000 ms passed"

@@ -113,7 +113,7 @@ def test_answers_out_of_order_find_their_questions() -> None:
 
 
 def test_several_lanes_run_at_once_in_one_event_loop() -> None:
-    """AsyncLane is Lane without its loop."""
+    """AsyncLane is BlockingLane without its loop."""
 
     async def all_at_once(bookies: list[ScriptedBookie]) -> list[list[Answer]]:
         limits = BookieLimits(**LIMITS)  # type: ignore[arg-type]

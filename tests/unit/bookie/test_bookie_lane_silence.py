@@ -10,6 +10,7 @@ from support.lanes import (
     LOOK,
     NOW_MS,
     SILENT,
+    BlockingLane,
     ask,
     ledgers,
     statuses,
@@ -21,7 +22,7 @@ from support.scripted_bookie import (
     info_answer,
 )
 
-from auditor.bookie.lane import AsyncLane, Lane, ListQuestion
+from auditor.bookie.lane import AsyncLane, ListQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import Greeting
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
@@ -42,7 +43,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 )
 def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
     """Whatever stands in the metadata as a host: SILENT with a reason, never an exception."""
-    with Lane(
+    with BlockingLane(
         AsyncLane(
             "b1",
             host,
@@ -59,7 +60,7 @@ def test_a_name_that_cannot_be_resolved_is_silence(host: str) -> None:
 @pytest.mark.parametrize("port", [0, -1, 70_000])
 def test_a_port_that_is_none_is_silence(port: int) -> None:
     """As for a host."""
-    with Lane(
+    with BlockingLane(
         AsyncLane(
             "b1", "127.0.0.1", port, BookieLimits(bookie_connect_attempts=1), LOOK, lambda: NOW_MS
         )

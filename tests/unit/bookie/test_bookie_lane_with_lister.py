@@ -9,9 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.lanes import BlockingLane
 from support.listers import INSTANCE, ListerUnderTest, lister_in_process
 
-from auditor.bookie.lane import Lane, ReadQuestion
+from auditor.bookie.lane import ReadQuestion
 from auditor.bookie.listers import LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
@@ -44,17 +45,17 @@ def lane_of(
     limits: BookieLimits = LIMITS,
     *,
     is_unable: bool = False,
-) -> Iterator[Lane]:
+) -> Iterator[BlockingLane]:
     """The lane of the bookie with its lister, or with another map of listers."""
     where = listers or Listers(INSTANCE, lister.port)
     address = (HOST, lister.bookie_listener.port)
     lane = open_lane(lister.bookie_id, address, limits, 1, lambda: 1, where, is_unable=is_unable)
     assert isinstance(lane, LaneWithLister)
-    with Lane(lane) as closing:
+    with BlockingLane(lane) as closing:
         yield closing
 
 
-def ask(lane: Lane, *ledgers: int) -> list[Answer]:
+def ask(lane: BlockingLane, *ledgers: int) -> list[Answer]:
     """The answers about these ledgers, each of ten entries on this bookie."""
     return lane.lists([ListQuestion(ledger, 64, TEN) for ledger in ledgers])
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
+from support.lanes import BlockingLane
 from support.scripted_bookie import (
     INFO,
     LIST,
@@ -21,7 +22,6 @@ from support.scripted_bookie import (
 from support.scripted_bookie import answer as header_of
 from support.virtual_time import VirtualLoop
 
-from auditor.bookie.lane import Lane
 from auditor.bookie.listers import (
     CONNECT_TIMEOUT_MS,
     NAME_MAX,
@@ -70,17 +70,17 @@ class Lister(ScriptedBookie):
 @contextmanager
 def lane_of(
     lister: ScriptedBookie, limits: BookieLimits = LIMITS, expected: ListerIdentity = MINE
-) -> Iterator[Lane]:
+) -> Iterator[BlockingLane]:
     with (
         lister,
-        Lane(
+        BlockingLane(
             ListerLane(expected, ("127.0.0.1", lister.port), limits, LOOK, lambda: NOW_MS)
         ) as lane,
     ):
         yield lane
 
 
-def lists(lane: Lane, *ledgers: int) -> list[Answer]:
+def lists(lane: BlockingLane, *ledgers: int) -> list[Answer]:
     return lane.lists([ListQuestion(ledger) for ledger in ledgers])
 
 
@@ -259,7 +259,7 @@ def test_a_lister_that_is_not_there_is_not_tried_again() -> None:
     """A firewall that drops what goes to its port must not cost more."""
     with ScriptedBookie({}) as bookie:
         port = bookie.port
-    with Lane(
+    with BlockingLane(
         ListerLane(
             MINE,
             ("127.0.0.1", port),

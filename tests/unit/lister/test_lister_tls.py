@@ -13,6 +13,7 @@ import pytest
 from support.bookie_contract import groups, listing, statuses
 from support.command_line import command
 from support.contract_of_listers import CASES_OF_LISTERS, check_lister
+from support.lanes import BlockingLane
 from support.listers import INSTANCE, ListerUnderTest, lister_command, lister_in_process
 from support.pki import Pki
 from support.raw_bookie import (
@@ -25,7 +26,6 @@ from support.raw_bookie import (
     status_name,
 )
 
-from auditor.bookie.lane import Lane
 from auditor.bookie.listers import ListerLane
 from auditor.bookie.questions import ListQuestion
 from auditor.config import BookieLimits
@@ -75,7 +75,9 @@ def ask(lister: ListerUnderTest, access: BookieAccess) -> tuple[Greeting, str, l
     """Greet the lister as an audit does, and ask it for ledger 7."""
     identity = ListerIdentity(lister.bookie_id, INSTANCE)
     limits = replace(LIMITS, access=access)
-    with Lane(ListerLane(identity, (lister.host, lister.port), limits, 1, lambda: 1)) as lane:
+    with BlockingLane(
+        ListerLane(identity, (lister.host, lister.port), limits, 1, lambda: 1)
+    ) as lane:
         greeting, why = lane.greet()
         return greeting, why, [one.status for one in lane.lists([ListQuestion(7)])]
 
