@@ -11,7 +11,7 @@ import io
 import json
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -75,6 +75,20 @@ class Chosen:
     findings: Sequence[FindingRecord]
 
 
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """What bundle.json says of a bundle, in its order."""
+
+    auditor_version: str
+    is_plain: bool
+    ledgers: Sequence[LedgerId]
+    ledgers_judged_otherwise: Sequence[LedgerId]
+    """Ledgers whose verdict from the bundle differs from the run's."""
+    findings: int
+    findings_left_out: int
+    ledgers_left_out: int
+
+
 def pack_within_bounds(
     run: Place,
     about: About,
@@ -82,7 +96,7 @@ def pack_within_bounds(
     judge_again: JudgeAgain,
     *,
     plain: bool,
-) -> tuple[bytes, Json]:
+) -> tuple[bytes, Notes]:
     """Return the archive and its bundle.json, with as many ledgers as fit.
 
     `judge_again` returns the verdicts from a run's evidence. Raises ConfigError if the evidence of
@@ -92,16 +106,19 @@ def pack_within_bounds(
     while True:
         with TemporaryDirectory(prefix="auditor-bundle-") as home:
             copy = place(home)
-            notes = _copy(run, copy, about, ledger_ids, judge_again, plain=plain)
+            names = _copy(run, copy, about, ledger_ids, plain=plain)
             findings = _findings_of(chosen, ledger_ids)
-            notes |= {
-                "findings": len(findings),
-                "findings_left_out": len(chosen.findings) - len(findings),
-                "ledgers_left_out": len(chosen.ledger_ids) - len(ledger_ids),
-            }
-            names = notes.pop("names")
+            notes = Notes(
+                __version__,
+                plain,
+                ledger_ids,
+                _differing_ledgers(run, copy, ledger_ids, judge_again),
+                findings=len(findings),
+                findings_left_out=len(chosen.findings) - len(findings),
+                ledgers_left_out=len(chosen.ledger_ids) - len(ledger_ids),
+            )
             _write_report(copy, findings, read_summary_object(run) or {}, names)
-            write_json(copy, "bundle.json", notes)
+            write_json(copy, "bundle.json", asdict(notes))
             packed = _archive(Path(home), f"bundle-{about.run_id}")
         if len(packed) <= BYTES_MAX:
             return packed, notes
@@ -126,11 +143,10 @@ def _copy(
     copy: Place,
     about: About,
     ids: Sequence[LedgerId],
-    judge_again: JudgeAgain,
     *,
     plain: bool,
-) -> Json:
-    """Write a run's directory with only these ledgers, and return notes on it."""
+) -> Pseudonyms | None:
+    """Write a run's directory with only these ledgers. Return the pseudonyms, None if plain."""
     keep = pc.field("ledger_id").isin(pa.array(ids, pa.int64())) | pc.field("ledger_id").is_null()
     tables = {name: (run.read_table(name, schema, keep), schema) for name, schema in _TABLES}
     tables["evidence/bookies"] = (run.read_table("evidence/bookies", BOOKIES), BOOKIES)
@@ -150,13 +166,7 @@ def _copy(
     for name, (table, _) in tables.items():
         copy.write_table(name, table, "kept")
     write_json(copy, "run.json", run_json)
-    return {
-        "auditor_version": __version__,
-        "is_plain": plain,
-        "ledgers": list(ids),
-        "ledgers_judged_otherwise": _differing_ledgers(run, copy, ids, judge_again),
-        "names": names,
-    }
+    return names
 
 
 def _pseudonyms(about: About, run_json: Json, rows: Mapping[str, Sequence[Json]]) -> Pseudonyms:

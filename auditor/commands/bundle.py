@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.after.bundle import Chosen, pack_within_bounds
+from auditor.after.bundle import Chosen, Notes, pack_within_bounds
 from auditor.after.finished_run import read_about, read_all_findings
 from auditor.commands.explain import choose_findings
 from auditor.commands.stored_run import refuse_damaged_run
@@ -54,24 +54,24 @@ def bundle(
             target.write_bytes(packed)
         except OSError as error:
             raise ConfigError(f"{target} cannot be written: {error.strerror}") from error
-    facts = {"file": str(target), "bytes": len(packed), **notes}
+    facts = {"file": str(target), "bytes": len(packed), **asdict(notes)}
     is_text = context.settings.format == "text"
     context.say(_words(target, len(packed), notes) if is_text else json.dumps(facts) + "\n")
     return EXIT_SOUND
 
 
-def _words(target: Path, packed_bytes: int, notes: Mapping[str, Any]) -> str:
-    names = "as they are" if notes["is_plain"] else "replaced; look into it before you share it"
+def _words(target: Path, packed_bytes: int, notes: Notes) -> str:
+    names = "as they are" if notes.is_plain else "replaced; look into it before you share it"
     lines = [
-        f"{target}: {size(packed_bytes)}, {of(len(notes['ledgers']), 'ledger')},"
-        f" {of(notes['findings'], 'finding')}; names are {names}"
+        f"{target}: {size(packed_bytes)}, {of(len(notes.ledgers), 'ledger')},"
+        f" {of(notes.findings, 'finding')}; names are {names}"
     ]
-    if notes["ledgers_left_out"] or notes["findings_left_out"]:
+    if notes.ledgers_left_out or notes.findings_left_out:
         lines.append(
-            f"left out: {of(notes['ledgers_left_out'], 'ledger')},"
-            f" {of(notes['findings_left_out'], 'finding')}; name some to have them"
+            f"left out: {of(notes.ledgers_left_out, 'ledger')},"
+            f" {of(notes.findings_left_out, 'finding')}; name some to have them"
         )
-    if differing := ", ".join(map(str, notes["ledgers_judged_otherwise"])):
+    if differing := ", ".join(map(str, notes.ledgers_judged_otherwise)):
         lines.append(f"judged again from the bundle, these have another verdict: {differing}")
     return "\n".join(lines) + "\n"
 

@@ -41,9 +41,7 @@ def naming_lines(naming: Naming, standings: Mapping[LedgerId, str]) -> Iterator[
         yield f"{ledger.ledger_id}  # {'; '.join(facts)}"
 
 
-def naming_sentences(
-    naming: Naming, newest_run: Mapping[str, Any] | None, age: str
-) -> Iterator[str]:
+def naming_sentences(naming: Naming, newest: NewestRun | None, age: str) -> Iterator[str]:
     """Yield sentences on what the list means and what it lacks.
 
     `age` is how long ago the newest run finished.
@@ -62,8 +60,8 @@ def naming_sentences(
     if naming.ledgers:
         yield _blocking_words(naming)
         yield (
-            f"Standings are those of run {newest_run['run_id']}, which finished {age} ago."
-            if newest_run
+            f"Standings are those of run {newest.run_id}, which finished {age} ago."
+            if newest
             else "Standings are not known: OUTPUT has no finished run of this cluster."
         )
     if naming.unread:
@@ -155,7 +153,7 @@ def naming(context: Context, bookie_id: BookieId) -> int:
         context.say(json.dumps(_as_json(found, facts, newest, standings, exit_code)) + "\n")
     else:
         context.say("".join(f"{line}\n" for line in naming_lines(found, standings)))
-    for sentence in naming_sentences(found, newest.as_json() if newest else None, _age(newest)):
+    for sentence in naming_sentences(found, newest, _age(newest)):
         context.note(sentence)
     return exit_code
 

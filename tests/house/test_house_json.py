@@ -22,6 +22,7 @@ EDGES = {
     "after/dashboard.py": "a dashboard of Grafana",
     "after/page/page_view.py": "the values of the page's template",
     "after/page/charts.py": "the values of the page's template",
+    "after/page/reading.py": "a row of a ledger's custom metadata",
     "after/page/pictures.py": "the values of the page's template",
     "after/page/findings_data.py": "the findings in the page",
     "after/differences_text.py": "auditor diff --format json",
@@ -37,17 +38,30 @@ EDGES = {
     "lister/reader_process.py": "a message to the process that reads an index",
     "evidence/journal.py": "a line of the journal",
     "evidence/table_scan.py": "a row of any table",
+    "evidence/rows.py": "the nulls of a table, and a cell of one",
+    "evidence/run_directory.py": "an object that is written as JSON",
+    "pulsar/reference_rows.py": "a row of evidence/references",
+    "findings/on_cluster.py": "a row of evidence/marks",
+    "summary/costs.py": "a row of evidence/answers",
+    "commands/explain.py": "a row of the verdicts",
+    "report/unjudged_text.py": "a row of the verdicts",
+    "telemetry/log.py": "the fields of an event in the log",
+    "lister/directory_reader.py": "a message of the process that reads an index",
+    "after/mutes.py": "the facts of a stored finding",
     "api.py": "a row of the verdicts",
     "pulsar/metadata.py": "JSON that Pulsar wrote",
     "wire/locations.py": "JSON that BookKeeper's tools wrote",
 }
-"""The modules that may name a `dict[str, Any]`, and what it is there."""
+"""The modules that may name a `dict[str, Any]` or `Mapping[str, Any]`, and what it is there."""
 
 
 def untyped(source: str) -> Iterator[int]:
-    """Yield the lines that name a `dict[str, Any]`, or an alias `Json` of it."""
+    """Yield the lines that name a `dict[str, Any]`, a mapping of that kind, or an alias `Json`."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Subscript) and ast.unparse(node) == "dict[str, Any]":
+        if isinstance(node, ast.Subscript) and ast.unparse(node) in (
+            "dict[str, Any]",
+            "Mapping[str, Any]",
+        ):
             yield node.lineno
         elif isinstance(node, ast.ImportFrom):
             yield from (node.lineno for one in node.names if one.name == "Json")
@@ -69,7 +83,8 @@ def test_only_the_edges_name_values_without_types() -> None:
         ("x: dict[str, Any] = {}", [1]),
         ("\ndef f() -> list[dict[str, Any]]: ...", [2]),
         ("from a import Json", [1]),
-        ("x: dict[str, int] = {}; y: Mapping[str, Any] = x", []),
+        ("def f(x: Mapping[str, Any]): ...", [1]),
+        ("x: dict[str, int] = {}; y: Mapping[str, object] = x", []),
     ],
 )
 def test_a_value_without_a_type_is_found(source: str, lines: list[int]) -> None:
