@@ -33,6 +33,7 @@ from auditor.judging.verdict_rows import spoil_rows
 from auditor.model.availability import ABSENT_READS, UNREADABLE_READS
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, LedgerId
+from auditor.model.verdict import Standing
 from auditor.stages.stages import Stages
 from auditor.stages.steps import STEPS, steps_name
 from auditor.summary.about import About
@@ -189,6 +190,13 @@ DIFFERING_MAX = 100
 are judged again without them."""
 
 
+COUNTED_WRONGLY = (
+    "by the counts of its answers it is sound; by the answers themselves, the first checker says"
+    " otherwise"
+)
+"""How the checkers differ on a ledger that counting found healthy."""
+
+
 class Judging(NamedTuple):
     """One judging: of which look, its number within the look, and of which shard.
 
@@ -244,13 +252,16 @@ class Judgings:
 
         It cannot if the checkers differ or the process died. Then the first result is removed, and
         the ledgers are judged again from the same evidence, without those on which the checkers
-        differ. If the checkers differ on a ledger that was left by counting answers, no ledger of
-        the shard that was settled by counts is believed: all are judged again.
+        differ. If the checkers differ on a ledger that was left by counting answers, or a ledger of
+        the sample was counted as healthy and is not, no ledger of the shard that was settled by
+        counts is believed: all are judged again.
         """
         name = steps_name(look, number)
         try:
             self.stages.judge(look, number, shard, only, retested=retested)
             differing = self._differences(name)
+            if only is not None and only[1] is Todo.EVIDENCE:
+                differing = differing | self._wrongly_counted(steps_name(look, only[0]), name)
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
             differing, why = {}, died.said
@@ -271,6 +282,21 @@ class Judgings:
         rows = self.run.read_table(name, STEPS, HAS_DETAIL, ["ledger_id", "unknowns", "detail"])
         differing = dict(disputed_ledgers(rows))
         return differing if len(differing) <= DIFFERING_MAX else {}
+
+    def _wrongly_counted(self, counted: str, name: str) -> dict[LedgerId, str]:
+        """Return the ledgers of the sample that the judging `counted` found healthy by the counts
+        of their answers, and that the judging `name` did not by their evidence.
+
+        At most DIFFERING_MAX: however many they are, all ledgers of the shard are judged again.
+        """
+        is_sound = pc.field("standing") == Standing.SOUND.word
+        is_left = pc.field("todo") == Todo.EVIDENCE.value
+        claimed = self.run.read_table(counted, STEPS, is_sound & is_left, ["ledger_id"])
+        mine = pc.field("ledger_id").isin(claimed["ledger_id"].combine_chunks())
+        is_settled = is_sound & (pc.field("todo") == Todo.NOTHING.value)
+        rows = self.run.read_table(name, STEPS, mine & ~is_settled & ~HAS_DETAIL, ["ledger_id"])
+        found = sorted(rows["ledger_id"].to_pylist())[:DIFFERING_MAX]
+        return dict.fromkeys(found, COUNTED_WRONGLY)
 
     def count_left(self, look: int, todo: Todo, shard: Shard | None = None) -> int:
         """Return how many ledgers (of a shard) some judging of a look left with that todo."""

@@ -261,21 +261,26 @@ def judge_of(
 def count_of(terms: Terms, facts: ClusterFacts) -> Work:
     """Return work on COUNTED rows: a STEPS row for each ledger.
 
-    The healthy ledgers outside the sample are settled. All others are left with Todo.EVIDENCE.
+    The healthy ledgers outside the sample are settled. All others are left with Todo.EVIDENCE:
+    those of the sample that are healthy by the counts as sound, to be compared with what their
+    evidence says, and the rest as indeterminate.
     """
 
     def work(batches: Batches) -> Batches:
         steps = _Steps(terms, facts, were_asked=True)
         for batch in batches:
             ids = batch["ledger_id"].to_pylist()
+            healthy = healthy_by_counts(batch, terms)
             settled = {
-                number: healthy
-                for number, healthy in healthy_by_counts(batch, terms).items()
+                number: copies
+                for number, copies in healthy.items()
                 if not is_in_sample(ids[number], terms)
             }
             yield steps.healthy_rows(batch, settled)
-            others = [one for number, one in enumerate(ids) if number not in settled]
-            yield repeat_row(STEPS, steps.unjudged_row(), {"ledger_id": others})
+            claimed = [ids[number] for number in healthy if number not in settled]
+            others = [one for number, one in enumerate(ids) if number not in healthy]
+            for standing, left in ((Standing.SOUND, claimed), (Standing.INDETERMINATE, others)):
+                yield repeat_row(STEPS, steps.unjudged_row(standing), {"ledger_id": left})
 
     return work
 
@@ -309,9 +314,9 @@ class _Steps:
         """Return the row of a ledger on which the checkers differ."""
         return _step_row(evidence, *withheld(evidence, detail, self.terms, self.facts))
 
-    def unjudged_row(self) -> Row:
+    def unjudged_row(self, standing: Standing) -> Row:
         """Return the row of a ledger whose evidence is not gathered yet."""
-        step = Step(Verdict(0, Standing.INDETERMINATE), Todo.EVIDENCE)
+        step = Step(Verdict(0, standing), Todo.EVIDENCE)
         return _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
 
     def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, Healthy]) -> pa.RecordBatch:

@@ -1420,6 +1420,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_all_that_is_not_settled_is_left",),
     ),
     Mutant(
+        "counting that calls an unsound ledger of the sample healthy is believed",
+        COLUMNS,
+        "run:Judgings._wrongly_counted",
+        "~is_settled",
+        "is_settled",
+        ("test_if_counting_calls_a_ledger_of_the_sample_healthy_that_is_not_all_are_judged_again",),
+    ),
+    Mutant(
         "a sample that refutes the comparison spoils nothing",
         COLUMNS,
         "evidence:_is_confirmed",

@@ -111,7 +111,7 @@ def test_a_ledger_that_is_not_clear_is_not_healthy(record: LedgerRecord) -> None
 
 
 def test_all_that_is_not_settled_is_left() -> None:
-    """So is the sample, which both checkers judge."""
+    """So is the sample, which both checkers judge. What counts say of it is kept, to compare."""
     half, ids = replace(TERMS, sound_sample=0.5), range(40)
     lost = {"answers": 2, "answers_as_expected": 2}
     rows = [counted(replace(RECORD, ledger_id=i), **(lost if i % 4 == 0 else {})) for i in ids]
@@ -121,6 +121,8 @@ def test_all_that_is_not_settled_is_left() -> None:
     assert settled == {i for i in ids if i % 4 and not is_in_sample(i, half)}
     assert set(ids) - settled == {row["ledger_id"] for row in found if row["todo"] == "evidence"}
     assert len(ids) == len(found)
+    claimed = {r["ledger_id"] for r in found if r["standing"] == "sound"} - settled
+    assert claimed == {i for i in ids if i % 4 and is_in_sample(i, half)}
     assert {("sound", 60)} == {
         (row["standing"], row["copies_listed"]) for row in found if row["ledger_id"] in settled
     }
