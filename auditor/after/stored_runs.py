@@ -157,6 +157,10 @@ class StoredRuns:
         run = self.output.latest()
         return None if run is None else _listed(run, run)
 
+    def has_damaged_latest(self) -> bool:
+        """Return whether latest.json is there and names no run."""
+        return self.output.latest() is None and self.output.root.read_text(LATEST) is not None
+
     def _finished(self, back: int, text: str | None) -> Place:
         """Return the finished run of the whole cluster that is `back` before the newest."""
         if back == 0 and (newest := self.output.latest()) is not None:
@@ -164,11 +168,10 @@ class StoredRuns:
         for number, run in enumerate(self._whole_runs() if back else ()):
             if number == back:
                 return run
-        wanted = (
-            f"{text}: {self.output.root.address} has no such run"
-            if back
-            else (f"{self.output.root.address} has no finished run")
-        )
+        address = self.output.root.address
+        wanted = f"{text}: {address} has no such run" if back else f"{address} has no finished run"
+        if self.has_damaged_latest():
+            wanted = f"latest.json in {address} is damaged and names no run"
         raise ConfigError(f"{wanted}: {self._what_is_there()}")
 
     def _whole_runs(self) -> Iterator[Place]:

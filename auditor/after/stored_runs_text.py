@@ -22,6 +22,7 @@ class RunsStatus:
     """The newest runs of an OUTPUT at a time, and how many there are.
 
     `latest` is the run that latest.json names. `exit_code` is that of `auditor status`.
+    `is_latest_damaged`: latest.json is there and names no run.
     """
 
     output: str
@@ -30,6 +31,7 @@ class RunsStatus:
     total: int
     latest: ListedRun | None
     exit_code: int
+    is_latest_damaged: bool = False
 
     def text(self, screen: Screen) -> str:
         """Return a line for each run, and a last line for programs."""
@@ -48,7 +50,11 @@ class RunsStatus:
     def _lines(self, screen: Screen) -> Iterator[str]:
         yield from screen.wrap(f"{printable(self.output)} has {of(self.total, 'run')}.")
         latest = self.latest
-        if latest is None:
+        if self.is_latest_damaged:
+            yield from screen.wrap(
+                "latest.json is damaged: it does not say which run is the newest finished one."
+            )
+        elif latest is None:
             yield from screen.wrap("No run of the whole cluster is finished.")
         elif (summary := latest.summary) is not None:
             outcome = screen.paint(summary.outcome, _COLORS.get(summary.outcome, "yellow"))

@@ -26,10 +26,12 @@ def status(context: Context, output: str | None, limit: int) -> int:
                 f"{runs.output.root.address} holds no run: give the directory that --output names"
             )
         listed, latest = runs.newest(limit), runs.latest()
+        is_damaged = runs.has_damaged_latest()
     except OutputError as error:
         raise ConfigError(str(error)) from error
     address = runs.output.root.address
-    found = RunsStatus(address, utc_now(), listed, total, latest, _exit_code(latest))
+    code = EXIT_USAGE if is_damaged else _exit_code(latest)
+    found = RunsStatus(address, utc_now(), listed, total, latest, code, is_damaged)
     is_json = context.settings.format == "json"
     context.say(json.dumps(found.as_json()) + "\n" if is_json else found.text(context.screen))
     return found.exit_code

@@ -14,6 +14,7 @@ import pytest
 from support import report_stories
 
 from auditor.after import stored_runs_text
+from auditor.after.stored_runs import StoredRuns
 from auditor.commands import status as command
 from auditor.config import Layers, parse
 from auditor.context import Context
@@ -130,6 +131,19 @@ def test_without_a_finished_run_the_code_is_3(
     assert 3 == code and "No run of the whole cluster is finished." in text
     with pytest.raises(ConfigError, match="holds no run"):
         status(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("text", ['{"ru', "[]", '{"run": "elsewhere"}'])
+def test_a_damaged_latest_json_is_not_the_lack_of_a_finished_run(
+    output: Path, status: Callable[..., tuple[int, str]], text: str
+):
+    """Runs that are finished stand below the sentence."""
+    (output / "latest.json").write_text(text)
+    code, said = status(output)
+    assert 2 == code and "latest.json is damaged" in said
+    assert "No run of the whole cluster is finished" not in said and "VIOLATED" in said
+    with pytest.raises(ConfigError, match="is damaged and names no run"):
+        StoredRuns.at(str(output)).find("latest")
 
 
 def test_neither_spark_nor_pandas_is_loaded(output: Path):
