@@ -229,6 +229,28 @@ def test_single_ledgers_are_given_to_both_checkers_too(
     )
 
 
+def all_healthy(batch: Any, _: Terms) -> dict[int, Healthy]:
+    """Find every ledger healthy."""
+    return dict.fromkeys(range(batch.num_rows), Healthy(60, 0))
+
+
+@pytest.mark.spark
+def test_what_counts_overlook_shows_in_the_sample_and_is_judged_again(
+    spark: object, cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two losses are healthy by the counts, and one of them is in the sample. It is withheld, and
+    the other one is found.
+    """
+    monkeypatch.setattr(steps, "healthy_by_counts", all_healthy)
+    monkeypatch.setattr(steps, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
+    outcome = audit(cluster, tmp_path, **ON_SPARK)
+    assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(
+        LACKING, LACKING_TOO
+    )
+    assert detail_of(outcome, LACKING).startswith("by the counts of its answers it is sound")
+    assert 4 == outcome.exit_code, outcome.stdout
+
+
 def spoilt_by(ledger_id: int, marks: Path, right: Settle) -> Settle:
     """Break the first checker at one ledger: that one gets a wrong verdict, and every later one is
     sound, in all workers of that generation and in their children.
