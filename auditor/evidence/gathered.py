@@ -14,10 +14,11 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import distinct_numbers
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
@@ -143,27 +144,47 @@ def _metadata_of(
 
 CHECKED_AT_ONCE = 20_000
 """Ledgers of the sample whose answers are in memory at a time."""
+UNKNOWN_CHECKED_MAX = 20_000
+"""Of at most this many ledgers the answers that a bookie does not know them are compared: those of
+more ledgers are chosen evenly."""
+
+IS_KEPT_LIST = (
+    pc.field("is_as_expected")
+    & (pc.field("status") == AnswerStatus.HELD.value)
+    & pc.is_valid(pc.field("groups"))
+)
+"""Lists that are stored though they are said to be as expected: those of the sample."""
+IS_EXPECTED_UNKNOWN = pc.field("is_as_expected") & (
+    pc.field("status") == AnswerStatus.NO_SUCH_LEDGER.value
+)
+"""Answers that a bookie does not know the ledger, and need not: nothing of them is left out."""
 
 
 def has_wrong_comparison(run: Place) -> bool:
-    """Return whether some list was said to be as expected, and is not by what is stored.
+    """Return whether some answer was said to be as expected, and is not by what is stored.
 
-    The lists of a sample of ledgers are stored. A single wrong one proves that the comparison was
-    wrong, and that no list may be restored. Costs a scan of the answers and, for CHECKED_AT_ONCE
-    ledgers of the sample each, one more and one of the ledgers. Raises OutputError.
+    The lists of a sample of ledgers are stored, and each answer that a bookie does not know the
+    ledger. A single wrong one proves that the comparison was wrong, and that no answer that was
+    said to be as expected may be believed. Costs two scans of the answers and, for CHECKED_AT_ONCE
+    ledgers each, one more and one of the ledgers. Raises OutputError.
     """
-    is_list = pc.field("status") == AnswerStatus.HELD.value
-    is_stored = pc.field("is_as_expected") & is_list & pc.is_valid(pc.field("groups"))
-    rows = run.read_table("evidence/answers", ANSWERS, is_stored, ["ledger_id"])
-    ids = distinct_numbers(rows["ledger_id"].to_numpy())
+    kept, unknown = (_ledgers_of(run, keep) for keep in (IS_KEPT_LIST, IS_EXPECTED_UNKNOWN))
+    step = max(1, -(-len(unknown) // UNKNOWN_CHECKED_MAX))
+    ids = np.union1d(kept, unknown[::step])
     return any(
-        _has_wrong_comparison(run, is_stored, ids[start : start + CHECKED_AT_ONCE].tolist())
+        _has_wrong_comparison(run, ids[start : start + CHECKED_AT_ONCE].tolist())
         for start in range(0, len(ids), CHECKED_AT_ONCE)
     )
 
 
-def _has_wrong_comparison(run: Place, is_stored: pc.Expression, ids: list[LedgerId]) -> bool:
-    answers = read_answers(run, is_stored & pc.field("ledger_id").isin(ids))
+def _ledgers_of(run: Place, keep: pc.Expression) -> Ids:
+    rows = run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"])
+    return distinct_numbers(rows["ledger_id"].to_numpy())
+
+
+def _has_wrong_comparison(run: Place, ids: list[LedgerId]) -> bool:
+    can_be_checked = IS_KEPT_LIST | IS_EXPECTED_UNKNOWN
+    answers = read_answers(run, can_be_checked & pc.field("ledger_id").isin(ids))
     metadata = _metadata_of(run, set(ids))
     return not all(_is_confirmed(a, metadata.get((a.ledger_id, a.look))) for a in answers)
 

@@ -3,8 +3,8 @@
 A list of a lister that its bookie contradicted later in the run may name too much, which hides
 losses: a verdict that was sound or exempt becomes unknown (`answer_invalid`). A violation stays,
 because a read on the bookie itself confirmed each absence. It gets the reason too. The same holds
-for lists that were not stored because they were as expected, where the sample shows that this was
-not so (`checkers_disagree`).
+for answers that were believed because they were as expected, where what is stored shows that this
+was not so (`checkers_disagree`).
 
 A list may also name too little: a bookie may send entries that its index lacks. The index lost
 them, the bytes exist. Only lists of a lister can show this. Lists of a lister that its bookie
@@ -24,7 +24,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.gathered import has_wrong_comparison
+from auditor.evidence.gathered import IS_EXPECTED_UNKNOWN, IS_KEPT_LIST, has_wrong_comparison
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
 from auditor.model.availability import LISTED_BY_LISTER, LISTER_CONTRADICTED, Answer, AnswerStatus
@@ -117,16 +117,21 @@ def spoiled_ledgers(run: Place) -> dict[Unknown, pa.Array]:
 
 
 def _wrongly_compared_ledgers(run: Place) -> pa.Array:
-    """Return the ledgers of which a list is not stored, if a list in the sample is not as it was
-    said to be: then no comparison is believed.
+    """Return the ledgers that rest on a comparison, if one is wrong by what is stored: then none is
+    believed.
+
+    These are the ledgers of which a list is not stored, and those outside the sample of which a
+    bookie said that it does not know them. In the sample both checkers judged what is stored.
     """
     if not has_wrong_comparison(run):
         return pa.array([], pa.int64())
-    is_list = pc.field("status") == AnswerStatus.HELD.value
-    left_out = is_list & pc.is_null(pc.field("groups"))
-    return pc.unique(
-        run.read_table("evidence/answers", ANSWERS, left_out, ["ledger_id"])["ledger_id"]
+    is_left_out = (pc.field("status") == AnswerStatus.HELD.value) & pc.is_null(pc.field("groups"))
+    left_out, unknown, kept = (
+        run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"])["ledger_id"]
+        for keep in (is_left_out, IS_EXPECTED_UNKNOWN, IS_KEPT_LIST)
     )
+    unknown = unknown.filter(pc.invert(pc.is_in(unknown, kept)))
+    return pc.unique(pa.chunked_array([*left_out.chunks, *unknown.chunks], pa.int64()))
 
 
 def _contradicted_ledgers(run: Place) -> pa.Array:

@@ -18,6 +18,7 @@ from support.tables_in_memory import Tables
 
 from auditor.bookie.questions import ListQuestion
 from auditor.config import JudgingLimits
+from auditor.evidence import gathered
 from auditor.evidence.gathered import evidence_by_ledger, has_wrong_comparison, read_answers
 from auditor.evidence.rows import Row, answer_row, expected_answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place
@@ -27,6 +28,7 @@ from auditor.model.availability import Answer, AnswerStatus, MissingLog, Sequenc
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.model.verdict import Unknown
 from auditor.sandbox.cluster import ledger
 from auditor.second_checker.agreement import is_in_sample
 from auditor.stages import asking, steps
@@ -240,6 +242,42 @@ def test_a_sample_that_confirms_the_comparison_spoils_nothing() -> None:
     run = run_with([*kept, *map(compact_answer_row, answers_of(8, STRIPED))])
     assert not has_wrong_comparison(run)
     assert [0, 0] == [len(ids) for ids in spoiled_ledgers(run).values()]
+
+
+def unknown_to(answer: Answer) -> Answer:
+    """Return the answer of the same bookie if it does not know the ledger, said to be expected."""
+    return replace(answer, status=AnswerStatus.NO_SUCH_LEDGER, groups=b"")
+
+
+@pytest.mark.parametrize("bookies", [1, None], ids=["one bookie", "all bookies"])
+def test_a_bookie_that_should_know_the_ledger_refutes_the_comparison(bookies: int | None) -> None:
+    """Its answer is stored, in the sample or not. Ledgers that rest on such answers alone are
+    doubted, and those whose lists are stored are not.
+    """
+    said = answers_of(9, STRIPED)
+    lies = [*map(unknown_to, said[:bookies]), *said[len(said) if bookies is None else bookies :]]
+    run = run_with([*map(answer_row, answers_of(7, STRIPED)), *map(compact_answer_row, lies)])
+    assert has_wrong_comparison(run)
+    assert [9] == spoiled_ledgers(run)[Unknown.CHECKERS_DISAGREE].to_pylist()
+
+
+def test_a_bookie_that_need_not_know_the_ledger_confirms_the_comparison() -> None:
+    """It should hold no entry of it."""
+    answer, *_ = answers_of(7, STRIPED)
+    row = answer_row(unknown_to(replace(answer, bookie_id="b9")))
+    assert not has_wrong_comparison(run_with([row]))
+
+
+def test_of_many_answers_some_of_each_part_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers of two of six ledgers: the first and the fourth, which is wrong."""
+    monkeypatch.setattr(gathered, "UNKNOWN_CHECKED_MAX", 2)
+    rows = []
+    for ledger_id in range(6):
+        answer = unknown_to(answers_of(ledger_id, STRIPED)[0])
+        is_right = ledger_id < 3
+        rows.append(answer_row(replace(answer, bookie_id="b9") if is_right else answer))
+    assert has_wrong_comparison(run_with(rows))
+    assert not has_wrong_comparison(run_with(rows[:3]))
 
 
 def test_a_sample_that_refutes_the_comparison_spoils_all_that_was_left_out() -> None:
