@@ -181,7 +181,7 @@ class StoredRuns:
             assert latest is not None
             if run.path == latest.path:
                 yield run
-            elif run.path < latest.path:
+            elif run.path < latest.path and not run.files_in(JOURNAL):
                 summary = read_summary(run)
                 if summary is not None and not summary.is_partial:
                     yield run
@@ -204,13 +204,17 @@ class StoredRuns:
 
 
 def _listed(run: Place, latest: Place | None) -> ListedRun:
-    """Return a run with its state. A run before the latest one was published in its time."""
+    """Return a run with its state.
+
+    Publishing a run removes its journal. A run of named ledgers is not published.
+    """
     is_latest = latest is not None and latest.path == run.path
     try:
         summary = read_summary(run)
         if summary is None:
             return ListedRun(run, RunState.UNFINISHED, is_latest=is_latest)
-        is_open = not is_latest and bool(run.files_in(JOURNAL))
+        can_be_open = not (is_latest or summary.is_partial)
+        is_open = can_be_open and bool(run.files_in(JOURNAL))
     except OutputError as error:
         return ListedRun(run, RunState.DAMAGED, None, str(error), is_latest)
     state = RunState.UNPUBLISHED if is_open else RunState.FINISHED

@@ -11,7 +11,7 @@ from auditor.after.history import UNCHECKED
 from auditor.context import Context
 from auditor.errors import OutputError
 from auditor.evidence import findings_file
-from auditor.evidence.journal import forget
+from auditor.evidence.journal import JOURNAL, forget
 from auditor.evidence.output_directory import Output
 from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json, write_ledger_files
@@ -81,19 +81,33 @@ def publish(
     results: Results,
     lock: HeldLock | None = None,
 ) -> None:
-    """Make latest.json name the run.
+    """Make latest.json name the run, and remove its journal.
 
-    A partial run is not published: its numbers would resolve alerts on ledgers that it did not look
+    A run that latest.json does not name and that has a summary and a journal was thereby never
+    published: the journal of the run before is removed first if that run could not remove it. A
+    partial run is not published: its numbers would resolve alerts on ledgers that it did not look
     at. Raises OutputError, unless latest.json names the run anyway.
     """
-    if results.summary.is_partial:
-        return
+    if not results.summary.is_partial:
+        _forget_latest(context, output)
+        try:
+            output.publish(results.directory, lock)
+        except OutputError as error:
+            if not _is_latest(output, results.directory):
+                raise
+            context.logger.warning("published_in_doubt", problem=str(error))
+    with keep_outcome(context, "remove the journal"):
+        forget(results.directory)
+
+
+def _forget_latest(context: Context, output: Output) -> None:
+    """Remove what is left of the journal of the run that latest.json names."""
     try:
-        output.publish(results.directory, lock)
+        latest = output.latest()
+        if latest is not None and latest.files_in(JOURNAL):
+            forget(latest)
     except OutputError as error:
-        if not _is_latest(output, results.directory):
-            raise
-        context.logger.warning("published_in_doubt", problem=str(error))
+        context.logger.warning("journal_not_removed", problem=str(error))
 
 
 def _is_latest(output: Output, directory: Place) -> bool:
@@ -137,7 +151,7 @@ def clear_up(context: Context, output: Output, directory: Place) -> None:
     A failure is logged and not raised, because the run is already published.
     """
     try:
-        # The journal goes first: it must never name files that are already removed.
+        # If `publish` could not remove the journal: it must never name files that are removed.
         forget(directory)
         directory.remove("steps")
         for name in output.prune(context.settings.keep_runs):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support import report_stories
 
-from auditor.after.stored_runs import StoredRuns, is_run_argument
+from auditor.after.stored_runs import StoredRuns, is_run_argument, name_of
 from auditor.commands.stored_run import choose_run, choose_two_runs, whereabouts
 from auditor.config import Layers, parse
 from auditor.context import Context
@@ -126,6 +126,14 @@ def test_no_other_run_is_resumed(output: Path, text: str):
     """Only one in OUTPUT that is not finished."""
     with pytest.raises(ConfigError, match=r"not finished|is not a run|not in --output"):
         StoredRuns.at(str(output)).find_unfinished(text)
+
+
+def test_a_run_that_was_never_published_is_not_the_one_before(output: Path):
+    """It has a summary, and still its journal."""
+    (output / OLDER / "journal").mkdir()
+    (output / OLDER / "journal" / "000000.json").write_text("{}")
+    assert str(output / OLDEST) == choose_run(context(output), "latest~1")
+    assert OLDEST == name_of(StoredRuns.at(str(output)).before(place(str(output / NEWEST))))
 
 
 def test_a_run_differs_in_form_from_a_finding_and_a_ledger(output: Path):

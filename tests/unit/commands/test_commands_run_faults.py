@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,8 +12,10 @@ import pytest
 import structlog
 from support import report_stories
 
+from auditor.after.stored_runs import RunState, StoredRuns
 from auditor.commands import run as run_command
 from auditor.errors import OutputError
+from auditor.evidence.journal import JOURNAL
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place, place
 from auditor.run import run as run_module
@@ -82,6 +85,25 @@ def test_a_run_that_latest_json_names_is_published_whatever_failed_behind_it(
     other = replace(run, path=f"{tmp_path}/run-20260102T030000Z-000002")
     with pytest.raises(OutputError, match="full"):
         publish(quiet_context(), output, replace(results, directory=other))
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["ends by itself", "is killed at once"])
+def test_a_published_run_is_never_called_unpublished(tmp_path: Path, is_killed: bool) -> None:
+    """Publishing removes its journal. A run that was killed before it could do so is finished while
+    it is the newest, and the next one removes the journal before it takes its place.
+    """
+    output = Output(place(str(tmp_path)))
+    for day in (1, 2):
+        run = output.start(f"2026010{day}T030000Z-00000{day}")
+        run.write_text("summary.json", json.dumps(report_stories.summary().as_json()))
+        (run / JOURNAL).create()
+        (run / JOURNAL).write_text("000000.json", "{}")
+        if is_killed and day == 1:
+            output.publish(run)
+        else:
+            publish(quiet_context(), output, Results(run, report_stories.summary(), [], "", ""))
+        states = [found.state for found in StoredRuns(output).newest(2)]
+        assert {RunState.FINISHED} == {*states}
 
 
 def refuse_directories(_: Place, path: str) -> None:
