@@ -83,7 +83,8 @@ def asker_of(
     Nothing is judged. After the first look the rows are those of ledgers for which judging demanded
     lists. At the first look the lists of clear ledgers are compared when they come, and kept for
     the sample that both checkers judge (docs/decisions/0062). `with_expected`: the questions about
-    other ledgers say what the bookie should hold as well.
+    other ledgers say what the bookie should hold as well. The questions of a batch are in the order
+    of their ledgers.
 
     `careful`: in a child process, because a ledger may end the process. A ledger on which this
     raises, or which has to be stopped, is not asked about: judging sets it aside. Clear ledgers
@@ -111,12 +112,16 @@ def asker_of(
         judge = Judge(asked, unasked, limits, careful=careful)
         for batch in batches:
             clear = clear_ledgers(batch) if pc.all(_is_unasked(batch)).as_py() else {}
-            if clear:
-                yield _clear_questions(batch["ledger_id"].to_pylist(), clear, terms)
             others = [number for number in range(batch.num_rows) if number not in clear]
             rest = batch.take(pa.array(others, pa.int64())) if clear else batch
             ledgers = list(evidence_by_ledger(rest))
-            yield table(QUESTIONS, [row for rows in judge.judge_all(ledgers) for row in rows])
+            asks = table(QUESTIONS, [row for rows in judge.judge_all(ledgers) for row in rows])
+            if clear:
+                of_clear = _clear_questions(batch["ledger_id"].to_pylist(), clear, terms)
+                both = pa.Table.from_batches([of_clear, asks]).sort_by("ledger_id")
+                yield from both.combine_chunks().to_batches()
+            else:
+                yield asks
 
     return work
 

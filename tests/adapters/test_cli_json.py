@@ -44,6 +44,8 @@ TABLE = [
     (3, "topology URI --topology zookeeper"),
     (5, f"topology {NOWHERE} --topology zookeeper"),
     (0, "config"),
+    (0, "init URI OUT/auditor.toml"),
+    (5, f"init {NOWHERE} OUT/auditor.toml"),
     (0, "doctor URI OUTPUT"),
     (5, f"doctor {NOWHERE} OUTPUT"),
 ]

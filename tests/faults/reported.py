@@ -170,8 +170,9 @@ def of_run(run_dir: Path) -> Reported:
         for row in verdicts
     ]
     _counted(summary, judged)
+    metadata = {(row["ledger_id"], row["look"]): row for row in _rows(run_dir / "evidence/ledgers")}
     return Reported(
-        answers_of(_rows(run_dir / "evidence/answers")),
+        answers_of(_rows(run_dir / "evidence/answers"), metadata),
         judged,
         False,
         reads_of(_rows(run_dir / "evidence/reads")),
@@ -222,18 +223,39 @@ def _counted(summary: Json, judged: Sequence[tuple[int, Judged]]) -> None:
     assert by_word == counts, f"the summary counts {by_word}, the verdicts are {counts}"
 
 
-def answers_of(rows: Iterable[Json]) -> list[Row]:
-    """Return rows of evidence as answers, without those that only greet."""
+def answers_of(
+    rows: Iterable[Json], metadata: Mapping[tuple[int, int], Json] | None = None
+) -> list[Row]:
+    """Return rows of evidence as answers, without those that only greet.
+
+    `metadata` has the rows of the ledgers by ledger and look: a list that was as expected is not
+    stored, and its entries are counted from them.
+    """
     return [
         (
             row["bookie_id"],
             row["look"],
             (row["ledger_id"],),
-            Heard(row["status"], entries_of_groups(row["groups"] or b"")),
+            Heard(row["status"], _listed(row, metadata or {})),
         )
         for row in rows
         if row["ledger_id"] is not None
     ]
+
+
+def _listed(row: Json, metadata: Mapping[tuple[int, int], Json]) -> frozenset[int] | None:
+    """Return the entries of a list; those that its bookie should hold if it is not stored."""
+    if row["status"] != "held" or row["groups"] is not None:
+        return entries_of_groups(row["groups"] or b"")
+    assert row["is_as_expected"], f"a list is neither stored nor as expected: {row}"
+    ledger = metadata[row["ledger_id"], row["look"]]
+    (segment,) = ledger["segments"]
+    ensemble, quorum = segment["ensemble"], ledger["write_quorum"]
+    return frozenset(
+        entry
+        for entry in range(ledger["last_entry_id"] + 1)
+        if row["bookie_id"] in {ensemble[(entry + i) % len(ensemble)] for i in range(quorum)}
+    )
 
 
 def reads_of(rows: Iterable[Json]) -> list[Row]:

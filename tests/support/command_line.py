@@ -99,7 +99,9 @@ def _without_settings() -> dict[str, str]:
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """Restore the signal handlers and the log that the command line sets up for its process."""
+    """Restore the signal handlers, the log and its bound run, which the command line sets up for
+    its process. It begins without a run.
+    """
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     loggers = [
         logging.getLogger(),
@@ -110,9 +112,13 @@ def as_it_was() -> Iterator[None]:
         logging.root.handlers[:],
         structlog.get_config(),
     )
+    bound = structlog.contextvars.get_contextvars()
+    structlog.contextvars.clear_contextvars()
     try:
         yield
     finally:
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(**bound)
         for number, handler in signals.items():
             signal.signal(number, handler)
         for logger, level in zip(loggers, levels, strict=True):

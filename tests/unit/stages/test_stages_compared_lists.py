@@ -104,8 +104,10 @@ def test_questions_by_shape_are_those_of_each_ledger(size: int, quorum: int, las
 
 @pytest.mark.parametrize("shape", UNCLEAR)
 def test_lists_of_an_unclear_ledger_are_not_compared(shape: str) -> None:
-    """They are asked for beside those of clear ledgers, under their own ids."""
+    """They are asked for among those of clear ledgers, in the order of the ids."""
     found = asked(TERMS, record(6), record(7, ledger(shape)), record(8))
+    ids = [row["ledger_id"] for row in found]
+    assert sorted(ids) == ids
     assert {6, 8} == {row["ledger_id"] for row in found if row["is_compared"]}
     assert {False} >= {row["is_compared"] for row in found if row["ledger_id"] == 7}
 
