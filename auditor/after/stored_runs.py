@@ -206,7 +206,8 @@ class StoredRuns:
 def _listed(run: Place, latest: Place | None) -> ListedRun:
     """Return a run with its state.
 
-    Publishing a run removes its journal. A run of named ledgers is not published.
+    Before another run is published, the one that latest.json names has no journal any more. A run
+    of named ledgers is never published.
     """
     is_latest = latest is not None and latest.path == run.path
     try:

@@ -81,23 +81,22 @@ def publish(
     results: Results,
     lock: HeldLock | None = None,
 ) -> None:
-    """Make latest.json name the run, and remove its journal.
+    """Make latest.json name the run.
 
-    A run that latest.json does not name and that has a summary and a journal was thereby never
-    published: the journal of the run before is removed first if that run could not remove it. A
-    partial run is not published: its numbers would resolve alerts on ledgers that it did not look
-    at. Raises OutputError, unless latest.json names the run anyway.
+    Before, the journal of the run that it names is removed, if that run was killed before it could
+    do so: an older run that still has a journal was thereby never published. A partial run is not
+    published: its numbers would resolve alerts on ledgers that it did not look at. Raises
+    OutputError, unless latest.json names the run anyway.
     """
-    if not results.summary.is_partial:
-        _forget_latest(context, output)
-        try:
-            output.publish(results.directory, lock)
-        except OutputError as error:
-            if not _is_latest(output, results.directory):
-                raise
-            context.logger.warning("published_in_doubt", problem=str(error))
-    with keep_outcome(context, "remove the journal"):
-        forget(results.directory)
+    if results.summary.is_partial:
+        return
+    _forget_latest(context, output)
+    try:
+        output.publish(results.directory, lock)
+    except OutputError as error:
+        if not _is_latest(output, results.directory):
+            raise
+        context.logger.warning("published_in_doubt", problem=str(error))
 
 
 def _forget_latest(context: Context, output: Output) -> None:
@@ -151,7 +150,7 @@ def clear_up(context: Context, output: Output, directory: Place) -> None:
     A failure is logged and not raised, because the run is already published.
     """
     try:
-        # If `publish` could not remove the journal: it must never name files that are removed.
+        # The journal goes first: it must never name files that are already removed.
         forget(directory)
         directory.remove("steps")
         for name in output.prune(context.settings.keep_runs):
