@@ -24,9 +24,9 @@ from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
 from auditor.model.cluster import ClusterFacts
 from auditor.model.finding import Family, Kind, Severity
-from auditor.model.finding_record import FindingHistory, FindingRecord
+from auditor.model.finding_record import FindingHistory, FindingRecord, Muted
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.summary import ChangeCounts, MuteCounts, RunName, Summary
+from auditor.model.summary import ChangeCounts, RunName, Summary
 from auditor.model.verdict import Exempt
 from auditor.summary.about import About
 from auditor.summary.previous_run import are_as_counted, is_of_cluster, read_findings, read_summary
@@ -35,6 +35,9 @@ Json = dict[str, Any]
 
 UNCHECKED = "not_checked_again.jsonl"
 """File with the findings of earlier runs that a run could not check again, one object a line."""
+ANNOUNCED = "announced.json"
+"""File that says that somebody was told of the run's news. It is written after publication: without
+it, the next run takes them over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Sighting:
     `first_seen`: when the first run of the chain began (RFC 3339, UTC); `runs_seen`: how many runs
     of the chain had the finding. Both are None if unknown. `runs_unchecked`: how many runs since
     then could not check it again. `is_gone`: the newest of these did not list its ledger.
+    `unannounced_since`: the run since which it is news of which nobody was told, or None.
+    `was_muted`: the run that had it had muted it.
     """
 
     finding: ComparedFinding
@@ -54,6 +59,8 @@ class Sighting:
     why: str = ""
     setting: Any = None
     """The value of the setting on which its kind depends, in the run that had it."""
+    unannounced_since: str | None = None
+    was_muted: bool = False
 
     def as_json(self) -> Json:
         """Return the line of UNCHECKED, which `from_json` reads."""
@@ -65,6 +72,8 @@ class Sighting:
             "is_gone": self.is_gone,
             "why": self.why,
             "setting": self.setting,
+            "unannounced_since": self.unannounced_since,
+            "was_muted": self.was_muted,
         }
 
     @classmethod
@@ -73,6 +82,7 @@ class Sighting:
         else.
         """
         seen, since = stored["runs_seen"], stored["first_seen"]
+        unannounced = stored.get("unannounced_since")
         return cls(
             ComparedFinding.from_json(stored),
             _time(since),
@@ -81,6 +91,8 @@ class Sighting:
             bool(stored["is_gone"]),
             str(stored["why"]),
             stored["setting"],
+            None if unannounced is None else str(unannounced),
+            bool(stored.get("was_muted")),
         )
 
 
@@ -142,17 +154,28 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
             return None
         about = About.from_json(json.loads(run.read_text("run.json") or "null"))
         terms = terms_json(about)
-        found = [_to_sighting(finding, terms) for finding in _all_findings(run, summary)]
+        is_announced = run.has_file(ANNOUNCED)
+        found = [
+            _to_sighting(finding, terms, is_announced) for finding in _all_findings(run, summary)
+        ]
         return EarlierRun(summary.run_id, started_at, terms, found, _read_carried(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return UnreadableRun(f"{run.address} is damaged or of another version ({error})")
 
 
-def _to_sighting(finding: FindingRecord, terms: Mapping[str, Any]) -> Sighting:
+def _to_sighting(finding: FindingRecord, terms: Mapping[str, Any], is_announced: bool) -> Sighting:
     history, name = finding.history or FindingHistory(), setting_of(finding.kind)
     setting = None if name is None else terms[name]
     since = _time(history.first_seen)
-    return Sighting(ComparedFinding.of(finding), since, history.runs_seen, setting=setting)
+    unannounced = findings_to_act_on([] if is_announced else [finding])
+    return Sighting(
+        ComparedFinding.of(finding),
+        since,
+        history.runs_seen,
+        setting=setting,
+        unannounced_since=history.news_since if unannounced else None,
+        was_muted=finding.is_muted,
+    )
 
 
 def _time(text: Any) -> str | None:
@@ -189,10 +212,15 @@ runs that agree, a lower number of ledgers is the new baseline (LEDGER_POPULATIO
 
 
 class Chain(NamedTuple):
-    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None if unknown."""
+    """Since when a finding is seen (RFC 3339, UTC), and in how many runs; None if unknown.
+
+    `unannounced_since` and `was_muted` are those of its last sighting.
+    """
 
     first_seen: str | None
     runs_seen: int | None
+    unannounced_since: str | None = None
+    was_muted: bool = False
 
 
 UNKNOWN = Chain(None, None)
@@ -277,9 +305,10 @@ def _chain(before: Sighting | None, started_at: str) -> Chain:
     """
     if before is None:
         return Chain(started_at, 1)
+    last = before.unannounced_since, before.was_muted
     if before.first_seen is None or before.runs_seen is None:
-        return UNKNOWN
-    return Chain(min(before.first_seen, started_at), before.runs_seen + 1)
+        return Chain(None, None, *last)
+    return Chain(min(before.first_seen, started_at), before.runs_seen + 1, *last)
 
 
 def _kinds(
@@ -383,21 +412,28 @@ def _changes(
     ).without("problem")
 
 
-def findings_to_act_on(
-    findings: Iterable[FindingRecord], mutes: MuteCounts | None
-) -> list[FindingRecord]:
+def history_of(
+    chain: Chain, became: Change | None, muted: Muted | None, run_id: str
+) -> FindingHistory:
+    """Return the history of a finding of the run `run_id`.
+
+    It is news if it is new or worse, or if it is not known what became of it; if it was muted in
+    the run before; or if it was news there and nobody was told.
+    """
+    is_news = became in (Change.NEW, Change.WORSE, None) or chain.was_muted
+    since = chain.unannounced_since or (run_id if is_news else None)
+    return FindingHistory(chain.first_seen, chain.runs_seen, muted, became, since)
+
+
+def findings_to_act_on(findings: Iterable[FindingRecord]) -> list[FindingRecord]:
     """Return the findings that are news: what `--fail-on new` counts and `--notify` is sent.
 
-    They are of warning or above, not muted, and new or worse; or it is not known what became of
-    them; or their mute is over or does not apply any more.
+    They are of warning or above, and not muted.
     """
-    mutes = mutes or MuteCounts()
-    ended = {mute.id for mute in mutes.outgrown} | {mute.id for mute in mutes.expired}
-    news = (Change.NEW, Change.WORSE, None)
     return [
         finding
         for finding in findings
         if finding.severity >= Severity.WARNING
         and not finding.is_muted
-        and (finding.change in news or finding.id in ended)
+        and finding.news_since is not None
     ]

@@ -32,7 +32,7 @@ from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits
 from auditor.local_faults import local_fault
 from auditor.report.plan import plan_json, plan_text
-from auditor.run.notifying import notify
+from auditor.run.notifying import notify, record_end
 from auditor.run.open_hours import OpenHours
 from auditor.run.publishing import Results, keep_outcome, publish_failure
 from auditor.run.resumption import resume_about
@@ -200,14 +200,19 @@ def _print_plan(context: Context, costs: Sequence[BookieCost]) -> int:
 
 
 def _show(state: Run, results: Results, lines_above: int) -> None:
-    """Write the page of a published run, remove old files, print the report, and tell the news."""
+    """Tell the news of a published run, write its page, remove old files, and print the report.
+
+    The news go first: nobody must wait for a page, or miss them because it could not be drawn.
+    """
     context, directory = state.context, results.directory
+    with keep_outcome(context, "notify"):
+        notify(context, results, state.cluster)
     publish_page(context, directory, results.summary, results.findings, results.report)
     state.clear_up(directory)
     with keep_outcome(context, "print the report"):
         show_report(context, results.summary, results.findings, directory, lines_above=lines_above)
-    with keep_outcome(context, "notify"):
-        notify(context, results, state.cluster)
+    with keep_outcome(context, "record the end"):
+        record_end(context, results)
 
 
 def _first_line(error: Exception) -> str:

@@ -227,7 +227,8 @@ class AlertSettings:
         "stdin, if there are any of warning or above that are not muted. It runs without a shell, "
         "after the run is published, for at most a minute.",
         "Not set: the auditor starts nothing that was not named. A command that fails is logged "
-        "and changes no exit code. It gets no AUDITOR_ variable, for these may hold passwords.",
+        "and changes no exit code of its run; the next run sends its news again. It gets no "
+        "AUDITOR_ variable, for these may hold passwords.",
         commands=ONLY_RUN,
     )
 

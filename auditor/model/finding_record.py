@@ -27,7 +27,7 @@ FIELDS = (
     "missing_on", "copies", "facts", "witness", "looks", "next", "runbook", "assurance",
 )  # fmt: skip
 """The fields of docs/names.md, "Fields of a finding", in the order in which they are written."""
-HISTORY_FIELDS = ("first_seen", "runs_seen", "muted", "change")
+HISTORY_FIELDS = ("first_seen", "runs_seen", "muted", "change", "news_since")
 """The fields that follow. A file of an earlier version may lack them."""
 CHANGES = ("new", "worse", "still", "better")
 """What became of a finding that a run has (docs/names.md, "What became of a finding")."""
@@ -160,18 +160,20 @@ class FindingHistory:
     """Since when a finding is seen (RFC 3339, UTC), in how many runs, and whether it is muted.
 
     The first two are None if they are not known, and so is `change`, one of CHANGES: what became of
-    the finding since the run before.
+    the finding since the run before. `news_since`: the id of the first run since which it is news
+    of which nobody was told; None if it is no news.
     """
 
     first_seen: str | None = None
     runs_seen: int | None = None
     muted: Muted | None = None
     change: str | None = None
+    news_since: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return HISTORY_FIELDS, which `from_json` reads."""
         muted = self.muted and {"until": self.muted.until, "why": self.muted.why}
-        values = (self.first_seen, self.runs_seen, muted, self.change)
+        values = (self.first_seen, self.runs_seen, muted, self.change, self.news_since)
         return dict(zip(HISTORY_FIELDS, values, strict=True))
 
     @classmethod
@@ -179,7 +181,7 @@ class FindingHistory:
         """Return what `as_json` wrote. Raises KeyError, TypeError or ValueError for anything
         else.
         """
-        first_seen, runs_seen, muted, change = (stored.get(name) for name in HISTORY_FIELDS)
+        first_seen, runs_seen, muted, change, since = map(stored.get, HISTORY_FIELDS)
         if change is not None and change not in CHANGES:
             raise ValueError(f"{change!a:.40} is not a change of a finding")
         return cls(
@@ -187,6 +189,7 @@ class FindingHistory:
             None if runs_seen is None else int(runs_seen),
             Muted(_text(muted["until"]), _text(muted["why"])) if muted else None,
             change,
+            _text_or_none(since),
         )
 
 
@@ -240,6 +243,11 @@ class FindingRecord(OfKind):
     def change(self) -> str | None:
         """What became of the finding since the run before: one of CHANGES, None if unknown."""
         return self.history.change if self.history else None
+
+    @property
+    def news_since(self) -> str | None:
+        """The run since which the finding is news; None if it is no news."""
+        return self.history.news_since if self.history else None
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from auditor.after.history import (
     UnreadableRun,
     findings_to_act_on,
     first_history,
+    history_of,
     trace,
     unknown_history,
 )
@@ -66,7 +67,7 @@ from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingHistory, FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
-from auditor.model.summary import MuteCounts, RenamedBookie, Summary
+from auditor.model.summary import RenamedBookie, Summary
 from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
@@ -322,7 +323,7 @@ def add_history(
         )
     applied, problem = _apply(mutes, conclusion.findings)
     findings = [
-        replace(finding, history=FindingHistory(*chain, applied.of(finding), became))
+        replace(finding, history=history_of(chain, became, applied.of(finding), about.run_id))
         for finding, chain, became in zip(
             conclusion.findings, history.chains, history.became, strict=True
         )
@@ -332,7 +333,7 @@ def add_history(
         conclusion.summary,
         changes=history.changes,
         mutes=counted,
-        exit_code=_exit_code_of(conclusion, findings, about, counted),
+        exit_code=_exit_code_of(conclusion, findings, about),
     ).with_also("changes", "mutes")
     unchecked = (
         () if about.partial else [json.dumps(finding.as_json()) for finding in history.unchecked]
@@ -355,43 +356,42 @@ def restore_history(
         return conclusion
     known = {(finding.id, finding.kind): finding for finding in stored}
     findings = [
-        replace(finding, history=_stored_history(known.get((finding.id, finding.kind)), finding))
+        replace(
+            finding,
+            history=_stored_history(known.get((finding.id, finding.kind)), finding, about.run_id),
+        )
         for finding in conclusion.findings
     ]
-    mutes = summary.mutes if summary else None
     again = replace(
         conclusion.summary,
         changes=summary.changes if summary else None,
-        mutes=mutes,
-        exit_code=_exit_code_of(conclusion, findings, about, mutes),
+        mutes=summary.mutes if summary else None,
+        exit_code=_exit_code_of(conclusion, findings, about),
     ).with_also("changes", "mutes")
     return replace(conclusion, summary=again, findings=findings)
 
 
-def _exit_code_of(
-    conclusion: Conclusion,
-    findings: Iterable[FindingRecord],
-    about: About,
-    mutes: MuteCounts | None,
-) -> int:
+def _exit_code_of(conclusion: Conclusion, findings: Iterable[FindingRecord], about: About) -> int:
     """Return the exit code of a run, in which muted findings do not count.
 
     With --fail-on new only those count that are news.
     """
-    counted = findings_to_act_on(findings, mutes) if about.fail_on == FAIL_ON_NEW else findings
+    counted = findings_to_act_on(findings) if about.fail_on == FAIL_ON_NEW else findings
     loud = worst_of(finding for finding in counted if not finding.is_muted)
     return exit_code(loud, about.fail_on, conclusion.summary.exit_code_if_clean)
 
 
-def _stored_history(stored: FindingRecord | None, now: FindingRecord) -> FindingHistory:
+def _stored_history(
+    stored: FindingRecord | None, now: FindingRecord, run_id: str
+) -> FindingHistory:
     """Return the history of a finding as the run stored it. Neither a mute nor `change` hides a
     finding that is worse now.
     """
     if stored is None or stored.history is None:
-        return FindingHistory()
+        return FindingHistory(news_since=run_id)
     is_quiet = stored.is_muted or stored.change in (Change.STILL, Change.BETTER)
     if is_quiet and why_outgrown(stored.kind, state_of(stored), now):
-        return replace(stored.history, muted=None, change=None)
+        return replace(stored.history, muted=None, change=None, news_since=run_id)
     return stored.history
 
 

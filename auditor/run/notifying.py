@@ -1,4 +1,5 @@
-"""Tell an operator's command what a published run found that is news (--notify).
+"""Tell an operator's command what a published run found that is news (--notify), and record that
+somebody was told: otherwise the next run tells it again.
 
 The command gets one JSON document on stdin. It has a bounded time, a bounded part of what it prints
 goes into the log, and whatever becomes of it, the run's outcome and exit code stay.
@@ -18,9 +19,12 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from auditor.after.history import findings_to_act_on
+from auditor.after.history import ANNOUNCED, findings_to_act_on
+from auditor.clock import rfc3339, utc_now
 from auditor.config import ENVIRONMENT_PREFIX
 from auditor.context import Context
+from auditor.errors import OutputError
+from auditor.evidence.run_directory import write_json
 from auditor.model.codec import encode
 from auditor.model.finding import Severity
 from auditor.model.finding_record import FindingRecord
@@ -48,16 +52,15 @@ class _Failed(Exception):
 
 
 def notify(context: Context, results: Results, cluster: str) -> None:
-    """Run the command of --notify if the run found news. Logs how it ended, and raises nothing of
-    its failure.
+    """Run the command of --notify if the run found news, and record that it succeeded. Logs how it
+    ended, and raises nothing of its failure.
 
     A run of named ledgers is not told: a person waits for it. `cluster` is the label of the
     metrics.
     """
-    command = context.settings.notify
-    if command is None or results.summary.is_partial:
+    command, news = context.settings.notify, _news_of(results)
+    if command is None:
         return
-    news = findings_to_act_on(results.findings, results.summary.mutes)
     if not news:
         context.logger.debug("nothing_to_notify")
         return
@@ -70,6 +73,26 @@ def notify(context: Context, results: Results, cluster: str) -> None:
         )
     else:
         context.logger.info("notified", findings=len(news), output=_shown(output))
+        _record(context, results, "notify")
+
+
+def record_end(context: Context, results: Results) -> None:
+    """Record that the run ends by itself: without --notify, its exit code tells the news."""
+    if context.settings.notify is None and _news_of(results):
+        _record(context, results, "exit_code")
+
+
+def _news_of(results: Results) -> list[FindingRecord]:
+    """Return the news of a published run."""
+    return [] if results.summary.is_partial else findings_to_act_on(results.findings)
+
+
+def _record(context: Context, results: Results, by: str) -> None:
+    """Write ANNOUNCED. A failure is logged: the next run tells the same news."""
+    try:
+        write_json(results.directory, ANNOUNCED, {"by": by, "at": rfc3339(utc_now())})
+    except OutputError as error:
+        context.logger.warning("announcement_not_recorded", problem=str(error))
 
 
 def document_of(results: Results, cluster: str, news: Sequence[FindingRecord]) -> dict[str, Any]:

@@ -659,7 +659,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a change that is not known is no news",
         ACCOUNTING,
-        "after.history:findings_to_act_on",
+        "after.history:history_of",
         "(Change.NEW, Change.WORSE, None)",
         "(Change.NEW, Change.WORSE)",
         ("test_with_fail_on_new_only_news_make_exit_code_1",),
@@ -667,10 +667,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a finding whose mute ended is no news",
         ACCOUNTING,
-        "after.history:findings_to_act_on",
-        "finding.change in news or finding.id in ended",
-        "finding.change in news",
-        ("test_a_finding_whose_mute_ended_is_news",),
+        "after.history:history_of",
+        "became in (Change.NEW, Change.WORSE, None) or chain.was_muted",
+        "became in (Change.NEW, Change.WORSE, None)",
+        ("test_a_finding_whose_mute_ended_is_news_once",),
+    ),
+    Mutant(
+        "news of which nobody was told are lost",
+        ACCOUNTING,
+        "after.history:history_of",
+        "chain.unannounced_since or (run_id if is_news else None)",
+        "run_id if is_news else None",
+        ("test_unannounced_news_stay_news",),
     ),
     Mutant(
         "only critical findings are a violation",

@@ -111,7 +111,7 @@ def test_a_run_of_named_ledgers_belongs_to_no_chain(nights: Nights):
 
 def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
     """The first screen and `auditor diff` of both runs agree. With --fail-on new a night on which
-    nothing is new ends with 0, and --notify gets the news alone.
+    nothing is new ends with 0, and --notify gets the news alone, if it failed a night later.
     """
     sent = nights.home / "sent.json"
     morning = {"fail_on": "new", "notify": f"sh -c 'cat > {sent}'"}
@@ -119,11 +119,16 @@ def test_a_run_counts_its_changes_as_a_diff_does(nights: Nights):
     first = nights.run()
     nights.has(LOST, *WHOLE)
     nights.has(SOUND, (0, 3))
-    second = nights.run(**morning)
-    assert [SOUND] == [one["ledger_id"] for one in json.loads(sent.read_text())["findings"]]
+    second = nights.run(**morning | {"notify": "false"})
+    late = nights.run(**morning)
+    assert [(SOUND, "still", second.summary["run_id"])] == [
+        (one["ledger_id"], one["change"], one["news_since"])
+        for one in json.loads(sent.read_text())["findings"]
+    ]
     sent.unlink()
     third = nights.run(**morning)
-    assert (1, 0, "VIOLATED") == (second.exit_code, third.exit_code, third.summary["outcome"])
+    assert (1, 1, 0) == (second.exit_code, late.exit_code, third.exit_code)
+    assert "VIOLATED" == third.summary["outcome"]
     assert {"still": 1} == changed(third) and not sent.exists()
     done = command_here("diff", str(first.run_dir), str(second.run_dir), "--format", "json")
     counts = {name: number for name, number in json.loads(done.stdout)["counts"].items() if number}

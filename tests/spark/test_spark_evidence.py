@@ -150,6 +150,7 @@ def test_the_steps_on_the_way_are_gone(run: Run):
         "report.txt",
         "report.html",
         "metrics.prom",
+        "announced.json",
     }
     expected = {"evidence", "verdicts", *texts}
     assert expected == {

@@ -13,7 +13,14 @@ import pytest
 from support import report_stories
 
 from auditor.after.compared_finding import ComparedFinding
-from auditor.after.history import UNCHECKED, EarlierRun, Sighting, UnreadableRun, read_earlier_run
+from auditor.after.history import (
+    ANNOUNCED,
+    UNCHECKED,
+    EarlierRun,
+    Sighting,
+    UnreadableRun,
+    read_earlier_run,
+)
 from auditor.after.rechecks import Judged, Row
 from auditor.evidence.newest_run import LATEST
 from auditor.evidence.output_directory import Output
@@ -21,6 +28,7 @@ from auditor.evidence.run_directory import Place, place, write_json
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
+from auditor.model.finding_record import FindingHistory, Muted
 from auditor.summary.about import About
 
 RUN_ID = "20260101T030000Z-000001"
@@ -84,6 +92,42 @@ def test_its_findings_and_what_it_handed_on_are_known(run: Place, tmp_path: Path
     )
     assert [UNHEARD] == list(earlier.carried)
     assert {(UNHEARD.finding.id, Kind.ENTRY_CORRUPT)} == earlier.known()
+
+
+KNOWN = Muted("2026-02-01", "known")
+
+
+@pytest.mark.parametrize(
+    ("kind", "history", "is_announced", "unannounced"),
+    [
+        (Kind.ENTRY_CORRUPT, FindingHistory(news_since="r1"), False, "r1"),
+        (Kind.ENTRY_CORRUPT, FindingHistory(news_since="r1"), True, None),
+        (Kind.ENTRY_CORRUPT, FindingHistory(change="still"), False, None),
+        (Kind.ENTRY_CORRUPT, FindingHistory(muted=KNOWN, news_since="r1"), False, None),
+        (Kind.LEDGER_STUCK, FindingHistory(news_since="r1"), False, None),
+    ],
+    ids=["killed", "announced", "no news", "muted", "info"],
+)
+def test_news_of_a_run_without_a_record_are_unannounced(
+    run: Place,
+    tmp_path: Path,
+    kind: Kind,
+    history: FindingHistory,
+    is_announced: bool,
+    unannounced: str | None,
+):
+    """The record is written last: a run that was killed before has none."""
+    loss = replace(report_stories.finding(kind, 7), history=history)
+    run.write_text("findings.jsonl", loss.line() + "\n")
+    counted = report_stories.summary(findings=report_stories.counted([loss])).as_json()
+    stored = json.loads(run.read_text("summary.json") or "")
+    write_json(run, "summary.json", stored | {"findings": counted["findings"]})
+    if is_announced:
+        run.write_text(ANNOUNCED, "{}")
+    earlier = read_earlier(tmp_path)
+    assert isinstance(earlier, EarlierRun)
+    (found,) = earlier.found
+    assert (unannounced, history.muted == KNOWN) == (found.unannounced_since, found.was_muted)
 
 
 def test_a_finding_that_was_written_without_a_history_has_none(run: Place, tmp_path: Path):

@@ -4,6 +4,7 @@ it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -208,6 +209,17 @@ def test_a_drop_that_was_accepted_later_is_counted_once_more():
     accepted = judged_run({}, terms=TERMS | {"population_drop": None})
     again = trace([], after, accepted, NOW)
     assert ((), {"resolved": 1}) == (tuple(again.unchecked), counts(again))
+
+
+@pytest.mark.parametrize("unknown", [{}, {"first_seen": None}], ids=["known", "unknown"])
+def test_unannounced_news_outlive_a_run_that_could_not_check_them(unknown: dict[str, Any]):
+    """And so does it that a finding was muted. Both are of its last sighting."""
+    last = {"unannounced_since": "r4", "was_muted": True}
+    unheard = trace_history([], sighting(**last, **unknown), row=UNKNOWN_ROW)
+    (kept,) = unheard.unchecked
+    assert kept == Sighting.from_json(json.loads(json.dumps(kept.as_json())))
+    (found,) = trace_history([LOSS], carried=(kept,)).chains
+    assert ("r4", True) == (found.unannounced_since, found.was_muted)
 
 
 def test_an_unknown_history_stays_unknown():

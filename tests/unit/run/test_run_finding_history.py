@@ -72,19 +72,19 @@ def fields(done: Conclusion) -> list[tuple[Any, ...]]:
 
 
 def test_the_fields_stand_behind_all_others_and_change_none_of_them():
-    """A line is what it was, with four fields more."""
+    """A line is what it was, with five fields more."""
     before = conclusion(LOSS, OTHER)
     after = added(before)
-    assert [(BEGAN, 1, None, "new")] * 2 == fields(after)
+    assert [(BEGAN, 1, None, "new", ABOUT.run_id)] * 2 == fields(after)
     for old, new in zip(before.findings, after.findings, strict=True):
         assert new.line().startswith(old.line()[:-1])
-        assert list(HISTORY_FIELDS) == list(new.as_json())[-4:]
+        assert list(HISTORY_FIELDS) == list(new.as_json())[-5:]
 
 
 def test_after_a_run_that_cannot_be_read_nothing_is_known():
     """It is unknown since when a finding is seen, and what changed."""
     after = added(conclusion(LOSS), earlier=UnreadableRun("it is damaged"))
-    assert [(None, None, None, None)] == fields(after)
+    assert [(None, None, None, None, ABOUT.run_id)] == fields(after)
     assert {"since": None, "problem": "it is damaged"} == after.summary.as_json()["changes"]
 
 
@@ -112,9 +112,9 @@ def test_only_what_is_not_muted_makes_exit_code_1(
     )  # fmt: skip
 
 
-def earlier_run(*found: FindingRecord) -> EarlierRun:
-    """Return the run before, which had these findings."""
-    seen = [Sighting(ComparedFinding.of(one), BEGAN, 1) for one in found]
+def earlier_run(*found: FindingRecord, **changes: Any) -> EarlierRun:
+    """Return the run before, which had these findings. `changes`: fields of each sighting."""
+    seen = [replace(Sighting(ComparedFinding.of(one), BEGAN, 1), **changes) for one in found]
     return EarlierRun("r", BEGAN, terms_json(ABOUT), seen)
 
 
@@ -151,15 +151,32 @@ def test_with_fail_on_new_only_news_make_exit_code_1(
     assert 1 == added(conclusion(*found), earlier=earlier).summary.exit_code
 
 
-def test_a_finding_whose_mute_ended_is_news():
-    """It was accepted until a day, or as it was. Muted ones are never news."""
-    before = earlier_run(LOSS)
+def test_a_finding_whose_mute_ended_is_news_once():
+    """It was accepted until a day, or as it was: it is news on the first night without the mute.
+    Muted ones are never news.
+    """
+    for was_muted in (True, False):
+        before = earlier_run(LOSS, was_muted=was_muted)
+        muted = added(conclusion(LOSS), LOSS, earlier=before, fail_on="new")
+        over = added(
+            conclusion(LOSS), LOSS, earlier=before, fail_on="new", until=TODAY - timedelta(days=1)
+        )
+        outgrown = added(conclusion(LOSS), SMALLER, earlier=before, fail_on="new")
+        removed = added(conclusion(LOSS), earlier=before, fail_on="new")
+        codes = [one.summary.exit_code for one in (muted, over, outgrown, removed)]
+        assert [0, *[int(was_muted)] * 3] == codes
+
+
+def test_unannounced_news_stay_news():
+    """They say since which run. A muted finding is no news even then."""
+    before = earlier_run(LOSS, unannounced_since="r0")
+    announced = added(conclusion(LOSS, OTHER), earlier=before, fail_on="new")
+    assert [("still", "r0"), ("new", ABOUT.run_id)] == [
+        (one.change, one.news_since) for one in announced.findings
+    ]
+    alone = added(conclusion(LOSS), earlier=before, fail_on="new")
     muted = added(conclusion(LOSS), LOSS, earlier=before, fail_on="new")
-    over = added(
-        conclusion(LOSS), LOSS, earlier=before, fail_on="new", until=TODAY - timedelta(days=1)
-    )
-    outgrown = added(conclusion(LOSS), SMALLER, earlier=before, fail_on="new")
-    assert [0, 1, 1] == [one.summary.exit_code for one in (muted, over, outgrown)]
+    assert (1, 0) == (alone.summary.exit_code, muted.summary.exit_code)
 
 
 def test_a_replay_takes_the_news_from_what_was_stored():
@@ -187,7 +204,8 @@ def test_a_replay_takes_history_and_mutes_from_what_was_stored():
         same.summary.as_json()["mutes"],
     )
     more = restore_history(conclusion(LOSS, OTHER), ABOUT, stored, run.summary)
-    assert ((None, None, None, None), 1) == (fields(more)[1], more.summary.exit_code)
+    unknown = (None, None, None, None, ABOUT.run_id)
+    assert (unknown, 1) == (fields(more)[1], more.summary.exit_code)
 
 
 def test_a_replay_of_an_earlier_version_adds_nothing():
@@ -212,7 +230,7 @@ def test_a_replay_that_finds_more_is_not_muted():
     stored = run.findings
     more = replace(LOSS, entries_total=LOSS.entries_total + 1)
     again = restore_history(conclusion(more), ABOUT, stored, run.summary)
-    assert ([(BEGAN, 1, None, None)], 1) == (fields(again), again.summary.exit_code)
+    assert ([(BEGAN, 1, None, None, ABOUT.run_id)], 1) == (fields(again), again.summary.exit_code)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +244,9 @@ def test_no_file_of_an_earlier_run_costs_a_verdict(damage: dict[str, Any]):
     before = Sighting(replace(ComparedFinding.of(LOSS), **damage), BEGAN, 1)
     earlier = EarlierRun("r", BEGAN, {}, [before])
     after = added(conclusion(LOSS), earlier=earlier)
-    assert [(None, None, None, None)] == fields(after) and 1 == after.summary.exit_code
+    assert [(None, None, None, None, ABOUT.run_id)] == fields(
+        after
+    ) and 1 == after.summary.exit_code
     assert after.summary.changes.since is None and "cannot be used" in after.summary.changes.problem
 
 
@@ -265,5 +285,5 @@ def test_no_file_of_mutes_costs_a_verdict():
         None,
         Mutes(mutes, TODAY),
     )
-    assert (1, [(BEGAN, 1, None, "new")]) == (after.summary.exit_code, fields(after))
+    assert (1, [(BEGAN, 1, None, "new", ABOUT.run_id)]) == (after.summary.exit_code, fields(after))
     assert "nothing is muted" in after.summary.mutes.problem

@@ -16,6 +16,7 @@ import pytest
 import structlog
 from support import report_stories
 
+from auditor.after.history import ANNOUNCED
 from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.evidence.run_directory import place
@@ -31,9 +32,9 @@ LESS = report_stories.finding(Kind.ENTRY_BELOW_WRITE_QUORUM, 8, id="b")
 
 
 def with_change(finding: FindingRecord, change: str | None, **more: Any) -> FindingRecord:
-    return replace(
-        finding, history=FindingHistory("2026-01-01T03:00:00Z", 1, change=change, **more)
-    )
+    since = "r" if change in ("new", "worse") else None
+    history = FindingHistory("2026-01-01T03:00:00Z", 1, change=change, news_since=since)
+    return replace(finding, history=replace(history, **more))
 
 
 NEWS = [with_change(LOSS, "new"), with_change(LESS, "worse")]
@@ -62,6 +63,15 @@ def notify(
         )
         notifying.notify(context, published, "prod")
     return list(map(dict, logged))
+
+
+def record_end(command: str | None, published: Results) -> None:
+    """Record that the run ends by itself."""
+    settings = parse(Layers(flags={"notify": command}), command=None)
+    logger = structlog.get_logger()
+    notifying.record_end(
+        Context(settings, io.StringIO(), logger, Silent(), StopRequest()), published
+    )
 
 
 def script(home: Path, body: str) -> str:
@@ -180,6 +190,44 @@ def test_a_signal_ends_the_command_and_not_the_outcome(
     stop._remember(signal.SIGTERM, None)
     (said,) = notify("sleep 30", results(tmp_path, NEWS), monkeypatch, stop)
     assert "was killed, because SIGTERM came" == said["problem"]
+
+
+@pytest.mark.parametrize(
+    ("command", "by"),
+    [("true", "notify"), ("false", None), ("/nothing/here", None), (None, "exit_code")],
+)
+def test_that_news_were_announced_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str | None, by: str | None
+):
+    """By the command if it succeeded; without one, by the exit code of a run that ends."""
+    published = results(tmp_path, NEWS)
+    notify(command, published, monkeypatch)
+    file = tmp_path / ANNOUNCED
+    assert ("notify" == by) == file.exists()
+    record_end(command, published)
+    assert by == (json.loads(file.read_text())["by"] if file.exists() else None)
+
+
+@pytest.mark.parametrize(("findings", "partial"), [([OLD], False), (NEWS, True)])
+def test_without_news_nothing_is_recorded(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    findings: list[FindingRecord],
+    partial: bool,
+):
+    """And nothing is of a run of named ledgers, which is not published."""
+    published = results(tmp_path, findings, partial=partial)
+    notify("true", published, monkeypatch)
+    record_end(None, published)
+    assert [] == [*tmp_path.iterdir()]
+
+
+def test_a_record_that_cannot_be_written_is_only_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The next run tells the same news."""
+    said = notify("true", results(tmp_path / "nothing", NEWS), monkeypatch)
+    assert ["notified", "announcement_not_recorded"] == [one["event"] for one in said]
 
 
 def test_no_variable_of_the_auditor_reaches_the_command():
