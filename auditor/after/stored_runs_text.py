@@ -11,10 +11,10 @@ from auditor.after.stored_runs import ListedRun, RunState, name_of
 from auditor.model.codec import encode
 from auditor.model.summary import Summary
 from auditor.report.layout import Screen, moment, of, printable, share, table
+from auditor.report.outcome_text import HUES
 
 PROBLEMS_SHOWN_MAX = 3
 """At most this many damaged runs are explained. The JSON form has all."""
-_COLORS = {"SOUND": "green", "VIOLATED": "red", "AUDITOR_FAULT": "red"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RunsStatus:
         elif latest is None:
             yield from screen.wrap("No run of the whole cluster is finished.")
         elif (summary := latest.summary) is not None:
-            outcome = screen.paint(summary.outcome, _COLORS.get(summary.outcome, "yellow"))
+            outcome = screen.paint(summary.outcome, HUES.get(summary.outcome, "yellow"))
             yield (
                 f"The newest finished one ended {_age(latest, self.now)} ago: {outcome},"
                 f" exit code {summary.exit_code}."

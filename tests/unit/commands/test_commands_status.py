@@ -20,6 +20,7 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.report.layout import Screen
+from auditor.report.outcome_text import HUES
 from auditor.stop import StopRequest
 from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
@@ -64,9 +65,13 @@ def status(
     """Return a function that runs the command at NOW, and returns its exit code and stdout."""
     monkeypatch.setattr(command, "utc_now", lambda: NOW)
 
-    def call(directory: Path | None, limit: int = 10, **flags: str) -> tuple[int, str]:
+    def call(
+        directory: Path | None, limit: int = 10, screen: Screen | None = None, **flags: str
+    ) -> tuple[int, str]:
         settings = parse(Layers(flags=flags), command="status")
-        context = Context(settings, sys.stdout, log.setup(), Silent(), StopRequest(), Screen(80))
+        context = Context(
+            settings, sys.stdout, log.setup(), Silent(), StopRequest(), screen or Screen(80)
+        )
         code = command.status(context, None if directory is None else str(directory), limit)
         return code, capsys.readouterr().out
 
@@ -111,6 +116,18 @@ def test_the_same_as_json(output: Path, status: Callable[..., tuple[int, str]]):
         latest[name] for name in ("new", "worse", "is_latest", "took_s")
     )
     assert str(output / "run-20260103T030000Z-000003") == latest["directory"]
+
+
+@pytest.mark.parametrize("outcome", ["SOUND", "VIOLATED", "INCOMPLETE", "AUDITOR_FAULT"])
+def test_an_outcome_has_its_colour_of_the_first_screen(
+    tmp_path: Path, status: Callable[..., tuple[int, str]], outcome: str
+):
+    """A fault of the auditor is not red, as a loss is."""
+    root = tmp_path / "audits"
+    latest = store(root, 1, outcome=outcome)
+    (root / "latest.json").write_text(json.dumps({"run": f"run-{latest}"}))
+    screen = Screen(80, color=True)
+    assert f" ago: {screen.paint(outcome, HUES[outcome])}," in status(root, screen=screen)[1]
 
 
 def test_the_number_of_runs_is_limited(output: Path, status: Callable[..., tuple[int, str]]):
