@@ -100,6 +100,8 @@ class ClusterView:
             )
         if self.listing:
             yield f"list their entries: {_named(self.listing)}"
+        if unknown := self._not_known():
+            yield f"not known whether they list their entries: {_named(unknown)}"
         yield self.pulsar or "no Pulsar topics beside the ledgers"
         placed = [located for located in self.topology.located if located.location is not None]
         if placed:
@@ -110,6 +112,17 @@ class ClusterView:
             )
         else:
             yield "no locations of bookies: placement cannot be judged yet (docs/topology.md)"
+
+    def _not_known(self) -> list[BookieId]:
+        """Return the registered bookies that greeted, or were not asked, and did not show whether
+        they list.
+        """
+        known = {*self.listing, *self.unable, *self.silent}
+        return sorted(
+            bookie.bookie_id
+            for bookie in self.bookies
+            if bookie.registration is not Registration.NONE and bookie.bookie_id not in known
+        )
 
 
 def init(context: Context, file_name: str | None) -> int:

@@ -79,6 +79,17 @@ def test_no_name_of_a_bookie_writes_a_setting() -> None:
     assert f"of the first {BOOKIES_ASKED_MAX} no answer from b\\n[evil]" in said
 
 
+def test_what_no_bookie_showed_is_said_to_be_unknown() -> None:
+    """A bookie that greets and does not answer the list, or holds no closed ledger, shows nothing
+    of its storage.
+    """
+    seen = view("b1", "b2", "b3", "b4")
+    unknown = "not known whether they list their entries: "
+    assert unknown not in "\n".join(seen.sentences())
+    seen = replace(seen, listing=("b1",), unable=("b2",), silent={"b4": "x"})
+    assert f"{unknown}b3" in seen.sentences()
+
+
 @pytest.mark.parametrize("name", ["auditor.toml", "elsewhere.toml"])
 def test_nothing_is_contacted_for_a_file_that_exists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
