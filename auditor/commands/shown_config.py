@@ -31,6 +31,8 @@ def show_config(context: Context, layers: Layers, *, is_changed: bool = False) -
     if is_changed:
         default = shown_values(parse())
         values = {key: value for key, value in values.items() if value != default.get(key)}
+        if not values:
+            context.note("no setting differs from its default")
     if context.settings.format == "json":
         rows = {
             key: {"value": value, "from": came_from[key].layer, "name": came_from[key].name}

@@ -5,6 +5,7 @@ settings.
 from pathlib import Path
 
 import pytest
+from support.command_line import command_here
 
 from auditor.config import parse, read_layers
 from auditor.config.__main__ import reference_markdown
@@ -75,3 +76,10 @@ def test_a_file_that_toml_cannot_read_is_refused(tmp_path: Path, text: str):
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"auditor\.toml"):
         read_file(path)
+
+
+def test_without_a_change_a_sentence_says_so():
+    """Stdout stays empty, for a program that reads it."""
+    done = command_here("config", "--changed")
+    assert (0, "") == (done.returncode, done.stdout)
+    assert "no setting differs from its default" in done.stderr
