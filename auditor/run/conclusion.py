@@ -117,7 +117,7 @@ def conclude(
     on_others = [*_finding_records(found, seen, about), *clustered.findings]
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
-    missing = _missing_sentences(not_there)
+    missing = missing_sentences(not_there)
     facts = RunFacts(
         about,
         finished_at=finished_at,
@@ -296,11 +296,14 @@ def _fullest_copies(run: Place, about: About) -> float:
     return fullest_bookie_copies(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
 
 
-def _missing_sentences(not_there: Sequence[int]) -> list[str]:
+def missing_sentences(not_there: Sequence[int]) -> list[str]:
+    """Return a sentence on the ledgers that an operator named and that do not exist, if any."""
     if not not_there:
         return []
     some = ", ".join(map(str, not_there[:_NAMED_MAX]))
-    gone = f"{len(not_there)} of the ledgers named do not exist (such as {some})"
+    such = "such as " if len(not_there) > _NAMED_MAX else ""
+    do = "does" if len(not_there) == 1 else "do"
+    gone = f"{len(not_there):,} of the ledgers named {do} not exist ({such}{some})"
     return [f"{gone}: see whether the ids are right"]
 
 

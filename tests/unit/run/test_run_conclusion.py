@@ -42,7 +42,7 @@ from auditor.model.ledger import (
     ZnodeStamp,
 )
 from auditor.model.summary import RequestTotals
-from auditor.run.conclusion import Conclusion, conclude
+from auditor.run.conclusion import Conclusion, conclude, missing_sentences
 from auditor.run.request_counts import write_read_counts
 from auditor.summary.about import About
 from auditor.summary.previous_run import NO_PREVIOUS, Previous
@@ -520,3 +520,18 @@ def test_the_finding_on_marks_is_the_same_one_in_every_run(run: Place):
     dropped = Finding(Kind.LEDGER_POPULATION_DROPPED, found["facts"])
     assert found["id"] == finding_id(Finding(Kind.MARK_WITHOUT_LEDGER, dropped.facts), FACTS)
     assert found["id"] != finding_id(dropped, FACTS)
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        ([], []),
+        ([7], ["1 of the ledgers named does not exist (7): see whether the ids are right"]),
+        ([7, 9], ["2 of the ledgers named do not exist (7, 9): see whether the ids are right"]),
+    ],
+)
+def test_ledgers_that_do_not_exist_are_named(missing: list[int], said: list[str]):
+    """An operator who mistyped an id sees which."""
+    assert said == missing_sentences(missing)
+    many = " ".join(missing_sentences(range(2_000)))
+    assert "2,000 of the ledgers named do not exist (such as 0, 1, 2," in many and "10" not in many
