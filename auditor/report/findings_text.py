@@ -174,17 +174,18 @@ def without_cause(summary: Summary) -> str:
     unexplained, has_causes = summary.ledgers_without_cause, bool(summary.causes)
     unjudged = summary.unjudged_without_cause
     found = unexplained - unjudged
-    more = "more " if has_causes else ""
-    alone = " without a common cause" if has_causes else ""
     said = []
-    if found:
-        have = of(found, f"{more}ledger has", f"{more}ledgers have")
-        said.append(f"{have} findings {GROUPED}{alone}")
-    if unjudged:
-        said.append(f"{of(unjudged, f'{more}ledger')} could not be judged {BECAUSE_OF_A_BOOKIE}")
-    sentence = ", and ".join(said)
     if has_causes:
-        return sentence
+        if found:
+            said.append(f"the findings on {of(found, 'more ledger')}")
+        if unjudged:
+            said.append(f"{of(unjudged, 'more ledger')} not judged {BECAUSE_OF_A_BOOKIE}")
+        return f"No common cause was found for {', nor for '.join(said)}." if said else ""
+    if found:
+        said.append(f"{of(found, 'ledger has', 'ledgers have')} findings {GROUPED}")
+    if unjudged:
+        said.append(f"{of(unjudged, 'ledger')} could not be judged {BECAUSE_OF_A_BOOKIE}")
+    sentence = ", and ".join(said)
     if unexplained < CAUSE_LEDGERS_MIN:
         return f"{sentence}: too few to have a common cause."
     return f"{sentence}. No common cause could be shown."

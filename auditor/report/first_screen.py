@@ -198,9 +198,8 @@ def _hits(summary: Summary, kind: Kind, findings: Sequence[FindingRecord]) -> It
         name = example.bookie_id if subject is Subject.BOOKIE else str(example.ledger_id)
         named = printable(name, NAME_CHARS_MAX)
         whole = f"{subject.value} {named}"
-        shown = f"{whole}{noted}" if hits == 1 else f"{counted}; worst: {whole}"
-        yield from (f"{shown} of {owner}" for owner in _owners(example))
-        yield shown
+        owned = (*(f"{whole} of {owner}" for owner in _owners(example)), whole)
+        yield from (f"{it}{noted}" if hits == 1 else f"{counted}; worst: {it}" for it in owned)
         yield from [] if hits == 1 else [f"{counted}; worst: {named}"]
     yield counted
 

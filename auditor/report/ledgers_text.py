@@ -13,6 +13,7 @@ from auditor.report.findings_text import looks_table, matrix, next_section, one_
 from auditor.report.layout import PLAIN, Screen, count, duration, of, printable
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
+    SEVERITY_HUES,
     STANDING_HUES,
     UNKNOWN_WORDS,
     machine_line,
@@ -28,7 +29,7 @@ SEGMENTS_SHOWN_MAX = 20
 WITNESS_LINES_MAX = 20
 
 _WITHHELD = (
-    "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
+    "Suspects are looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
 _HUES = {standing.word: hue for standing, hue in STANDING_HUES.items()}
@@ -95,7 +96,7 @@ def _ledger(
     own = [finding for finding in findings if finding.ledger_id == ledger.ledger_id]
     for finding in own:
         said = f"{finding.severity.name} {finding.kind.value}"
-        yield f"  {screen.paint(said, 'red')}"
+        yield f"  {screen.paint(said, SEVERITY_HUES[finding.severity])}"
         yield from screen.wrap(one_line(finding), "    ")
         yield from screen.wrap(printable(finding.witness, 4_000), "    ", WITNESS_LINES_MAX)
         yield from matrix(finding, "    ")

@@ -95,8 +95,11 @@ def _read_in_doubt(doubt: DoubtCounts) -> str:
 
 
 def _only_listed(copies: CopyCounts) -> str:
-    """Return how many of the verified copies only a list names; "" if each was read."""
-    return f", {count(copies.listed)} only listed" if copies.listed else ""
+    """Return how many of the verified copies only a list names; "" if each was read.
+
+    The words differ from those on copies in doubt, which are listed and not verified.
+    """
+    return f", {count(copies.listed)} by lists alone" if copies.listed else ""
 
 
 def _how(copies: CopyCounts) -> str:
@@ -254,8 +257,8 @@ def exit_code_words(summary: Summary) -> str:
     if summary.outcome != "VIOLATED" or code == 1:
         return ""
     has_muted = summary.mutes is not None and summary.mutes.findings
-    which = "no finding that is not muted" if has_muted else "no finding"
-    return f"The exit code is {code}, because {which} reaches --fail-on."
+    which = "that are not muted " if has_muted else ""
+    return f"The exit code is {code}, because none of the findings {which}counts for --fail-on."
 
 
 def _sound(summary: Summary) -> str:
@@ -402,8 +405,8 @@ def _fault(summary: Summary) -> str:
         are_all_named = differ == len(summary.checkers_disagree)
         or_lists = "" if are_all_named else ", or it compared lists wrongly,"
         why = f": its two checkers differ on the same evidence{or_lists} for {of(differ, 'ledger')}"
+    below = " Other findings are below." if summary.findings_total else ""
     return (
         f"the auditor is wrong{why}. What they differ on is withheld and the evidence is kept;"
-        " please report it. Other findings are below."
-        f"{_unjudged_words(summary.ledgers)}"
+        f" please report it.{below}{_unjudged_words(summary.ledgers)}"
     )

@@ -36,7 +36,7 @@ ZNODES_MAX = 4
 all."""
 
 _WITHHELD = (
-    "Suspects were looked at again after {delay} (--second-look-delay). Findings on bookies"
+    "Suspects are looked at again after {delay} (--second-look-delay). Findings on bookies"
     " are withheld: they need a whole run."
 )
 _HUES: Final = {

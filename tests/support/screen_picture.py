@@ -29,7 +29,7 @@ FOREIGN = re.compile(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", re.DOTALL)
 """What Rich would load from the network. Without it the browser's own monospaced font is used."""
 VARYING = re.compile(
     r"\d{8}T\d{6}Z-[0-9a-f]{6}|\b[0-9a-f]{16}\b|127\.0\.0\.1:\d+|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d"
-    r"|\((?:\d+ min )?[\d.]+ s\)|\d{3},\d{3}|\d+ assumed|\d+ only listed"
+    r"|\((?:\d+ min )?[\d.]+ s\)|\d{3},\d{3}|\d+ assumed|\d+ by lists alone"
     r"|\(\d[\d,]* of [\d,]+ copies there|[\d.]+ % of"
 )
 """Ids, times, ports, and the number of copies that a sample read: they differ between two runs of

@@ -70,14 +70,13 @@ def test_ledgers_without_a_common_cause_are_counted():
     found = [stories.finding(BELOW, n) for n in range(5)] + [
         stories.finding(BELOW, 7, missing_on={"b9": [[0, 0]]})
     ]
-    kinds = "findings whose cause is looked for"
-    assert f"  1 more ledger has {kinds} without a common cause" in section(found)
+    assert "  No common cause was found for the findings on 1 more ledger." in section(found)
     summary = stories.summary(
         **stories.caused(found) | {"ledgers_without_cause": 5, "unjudged_without_cause": 2}
     )
     expected = (
-        f"3 more ledgers have {kinds} without a common cause, and 2 more ledgers could not be"
-        " judged because a bookie was silent, refused or had no readable address"
+        "No common cause was found for the findings on 3 more ledgers, nor for 2 more ledgers not"
+        " judged because a bookie was silent, refused or had no readable address."
     )
     assert expected in words_of(summary)
 

@@ -357,12 +357,16 @@ def test_checkers_that_differ_are_our_fault():
         " compared lists wrongly, for 2 ledgers."
     )
     assert last_line(text).startswith(f"auditor: AUDITOR_FAULT run={RUN} listed=1000 ")
+    assert "Other findings" not in text
+    found = [stories.finding(Kind.PLACEMENT_FAILED, 7)]
+    beside = stories.changed_summary(summary, findings=stories.counted(found))
+    assert "please report it. Other findings are below." in flat(render(beside, found))
 
 
 def test_an_exit_code_that_surprises_is_explained():
-    """VIOLATED with exit 0 comes from --fail-on."""
+    """VIOLATED with exit 0 comes from --fail-on: a severity, or "new" where all are old."""
     summary, findings = stories.wiped_bookie(1)
-    assert "The exit code is 0, because no finding reaches --fail-on." in render(
+    assert "The exit code is 0, because none of the findings counts for --fail-on." in render(
         replace(summary, exit_code=0), findings
     )
 
@@ -537,6 +541,20 @@ def ledger(ledger_id: int, standing: str, **more: object) -> dict[str, object]:
 def shown(ledger: dict[str, object]) -> JudgedLedger:
     """Return a ledger as it is reported."""
     return decode(JudgedLedger, ledger)
+
+
+def test_a_finding_on_a_single_ledger_has_the_colour_of_its_severity():
+    """As on the first screen: only what is critical is red."""
+    for kind, code in ((Kind.ENTRY_WITHOUT_REPLICA, 31), (Kind.PLACEMENT_FAILED, 33)):
+        found, summary = stories.finding(kind, 7), stories.summary()
+        text = render_ledgers(
+            summary,
+            [shown(ledger(7, "violated"))],
+            [found],
+            second_look_delay_s=1.0,
+            screen=Screen(color=True),
+        )
+        assert f"\x1b[{code}m{found.severity.name} {kind.value}\x1b[0m" in text
 
 
 def test_a_single_ledger_is_reported_in_full():
