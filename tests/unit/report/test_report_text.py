@@ -543,6 +543,15 @@ def shown(ledger: dict[str, object]) -> JudgedLedger:
     return decode(JudgedLedger, ledger)
 
 
+def test_the_longest_witness_of_a_ledger_stands_whole():
+    """A finding shown in full has its last sentence, which says whether the ledger is marked."""
+    sentences = " ".join(f"Bookie b{n} was asked for it and has no such entry." for n in range(16))
+    last = "The metadata is unchanged, not marked under-replicated."
+    found = stories.finding(Kind.ENTRY_ONLY_OUTSIDE_ENSEMBLE, 7, witness=f"{sentences} {last}")
+    summary = stories.summary(outcome="VIOLATED", exit_code=1, findings=stories.counted([found]))
+    assert last in flat(render(summary, [found]))
+
+
 def test_a_finding_on_a_single_ledger_has_the_colour_of_its_severity():
     """As on the first screen: only what is critical is red."""
     for kind, code in ((Kind.ENTRY_WITHOUT_REPLICA, 31), (Kind.PLACEMENT_FAILED, 33)):
