@@ -270,7 +270,8 @@ def _machine() -> Iterator[Check]:
         state = (
             "there"
             if Path(archive).is_file()
-            else "not made; Spark starts some seconds slower (make setup makes it)"
+            else "not made; Spark starts some seconds slower"
+            " (python -m auditor.spark.class_archive makes it)"
         )
         yield _ok("archive", f"class-data archive {state}: {archive}")
     except AuditorError as error:
