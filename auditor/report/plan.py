@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from auditor.report.layout import of, printable
 from auditor.summary.costs import BookieCost
 
 ASSUMED_ROUND_TRIP_S = 0.005
@@ -56,7 +57,7 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
     Bookies are asked at the same time: the slowest decides the duration.
     """
     total = sum(cost.requests for cost in costs)
-    size = sum(cost.expected_bytes for cost in costs)
+    size = sum(cost.expected_bytes for cost in costs) / 2**20
     longest = max(
         (seconds_needed(c.requests, requests_per_second, inflight) for c in costs), default=0.0
     )
@@ -67,8 +68,8 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
     )
     lines = [
         (
-            f"This run would ask {len(costs)} bookies for {total} lists, some {size / 2**20:.1f}"
-            f" MiB of answers, {rate}:"
+            f"This run would ask {of(len(costs), 'bookie')} for {of(total, 'list')}, some"
+            f" {size:.1f} MiB of answers, {rate}:"
         ),
         (
             f"about {longest / 60:.1f} minutes for the first look. Suspects are asked once more."
@@ -79,9 +80,9 @@ def plan_text(costs: Sequence[BookieCost], requests_per_second: float, inflight:
     ]
     for cost in sorted(costs, key=lambda cost: -cost.requests)[:BOOKIES_SHOWN_MAX]:
         minutes = seconds_needed(cost.requests, requests_per_second, inflight) / 60
+        size = cost.expected_bytes / 2**20
         lines.append(
-            f"{cost.bookie_id:<40} {cost.requests:>12} {cost.expected_bytes / 2**20:>10.1f}"
-            f" {minutes:>8.1f}"
+            f"{printable(cost.bookie_id):<40} {cost.requests:>12,} {size:>10.1f} {minutes:>8.1f}"
         )
     if len(costs) > BOOKIES_SHOWN_MAX:
         lines.append(f"and {len(costs) - BOOKIES_SHOWN_MAX} more bookies")

@@ -434,7 +434,7 @@ def _paces_words(paces: Paces) -> str:
     if not paces.bookies:
         return ""
     named = [
-        f"{pace.bookie_id} ({_pace_words(pace.lowest)}"
+        f"{printable(pace.bookie_id)} ({_pace_words(pace.lowest)}"
         + (f"; settled at {_pace_words(pace.settled)})" if pace.settled else ")")
         for pace in paces.slowest
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.hostile_names import HOSTILE, unprintable
 
 from auditor.report.plan import OPEN_FILES, OPEN_FILES_OF_ANY_PROCESS, plan_text
 from auditor.summary.costs import BookieCost
@@ -23,3 +24,10 @@ def test_a_plan_without_bookies_needs_no_minutes_and_no_warning() -> None:
     said = plan_text([], 2000, 64)
     assert "would ask 0 bookies for 0 lists" in said and "about 0.0 minutes" in said
     assert OPEN_FILES[0] not in said
+
+
+def test_a_name_of_a_bookie_forges_no_line_of_the_plan() -> None:
+    """Any client may write the metadata that names it."""
+    said = plan_text([BookieCost("b" + HOSTILE, 1_035, 24)], 2000, 64)
+    assert [] == unprintable(said) and "\nauditor:" not in said
+    assert "would ask 1 bookie for 1,035 lists, some 0.0 MiB" in said

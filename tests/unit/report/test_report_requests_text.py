@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from support import report_stories as stories
+from support.hostile_names import HOSTILE, unprintable
 
 from auditor.report.surroundings_text import _paces_words
 
@@ -53,3 +54,9 @@ def test_the_slowest_bookies_are_named_with_their_pace(paces: dict[str, Any], wo
     outstanding requests are given. The other bookies are counted.
     """
     assert words == _paces_words(stories.summary(paces=paces).paces)
+
+
+def test_the_name_of_a_slow_bookie_is_printable() -> None:
+    """A terminal acts on none of its characters."""
+    paces = stories.summary(paces={"bookies": 1, "slowest": [slow("b" + HOSTILE, 500.0)]}).paces
+    assert [] == unprintable(_paces_words(paces), allowed="")
