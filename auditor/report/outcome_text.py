@@ -40,8 +40,10 @@ def verified_share_words(summary: Summary) -> str:
         return ""
     assumed = f", {count(copies.assumed)} assumed from a sample" if copies.assumed else ""
     ratio = share(summary.verified_ratio or 0.0)
-    how = "" if doubt_words(summary) else f" {_how(copies)}"
-    return f"{ratio} of {_expected_count(summary, copies)}{how}{_only_listed(copies)}{assumed}"
+    doubt = summary.doubt.copies
+    how = "" if doubt else f" {_how(copies)}"
+    rest = f"{assumed}, {count(doubt)} in doubt" if doubt else assumed
+    return f"{ratio} of {_expected_count(summary, copies)}{how}{_only_listed(copies)}{rest}"
 
 
 def verified_share_meaning(summary: Summary, copies: CopyCounts) -> str:
