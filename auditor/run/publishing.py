@@ -165,9 +165,13 @@ def publish_failure(
     """Send the last run's metrics again after a failed run, with a new outcome and timestamp.
 
     The values come from the newest finished run, even if its own metrics were never sent; without
-    such a run, from the text file. Does nothing without --metrics-textfile and --pushgateway.
+    such a run, from the text file. Does nothing without --metrics-textfile and --pushgateway, and
+    for a run that would send none if it did not fail: --dry-run, or one of named ledgers.
     """
-    if context.settings.metrics_textfile or context.settings.pushgateway:
+    settings = context.settings
+    if settings.dry_run or settings.ledgers_from:
+        return
+    if settings.metrics_textfile or settings.pushgateway:
         previous = _last_values(context, output)
         label = cluster or context.settings.cluster or context.settings.metadata_service_uri or ""
         _send(

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
 from faults.carried import breaches_of_carried, summary_of
 from faults.nights import Night, Nights
 
+from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import OutputError
-from auditor.evidence.run_directory import Place
+from auditor.evidence.output_directory import Output
+from auditor.evidence.run_directory import Place, place
 from auditor.model.finding import Kind
+from auditor.run.publishing import publish_failure
+from auditor.stop import StopRequest
+from auditor.telemetry import log
+from auditor.telemetry.progress import Silent
 
 LOST = Night({1: Kind.ENTRY_WITHOUT_REPLICA})
 
@@ -66,3 +74,19 @@ def test_a_failed_run_sends_the_values_of_the_newest_finished_run(
     counter = 'violations_total{cluster="test",kind="ENTRY_WITHOUT_REPLICA"}'
     assert (f"{counter} 1.0" in before, f"{counter} 2.0" in failed) == (True, True)
     assert 'last_run_outcome{cluster="test",outcome="UNREACHABLE"} 1.0' in failed
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_sent"), [({}, True), ({"dry_run": "true"}, False), ({"ledgers_from": "x"}, False)]
+)
+def test_a_failed_trial_or_part_changes_no_metrics(
+    tmp_path: Path, flags: dict[str, str], is_sent: bool
+):
+    """As if it had succeeded: neither raises an alert on the nightly runs of the cluster."""
+    file = tmp_path / "auditor.prom"
+    uri = "zk://h:1/ledgers"
+    given = {"metadata_service_uri": uri, "metrics_textfile": str(file)} | flags
+    settings = parse(Layers(flags=given), command="run")
+    context = Context(settings, io.StringIO(), log.setup(), Silent(), StopRequest())
+    publish_failure(context, Output(place(str(tmp_path))), "UNREACHABLE", "", 1.0, "0")
+    assert is_sent is file.exists()
