@@ -43,6 +43,8 @@ TABLE = [
     (0, "bundle RUN --file OUT/b.tar.gz"),
     (3, "topology URI --topology zookeeper"),
     (5, f"topology {NOWHERE} --topology zookeeper"),
+    (0, "init URI OUT/auditor.toml"),
+    (5, f"init {NOWHERE} OUT/auditor.toml"),
     (0, "config"),
     (0, "init URI OUT/auditor.toml"),
     (5, f"init {NOWHERE} OUT/auditor.toml"),
