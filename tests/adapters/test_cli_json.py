@@ -46,8 +46,6 @@ TABLE = [
     (0, "init URI OUT/auditor.toml"),
     (5, f"init {NOWHERE} OUT/auditor.toml"),
     (0, "config"),
-    (0, "init URI OUT/auditor.toml"),
-    (5, f"init {NOWHERE} OUT/auditor.toml"),
     (0, "doctor URI OUTPUT"),
     (5, f"doctor {NOWHERE} OUTPUT"),
 ]
