@@ -56,6 +56,11 @@ class ListedRun:
         return name_of(self.directory).removeprefix("run-")
 
     @property
+    def is_over(self) -> bool:
+        """Whether the run cannot be resumed: it is finished, or damaged."""
+        return self.state in (RunState.FINISHED, RunState.DAMAGED)
+
+    @property
     def began(self) -> datetime:
         """When the run began (UTC), from its id."""
         return datetime.strptime(self.run_id[:16], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
@@ -110,7 +115,9 @@ class StoredRuns:
         """
         root = self.output.root
         if (back := _LATEST.fullmatch(text)) is not None:
-            waiting = (run for run in reversed(self.output.runs()) if not self._is_over(run))
+            latest = self.output.latest()
+            runs = (_listed(run, latest) for run in reversed(self.output.runs()))
+            waiting = (run.directory for run in runs if not run.is_over)
             found = next((run for n, run in enumerate(waiting) if n == int(back[2] or 0)), None)
             if found is None:
                 raise ConfigError(
@@ -177,18 +184,15 @@ class StoredRuns:
     def _whole_runs(self) -> Iterator[Place]:
         """Yield the finished runs of the whole cluster, the newest, which is the latest, first."""
         latest = self.output.latest()
-        for run in reversed(self.output.runs()) if latest else ():
-            assert latest is not None
+        if latest is None:
+            return
+        for run in reversed(self.output.runs()):
             if run.path == latest.path:
                 yield run
             elif run.path < latest.path and not run.files_in(JOURNAL):
                 summary = read_summary(run)
                 if summary is not None and not summary.is_partial:
                     yield run
-
-    def _is_over(self, run: Place) -> bool:
-        latest = self.output.latest()
-        return _listed(run, latest).state in (RunState.FINISHED, RunState.DAMAGED)
 
     def _what_is_there(self) -> str:
         """Return what OUTPUT has, and what to do, as the end of a sentence."""
