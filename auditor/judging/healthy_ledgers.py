@@ -28,7 +28,7 @@ on its number of entries (`may_have_spots`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -74,16 +74,14 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
         return {}
     clear = clear_ledgers(batch)
     rows = batch.take(pa.array(list(clear), pa.int64()))
-    found = {}
-    for (number, ledger), lists, made in zip(
+    seen = zip(
         clear.items(), _lists_given(rows["answers"]), _spots_made(rows["reads"]), strict=True
-    ):
-        if not _is_as_expected(ledger, lists):
-            continue
-        read = _count_spots(ledger, made) if made else 0
-        if read is not None:
-            found[number] = Healthy(ledger.copies, read)
-    return found
+    )
+    return _healthy_by_reads(
+        (number, ledger, made)
+        for (number, ledger), lists, made in seen
+        if _is_as_expected(ledger, lists)
+    )
 
 
 def healthy_by_counts(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
@@ -104,10 +102,20 @@ def healthy_by_counts(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]
     ).to_pylist()
     answers = batch["answers"].to_pylist()
     reads = batch["reads"].take(pa.array(list(clear), pa.int64()))
+    return _healthy_by_reads(
+        (number, ledger, made)
+        for (number, ledger), made in zip(clear.items(), _spots_made(reads), strict=True)
+        if is_expected[number] and answers[number] == ledger.ensemble_size
+    )
+
+
+def _healthy_by_reads(ledgers: Iterable[tuple[int, ClearLedger, Spots]]) -> dict[int, Healthy]:
+    """Return those ledgers, by row number, of which each read brought a promised copy.
+
+    All their lists are as expected.
+    """
     found = {}
-    for (number, ledger), made in zip(clear.items(), _spots_made(reads), strict=True):
-        if not (is_expected[number] and answers[number] == ledger.ensemble_size):
-            continue
+    for number, ledger, made in ledgers:
         read = _count_spots(ledger, made) if made else 0
         if read is not None:
             found[number] = Healthy(ledger.copies, read)

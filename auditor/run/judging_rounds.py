@@ -257,18 +257,21 @@ class Judgings:
         counts is believed: all are judged again.
         """
         name = steps_name(look, number)
+        counted = None
+        if only is not None and only[1] is Todo.EVIDENCE:
+            counted = steps_name(look, only[0])
         try:
             self.stages.judge(look, number, shard, only, retested=retested)
             differing = self._differences(name)
-            if only is not None and only[1] is Todo.EVIDENCE:
-                differing = differing | self._wrongly_counted(steps_name(look, only[0]), name)
+            if counted is not None:
+                differing = differing | self._wrongly_counted(counted, name)
             why = f"the two checkers differ on ledger {min(differing)}" if differing else ""
         except WorkerDied as died:
             differing, why = {}, died.said
         if not why:
             return {}
         self.run.remove(name)
-        reopens = bool(differing) and only is not None and only[1] is Todo.EVIDENCE
+        reopens = bool(differing) and counted is not None
         these = None if reopens else only
         self.stages.judge(look, number, shard, these, retested=retested, again_without=differing)
         result = {PROBLEMS: [f"judging at look {look} was done again, ledger by ledger: {why}"]}
