@@ -84,7 +84,7 @@ def choose_findings(findings: Sequence[FindingRecord], name: str) -> list[Findin
 def complete_id(ids: Collection[str], name: str) -> str | None:
     """Return the id of a finding that a name means: one of `ids` or the beginning of just one.
 
-    None if there is no such id, and for digits alone that are no id: they mean a ledger.
+    None if there is no such id, and for digits alone that are not an id: they mean a ledger.
     """
     if name in ids:
         return name

@@ -158,7 +158,7 @@ class GroupedCommand(click.Command):
         return "\n".join((*lines, f"Documents: {documents()}"))
 
     def _own_rows(self, ctx: click.Context) -> Iterator[tuple[str, str]]:
-        """Yield each option that is no setting, with the first sentence of its help."""
+        """Yield each option that is not a setting, with the first sentence of its help."""
         keys = {*_SECTIONS, CONFIG_FILE.key, "help_all"}
         for option in self.get_params(ctx):
             is_own = option.name not in keys and "--help" not in option.opts

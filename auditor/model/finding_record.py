@@ -161,7 +161,7 @@ class FindingHistory:
 
     The first two are None if they are not known, and so is `change`, one of CHANGES: what became of
     the finding since the run before. `news_since`: the id of the first run since which it is news
-    of which nobody was told; None if it is no news.
+    of which nobody was told; None if it is not news.
     """
 
     first_seen: str | None = None
@@ -246,7 +246,7 @@ class FindingRecord(OfKind):
 
     @property
     def news_since(self) -> str | None:
-        """The run since which the finding is news; None if it is no news."""
+        """The run since which the finding is news; None if it is not news."""
         return self.history.news_since if self.history else None
 
     @property

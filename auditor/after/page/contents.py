@@ -102,7 +102,7 @@ class PageContents:
 
     `bookies`, `topics`, `history`, `margin`, `changes`, `namespaces` and `grace_ms` are None if
     they could not be read or do not exist. `topics` has the lines of topics.jsonl, `history` the
-    runs from the oldest to this one. `grace_ms` is the age up to which a mark is no finding.
+    runs from the oldest to this one. `grace_ms` is the age up to which a mark is not a finding.
     `problems` are sentences on what could not be read. `runbooks` is the address of the site
     with the page on each kind; None if there is none.
     """

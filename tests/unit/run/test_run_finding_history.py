@@ -168,7 +168,7 @@ def test_a_finding_whose_mute_ended_is_news_once():
 
 
 def test_unannounced_news_stay_news():
-    """They say since which run. A muted finding is no news even then."""
+    """They say since which run. A muted finding is not news even then."""
     before = earlier_run(LOSS, unannounced_since="r0")
     announced = added(conclusion(LOSS, OTHER), earlier=before, fail_on="new")
     assert [("still", "r0"), ("new", ABOUT.run_id)] == [
