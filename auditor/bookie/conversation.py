@@ -23,7 +23,7 @@ from auditor.bookie.link import Link
 from auditor.bookie.questions import Ask, Evidence, ListingProof, describe_unable
 from auditor.config import BookieLimits
 from auditor.errors import BookieBarred, BookieRefused, BookieUnreachable, LocalFault
-from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, Greeting, LanePace
+from auditor.model.availability import NOT_ADMITTED, NOT_DIALLED, DiskSpace, Greeting, LanePace
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status
 
@@ -165,7 +165,8 @@ class Conversation:
     """One conversation with a bookie. One call at a time, all in one event loop.
 
     `end` is set once nothing more will be asked. `cannot_list` says why the bookie cannot list, or
-    "". `probes` counts GET_BOOKIE_INFO requests, which belong to no question. A call may end before
+    "". `probes` counts GET_BOOKIE_INFO requests, which belong to no question. `disk` is from the
+    newest response to one that has figures, None without any. A call may end before
     overdue lists came: `late` keeps them, and `PatientConversation` waits for them.
     """
 
@@ -192,6 +193,7 @@ class Conversation:
         self._info_due = self._asks_lists = self._answered = False
         self.end: End | None = None
         self.cannot_list, self.probes = "", 0
+        self.disk: DiskSpace | None = None
 
     async def ask(self, asks: Sequence[Ask]) -> None:
         """Set the outcome of each ask, all lists or all reads. No bookie can make this raise.
@@ -326,6 +328,8 @@ class Conversation:
         for event in self._exchange.on_answers(events, link.heard_at):
             status = event.status if isinstance(event, Answered) else Status.EOK
             refused = refused or status == Status.EUA
+            if isinstance(event, Answered) and event.disk is not None:
+                self.disk = event.disk
             if event.txn_id == self._info_txn_id:
                 self._on_info_answered(link)
             elif event.operation == _LIST and status == Status.EOK:

@@ -19,7 +19,7 @@ from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, 
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, KdcUnreachable
 from auditor.host_limits import sockets_affordable
-from auditor.model.availability import NOT_DIALLED, Answer, EntryRead, Greeting, LanePace
+from auditor.model.availability import NOT_DIALLED, Answer, DiskSpace, EntryRead, Greeting, LanePace
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 
@@ -107,6 +107,11 @@ class AsyncLane:
     def probes(self) -> int:
         """The number of GET_BOOKIE_INFO requests sent. No answer's `requests` includes them."""
         return self._conversation.probes
+
+    @property
+    def disk(self) -> DiskSpace | None:
+        """What the bookie said of its disks last; None if it did not."""
+        return self._conversation.disk
 
     @property
     def pace(self) -> LanePace:

@@ -33,6 +33,7 @@ from auditor.model.availability import (
     NOT_DIALLED,
     Answer,
     AnswerStatus,
+    DiskSpace,
     EntryRead,
     Greeting,
     LanePace,
@@ -418,6 +419,10 @@ class LaneWithLister(AsyncLane):
     @property
     def probes(self) -> int:
         return self._bookie.probes + self._lister.probes
+
+    @property
+    def disk(self) -> DiskSpace | None:
+        return self._bookie.disk
 
     @property
     def pace(self) -> LanePace:

@@ -56,6 +56,10 @@ def with_pace(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, PACE])
 
 
+DISK = pa.field("disk", pa.struct([("total_bytes", pa.int64()), ("free_bytes", pa.int64())]))
+"""A `DiskSpace`: an extra column of ANSWERS behind PACE. It is null except in greetings."""
+
+
 SEGMENT = pa.struct([("first_entry_id", pa.int64()), ("ensemble", pa.list_(pa.string()))])
 MALFORMED = pa.struct(
     [
@@ -252,9 +256,14 @@ BOOKIES = pa.schema(
         ("problem", pa.string()),
         ("greeting", pa.string()),
         ("greeting_detail", pa.string()),
+        ("total_bytes", pa.int64()),
+        ("free_bytes", pa.int64()),
     ]
 )
-"""A bookie as ZooKeeper had it, and its greeting. Key: (bookie_id, look)."""
+"""A bookie as ZooKeeper had it, and its greeting. Key: (bookie_id, look).
+
+`total_bytes` and `free_bytes` are what the bookie said of its ledger directories' disks, null where
+it did not."""
 
 RENAMES = pa.schema(
     [

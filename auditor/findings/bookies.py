@@ -16,12 +16,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.schemas import ANSWERS
+from auditor.evidence.schemas import ANSWERS, DISK
 from auditor.model.availability import (
     LISTED_BY_LISTER,
     LISTER_CONTRADICTED,
     NOT_DIALLED,
     AnswerStatus,
+    DiskSpace,
     Greeting,
 )
 from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration
@@ -244,6 +245,10 @@ BRIEF_ANSWERS = pa.schema(
 """The columns of ANSWERS that tell how bookies behaved, without the entries they hold."""
 
 
+GREETINGS = pa.schema([*BRIEF_ANSWERS, DISK])
+"""BRIEF_ANSWERS, and what greetings say of the bookies' disks."""
+
+
 UNHEARD_OR_GREETING = pc.is_null(pc.field("ledger_id")) | (
     pc.field("status") == AnswerStatus.UNREGISTERED.value
 )
@@ -267,16 +272,17 @@ def with_greetings(
     """Return the bookies of one look with their greetings.
 
     They include bookies that ledgers name and that have neither a registration nor a cookie.
-    `answers` holds BRIEF_ANSWERS rows. A registered bookie that was not asked keeps the greeting
-    None. A bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`.
+    `answers` holds GREETINGS rows. A registered bookie that was not asked keeps the greeting
+    None. A bookie with several greetings (one a shard) gets the one that comes first in `_TELLING`,
+    and the newest figures of its disks.
     """
     mine = answers.filter(pc.field("look") == look)
     greetings: dict[BookieId, tuple[Greeting, str]] = {}
-    for row in (
-        mine.filter(pc.is_null(pc.field("ledger_id")))
-        .select(["bookie_id", "status", "detail"])
-        .to_pylist()
-    ):
+    disks: dict[BookieId, DiskSpace] = {}
+    said = mine.filter(pc.is_null(pc.field("ledger_id"))).sort_by("asked_at_ms")
+    for row in said.select(["bookie_id", "status", "detail", DISK.name]).to_pylist():
+        if row[DISK.name] is not None:
+            disks[row["bookie_id"]] = DiskSpace(**row[DISK.name])
         greeted = (Greeting(row["status"]), row["detail"])
         greetings[row["bookie_id"]] = min(
             greeted, greetings.get(row["bookie_id"], greeted), key=_how_telling
@@ -289,7 +295,10 @@ def with_greetings(
     known = {record.bookie_id for record in records}
     at_ms = records[0].read_at_ms if records else pc.max(mine["asked_at_ms"]).as_py()
     strangers = [BookieRecord(b, look, at_ms, Registration.NONE) for b in sorted(named - known)]
-    return [_with_greeting(record, greetings) for record in (*records, *strangers)]
+    return [
+        _with_greeting(record, greetings, disks.get(record.bookie_id, DiskSpace()))
+        for record in (*records, *strangers)
+    ]
 
 
 _TELLING = (
@@ -319,7 +328,7 @@ def _how_telling(greeting: tuple[Greeting, str]) -> tuple[int, int]:
 
 
 def _with_greeting(
-    record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]]
+    record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]], disk: DiskSpace
 ) -> BookieRecord:
     if record.registration is Registration.NONE:
         greeting, detail = Greeting.UNREGISTERED, ""
@@ -329,7 +338,13 @@ def _with_greeting(
         greeting, detail = greetings[record.bookie_id]
     else:
         return record
-    return replace(record, greeting=greeting, greeting_detail=detail)
+    return replace(
+        record,
+        greeting=greeting,
+        greeting_detail=detail,
+        total_bytes=disk.total_bytes,
+        free_bytes=disk.free_bytes,
+    )
 
 
 MARK_KEY = ["ledger_id", "look"]

@@ -224,6 +224,17 @@ class LanePace:
         return self.earlier_low or self
 
 
+class DiskSpace(NamedTuple):
+    """What a bookie says of the disks of its ledger directories in GET_BOOKIE_INFO, in bytes.
+
+    None: the bookie did not say it, or nothing that can be true. Bookies on one host may share
+    disks, and each then reports all of them.
+    """
+
+    total_bytes: int | None = None
+    free_bytes: int | None = None
+
+
 class Greeting(StrEnum):
     """How one bookie responded at one look, over all its requests."""
 

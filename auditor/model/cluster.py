@@ -28,7 +28,8 @@ class BookieRecord:
     """What the metadata service says of one bookie at one look, and the bookie's greeting.
 
     `host` and `port` are None if the registration is missing or could not be read. In the latter
-    case `problem` says why.
+    case `problem` says why. `total_bytes` and `free_bytes` are what the bookie said of the disks of
+    its ledger directories, None if it did not. Bookies on one host may share disks.
     """
 
     bookie_id: BookieId
@@ -41,6 +42,8 @@ class BookieRecord:
     problem: str = ""
     greeting: Greeting | None = None
     greeting_detail: str = ""
+    total_bytes: int | None = None
+    free_bytes: int | None = None
 
 
 BookieLook: TypeAlias = Mapping[BookieId, BookieRecord]

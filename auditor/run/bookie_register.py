@@ -20,7 +20,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.findings.bookies import (
-    BRIEF_ANSWERS,
+    GREETINGS,
     IS_MARKED,
     MARK_KEY,
     UNHEARD_OR_GREETING,
@@ -305,7 +305,7 @@ class BookieRegister:
     def _answer_statuses(self, look: int) -> pa.Table:
         """Return how the bookies of one look behaved, without reading what they hold."""
         return self.run.read_table(
-            "evidence/answers", BRIEF_ANSWERS, (pc.field("look") == look) & UNHEARD_OR_GREETING
+            "evidence/answers", GREETINGS, (pc.field("look") == look) & UNHEARD_OR_GREETING
         )
 
 

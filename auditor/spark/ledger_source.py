@@ -241,7 +241,9 @@ def _without(schema: pa.Schema, *names: str) -> pa.Schema:
 LEDGER_COLUMNS = _without(LEDGERS, "look", "mark")
 """A ledger as ZooKeeper has it, without its mark, which would take a second read: join
 bookkeeper_underreplicated."""
-BOOKIE_COLUMNS = _without(BOOKIES, "look", "greeting", "greeting_detail")
+BOOKIE_COLUMNS = _without(
+    BOOKIES, "look", "greeting", "greeting_detail", "total_bytes", "free_bytes"
+)
 """A bookie that is registered or has a cookie, without a greeting: no bookie is asked here."""
 UNDERREPLICATED_COLUMNS = pa.schema([("ledger_id", pa.int64()), *MARK])
 """A ledger that is marked under-replicated."""

@@ -32,7 +32,7 @@ from auditor.evidence.rows import (
     read_row,
     table,
 )
-from auditor.evidence.schemas import ANSWERS, READS, with_pace, with_read_counts
+from auditor.evidence.schemas import ANSWERS, DISK, READS, with_pace, with_read_counts
 from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import (
     LISTED_BY_LISTER,
@@ -78,7 +78,7 @@ WANTED = pa.schema(
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
 
 COUNTED_READS = with_pace(with_read_counts(READS))
-PACED_ANSWERS = with_pace(ANSWERS)
+PACED_ANSWERS = pa.schema([*with_pace(ANSWERS), DISK])
 """What the run writes."""
 
 
@@ -156,7 +156,7 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
                     _compared_row(board.unless_contradicted(answer), question)
                     for question, answer in answers
                 )
-                yield table(PACED_ANSWERS, [(*row, None) for row in rows])
+                yield table(PACED_ANSWERS, [(*row, None, None) for row in rows])
             yield table(PACED_ANSWERS, board.greetings())
 
     return work
@@ -355,7 +355,7 @@ class _Switchboard:
             if is_unable and greeting is Greeting.ANSWERED and not is_listed:
                 greeting, detail = Greeting.UNSUPPORTED, detail or FOUND_OUT_BEFORE
             row = greeting_row(bookie, self._look, now_ms(), greeting, detail, lane.probes)
-            rows.append((*row, pace_cells(lane.pace)))
+            rows.append((*row, pace_cells(lane.pace), lane.disk))
         return rows
 
     def with_paces(self, reads: Iterable[Row]) -> Iterator[Row]:

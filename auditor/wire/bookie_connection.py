@@ -16,6 +16,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.model.availability import DiskSpace
 from auditor.model.identity import EntryId, LedgerId
 from auditor.wire.frames import (
     LIST_HEADER,
@@ -160,7 +161,8 @@ class Answered(NamedTuple):
 
     `status` is BookKeeper's number. `payload` is the list or the stored entry. `received_bytes`
     counts the frame with its length. `abandoned`: it came after we had given up waiting. `extra`:
-    the additional field of a lister, or, in an answer to AUTH, the name of the plug-in.
+    the additional field of a lister, or, in an answer to AUTH, the name of the plug-in. `disk`:
+    what GET_BOOKIE_INFO says.
     """
 
     txn_id: TxnId
@@ -170,6 +172,7 @@ class Answered(NamedTuple):
     received_bytes: int
     abandoned: bool
     extra: bytes = b""
+    disk: DiskSpace | None = None
 
 
 class AnswerTooLarge(NamedTuple):
@@ -349,7 +352,8 @@ class BookieConnection:
 
     def _answer(self, frame: bytes) -> Answered | None:
         """Return the response in a frame, None for the ignored second response to START_TLS."""
-        operation, txn_id, status, ledger_id, entry_id, payload, extra = decode_response(frame)
+        response = decode_response(frame)
+        operation, txn_id, status, ledger_id, entry_id, payload, extra, disk = response
         question = self._questions.pop(txn_id, None)
         ignored = (_START_TLS, self._ignored_start_tls, Status.EIO)
         if question is None and (operation, txn_id, status) == ignored:
@@ -369,7 +373,7 @@ class BookieConnection:
                 f"transaction {txn_id} asked about {asked_about}, the answer is about {about}"
             )
         return Answered(
-            txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra
+            txn_id, operation, status, payload, len(frame) + LENGTH_BYTES, abandoned, extra, disk
         )
 
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:

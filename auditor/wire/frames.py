@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.model.availability import DiskSpace
 from auditor.model.identity import ENTRY_ID_MAX, LEDGER_ID_MAX
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes
@@ -162,7 +163,8 @@ class Response(NamedTuple):
     """A decoded response. `ledger_id` and `entry_id` are None where it names none.
 
     `payload`: the list, the stored entry, or the plugin's bytes (AUTH). `extra`: the plugin's name,
-    or what a lister says. `operation` and `status` are as sent, and may be newer than the enums.
+    or what a lister says. `disk`: what GET_BOOKIE_INFO says; None for others. `operation` and
+    `status` are as sent, and may be newer than the enums.
     """
 
     operation: int
@@ -172,6 +174,7 @@ class Response(NamedTuple):
     entry_id: int | None
     payload: bytes
     extra: bytes = b""
+    disk: DiskSpace | None = None
 
 
 def decode_response(body: bytes) -> Response:
@@ -199,8 +202,10 @@ def decode_response(body: bytes) -> Response:
         read = message.readResponse
         return Response(1, txn_id, status or read.status, read.ledgerId, read.entryId, read.body)
     if operation == 8 and message.HasField("getBookieInfoResponse"):
-        status = status or message.getBookieInfoResponse.status
-        return Response(8, txn_id, status, None, None, b"", unknown_bytes(message, LISTER_FIELD))
+        info = message.getBookieInfoResponse
+        status, more = status or info.status, unknown_bytes(message, LISTER_FIELD)
+        disk = _disk_space(info) if status == Status.EOK else None
+        return Response(8, txn_id, status, None, None, b"", more, disk)
     if operation == 5 and message.HasField("authResponse"):
         payload, name = message.authResponse.payload, message.authResponse.authPluginName
         # protobuf gives what is not UTF-8 as bytes
@@ -213,6 +218,15 @@ def decode_response(body: bytes) -> Response:
             f"an answer to operation {operation}, transaction {txn_id}, says EOK and nothing else"
         )
     return Response(operation, txn_id, status, None, None, b"")
+
+
+def _disk_space(info: pb.GetBookieInfoResponse) -> DiskSpace | None:
+    """Return the figures of a response, None without any. Those that cannot be true are unknown."""
+    total = info.totalDiskCapacity if info.totalDiskCapacity > 0 else None
+    free = info.freeDiskSpace if info.HasField("freeDiskSpace") else None
+    if free is not None and (free < 0 or (total is not None and free > total)):
+        return None
+    return None if total is None and free is None else DiskSpace(total, free)
 
 
 def _status_beyond_enum(message: pb.Response) -> int:

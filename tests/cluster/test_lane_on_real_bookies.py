@@ -4,6 +4,7 @@ a bookie that cannot list.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -99,6 +100,20 @@ def test_lists_are_the_same_evidence(
         for answer in answers
     ]
     assert listed == [10, 7, 798, 1 - unlisted, 1025 - unlisted, 2, 0, 0]
+
+
+def test_a_real_bookie_tells_the_size_of_its_disk(
+    shared_cluster: RealCluster, seeded: dict[str, tuple[BookieUnderTest, BookieUnderTest]]
+) -> None:
+    """It is that of the file system of its ledger directories; no more than that is free."""
+    real = seeded["sorted"][1]
+    with lane(real) as to_real:
+        to_real.greet()
+        disk = to_real.disk
+    assert disk is not None
+    assert disk.total_bytes == shutil.disk_usage(shared_cluster.directory("b1")).total
+    assert disk.free_bytes is not None
+    assert 0 < disk.free_bytes <= disk.total_bytes
 
 
 @pytest.mark.parametrize("kind", STORAGES)

@@ -20,7 +20,6 @@ from support.audits import FIRST_LOOK_ON_SPARK, Outcome, audit, replay_run
 from support.file_modes import wrong_modes
 
 from auditor.evidence.schemas import (
-    ANSWERS,
     BOOKIES,
     LEDGERS,
     LISTING,
@@ -33,6 +32,7 @@ from auditor.evidence.schemas import (
 )
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.spark.store import spark_type
+from auditor.stages.asking import PACED_ANSWERS
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ REPLAY_TIMEOUT_S = 120
 TABLES = {
     "evidence/listing": with_read_counts(LISTING),
     "evidence/ledgers": with_read_counts(LEDGERS),
-    "evidence/answers": with_pace(ANSWERS),
+    "evidence/answers": PACED_ANSWERS,
     "evidence/reads": with_pace(with_read_counts(READS)),
     "evidence/bookies": BOOKIES,
     "evidence/marks": MARKS,

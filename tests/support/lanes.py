@@ -16,7 +16,14 @@ from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import AsyncLane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
-from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
+from auditor.model.availability import (
+    Answer,
+    AnswerStatus,
+    DiskSpace,
+    EntryRead,
+    Greeting,
+    ReadStatus,
+)
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
 HELD, NO_SUCH_LEDGER, SILENT, TIMED_OUT = (
@@ -65,6 +72,10 @@ class BlockingLane:
 
     def reads(self, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         return self._loop.run_until_complete(self._lane.reads(questions))
+
+    @property
+    def disk(self) -> DiskSpace | None:
+        return self._lane.disk
 
     def greeting(self) -> tuple[Greeting, str]:
         return self._lane.greeting()

@@ -353,6 +353,8 @@ BOOKIE_RECORDS = st.lists(
         TEXT,
         st.none() | st.sampled_from(Greeting),
         TEXT,
+        st.none() | INT64,
+        st.none() | INT64,
     ),
     max_size=4,
 )

@@ -19,7 +19,10 @@ TABLES = {name: schema for name, schema in vars(schemas).items() if isinstance(s
 SECRET = re.compile(
     r"pass|secret|token|credential|private|master|sasl|raw|bytes$|content|payload|body"
 )
-COUNTED_IN_BYTES = {"size_bytes", "length_bytes", "offset_bytes", "received_bytes"}
+COUNTED_IN_BYTES = {
+    *("size_bytes", "length_bytes", "offset_bytes", "received_bytes"),
+    *("total_bytes", "free_bytes"),
+}
 
 
 def names(kind: pa.Schema | pa.DataType) -> Iterator[tuple[str, pa.DataType]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from auditor.evidence.rows import answer_row, greeting_row, table
-from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.evidence.schemas import ANSWERS, DISK, LEDGERS
 from auditor.findings.bookies import (
     LEDGERS_NAMED_MAX,
     MARK_KEY,
@@ -25,6 +26,7 @@ from auditor.model.availability import (
     LISTER_CONTRADICTED,
     Answer,
     AnswerStatus,
+    DiskSpace,
     Greeting,
 )
 from auditor.model.cluster import BookieRecord, Registration
@@ -32,8 +34,14 @@ from auditor.model.cluster import BookieRecord, Registration
 UNREGISTERED, HELD = AnswerStatus.UNREGISTERED, AnswerStatus.HELD
 
 
-def answers(*rows: tuple[Any, ...]) -> pa.Table:
-    return pa.Table.from_batches([table(ANSWERS, rows)], schema=ANSWERS)
+ANSWERS_AND_DISKS = pa.schema([*ANSWERS, DISK])
+
+
+def answers(*rows: tuple[Any, ...], disks: Sequence[DiskSpace | None] = ()) -> pa.Table:
+    """Return the rows as a table. `disks` are those of the first rows, None for all others."""
+    cells_of_disks = (*disks, *[None] * (len(rows) - len(disks)))
+    cells = [(*row, disk) for row, disk in zip(rows, cells_of_disks, strict=True)]
+    return pa.Table.from_batches([table(ANSWERS_AND_DISKS, cells)], schema=ANSWERS_AND_DISKS)
 
 
 def answer_cells(bookie: str, ledger: int, look: int, status: AnswerStatus) -> tuple[Any, ...]:
@@ -88,6 +96,20 @@ def test_a_bookie_that_nothing_knows_but_a_ledger_joins_the_list():
     assert [("b1", Greeting.ANSWERED), ("gone", Greeting.UNREGISTERED)] == [
         (r.bookie_id, r.greeting) for r in found
     ]
+
+
+def test_a_bookie_has_the_newest_figures_of_its_disks():
+    """A later greeting without figures takes none away. A bookie without figures has none."""
+    rows = answers(
+        greeting_row("b1", 1, 20, Greeting.ANSWERED, ""),
+        greeting_row("b1", 1, 10, Greeting.ANSWERED, ""),
+        greeting_row("b2", 1, 10, Greeting.ANSWERED, ""),
+        greeting_row("b1", 1, 30, Greeting.ANSWERED, ""),
+        greeting_row("b2", 2, 10, Greeting.ANSWERED, ""),
+        disks=(DiskSpace(100, 40), DiskSpace(100, 50), None, None, DiskSpace(70, 60)),
+    )
+    found = with_greetings([record(b, Registration.WRITABLE) for b in ("b1", "b2")], rows, 1)
+    assert [(100, 40), (None, None)] == [(r.total_bytes, r.free_bytes) for r in found]
 
 
 def test_greetings_of_another_look_do_not_count():

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.model.availability import DiskSpace
 from auditor.wire import frames
 from auditor.wire.frames import (
     Operation,
@@ -329,3 +330,30 @@ def test_no_bytes_at_all_do_harm(body: bytes) -> None:
         decode_response(body)
     except PeerProtocolError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("figures", "expected"),
+    [
+        ({"totalDiskCapacity": 100, "freeDiskSpace": 0}, DiskSpace(100, 0)),
+        ({"totalDiskCapacity": 100, "freeDiskSpace": 100}, DiskSpace(100, 100)),
+        ({"totalDiskCapacity": 100}, DiskSpace(100, None)),
+        ({"freeDiskSpace": 7}, DiskSpace(None, 7)),
+        ({"totalDiskCapacity": 0, "freeDiskSpace": 7}, DiskSpace(None, 7)),
+        ({"totalDiskCapacity": 100, "freeDiskSpace": 101}, None),
+        ({"totalDiskCapacity": 100, "freeDiskSpace": -1}, None),
+        ({"totalDiskCapacity": -1}, None),
+        ({}, None),
+    ],
+)
+def test_figures_of_a_disk_that_cannot_be_true_are_unknown(
+    figures: dict[str, int], expected: DiskSpace | None
+) -> None:
+    """A field that is missing is unknown. With another status than EOK nothing is known."""
+    info = response(8)
+    info.getBookieInfoResponse.status = 0
+    for name, value in figures.items():
+        setattr(info.getBookieInfoResponse, name, value)
+    assert expected == decode_response(info.SerializeToString()).disk
+    info.getBookieInfoResponse.status = 501
+    assert decode_response(info.SerializeToString()).disk is None
