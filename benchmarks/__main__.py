@@ -26,6 +26,7 @@ from benchmarks import (
     listers,
     margin,
     metadata_load,
+    scale,
     second_checker,
     single_ledger,
     spot_reads,
@@ -92,6 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 [spot_reads.compare(cluster, scratch, whole_run.LEDGERS, spot_reads.ROUNDS)]
             )
         if options.long:
+            _announce(f"{scale.LEDGERS:,} ledgers whose damage is known: two minutes")
+            found += _said(scale.targets(scratch / "scale", scale.LEDGERS))
             _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: half an hour")
             many = scratch / "many"
             with whole_run.start_cluster(many, whole_run.MANY_LEDGERS) as cluster:

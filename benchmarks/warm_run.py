@@ -32,35 +32,19 @@ from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
 from auditor.telemetry.progress import Silent
 from benchmarks import PROJECT
+from benchmarks.processes import cpu_s
 from benchmarks.targets import Target
 from benchmarks.whole_run import ensure_class_archive
 
 LEDGERS, LACKING, BOOKIES, ROUNDS = 20, (7, 14), 3, 5
 CPU_S_MAX = 2.0
 TIMEOUT_S = 1_800
-TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 WAYS: Mapping[str, Mapping[str, str]] = {
     "the driver": {},
     "first look by Spark": {"ledgers_in_process_max": "0"},
     "all by Spark": {"suspects_in_process_max": "0"},
 }
 """Who does the stages, by the settings that say so."""
-
-
-def cpu_s() -> float:
-    """CPU seconds of this process and of every process below it, those that have ended included."""
-    parents, used = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        pid = int(stat.parent.name)
-        parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    mine = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
-        mine |= more
-    return sum(used[pid] for pid in mine) / TICKS_A_SECOND
 
 
 def audit(uri: str, output: Path, way: Mapping[str, str]) -> tuple[float, float]:
@@ -70,11 +54,11 @@ def audit(uri: str, output: Path, way: Mapping[str, str]) -> tuple[float, float]
     flags = {"metadata_service_uri": uri, "output": str(output), "second_look_delay": "0s", **way}
     settings = parse(Layers(flags=flags), command="run")
     context = Context(settings, io.StringIO(), structlog.get_logger(), Silent(), StopRequest())
-    cpu, began = cpu_s(), time.monotonic()
+    cpu, began = cpu_s(os.getpid()), time.monotonic()
     code = run(context)
     if code != 1:
         raise RuntimeError(f"auditor run ended with {code}")
-    return cpu_s() - cpu, time.monotonic() - began
+    return cpu_s(os.getpid()) - cpu, time.monotonic() - began
 
 
 def measure(uri: str, scratch: Path, rounds: int) -> dict[str, list[tuple[float, float]]]:

@@ -1,0 +1,245 @@
+"""A whole run on as many ledgers as wanted, beside the floor: a raw client that reads the same
+znodes and asks for the same lists, and only counts what comes.
+
+    .venv/bin/python -m benchmarks.scale --ledgers 1000000 [--keep DIR]
+
+The cluster is a real ZooKeeper, and 40 bookies that answer from arithmetic in one compiled process
+(`arithmetic_cluster`). One ledger in 1,000 is damaged in one of five ways, so that the right answer
+is known. The floor is one Python process. Its rates say what the servers give at least.
+`--keep` keeps ZooKeeper's data in a directory: seeding takes a minute for a million ledgers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.zookeeper_znodes import uri
+
+from auditor.config import BookieLimits, ZooKeeperLimits
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import VERDICTS
+from auditor.model.verdict import Standing
+from auditor.wire import znode_paths
+from auditor.wire.frames import encode_get_list
+from auditor.zookeeper.reading import read_many
+from auditor.zookeeper.session import connect
+from benchmarks import PROJECT, processes
+from benchmarks.arithmetic_cluster import (
+    BOOKIES,
+    COPIES,
+    DAMAGES,
+    LAYOUT,
+    ROOT,
+    ArithmeticCluster,
+    Counted,
+    arithmetic_cluster,
+    damage_of,
+)
+from benchmarks.bookie_requests import CountingClient
+from benchmarks.targets import Target
+from benchmarks.whole_run import ensure_class_archive
+
+LEDGERS = 100_000
+RATIO_MAX = 4.0
+DRIVER_BYTES_MAX = 2**30
+EVIDENCE_BYTES_MAX = 40
+RUN_TIMEOUT_S = 7_200
+FAULTS_SHOWN = 10
+BOOKIES_AT_ONCE = 8
+"""Bookies that the floor asks in parallel."""
+KINDS = {
+    DAMAGES[0]: "ENTRY_BELOW_WRITE_QUORUM",
+    DAMAGES[1]: "ENTRY_BELOW_WRITE_QUORUM",
+    DAMAGES[2]: "ENTRY_BELOW_WRITE_QUORUM",
+    DAMAGES[3]: "ENTRY_WITHOUT_REPLICA",
+    DAMAGES[4]: "ENTRY_BELOW_ACK_QUORUM",
+}
+"""The kind of the findings of each damage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """What the raw client took: seconds on the clock and of its processor."""
+
+    znodes_s: float
+    lists_s: float
+    cpu_s: float
+
+    @property
+    def wall_s(self) -> float:
+        return self.znodes_s + self.lists_s
+
+
+def measure_floor(cluster: ArithmeticCluster, ledgers: int) -> Floor:
+    """Read the znode of each ledger by multiRead, and ask each bookie for each of its lists."""
+    cpu = time.process_time()
+    began = time.monotonic()
+    paths = (znode_paths.ledger_path(LAYOUT, ledger_id) for ledger_id in range(ledgers))
+    limits = ZooKeeperLimits(zookeeper_reads_per_second=0)
+    with connect(uri(cluster.zookeeper_hosts, ROOT), limits) as session:
+        read = sum(1 for znode in read_many(session, (ROOT + path for path in paths)) if znode.data)
+    assert read == ledgers, f"{read} of {ledgers} znodes were read"
+    znodes_s = time.monotonic() - began
+    asyncio.run(_ask_all(cluster, ledgers))
+    return Floor(znodes_s, time.monotonic() - began - znodes_s, time.process_time() - cpu)
+
+
+async def _ask_all(cluster: ArithmeticCluster, ledgers: int) -> None:
+    for first in range(0, BOOKIES, BOOKIES_AT_ONCE):
+        group = range(first, min(first + BOOKIES_AT_ONCE, BOOKIES))
+        await asyncio.gather(
+            *(_ask(cluster.ports[bookie], _held_by(bookie, ledgers)) for bookie in group)
+        )
+
+
+def _held_by(bookie: int, ledgers: int) -> list[int]:
+    """Return the ledgers whose ensemble names the bookie."""
+    return sorted(
+        ledger_id
+        for position in range(COPIES)
+        for ledger_id in range((bookie - position) % BOOKIES, ledgers, BOOKIES)
+    )
+
+
+async def _ask(port: int, ledger_ids: Sequence[int]) -> None:
+    frames = [encode_get_list(txn_id, ledger_id) for txn_id, ledger_id in enumerate(ledger_ids, 1)]
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    transport, _ = await loop.create_connection(
+        lambda: CountingClient(frames, BookieLimits().bookie_inflight, done), "127.0.0.1", port
+    )
+    await done
+    transport.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One `auditor run`: what it used and found, and what it asked the bookies."""
+
+    used: processes.Used
+    summary: dict[str, Any]
+    faults: tuple[str, ...]
+    """How its verdicts differ from the right ones."""
+    evidence_bytes: int
+    asked: Counted
+
+
+def audit(cluster: ArithmeticCluster, output: Path, ledgers: int, more: Sequence[str]) -> Audited:
+    """Run the auditor without limits on its rate, and compare its verdicts with the damage."""
+    before = cluster.counted()
+    command = [sys.executable, "-m", "auditor", "run", "--quiet", "--second-look-delay", "0s"]
+    where = ["--metadata-service-uri", cluster.metadata_service_uri, "--output", str(output)]
+    lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
+    used = processes.run([*command, *where, *lifted, *more], PROJECT, RUN_TIMEOUT_S)
+    if used.code != 1:
+        raise RuntimeError(f"auditor run ended with {used.code}: {used.said[-3000:]}")
+    name = json.loads((output / "latest.json").read_text())["run"]
+    run = place(str(output)) / name
+    evidence = sum(
+        size for name, size in run.file_sizes("evidence").items() if name.endswith(".parquet")
+    )
+    summary = json.loads((output / name / "summary.json").read_text())
+    asked = Counted(*(after - one for after, one in zip(cluster.counted(), before, strict=True)))
+    return Audited(used, summary, tuple(_faults(run, ledgers)), evidence, asked)
+
+
+def _faults(run: Place, ledgers: int) -> Iterator[str]:
+    """Yield how the verdicts differ from what is right."""
+    columns = ["ledger_id", "standing", "findings"]
+    seen: Counter[int] = Counter()
+    for batch in run.stream("verdicts", VERDICTS, columns):
+        for row in batch.to_pylist():
+            ledger_id = row["ledger_id"]
+            seen[ledger_id] += 1
+            damage = damage_of(ledger_id)
+            kinds = {json.loads(one)["kind"] for one in row["findings"] or ()}
+            is_right = (
+                row["standing"] == Standing.SOUND.word and not kinds
+                if damage is None
+                else row["standing"] == Standing.VIOLATED.word and kinds == {KINDS[damage]}
+            )
+            if not is_right:
+                yield f"ledger {ledger_id} ({damage}): {row['standing']} {sorted(kinds)}"
+    if seen.total() != ledgers or len(seen) != ledgers:
+        yield f"{seen.total()} verdicts on {len(seen)} ledgers of {ledgers}"
+
+
+def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[Target]:
+    """Measure the floor and one whole run, cold.
+
+    ZooKeeper's data is `kept`, or in the directory `scratch` like all else.
+    """
+    with arithmetic_cluster(kept or scratch / "cluster", ledgers) as cluster:
+        floor = measure_floor(cluster, ledgers)
+        audited = audit(cluster, scratch / "audits", ledgers, [])
+    used, pairs = audited.used, ledgers * COPIES
+    damaged = sum(damage_of(ledger_id) is not None for ledger_id in range(ledgers))
+    yield Target(
+        f"exactly the {damaged:,} damaged ones of {ledgers:,} ledgers are accused, of the right"
+        " kind",
+        not audited.faults,
+        audited.faults[:10]
+        or (f"by {audited.asked.lists:,} lists, {audited.asked.reads:,} reads",),
+    )
+    ratio = used.wall_s / floor.wall_s
+    stages = ", ".join(f"{name} {s:.1f}" for name, s in audited.summary["duration_s"].items())
+    yield Target(
+        f"a whole run over {ledgers:,} ledgers takes at most {RATIO_MAX:g} times its floor",
+        ratio <= RATIO_MAX,
+        (
+            f"ratio {ratio:.1f} on the clock, {used.cpu_s / floor.cpu_s:.1f} in CPU seconds",
+            f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {stages}",
+            f"floor        {floor.wall_s:7.1f} s, {floor.cpu_s:7.1f} CPU s;"
+            f" {ledgers / floor.znodes_s:,.0f} znodes/s, {pairs / floor.lists_s:,.0f} lists/s",
+            f"a ledger: {used.wall_s / ledgers * 1e6:.0f} us, {used.cpu_s / ledgers * 1e6:.0f} CPU"
+            f" us; floor {floor.wall_s / ledgers * 1e6:.0f} us",
+        ),
+    )
+    driver = used.peaks_bytes["driver"]
+    yield Target(
+        f"the driver takes at most {DRIVER_BYTES_MAX / 2**20:,.0f} MiB",
+        driver <= DRIVER_BYTES_MAX,
+        (
+            "; ".join(
+                f"{name} {used.peaks_bytes.get(name, 0) / 2**20:,.0f} MiB"
+                for name in ("driver", "java", "python")
+            )
+            + " at most in one process",
+        ),
+    )
+    each = audited.evidence_bytes / pairs
+    yield Target(
+        f"evidence takes at most {EVIDENCE_BYTES_MAX} bytes a ledger and copy",
+        each <= EVIDENCE_BYTES_MAX,
+        (f"{each:.1f} bytes, {audited.evidence_bytes / 2**20:,.1f} MiB",),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--keep", type=Path, help="keep ZooKeeper's data in this directory")
+    chosen = parser.parse_args(arguments)
+    ensure_class_archive()
+    missed = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        for target in targets(Path(scratch), chosen.ledgers, chosen.keep):
+            print(target, flush=True)
+            missed += not target.met
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
