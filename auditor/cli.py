@@ -341,6 +341,65 @@ def bundle(
 
 
 @click.command(cls=GroupedCommand)
+@click.option(
+    "--zookeeper-data",
+    "data",
+    metavar="DIRECTORY",
+    multiple=True,
+    help=(
+        "A ZooKeeper's dataDir, or one snapshot. Repeat it for the dataLogDir. An embedded"
+        " ZooKeeper serves a copy; these files are only read."
+    ),
+)
+@click.option(
+    "--restored-uri",
+    metavar="URI",
+    help="A ZooKeeper that serves the restored metadata instead.",
+)
+@click.option(
+    "--ids",
+    metavar="DIRECTORY",
+    help="New directory for the ids of each fate. Each has a file, as --ledgers-from reads it.",
+)
+@click.option(
+    "--serve",
+    "is_serving",
+    is_flag=True,
+    help=(
+        "Only serve the copy, to audit it by other commands. Its bookies are registered there. The"
+        " living ZooKeeper is not needed."
+    ),
+)
+@options("rehearse")
+def rehearse(
+    data: Sequence[str], restored_uri: str | None, ids: str | None, is_serving: bool, **flags: Any
+) -> None:
+    """Show what a restore of ZooKeeper would do to the ledgers.
+
+    Compares restored metadata with the living: which ledgers would be gone, cut short, open again
+    or back, in bytes and by topic, and what bookies would delete. Nothing is restored.
+
+    Exit 1: a restore changes ledgers. 3: some could not be compared. Else 0.
+    """
+    if bool(data) == (restored_uri is not None):
+        raise click.UsageError("give --zookeeper-data DIRECTORY or --restored-uri URI")
+    if is_serving and (restored_uri is not None or ids is not None):
+        raise click.UsageError(
+            "--serve takes --zookeeper-data, and neither --restored-uri nor --ids"
+        )
+
+    def work(context: Any) -> int:
+        load_arrow_alone()
+        from auditor.commands import rehearse as command
+
+        if is_serving:
+            return command.serve(context, data)
+        return command.rehearse(context, data, restored_uri, ids)
+
+    call("rehearse", flags, work, is_answer_printed=lambda _: not is_serving)
+
+
+@click.command(cls=GroupedCommand)
 @options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 if a bookie has none."""
@@ -419,9 +478,8 @@ def lister(**flags: Any) -> None:
 )
 @click.version_option(__version__, prog_name="auditor")
 def cli() -> None:
-    """Audit an Apache BookKeeper cluster: is every acknowledged entry where the metadata says it
-    is, in as many copies as was promised? The auditor only reads: it never writes to ZooKeeper or a
-    bookie.
+    """Audit Apache BookKeeper: is each acknowledged entry where the metadata says, in as many
+    copies as promised? It reads, and never writes to ZooKeeper or a bookie.
 
     Exit codes: 0 sound, 1 findings, 2 usage, 3 unknown, 4 our fault, 5 unreachable
     """
@@ -454,6 +512,7 @@ for _command in (
     explain,
     mute,
     bundle,
+    rehearse,
     topology,
     init,
     config,

@@ -62,6 +62,11 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor bundle",
         "auditor bundle latest 9a8eab801dccec12 4711 --file b.tar.gz",
     ),
+    "rehearse": (
+        "auditor rehearse --config auditor.toml --zookeeper-data /backup/zk1",
+        "auditor rehearse --config auditor.toml --restored-uri zk://zk9:2181/ledgers",
+        "auditor rehearse --config auditor.toml --zookeeper-data /backup/zk1 --serve",
+    ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": ("auditor lister --bookkeeper-conf conf/bookkeeper.conf --listen 0.0.0.0:3182",),
     "init": (
@@ -105,6 +110,7 @@ _NOT_FIRST: Final[Mapping[str, frozenset[str]]] = {
     "doctor": frozenset({"bookkeeper_conf", "listen", "metrics_listen", "topology", "full"}),
     "ledger": frozenset({"topology"}),
     "topic": frozenset({"topology"}),
+    "rehearse": frozenset({"placement_policy", "topology", "maintenance"}),
     "topology": frozenset(),
 }
 """By command: those that only `--help-all` shows."""

@@ -51,8 +51,10 @@ class ClusterSettings:
         "Address of the cluster in BookKeeper's own form: "
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
-        commands=frozenset({"run", "ledger", "topic", "topology", "lister", "config"}),
-        required=frozenset({"run", "ledger", "topic", "topology"}),
+        commands=frozenset(
+            {"run", "ledger", "topic", "rehearse", "topology", "lister", "config"}
+        ),
+        required=frozenset({"run", "ledger", "topic", "rehearse", "topology"}),
     )
     ledgers_from: str | None = setting(
         FILE, None,

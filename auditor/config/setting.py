@@ -34,19 +34,20 @@ EVERY_COMMAND = frozenset(
         "explain",
         "mute",
         "bundle",
+        "rehearse",
         "topology",
         "lister",
         "config",
     }
 )
-AUDITING = frozenset({"run", "ledger", "topic", "demo", "config"})
+AUDITING = frozenset({"run", "ledger", "topic", "demo", "rehearse", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting and therefore takes every
 flag."""
 PLACING = AUDITING | {"topology"}
 """Commands that locate bookies."""
 JUDGING = AUDITING | {"replay"}
 WHOLE_RUNS = frozenset({"run", "demo", "config"})
-READ_OUTPUT = EVERY_COMMAND - {"topology", "lister"}
+READ_OUTPUT = EVERY_COMMAND - {"rehearse", "topology", "lister"}
 """Commands that read or write runs in OUTPUT."""
 ONLY_RUN = frozenset({"run", "config"})
 

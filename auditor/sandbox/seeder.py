@@ -43,12 +43,16 @@ class Seeder:
         self._layout = layout
         self._parents: set[str] = set()
 
-    def start(self, instance_id: str) -> None:
-        """Connect, and initialise the cluster like `initnewcluster`. Raises StoreUnavailable."""
+    def connect(self) -> None:
+        """Connect to an initialised cluster. Raises StoreUnavailable."""
         try:
             self._client.start(CONNECT_TIMEOUT_S)
         except (KazooTimeoutError, KazooException) as error:
             raise StoreUnavailable(f"the embedded ZooKeeper accepts no session: {error}") from error
+
+    def start(self, instance_id: str) -> None:
+        """Connect, and initialise the cluster like `initnewcluster`. Raises StoreUnavailable."""
+        self.connect()
         self.write(self._root + znode_paths.LAYOUT, znode_paths.encode_layout(self._layout))
         self.write(self._root + znode_paths.INSTANCE_ID, instance_id.encode())
         for path in (znode_paths.READONLY, znode_paths.COOKIES):

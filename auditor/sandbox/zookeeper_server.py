@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
@@ -33,6 +35,7 @@ HEAP_MB = 256
 LOG_TAIL_CHARS = 2_000
 """How much of the end of the server's log an error quotes."""
 
+_ZXID = re.compile(rb"Zxid: 0x([0-9a-f]+)")
 _TICK_MS = 500
 _SESSION_TIMEOUT_MAX_MS = 120_000
 # Only what the server needs: all of Spark's jars make its start three times slower and bring log4j.
@@ -55,12 +58,23 @@ os.execv(sys.argv[2], sys.argv[2:])
 class EmbeddedZooKeeper:
     """One server process, which runs inside `with`.
 
-    `workdir` is created if missing. It holds data, configuration and log.
+    `workdir` is created if missing. It holds `data`, configuration and log. A snapshot in
+    `data/version-2` is loaded. `properties` are further Java properties, each `name=value`.
     """
 
-    def __init__(self, workdir: Path, java: JavaHome | None = None) -> None:
+    def __init__(
+        self,
+        workdir: Path,
+        java: JavaHome | None = None,
+        *,
+        heap_mb: int = HEAP_MB,
+        start_timeout_s: float = START_TIMEOUT_S,
+        properties: Sequence[str] = (),
+    ) -> None:
         self._workdir = workdir
         self._java = java
+        self._heap_mb, self._start_timeout_s = heap_mb, start_timeout_s
+        self._properties = tuple(properties)
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
 
@@ -73,6 +87,12 @@ class EmbeddedZooKeeper:
     def pid(self) -> int | None:
         """The server's process id; None before `start` and after `stop`."""
         return self._process.pid if self._process is not None else None
+
+    def last_zxid(self) -> int | None:
+        """Return the last transaction that the server has applied; None if it does not say."""
+        assert self._port is not None, "the server has not been started"
+        found = _ZXID.search(_four_letter_word(self._port, b"srvr"))
+        return None if found is None else int(found[1], 16)
 
     def start(self) -> None:
         """Start the server and return when it accepts sessions.
@@ -121,11 +141,12 @@ class EmbeddedZooKeeper:
             f"tickTime={_TICK_MS}\nmaxSessionTimeout={_SESSION_TIMEOUT_MAX_MS}\ndataDir={data}\nclientPort={port}\n"
             "clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n4lw.commands.whitelist=srvr\n"
         )
-        options = [f"-Xmx{HEAP_MB}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        options = [f"-Xmx{self._heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
         options += [
             "-Dzookeeper.forceSync=no",
             "-Dzookeeper.preAllocSize=1024",
             "-Dzookeeper.extendedTypesEnabled=true",
+            *(f"-D{setting}" for setting in self._properties),
         ]
         server = [
             str(java.executable),
@@ -143,9 +164,9 @@ class EmbeddedZooKeeper:
     def _wait_until_serving(self, process: subprocess.Popen[bytes], port: int) -> bool:
         """Return True when the server accepts sessions, False if it ended.
 
-        Raises StoreUnavailable if it does neither within START_TIMEOUT_S.
+        Raises StoreUnavailable if it does neither in time.
         """
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + self._start_timeout_s
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 return False
@@ -155,8 +176,8 @@ class EmbeddedZooKeeper:
             time.sleep(POLL_INTERVAL_S)
         self.stop()
         raise StoreUnavailable(
-            f"the embedded ZooKeeper accepted no session within {START_TIMEOUT_S:.0f} s; it said:"
-            f" {self._said()}"
+            f"the embedded ZooKeeper accepted no session within {self._start_timeout_s:.0f} s; it"
+            f" said: {self._said()}"
         )
 
     @property

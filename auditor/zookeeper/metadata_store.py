@@ -185,6 +185,13 @@ class MetadataStore(SessionOwner):
         address = self.address
         return LentSession(address.uri, address.root, address.layout, address.limits, self._session)
 
+    def with_bookies_of(self, other: MetadataStore) -> MetadataStore:
+        """Return a store over this session whose bookies, cookies and auditor are those of `other`.
+
+        Closing it leaves the session open.
+        """
+        return _WithBookiesOf(self._session, self.address, other)
+
     def _note_problem(self, problem: str) -> None:
         if problem and problem not in self.problems:
             self.problems.append(problem)
@@ -195,6 +202,23 @@ class _Borrower(MetadataStore):
 
     def close(self) -> None:
         """Leave the session open."""
+
+
+class _WithBookiesOf(_Borrower):
+    """The ledgers of one store, and the bookies of another."""
+
+    def __init__(self, session: Session, address: StoreAddress, other: MetadataStore) -> None:
+        super().__init__(session, address)
+        self._other = other
+
+    def bookies(self, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
+        return self._other.bookies(look, now_ms)
+
+    def cookies(self) -> frozenset[BookieId]:
+        return self._other.cookies()
+
+    def elected_auditor(self) -> str | None:
+        return self._other.elected_auditor()
 
 
 def open_store(uri: ServiceUri, limits: ZooKeeperLimits) -> MetadataStore:

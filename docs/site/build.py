@@ -32,6 +32,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
     ),
     "Operate": (
         "docs/operating.md",
+        "docs/recovery.md",
         "docs/output.md",
         "docs/findings/README.md",
         "docs/auditing-pulsar.md",

@@ -1,0 +1,1 @@
+"""Rehearse a restored ZooKeeper against the living cluster, and salvage what no metadata names."""
