@@ -71,13 +71,15 @@ class ComparedFinding(OfKind):
     @property
     def extent(self) -> int:
         """How far the finding reaches: how many entries are hit. For a finding on the cluster it is
-        what its facts count: marks or ledgers.
+        what its facts count: marks, ledgers or bookies.
         """
         facts = self.facts or RecordedFacts()
         if self.kind is Kind.MARK_WITHOUT_LEDGER:
             return facts.count("marks")
         if self.kind is Kind.LEDGER_ORPHANED:
             return facts.count("ledgers")
+        if self.kind is Kind.VERIFICATION_OVERDUE:
+            return facts.count("bookies")
         if self.kind is Kind.LEDGER_POPULATION_DROPPED:
             return facts.count("previous_ledgers") - facts.count("ledgers")
         return self.entries_total

@@ -30,6 +30,7 @@ GROWS: Mapping[Kind, tuple[str, ...]] = {
     Kind.BOOKIE_UNREADABLE_ENTRIES: ("failed", "ledgers"),
     Kind.BOOKIE_FAILING_REQUESTS: ("ledgers",),
     Kind.MARK_WITHOUT_LEDGER: ("marks",),
+    Kind.VERIFICATION_OVERDUE: ("bookies",),
     Kind.RECOVERY_BLOCKED: ("blocked_write_sets",),
     Kind.LEDGER_ORPHANED: ("ledgers",),
     Kind.REFERENCED_LEDGER_MISSING: ("topics", "uses"),

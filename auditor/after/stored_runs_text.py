@@ -12,6 +12,7 @@ from auditor.model.codec import encode
 from auditor.model.summary import Summary
 from auditor.report.layout import Screen, moment, of, printable, share, table
 from auditor.report.outcome_text import HUES
+from auditor.report.verification_text import verification_sentences
 
 PROBLEMS_SHOWN_MAX = 3
 """At most this many damaged runs are explained. The JSON form has all."""
@@ -62,6 +63,8 @@ class RunsStatus:
                 f"The newest finished one ended {_age(latest, self.now)} ago: {outcome},"
                 f" exit code {summary.exit_code}."
             )
+            if words := " ".join(verification_sentences(summary)):
+                yield from screen.wrap(words)
         yield ""
         header = ("RUN", "AGE", "OUTCOME", "EXIT", "NEW", "WORSE", "VERIFIED", "TOOK")
         rows = [header, *(_cells(run, self.now) for run in self.runs)]

@@ -133,11 +133,31 @@ class EntryReads:
     spot_reads: int = setting(
         COUNT, "500",
         "Entries read on one bookie in a run to test its lists, spread evenly over all its "
-        "ledgers. Each run reads other ones. 0: lists are not tested.",
+        "ledgers. Each run reads other ones. 0: lists are not tested, and no copy is read for "
+        "--verify-within.",
         "A list comes from a bookie's index or memory, and may name entries that cannot be read. "
         "500 small reads take a quarter of a second at the default rate. They find a loss of 2 % "
         "of a bookie's entries with 97 % or more, and read all that a small bookie holds.",
         low=0, high=10_000_000, commands=AUDITING,
+    )
+    verify_within_ms: int = setting(
+        DURATION, "720h",
+        "Period within which every copy on a bookie that lists is to be read once, with its "
+        "digest, by the runs together. What was not read by then is reported as overdue. 0: no "
+        "copy is read for this, and none is overdue.",
+        "30 days. Runs may be a quarter of it apart. How much a run may read is limited by "
+        "--verify-bytes-per-second.",
+        low=0, high=10 * 365 * 24 * _HOUR, commands=WHOLE_RUNS,
+    )
+    verify_bytes_per_second: int = setting(
+        SIZE, "128KiB",
+        "Bytes that a run may read on one bookie for --verify-within, for each second that the "
+        "lists of this bookie take at --bookie-requests-per-second (at least ten seconds). A read "
+        "counts 4 KiB beside its entry. 0: only the spot reads are made.",
+        "At most 32 reads beside 2,000 lists: a run takes no longer that can be measured. It is "
+        "far too little for a large bookie: let a lister scrub there, or raise it and accept "
+        "longer runs. VERIFICATION_OVERDUE says what is needed.",
+        low=0, high=2**40, commands=WHOLE_RUNS,
     )
     doubt_reads: int = setting(
         COUNT, "2000",

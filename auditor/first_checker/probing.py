@@ -110,8 +110,14 @@ def swept_entries(
 
 def first_rank(sweep: Sweep, ledger_id: LedgerId, bookie: BookieId) -> int:
     """Return the lowest rank that is read: a number below the step, all equally likely."""
-    digest = blake2b(f"{sweep.seed}/{ledger_id}/{bookie}/sweep".encode(), digest_size=8).digest()
-    return (int.from_bytes(digest) + place(Draw(sweep.step, sweep.turn))) % sweep.step
+    start = start_of(sweep.seed, ledger_id, bookie)
+    return (start + place(Draw(sweep.step, sweep.turn))) % sweep.step
+
+
+def start_of(seed: int, ledger_id: LedgerId, bookie: BookieId) -> int:
+    """Return the hash that decides at which rank of a ledger sweeps start on a bookie."""
+    digest = blake2b(f"{seed}/{ledger_id}/{bookie}/sweep".encode(), digest_size=8).digest()
+    return int.from_bytes(digest)
 
 
 def place(draw: Draw) -> int:

@@ -1,11 +1,11 @@
 """Choose the listed entries that are read to test the lists of bookies.
 
 A list comes from a bookie's index, or from its memory: it may name entries that the bookie cannot
-read. A run therefore reads some entries of what each bookie should hold, spread over its ledgers by
-a sweep (`auditor.first_checker.probing`). Which ones depends on nothing that a bookie says.
+read. A run therefore reads some entries of what each bookie should hold, spread over its ledgers:
+those in an arc (`auditor.first_checker.circle`). Which ones depends on nothing that a bookie says.
 
 A bookie that fails such a test, or lacks an entry, is in doubt. More of what it lists is then read:
-ends of segments, and a denser sweep, which includes the ranks of the first one.
+ends of segments, and a longer arc.
 
 Verified: the entries read, with their digests. Not verified: every other listed entry.
 """
@@ -18,18 +18,20 @@ from hashlib import blake2b
 from math import ceil
 from typing import NamedTuple
 
+from auditor.first_checker.circle import NO_ARC, Arc, arc_entries, arc_of
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import (
     SEGMENT_ENDS_MAX,
     SWEPT_ENTRIES_MAX,
-    first_rank,
+    Draw,
+    place,
+    start_of,
     step_within,
-    swept_entries,
 )
 from auditor.first_checker.schedule import Extent, expected_entries, extents, positions
 from auditor.model.availability import AnswerStatus
-from auditor.model.evidence import LedgerEvidence, Sweep
+from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
 
@@ -37,10 +39,10 @@ from auditor.model.ledger import LedgerMetadata
 class Density(NamedTuple):
     """How densely a bookie's lists are tested.
 
-    One of `step` entries is read, and one of `ends_step` ends of segments. 0 reads none.
+    The entries in an arc are read, and one of `ends_step` ends of segments (0: none).
     """
 
-    step: int
+    arc: Arc
     ends_step: int = 0
 
     @classmethod
@@ -55,7 +57,7 @@ class Density(NamedTuple):
         for_ends = budget // 2 if ends_max is None else ends_max
         ends_step = step_within(for_ends, ends)
         left = budget - (ceil(ends / ends_step) if ends_step else 0)
-        return cls(step_within(left, copies), ends_step)
+        return cls(arc_of(Draw(step_within(left, copies), 0)), ends_step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,9 @@ class ListTests:
     is_denser: bool = False
 
     @property
-    def steps(self) -> dict[BookieId, int]:
-        """Each bookie's step: one of so many entries that it should hold is read."""
-        return {bookie: density.step for bookie, density in self.bookies.items()}
+    def arcs(self) -> dict[BookieId, Arc]:
+        """The arc that is read on each bookie."""
+        return {bookie: density.arc for bookie, density in self.bookies.items()}
 
     def copies(self, evidence: LedgerEvidence) -> Iterator[Copy]:
         """Yield the copies of a ledger to read, the highest entry of each bookie first."""
@@ -82,7 +84,7 @@ class ListTests:
         metadata = look.record.metadata
         if metadata is None:
             return
-        chosen = spot_copies(metadata, ledger_id, self.seed, self.steps)
+        chosen = spot_copies(metadata, ledger_id, self.seed, self.arcs)
         if not self.of_lists:
             yield from chosen
             return
@@ -105,22 +107,23 @@ class ListTests:
 
 
 def spot_copies(
-    metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, steps: Mapping[BookieId, int]
+    metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, arcs: Mapping[BookieId, Arc]
 ) -> Iterator[Copy]:
     """Yield the copies of a closed ledger that a run reads, each bookie's highest entry first.
 
-    It is one of `steps[bookie]` entries of a bookie's share. A step of 0, or none, reads nothing.
-    Costs the segments and the copies yielded: few ledgers have any.
+    These are the copies in the bookie's arc. Without an arc nothing is read. Costs the segments and
+    the copies yielded: few ledgers have any.
     """
     parts = extents(metadata)
     for bookie in dict.fromkeys(b for part in parts for b in part.segment.ensemble):
-        sweep = Sweep(seed, step=steps.get(bookie, 0))
-        if not sweep.step or first_rank(sweep, ledger_id, bookie) >= _share_max(
-            parts, metadata, bookie
-        ):
+        arc = arcs.get(bookie, NO_ARC)
+        if not arc.length:
+            continue
+        start, share_max = start_of(seed, ledger_id, bookie), _share_max(parts, metadata, bookie)
+        if all((start + place(draw)) % draw.step >= share_max for draw in arc.draws()):
             continue
         share = EntrySet.join(_wants(parts, metadata, bookie))
-        for entry in reversed(list(swept_entries(sweep, ledger_id, bookie, share))):
+        for entry in arc_entries(arc, start, share):
             yield bookie, entry
 
 

@@ -21,7 +21,7 @@ For such a ledger `auditor.judging.settle` returns `healthy_verdict`, and nothin
 `settle` is the reference: it judges every other ledger, and a sample of the healthy ones
 (docs/decisions/0040).
 
-Ledgers without a spot read are passed over in the same way. A sweep reads few entries of few
+Ledgers without a spot read are passed over in the same way. A run reads few entries of few
 ledgers. Whether it reads any of a ledger depends on a hash of the ledger's id and its bookies, and
 on its number of entries (`may_have_spots`).
 """
@@ -36,11 +36,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.first_checker.circle import Arc
 from auditor.first_checker.placement import has_no_rule
-from auditor.first_checker.probing import first_rank
+from auditor.first_checker.probing import place, start_of
 from auditor.first_checker.schedule import expected_groups
 from auditor.model.availability import AnswerStatus, ReadStatus
-from auditor.model.evidence import Sweep, Terms
+from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.verdict import CopyCounts, Standing, Verdict
@@ -286,19 +287,22 @@ LAST_UNKNOWN = 2**63 - 1
 
 
 def may_have_spots(
-    batch: pa.RecordBatch, seed: int, steps: Mapping[BookieId, int]
+    batch: pa.RecordBatch, seed: int, arcs: Mapping[BookieId, Arc]
 ) -> pa.BooleanArray:
-    """Return which rows of a batch of SEEN rows may have spot reads with these steps.
+    """Return which rows of a batch of SEEN rows may have spot reads in these arcs.
 
     `auditor.first_checker.spot_reads.spot_copies` draws nothing of any other row: a bookie should
     hold at most the entries up to lastEntryId, and the lowest rank that is read is above it. Costs
     a hash for each ledger and bookie.
     """
-    sweeps = {bookie: Sweep(seed, step=step) for bookie, step in steps.items() if step}
+    sweeps = {
+        bookie: [(place(draw), draw.step) for draw in arc.draws()] for bookie, arc in arcs.items()
+    }
     found = np.zeros(batch.num_rows, np.bool_)
     for row, ledger_id, last, bookie in _promises(batch):
-        if bookie in sweeps and first_rank(sweeps[bookie], ledger_id, bookie) <= last:
-            found[row] = True
+        if places := sweeps.get(bookie):
+            start = start_of(seed, ledger_id, bookie)
+            found[row] |= any((start + at) % step <= last for at, step in places)
     return pa.array(found)
 
 

@@ -177,6 +177,30 @@ class PopulationFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OverdueFacts:
+    """VERIFICATION_OVERDUE.
+
+    `overdue` of the `copies_due` that should be read within `period_ms` were not. They are on
+    `bookies` bookies. `oldest_read_ms`: when the copy was read that was read longest ago, None if
+    none was.
+    """
+
+    period_ms: int
+    copies_due: int
+    overdue: int
+    oldest_read_ms: int | None
+    bookies: int
+    some_bookies: tuple[BookieId, ...]
+    bytes_per_second: int
+    rate_needed: int | None
+    """The bytes a second with which runs would keep the period on the bookies that they read; None
+    if they read none of these."""
+    not_read: int
+    """How many of the bookies neither runs nor listers read."""
+    some_not_read: tuple[BookieId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MarkWithoutLedgerFacts:
     """MARK_WITHOUT_LEDGER.
 
@@ -652,6 +676,7 @@ Facts: TypeAlias = (
     | EntryLogLostFacts
     | UnreadableFacts
     | PopulationFacts
+    | OverdueFacts
     | MarkWithoutLedgerFacts
     | MissingLedgerFacts
     | NewestMissingFacts

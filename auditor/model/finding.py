@@ -72,6 +72,7 @@ class Kind(StrEnum):
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
+    VERIFICATION_OVERDUE = "VERIFICATION_OVERDUE"
     METADATA_MALFORMED = "METADATA_MALFORMED"
     RECOVERY_BLOCKED = "RECOVERY_BLOCKED"
     LEDGER_STUCK = "LEDGER_STUCK"
@@ -231,6 +232,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.CLUSTER,
         "far fewer ledgers are listed than at an earlier run: bookies will collect the data of"
         " those that are gone",
+    ),
+    Kind.VERIFICATION_OVERDUE: KindFacts(
+        Severity.WARNING,
+        Family.BOOKIE,
+        Subject.CLUSTER,
+        "copies were not read with their digests within the period: damage to them would not be"
+        " seen",
     ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,

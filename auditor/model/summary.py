@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from math import nan
 from typing import Any
 
@@ -236,6 +237,68 @@ class Sampling(Part):
     def alone(self) -> Chances | None:
         """The probabilities of this run."""
         return None if self.bounds is None else Chances(self.bounds)
+
+
+class VerifiedBy(StrEnum):
+    """What reads the copies of a bookie within the period."""
+
+    READS = "reads"
+    """The reads of runs: the bookie lists."""
+    SCRUB = "scrub"
+    """Its lister, in the order of the entry logs."""
+    NOTHING = "nothing"
+    """The bookie does not list by itself, and no lister scrubs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesByAge:
+    """The copies that bookies should hold, by how long before the run they were last read.
+
+    `never`: not read since the ledger's metadata changed, as
+    far as is known. `oldest`: when the copy was read that was read longest ago, and at all (RFC
+    3339, UTC).
+    """
+
+    copies: int = 0
+    within_day: int = 0
+    within_week: int = 0
+    within_period: int = 0
+    never: int = 0
+    overdue: int = 0
+    oldest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedBookie:
+    """A bookie, what of its circle was read when, and how old that makes its copies.
+
+    `arcs` has the first place of each arc, its length, and when the run began (ms since 1970), the
+    oldest first. `since`: when the first run began that is known here. `counts` is None where the
+    run did not count. `rate_needed`: bytes a second to read all within the period; None where reads
+    cannot do it.
+    """
+
+    bookie_id: BookieId
+    verified_by: VerifiedBy
+    since: str
+    arcs: tuple[tuple[int, int, int], ...] = ()
+    counts: CopiesByAge | None = None
+    rate_needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verification(Part):
+    """How old the newest reads of all copies are, in total and by bookie.
+
+    `counts` is over the registered bookies outside maintenance. It is None in a run that does not
+    count.
+    """
+
+    seed: int
+    period_ms: int
+    bytes_per_second: int
+    counts: CopiesByAge | None = None
+    bookies: tuple[VerifiedBookie, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -619,6 +682,7 @@ class Summary(Part):
     placement: PlacementJudged | None = None
     assurance: Assurance = Assurance()
     sampling: Sampling | None = None
+    verification: Verification | None = None
     bookies_unregistered: tuple[UnregisteredBookie, ...] = ()
     bookies_renamed: tuple[RenamedBookie, ...] = ()
     references: References | None = None

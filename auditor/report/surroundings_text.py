@@ -15,6 +15,7 @@ from auditor.model.evidence import Policy
 from auditor.model.summary import Assurance, Chances, Pace, Paces, Requests, Summary
 from auditor.model.verdict import Unknown
 from auditor.report.layout import Screen, count, duration, of, printable, size
+from auditor.report.verification_text import verification_sentences
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
 
@@ -392,6 +393,8 @@ def requests_section(summary: Summary, screen: Screen) -> Iterator[str]:
         if in_doubt := requests.doubt_reads:
             words += f"; {count(in_doubt)} of them on bookies in doubt"
         yield from screen.wrap(words, "  " + _HANG)
+    if words := " ".join(verification_sentences(summary)):
+        yield from screen.wrap(f"reads     {words}", "  ", hang=_HANG)
     if words := _paces_words(summary.paces):
         yield from screen.wrap(words, "  ", hang=_HANG)
     stages = ", ".join(

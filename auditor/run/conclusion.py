@@ -59,6 +59,7 @@ from auditor.findings.lost_content import Heard, gather_heard, judge_content, wi
 from auditor.findings.lost_logs import Logs, judge_lost_logs, lost_logs, withheld_lost_logs
 from auditor.findings.on_cluster import findings_on_cluster
 from auditor.findings.open_ledgers import blocked_open
+from auditor.findings.overdue import overdue_findings
 from auditor.findings.renaming import Renamed, renames
 from auditor.findings.topics import topic_hits
 from auditor.findings.unreadable_entries import Unreadable, judge_unreadable, unreadable_entries
@@ -78,6 +79,7 @@ from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
 from auditor.summary.outcome import FAIL_ON_NEW, exit_code, worst_of
 from auditor.summary.previous_run import Previous, unregistered_since
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
+from auditor.summary.verification import unregistered, verification_of
 from auditor.witness.finding_lines import bookie_testimony
 
 
@@ -115,6 +117,9 @@ def conclude(
     clustered = findings_on_cluster(run, about)
     found = _bookie_findings(seen, about)
     on_others = [*_finding_records(found, seen, about), *clustered.findings]
+    away = _bookies_in_maintenance(about) | unregistered(bookies)
+    verified = verification_of(run, about, bookies, away)
+    on_others += overdue_findings(verified, about, away)
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
     missing = missing_sentences(not_there)
@@ -154,6 +159,7 @@ def conclude(
         unjudged_without_cause=why.unexplained_unjudged,
         open_recovery_blocked=blocked.counts,
         odd_lists=read_odd_lists(run),
+        verification=verified,
     )
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}

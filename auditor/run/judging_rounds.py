@@ -9,7 +9,7 @@ accusation needs two looks.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS, READS, VERDICTS
 from auditor.findings.lost_content import lacks_of
+from auditor.first_checker.circle import Arc
 from auditor.first_checker.probing import step_within
 from auditor.first_checker.recheck import same_state
 from auditor.first_checker.spot_reads import Density, ListTests
@@ -39,56 +40,49 @@ from auditor.stages.steps import STEPS, steps_name
 from auditor.summary.about import About
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
 from auditor.summary.doubted_lists import spoiled_ledgers
-from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie, fullest_bookie_copies
+from auditor.summary.due_copies import DUE_COLUMNS, Due, due_by_bookie
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
 @dataclass(slots=True)
 class SweepPlanner:
-    """Derives the steps of the sweeps from the first shard.
+    """Derives from the first shard which entries the sweeps read.
 
-    The step for bookies that cannot list is kept in run.json. A resumed run gets the same step: it
-    is derived from what is written. `about` is the content of run.json.
+    The step for bookies that cannot list is kept in run.json, and so are the arcs for the others. A
+    resumed run gets the same: they are derived from what is written. `about` is the content of
+    run.json.
     """
 
     run: Place
     about: About
 
     def terms_by(self, first: Shard, shards: int) -> Terms:
-        """Return the terms of judgement with the step, before anything is judged.
+        """Return the terms of judgement with the step, before anything is judged. `about` gets what
+        is read on bookies that list.
 
         The metadata of the first of `shards` shards must have been read. The shards hold equal
         numbers of ledgers: the first one stands for the others, together with the count of the last
         whole run.
         """
-        sweep = self.about.terms.sweep
-        if sweep.budget > 0 and self.about.terms.probe_entries > 0:
-            sweep = replace(sweep, step=step_within(sweep.budget, self._copies(first, shards)))
-        if sweep != self.about.terms.sweep:
-            self.about = replace(self.about, terms=replace(self.about.terms, sweep=sweep))
-            write_json(self.run, "run.json", self.about.as_json())
-        return self.about.terms
+        terms, due = self.about.terms, due_by_bookie(self._ledgers(first))
+        sweep = terms.sweep
+        if sweep.budget > 0 and terms.probe_entries > 0:
+            sweep = replace(sweep, step=step_within(sweep.budget, self._copies(due, shards)))
+        about = replace(
+            self.about,
+            terms=replace(terms, sweep=sweep),
+            reading=self.about.reading.for_bookies(due, shards, terms.spot_reads),
+        )
+        if about != self.about:
+            self.about = about
+            write_json(self.run, "run.json", about.as_json())
+        return about.terms
 
-    def spot_densities(self, first: Shard, shards: int) -> dict[BookieId, Density]:
-        """Return for each bookie how densely its lists are tested.
-
-        Each bookie has a step of its own, so that all that a small one holds is read. A bookie that
-        the first shard does not name has none. Empty if no list is tested.
-        """
-        budget = self.about.terms.spot_reads
-        if budget < 1:
-            return {}
-        due = due_by_bookie(self._ledgers(first))
-        return {
-            bookie: Density(step_within(budget, share.copies * shards))
-            for bookie, share in due.items()
-        }
-
-    def _copies(self, first: Shard, shards: int) -> float:
+    def _copies(self, due: Mapping[BookieId, Due], shards: int) -> float:
         """Return how many entries the fullest bookie should hold; an estimate if there are more
         shards.
         """
-        counted = fullest_bookie_copies(self._ledgers(first))
+        counted = max((share.copies for share in due.values()), default=0.0)
         if shards == 1:
             return counted
         return max(
@@ -154,7 +148,10 @@ class DoubtSearch:
 
     def tests_of(self, result: StageResult) -> ListTests | None:
         """Return the tests that `densities` asks for, None if no bookie is in doubt."""
-        found = {bookie: Density(*cells) for bookie, cells in result[DENSITIES].items()}
+        found = {
+            bookie: Density(Arc(*arc), ends_step)
+            for bookie, (arc, ends_step) in result[DENSITIES].items()
+        }
         if not found:
             return None
         return ListTests(self.terms.probe_seed, found, of_lists=True, is_denser=True)

@@ -15,7 +15,7 @@ from auditor.evidence.journal import LISTED, PROBLEMS, REFERENCES, StageResult
 from auditor.evidence.schemas import LISTING
 from auditor.findings.bookies import by_look
 from auditor.findings.open_ledgers import blocked_open
-from auditor.first_checker.spot_reads import ListTests
+from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.model.cluster import BookieRecord
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.judging_rounds import SweepPlanner
@@ -114,8 +114,9 @@ class Audit(Looks):
         The metadata of the first of `shards` shards was read.
         """
         self.stages.terms = self.sweep_planner.terms_by(first, shards)
-        densities = self.sweep_planner.spot_densities(first, shards)
-        return ListTests(self.stages.terms.probe_seed, densities) if densities else None
+        reading = self.sweep_planner.about.reading
+        densities = {bookie: Density(arc) for bookie, arc in reading.arcs.items()}
+        return ListTests(reading.seed, densities) if densities else None
 
     def take_further(self, shards: Sequence[Shard]) -> None:
         """Look again at suspects, and at bookies that were silent or would block a recovery."""

@@ -146,6 +146,8 @@ def _changed_settings(context: Context, about: About) -> list[str]:
     ]
     if before.sweep.budget != settings.probe_budget:
         changed.append("probe_budget")
+    if about.reading.period_ms != settings.verify_within_ms:
+        changed.append("verify_within")
     if about.waits_ms != (settings.second_look_delay_ms, settings.lost_bookie_wait_max_ms):
         changed.append("second_look_delay or lost_bookie_wait_max")
     return changed + [

@@ -52,6 +52,7 @@ from auditor.stages.stages import Executor, ExecutorOnDemand, Stages
 from auditor.summary.about import About
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
+from auditor.summary.reading_plan import ReadingPlan, milliseconds, reads_before
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
@@ -289,12 +290,31 @@ class Run:
     def _continue_previous(self, about: About) -> About:
         """Return the `About` of a new run with what it inherits from the previous run."""
         before, settings = self.previous, self.context.settings
-        about = continue_series(
-            replace(about, unregistered_since_ms=before.unregistered_since_ms), before.series
+        about = replace(
+            about,
+            unregistered_since_ms=before.unregistered_since_ms,
+            reading=self._reading_plan(about),
         )
+        about = continue_series(about, before.series)
         if about.partial or settings.accept_population:
             return about
         return replace(about, previous_population=before.population(settings.population_drop))
+
+    def _reading_plan(self, about: About) -> ReadingPlan:
+        """Return how copies are read, as a continuation of what earlier runs read.
+
+        Runs that continue one another share the seed. Without a period each run has its own.
+        """
+        settings, before = self.context.settings, self.previous.verification
+        is_continued = before is not None and settings.verify_within_ms > 0
+        return ReadingPlan(
+            before.seed if before is not None and is_continued else about.terms.probe_seed,
+            milliseconds(about.started_at),
+            settings.verify_within_ms,
+            settings.verify_bytes_per_second,
+            settings.bookie_requests_per_second,
+            reads_before(before),
+        )
 
     def _open_directory(self, about: About, store: MetadataStore) -> tuple[Place, Journal]:
         """Create or reopen the run's directory and journal, and write run.json."""

@@ -211,7 +211,7 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
         judge = Judge(drawn, undrawn, limits, careful=careful)
         for batch in batches:
             if not tests.of_lists:
-                batch = batch.filter(may_have_spots(batch, tests.seed, tests.steps))
+                batch = batch.filter(may_have_spots(batch, tests.seed, tests.arcs))
             ledgers = list(evidence_by_ledger(batch))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 

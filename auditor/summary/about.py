@@ -8,9 +8,11 @@ from typing import Any
 
 from auditor import __version__
 from auditor.errors import OutputError
+from auditor.first_checker.circle import Arc
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.model.identity import BookieId
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,8 @@ class About:
     """Since when each bookie is not registered, in ms, as the last whole run recorded it."""
     resumed_at: tuple[str, ...] = ()
     """When the run was resumed, oldest first."""
+    reading: ReadingPlan = field(default_factory=ReadingPlan)
+    """Which copies are read on bookies that list."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the run as a JSON object, which `from_json` reads.
@@ -46,7 +50,8 @@ class About:
         The result is deterministic: sets become sorted lists, and locations are sorted by key.
         """
         return {
-            **asdict(self),
+            **asdict(replace(self, reading=ReadingPlan())),
+            "reading": _reading_as_json(self.reading),
             "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)},
         }
 
@@ -68,6 +73,7 @@ class About:
                 _pair(value["waits_ms"]),
                 {str(b): int(at) for b, at in value["unregistered_since_ms"].items()},
                 tuple(value["resumed_at"]),
+                _reading(value["reading"]),
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise OutputError(
@@ -115,3 +121,29 @@ def _around_as_json(around: Surroundings) -> dict[str, Any]:
 def _around(value: Mapping[str, Any]) -> Surroundings:
     sets = {name: frozenset(value[name]) for name in _SETS}
     return Surroundings(**{**value, **sets, "areas": tuple(value["areas"])})
+
+
+def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
+    return {
+        "seed": plan.seed,
+        "began_at_ms": plan.began_at_ms,
+        "period_ms": plan.period_ms,
+        "bytes_per_second": plan.bytes_per_second,
+        "requests_per_second": plan.requests_per_second,
+        "before": {
+            bookie: [reads.since_ms, [[*one.arc, one.at_ms] for one in reads.arcs]]
+            for bookie, reads in sorted(plan.before.items())
+        },
+        "arcs": {bookie: list(arc) for bookie, arc in sorted(plan.arcs.items())},
+    }
+
+
+def _reading(value: Mapping[str, Any]) -> ReadingPlan:
+    before = {
+        bookie: BookieReads(
+            since, tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in arcs)
+        )
+        for bookie, (since, arcs) in value["before"].items()
+    }
+    arcs = {bookie: Arc(first, length) for bookie, (first, length) in value["arcs"].items()}
+    return ReadingPlan(**{**value, "before": before, "arcs": arcs})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
@@ -18,17 +17,26 @@ from auditor.first_checker.schedule import expected_entries, extents, positions
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 
-DUE_COLUMNS = ["look", "state", "ensemble_size", "write_quorum", "last_entry_id", "segments"]
+DUE_COLUMNS = [
+    *("look", "state", "ensemble_size", "write_quorum", "last_entry_id", "length_bytes"),
+    "segments",
+]
 """The columns of LEDGERS that say how many entries each bookie should hold."""
 
 
 class Due(NamedTuple):
-    """How many entries of closed ledgers a bookie should hold, and how many of them are the first
-    or the last one of a segment, at most.
+    """What a bookie should hold of closed ledgers: entries, those of them that are the first or the
+    last one of a segment at most, their bytes, and in how many segments.
     """
 
     copies: float
     ends: float
+    size_bytes: float = 0.0
+    segments: float = 0.0
+
+    def times(self, count: float) -> Due:
+        """Return what the bookie should hold of so many times as many ledgers."""
+        return Due(*(value * count for value in self))
 
 
 def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
@@ -46,8 +54,7 @@ def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
     A bookie that stands twice in an ensemble counts twice. One segment counts up to
     SWEPT_ENTRIES_MAX: longer shares are not swept. Costs one pass.
     """
-    copies: defaultdict[BookieId, float] = defaultdict(float)
-    ends: defaultdict[BookieId, float] = defaultdict(float)
+    found: dict[BookieId, Due] = {}
     for batch in ledgers:
         closed = (pc.field("look") == 1) & (pc.field("state") == LedgerState.CLOSED.value)
         rows = (
@@ -57,9 +64,9 @@ def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
         )
         for part in rows.to_batches():
             for bookie, due in _due_by_bookie(part):
-                copies[bookie] += due.copies
-                ends[bookie] += due.ends
-    return {bookie: Due(count, ends[bookie]) for bookie, count in copies.items()}
+                before = found.get(bookie, Due(0.0, 0.0))
+                found[bookie] = Due(*map(sum, zip(before, due, strict=True)))
+    return found
 
 
 def _due_by_bookie(ledgers: pa.RecordBatch) -> list[tuple[BookieId, Due]]:
@@ -67,9 +74,16 @@ def _due_by_bookie(ledgers: pa.RecordBatch) -> list[tuple[BookieId, Due]]:
     ensembles = segments.field("ensemble")
     of_segment = _copies_of_positions(ledgers, segments)
     named = ensembles.flatten().dictionary_encode()
-    weights = of_segment[pc.list_parent_indices(ensembles).to_numpy()]
+    segment_of = pc.list_parent_indices(ensembles).to_numpy()
+    weights = of_segment[segment_of]
+    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()[segment_of]
+    sizes = ledgers["length_bytes"].fill_null(0).to_numpy().astype(np.float64)
+    mean_bytes = np.maximum(sizes, 0) / (ledgers["last_entry_id"].to_numpy() + 1.0)
     at = named.indices.to_numpy()
-    sums = np.bincount(at, weights).tolist(), np.bincount(at, np.minimum(weights, 2)).tolist()
+    sums = (
+        np.bincount(at, of).tolist()
+        for of in (weights, np.minimum(weights, 2), weights * mean_bytes[owners], weights > 0)
+    )
     dues = (Due(*cells) for cells in zip(*sums, strict=True))
     return list(zip(named.dictionary.to_pylist(), dues, strict=True))
 

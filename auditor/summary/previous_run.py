@@ -22,7 +22,13 @@ from auditor.model.evidence import LastPopulation
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
-from auditor.model.summary import RequestOutcomes, RequestTotals, Summary, UnregisteredBookie
+from auditor.model.summary import (
+    RequestOutcomes,
+    RequestTotals,
+    Summary,
+    UnregisteredBookie,
+    Verification,
+)
 from auditor.summary.costs import Costs
 from auditor.summary.sweeps import Series, series_from
 from auditor.witness.phrases import moment
@@ -90,6 +96,8 @@ class Previous:
     """Since when each unregistered bookie was not registered, in ms."""
     series: Series | None = None
     """The sweeps of earlier runs that this run continues; None if there were none."""
+    verification: Verification | None = None
+    """What earlier runs read of each bookie; None if that was not counted."""
     problem: str = field(default="", compare=False)
     """Why the newest run could not be read, and what begins anew; "" if nothing was lost."""
 
@@ -123,8 +131,8 @@ def _added(before: RequestOutcomes, requests: int, failed: int) -> RequestOutcom
 NO_PREVIOUS = Previous({}, RequestTotals(), frozenset())
 """Stands for the previous run if no run has finished before."""
 BEGINS_ANEW = (
-    "Totals, the number of ledgers to compare with, the times since bookies are gone, and the sweep"
-    " of entries begin anew with this run"
+    "Totals, the number of ledgers to compare with, the times since bookies are gone, the sweep of"
+    " entries, and the verification of copies begin anew with this run"
 )
 """What a run loses if the newest run cannot be read."""
 
@@ -150,6 +158,7 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
             _baseline(summary),
             since_from(summary.bookies_unregistered),
             series_from(summary.sampling),
+            summary.verification,
         )
     except OutputError as error:
         return replace(NO_PREVIOUS, problem=f"{error}. {BEGINS_ANEW}")

@@ -52,6 +52,7 @@ from auditor.summary.sweeps import LENGTHS
 from auditor.witness.finding_lines import LISTED, PROBED
 
 COPY_EVIDENCE = ("expected", "listed", "read", "assumed")
+READ_AGES = ("within_day", "within_week", "within_period", "never", "overdue")
 PREFIX = "bookkeeper_auditor_"
 SUCCESSES = frozenset({"SOUND", "VIOLATED", "INCOMPLETE"})
 """Outcomes that update the time of the last success: the auditor finished, whatever it found."""
@@ -272,6 +273,14 @@ def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
         [({"evidence": name}, float(copies[name])) for name in COPY_EVIDENCE],
     )
     yield _loss_found(summary.sampling, cluster)
+    ages = summary.verification.counts if summary.verification else None
+    yield _gauge(
+        PREFIX + "last_run_copies_by_read_age",
+        "Copies that bookies should hold, by the age of their newest read with its digest: within a"
+        " day, a week and --verify-within, never, or overdue. NaN where the run did not count.",
+        cluster,
+        [({"age": age}, float(getattr(ages, age)) if ages else nan) for age in READ_AGES],
+    )
 
 
 def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:

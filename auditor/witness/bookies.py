@@ -10,11 +10,12 @@ from auditor.model.facts import (
     LostContentFacts,
     LostFacts,
     LostLog,
+    OverdueFacts,
     SilentFacts,
     UnreadableFacts,
 )
 from auditor.model.finding import Finding, Kind
-from auditor.witness.phrases import TellOther, name_some, span
+from auditor.witness.phrases import TellOther, clock, name_some, percent, span
 
 
 def _silent_bookie_sentences(finding: Finding, facts: SilentFacts) -> str:
@@ -169,6 +170,41 @@ def _of(number: int, single: str, many: str) -> str:
     return f"{number} {single if number == 1 else many}"
 
 
+def _overdue_sentences(_finding: Finding, facts: OverdueFacts) -> str:
+    one = facts.bookies == 1
+    oldest = (
+        "No read of any copy is known."
+        if facts.oldest_read_ms is None
+        else f"The oldest read of a copy was made at {clock(facts.oldest_read_ms)} UTC."
+    )
+    sentences = [
+        f"Each of {facts.copies_due} copies should be read once in {span(facts.period_ms)}"
+        f" (--verify-within). {facts.overdue} of them ({percent(facts.overdue / facts.copies_due)})"
+        f" were not, on {_of(facts.bookies, 'bookie', 'bookies')}:"
+        f" {name_some(facts.some_bookies, facts.bookies)}.",
+        oldest,
+    ]
+    if facts.rate_needed is not None:
+        sentences.append(
+            f"--verify-bytes-per-second is {_rate(facts.bytes_per_second)}. With"
+            f" {_rate(facts.rate_needed)} runs as far apart as these would read"
+            f" {'it' if one else 'those that list'} within the period, and would take longer."
+        )
+    if facts.not_read:
+        sentences.append(
+            f"Runs do not read {name_some(facts.some_not_read, facts.not_read)} for this: a bookie"
+            " is read if it lists by itself."
+        )
+    return " ".join(sentences)
+
+
+def _rate(bytes_per_second: int) -> str:
+    """Return a rate as the setting takes it, rounded up to whole KiB or MiB."""
+    unit, word = (2**20, "MiB") if bytes_per_second > 2**20 else (2**10, "KiB")
+    return f"{-(-bytes_per_second // unit)}{word}"
+
+
+TELL_CLUSTER: dict[Kind, TellOther] = {Kind.VERIFICATION_OVERDUE: _overdue_sentences}
 TELL: dict[Kind, TellOther] = {
     Kind.BOOKIE_SILENT_YET_REGISTERED: _silent_bookie_sentences,
     Kind.BOOKIE_LOST_UNNOTICED: _lost_bookie_sentences,

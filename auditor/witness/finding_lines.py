@@ -278,6 +278,7 @@ _TELL: dict[Kind, TellLedger] = {
 }
 _TELL_OTHER: dict[Kind, TellOther] = {
     **tell_bookies.TELL,
+    **tell_bookies.TELL_CLUSTER,
     **tell_metadata.TELL_CLUSTER,
     **tell_marks.TELL_CLUSTER,
     **tell_references.TELL,

@@ -211,6 +211,13 @@ def population_steps(_finding: Finding) -> Steps:
     )
 
 
+def overdue_steps(_finding: Finding) -> Steps:
+    """Return commands that show which bookies there are. Nothing has to be changed in the
+    cluster.
+    """
+    return Steps([shell("listbookies -a -h")], [])
+
+
 def metadata_command(finding: Finding) -> str:
     """Return the command that shows the metadata of the finding's ledger."""
     return shell(f"ledgermetadata -l {finding.ledger_id}")

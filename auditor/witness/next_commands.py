@@ -466,6 +466,7 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: beyond_end_steps,
     Kind.LEDGER_POPULATION_DROPPED: ledger_commands.population_steps,
+    Kind.VERIFICATION_OVERDUE: ledger_commands.overdue_steps,
     Kind.REFERENCED_LEDGER_MISSING: pulsar_commands.missing_ledger_steps,
     Kind.NEWEST_LEDGER_MISSING: pulsar_commands.missing_ledger_steps,
     Kind.LEDGER_TRUNCATED: pulsar_commands.truncated_ledger_steps,

@@ -131,6 +131,7 @@ def test_every_metric_of_a_query_exists():
         "maintenance_ledgers",
         "assurance_ledgers",
         "loss_found_ratio",
+        "copies_by_read_age",
         "build_info",
     }
     of_audits = {name for name in named if name.startswith("bookkeeper_auditor_")}

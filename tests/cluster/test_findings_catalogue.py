@@ -82,6 +82,9 @@ ELSEWHERE = {
     Kind.LEDGER_POPULATION_DROPPED: (
         "test_findings_population.py::test_ledgers_that_vanished_are_found_and_a_few_are_not"
     ),
+    Kind.VERIFICATION_OVERDUE: (
+        "test_findings_verification.py::test_what_was_not_read_within_the_period_is_overdue"
+    ),
     Kind.MARK_WITHOUT_LEDGER: "test_findings_marks.py::test_the_mark_of_a_deleted_ledger_is_found",
     **dict.fromkeys(
         (Kind.REFERENCED_LEDGER_MISSING, Kind.LEDGER_TRUNCATED, Kind.LEDGER_ORPHANED),

@@ -813,7 +813,7 @@ def test_the_defaults_of_the_costs_are_the_defaults():
         if match:
             assert by_flag[match[2]].default == match[1], match[2]
             compared += 1
-    assert 12 == compared
+    assert 13 == compared
 
 
 def test_decided_defaults_are_the_defaults():

@@ -77,6 +77,7 @@ def summary(**changes: Any) -> Summary:
         "replication_disabled",
         "assurance",
         "sampling",
+        "verification",
         "bookies_away",
         "bookies_gone",
         "maintenance",

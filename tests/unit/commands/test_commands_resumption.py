@@ -22,6 +22,7 @@ from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.run.resumption import resume_about, same_cluster
 from auditor.stop import StopRequest
 from auditor.summary.about import About
+from auditor.summary.reading_plan import ReadingPlan
 from auditor.telemetry.progress import Silent
 
 RUN_ID = "20260301T020000Z-1a2b3c"
@@ -53,6 +54,7 @@ def left_behind(tmp_path: Path, **changes: Any) -> Output:
         "warning",
         False,
         waits_ms=(300_000, 1_800_000),
+        reading=ReadingPlan(period_ms=context().settings.verify_within_ms),
     )
     about = replace(about, **changes)
     write_json(run, "run.json", about.as_json())
@@ -81,6 +83,7 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
     "fail_on": ({"fail_on": "critical"}, {}),
     "underreplication_grace": ({"underreplication_grace": "1h"}, {}),
     r"other settings \(probe_budget\)": ({"probe_budget": "7"}, {}),
+    "verify_within": ({"verify_within": "7d"}, {}),
     "placement": ({"placement_policy": "rack", "topology": "zookeeper"}, {}),
     "sound_sample, allow_empty": ({"sound_sample": "7%", "allow_empty": "true"}, {}),
     "second_look_delay or lost_bookie_wait_max": ({"second_look_delay": "0s"}, {}),

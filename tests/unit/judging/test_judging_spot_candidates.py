@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import SEEN
+from auditor.first_checker.circle import CIRCLE, WHOLE, Arc, arc_of
+from auditor.first_checker.probing import Draw
 from auditor.first_checker.spot_reads import spot_copies
 from auditor.judging.healthy_ledgers import may_have_spots
 from auditor.model.identity import LedgerId
@@ -58,29 +60,37 @@ def ledgers(draw: st.DrawFn) -> dict[LedgerId, LedgerMetadata | None]:
     return found
 
 
-@given(ledgers(), st.fixed_dictionaries({name: st.integers(0, 64) for name in BOOKIES[:3]}))
+ARCS = st.just(WHOLE) | st.builds(
+    lambda part, first, length: Arc(first * part % CIRCLE, length * part),
+    st.integers(6, 18).map(lambda bits: 1 << bits),
+    st.integers(0, CIRCLE),
+    st.integers(0, 16),
+)
+
+
+@given(ledgers(), st.fixed_dictionaries(dict.fromkeys(BOOKIES[:3], ARCS)))
 def test_no_ledger_with_an_entry_to_read_is_passed_over(
-    given_ledgers: dict[LedgerId, LedgerMetadata | None], steps: dict[str, int]
+    given_ledgers: dict[LedgerId, LedgerMetadata | None], arcs: dict[str, Arc]
 ) -> None:
-    kept = may_have_spots(batch(given_ledgers), SEED, steps).to_pylist()
+    kept = may_have_spots(batch(given_ledgers), SEED, arcs).to_pylist()
     for is_kept, (ledger_id, metadata) in zip(kept, given_ledgers.items(), strict=True):
-        if metadata is not None and any(spot_copies(metadata, ledger_id, SEED, steps)):
+        if metadata is not None and any(spot_copies(metadata, ledger_id, SEED, arcs)):
             assert is_kept
 
 
 def test_most_ledgers_are_passed_over_where_few_entries_are_read() -> None:
-    """Of 2,000 ledgers with ten copies on each of three bookies, a step of 1,000 reads some sixty
+    """Of 2,000 ledgers with ten copies on each of three bookies, one entry in 1,024 is some sixty
     entries.
     """
     striped = ledger("e3 w3 a2 0:[b1 b2 b3] closed 9")
     rows = batch(dict.fromkeys(range(2_000), striped))
-    steps = dict.fromkeys(("b1", "b2", "b3"), 1_000)
-    assert 0 < sum(may_have_spots(rows, SEED, steps).to_pylist()) < 200
+    arcs = dict.fromkeys(("b1", "b2", "b3"), arc_of(Draw(1_024, 0)))
+    assert 0 < sum(may_have_spots(rows, SEED, arcs).to_pylist()) < 200
 
 
 def test_a_slice_of_a_batch_is_read_like_a_batch_of_its_own() -> None:
     rows = batch({number: STRIPED if number % 3 else None for number in range(30)})
-    steps = {"b1": 16, "b2": 16}
-    whole = may_have_spots(rows, SEED, steps).to_pylist()
-    assert may_have_spots(rows.slice(7, 11), SEED, steps).to_pylist() == whole[7:18]
+    arcs = dict.fromkeys(("b1", "b2"), arc_of(Draw(16, 0)))
+    whole = may_have_spots(rows, SEED, arcs).to_pylist()
+    assert may_have_spots(rows.slice(7, 11), SEED, arcs).to_pylist() == whole[7:18]
     assert any(whole[7:18]) and not all(whole)

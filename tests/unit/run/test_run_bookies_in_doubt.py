@@ -12,6 +12,7 @@ import pytest
 from auditor.evidence.rows import ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, READS
+from auditor.first_checker.circle import NO_ARC, WHOLE
 from auditor.first_checker.spot_reads import Density
 from auditor.model.availability import EntryRead, ReadStatus
 from auditor.model.evidence import Terms
@@ -90,7 +91,7 @@ def found(
 )
 def test_one_refuted_list_is_enough(run: Place, status: ReadStatus) -> None:
     """All that the bookie should hold is read if that is allowed: ten entries a ledger."""
-    assert {"b1": Density(1, 1)} == found(run, read("b1", KEPT, status))
+    assert {"b1": Density(WHOLE, 1)} == found(run, read("b1", KEPT, status))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +127,8 @@ def test_no_bookie_is_in_doubt_where_the_reads_are_off(run: Place, off: dict[str
 
 def test_half_of_the_reads_are_for_the_ends_of_segments() -> None:
     """All ends are read if they fit, and then the others get the rest."""
-    assert Density(1, 1) == Density.within(100, 60, 40)
+    assert Density(WHOLE, 1) == Density.within(100, 60, 40)
     few = Density.within(1_000, 10**6, 10**5)
-    assert few.ends_step > 1 and few.step > 1
-    assert Density.within(1_000, 10**6, 40).step <= few.step
-    assert Density(0, 0) == Density.within(0, 10, 2)
+    assert few.ends_step > 1 and few.arc.length < WHOLE.length
+    assert Density.within(1_000, 10**6, 40).arc.length >= few.arc.length
+    assert Density(NO_ARC, 0) == Density.within(0, 10, 2)

@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.errors import OutputError
+from auditor.first_checker.circle import WHOLE, Arc
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.summary.about import About
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 COUNT = st.integers(0, 2**53)
@@ -51,6 +53,9 @@ TERMS = st.builds(
 )
 
 
+SERIES = BookieReads(5, (ReadArc(Arc(64, 64), 7), ReadArc(WHOLE, 9)))
+
+
 def about(terms: Terms) -> About:
     return About(
         "20260101T030000Z-000001",
@@ -85,6 +90,9 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
         auditor_version="0.0.9",
         waits_ms=(5, 6),
         resumed_at=("2026-01-01T04:00:00Z", "2026-01-01T05:00:00Z"),
+        reading=ReadingPlan(
+            7, 9, 30, 131_072, 2000.0, {"b1": SERIES, "b2": BookieReads(6)}, {"b1": Arc(128, 64)}
+        ),
     )
     assert written == About.from_json(json.loads(json.dumps(written.as_json())))
 

@@ -72,6 +72,8 @@ def test_every_series_of_the_contract_is_there_at_zero():
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
     evidence = ("expected", "listed", "read", "assumed")
     expected |= {(LAST + "copies", frozenset({word})) for word in evidence}
+    ages = ("within_day", "within_week", "within_period", "never", "overdue")
+    expected |= {(LAST + "copies_by_read_age", frozenset({age})) for age in ages}
     lengths = ("1", "10", "100", "1000")
     expected |= {
         (LAST + "loss_found_ratio", frozenset({n, runs}))
@@ -169,6 +171,19 @@ def test_the_probability_of_finding_a_loss_is_a_gauge():
     assert (0.25, 0.75) == tuple(series[name, frozenset({"1", runs})] for runs in ("this", "all"))
     for nothing in (None, {"bounds": None, "accumulated": None}):
         assert math.isnan(series_of(sampling=nothing)[name, frozenset({"1000", "this"})])
+
+
+def test_the_ages_of_reads_are_a_gauge():
+    """They are NaN where the run did not count."""
+    counts = {"copies": 9, "within_day": 1, "within_week": 2, "within_period": 3, "overdue": 4}
+    verified = {"seed": 1, "period_ms": 1, "bytes_per_second": 1, "bookies": []}
+    name = LAST + "copies_by_read_age"
+    series = series_of(verification={**verified, "counts": counts})
+    assert (2, 4, 0) == tuple(
+        series[name, frozenset({age})] for age in ("within_week", "overdue", "never")
+    )
+    for nothing in (None, {**verified, "counts": None}):
+        assert math.isnan(series_of(verification=nothing)[name, frozenset({"overdue"})])
 
 
 def test_counters_continue_from_the_totals():

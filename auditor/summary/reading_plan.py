@@ -1,0 +1,220 @@
+"""Plan which copies a run reads on bookies that list, so that each is read within a period.
+
+Each copy has a place on a circle (`auditor.first_checker.circle`). A run reads an arc of each
+bookie, and the next run goes on where this one ended. summary.json passes on which arcs were read
+when. The plan is a part of run.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from auditor.first_checker.circle import CIRCLE, WHOLE, Arc, arc_from, arc_of
+from auditor.first_checker.probing import Draw, step_within
+from auditor.model.identity import BookieId
+from auditor.model.summary import Verification
+from auditor.summary.due_copies import Due
+
+PASS_SHARE = 3 / 4
+"""Reads go once round the circle in this share of the period. Runs may then be as far apart as the
+rest of it, and each copy is still read within the period."""
+READ_COST_BYTES = 4096
+"""What a read costs beside the bytes of its entry: a page of the disk, and the request."""
+SECONDS_MIN = 10.0
+"""A bookie is read as if its lists took so long, if they take less."""
+ROUNDING = 1.25
+"""An arc in whole units is at most this many times as long as it must be."""
+MERGED_SHARE = 1 / 64
+"""Runs that began within this share of the period count as one, at the time of the first."""
+ARCS_MAX = 256
+"""At most this many arcs of a bookie are kept, the newest. What older ones read counts as never
+read."""
+
+
+class ReadArc(NamedTuple):
+    """An arc that was read, and when the run began, in ms."""
+
+    arc: Arc
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieReads:
+    """The arcs that runs read on one bookie, oldest first. Each begins within or behind the last.
+
+    `since_ms`: when the first run began whose plan had the bookie.
+    """
+
+    since_ms: int
+    arcs: tuple[ReadArc, ...] = ()
+
+    @property
+    def next_place(self) -> int:
+        """The place behind the newest arc."""
+        return self.arcs[-1].arc.end if self.arcs else 0
+
+    @property
+    def newest_ms(self) -> int:
+        """When the last run began that read an arc; without one, `since_ms`."""
+        return self.arcs[-1].at_ms if self.arcs else self.since_ms
+
+    def length_since(self, at_ms: int) -> int:
+        """Return how many places up to `next_place` were read by runs that began at `at_ms` or
+        later.
+        """
+        length = begins = 0  # measured backwards from next_place
+        newer: Arc | None = None
+        for arc, read_at_ms in reversed(self.arcs):
+            if read_at_ms < at_ms or length >= CIRCLE:
+                break
+            ends = begins - _overlap(arc, newer) if newer else 0
+            begins, newer = ends + arc.length, arc
+            length = max(length, begins)
+        return min(length, CIRCLE)
+
+    def with_arc(self, arc: Arc, at_ms: int, period_ms: int) -> BookieReads:
+        """Return the reads with those of one more run, without arcs that were read again."""
+        arcs = [*self.arcs, ReadArc(arc, at_ms)]
+        if len(arcs) > 1 and at_ms - arcs[-2].at_ms <= period_ms * MERGED_SHARE:
+            arcs[-2:] = [ReadArc(_joined(arcs[-2].arc, arc), arcs[-2].at_ms)]
+        return replace(self, arcs=tuple(_without_hidden(arcs))[-ARCS_MAX:])
+
+
+def _overlap(arc: Arc, newer: Arc) -> int:
+    """Return by how many places a newer arc begins before the end of the arc that it continues."""
+    return (arc.end - newer.first) % CIRCLE
+
+
+def _joined(arc: Arc, newer: Arc) -> Arc:
+    """Return the places of an arc and of the newer one that continues it."""
+    overlap = _overlap(arc, newer)
+    if overlap >= arc.length:
+        return newer
+    length = arc.length - overlap + newer.length
+    return WHOLE if length >= CIRCLE else Arc(arc.first, length)
+
+
+def _without_hidden(arcs: Sequence[ReadArc]) -> list[ReadArc]:
+    """Return the arcs of which some place was not read again by a newer one."""
+    kept: list[ReadArc] = []
+    free = [(0, CIRCLE)]
+    for one in reversed(arcs):
+        left = _without(free, one.arc)
+        if left != free:
+            kept.append(one)
+        free = left
+        if not free:
+            break
+    return kept[::-1]
+
+
+def _without(free: Sequence[tuple[int, int]], arc: Arc) -> list[tuple[int, int]]:
+    left = list(free)
+    for first, end in arc.pieces():
+        cut = []
+        for low, high in left:
+            cut += [(low, min(high, first)), (max(low, end), high)]
+        left = [(low, high) for low, high in cut if low < high]
+    return left
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingPlan:
+    """What decides which copies a run reads to test lists and to verify them: a part of run.json.
+
+    `before`: what earlier runs read, by bookie. `arcs`: what this run reads. Without a period
+    (0) nothing is verified, and `before` is handed on.
+    """
+
+    seed: int = 0
+    began_at_ms: int = 0
+    period_ms: int = 0
+    bytes_per_second: int = 0
+    requests_per_second: float = 0.0
+    before: Mapping[BookieId, BookieReads] = field(default_factory=dict)
+    arcs: Mapping[BookieId, Arc] = field(default_factory=dict)
+
+    def for_bookies(self, due: Mapping[BookieId, Due], shards: int, spot_reads: int) -> ReadingPlan:
+        """Return the plan with what to read on each bookie.
+
+        `due`: what each should hold of the first of `shards` shards, which have equal numbers of
+        ledgers. A bookie that the first shard does not name is not read.
+        """
+        if spot_reads < 1:
+            return self
+        arcs = {
+            bookie: self.arc(bookie, share.times(shards), spot_reads)
+            for bookie, share in due.items()
+        }
+        return replace(self, arcs=arcs)
+
+    def arc(self, bookie: BookieId, due: Due, spot_reads: int) -> Arc:
+        """Return what to read on a bookie: enough to test its lists, and what the period needs.
+
+        The second part is limited by `bytes_per_second`. A bookie that is new is only tested.
+        """
+        before = self.before.get(bookie) if self.period_ms else None
+        at = before.next_place if before else 0
+        step = step_within(spot_reads, due.copies)
+        tested = arc_of(Draw(step, at * step // CIRCLE))
+        if before is None:
+            return tested
+        length = min(self.length_needed(before), self.length_allowed(due))
+        return arc_from(at, length) if length > tested.length else tested
+
+    def length_needed(self, before: BookieReads) -> int:
+        """Return how many places to read now for the sake of the period.
+
+        It is the share of the circle that corresponds to the time since the last run. It is more if
+        places would otherwise be overdue at the next run, which is expected after as long again.
+        """
+        elapsed = max(0, self.began_at_ms - before.newest_ms)
+        steady = CIRCLE * elapsed / (self.period_ms * PASS_SHARE)
+        horizon = max(float(elapsed), self.period_ms * (1 - PASS_SHARE))
+        fresh_since = self.began_at_ms - int(self.period_ms - horizon)
+        is_young = before.since_ms >= fresh_since
+        overdue = 0 if is_young else CIRCLE - before.length_since(fresh_since)
+        return min(CIRCLE, max(int(steady), overdue))
+
+    def length_allowed(self, due: Due) -> int:
+        """Return how many places a run may read of a bookie."""
+        allowed = self.bytes_per_second * self._seconds(due) / max(1.0, _cost_bytes(due))
+        return CIRCLE if allowed >= ROUNDING else int(CIRCLE * allowed / ROUNDING)
+
+    def rate_needed(self, due: Due, elapsed_ms: int) -> float:
+        """Return how many bytes a second suffice if runs are `elapsed_ms` apart."""
+        share = min(1.0, elapsed_ms / (self.period_ms * PASS_SHARE))
+        return share * ROUNDING * _cost_bytes(due) / self._seconds(due)
+
+    def _seconds(self, due: Due) -> float:
+        """Return how long the lists of a bookie take at the limit on requests, at least
+        SECONDS_MIN.
+        """
+        return max(SECONDS_MIN, due.segments / (self.requests_per_second or REQUESTS_UNLIMITED))
+
+
+REQUESTS_UNLIMITED = 2000.0
+"""Stands for the limit on requests a second where there is none."""
+
+
+def _cost_bytes(due: Due) -> float:
+    return due.size_bytes + due.copies * READ_COST_BYTES
+
+
+def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
+    """Return what earlier runs read by the summary of the last one; nothing if it is impossible."""
+    found = {}
+    for bookie in stored.bookies if stored else ():
+        arcs = tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in bookie.arcs)
+        if not all(0 <= arc.first < CIRCLE and 0 < arc.length <= CIRCLE for arc, _ in arcs):
+            return {}
+        found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs)
+    return found
+
+
+def milliseconds(at: str) -> int:
+    """Return a time of RFC 3339 in ms since 1970."""
+    return round(datetime.fromisoformat(at).timestamp() * 1000)

@@ -1,0 +1,333 @@
+"""Say how long ago the copies of each bookie were last read.
+
+The age of a copy follows from its place on the circle (`auditor.first_checker.circle`) and from the
+arcs that runs read (`auditor.summary.reading_plan`). No age is stored for a copy.
+
+Verified: each copy that counts as read was asked for by a run that began after the ledger's
+metadata had last changed, and the bookie said something about it. A wrong or a missing entry is a
+finding of that run. Not verified: copies of bookies that neither list nor have a lister that
+scrubs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, READS
+from auditor.first_checker.circle import CIRCLE, NO_ARC, Arc
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
+from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
+from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.identity import BookieId
+from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
+from auditor.summary.about import About
+from auditor.summary.assurance import listed_by_lister
+from auditor.summary.due_copies import DUE_COLUMNS, SHARE_COLUMNS, Due, due_by_bookie, shares_of
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
+from auditor.witness.phrases import moment
+
+DAY_MS = 24 * 60 * 60 * 1000
+WEEK_MS = 7 * DAY_MS
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Ledgers of one bookie whose metadata changed between two times: eight bytes for each.
+
+    `starts` are hashes, and `copies` how many copies the bookie should hold. `unswept` counts the
+    copies in shares that are too large to be read by place.
+    """
+
+    starts: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    copies: list[npt.NDArray[np.uint32]] = field(default_factory=list)
+    unswept: int = 0
+
+    def add(self, copies: npt.NDArray[np.int64], starts: npt.NDArray[np.uint32]) -> None:
+        """Add ledgers by the number of copies of each, and the hash of each."""
+        swept = copies <= SWEPT_ENTRIES_MAX
+        self.unswept += int(copies[~swept].sum())
+        self.starts.append(starts[swept])
+        self.copies.append(copies[swept].astype(np.uint32))
+
+    def by_place(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the copies at each place of a grid. `order` has the residue of each place."""
+        grid = len(order)
+        rounds, rest = np.divmod(np.concatenate(self.copies).astype(np.int64), grid)
+        first = -np.concatenate(self.starts).astype(np.int64) % grid
+        behind = first + rest
+        # Where the residues go on at 0, all have one more, except those between the two ends.
+        goes_on = behind > grid
+        end = np.where(goes_on, behind - grid, behind)
+        changes = np.bincount(first, minlength=grid + 1) - np.bincount(end, minlength=grid + 1)
+        residues = np.cumsum(changes[:-1]) + int(rounds.sum()) + int(goes_on.sum())
+        placed: npt.NDArray[np.int64] = residues[order]
+        return placed
+
+
+def _residues(grid: int) -> npt.NDArray[np.int64]:
+    """Return the residue of each place: its bits in reverse order."""
+    order = np.zeros(1, np.int64)
+    while len(order) < grid:
+        order = np.concatenate([2 * order, 2 * order + 1])
+    return order
+
+
+@dataclass(slots=True)
+class AgeCount:
+    """Counts the copies of one bookie by the age of their newest read.
+
+    `before` are the reads of earlier runs, and `planned` is the arc of this run.
+    """
+
+    bookie: BookieId
+    plan: ReadingPlan
+    before: BookieReads
+    planned: Arc = NO_ARC
+    after: BookieReads = field(init=False)
+    """The reads with those of this run, if all that it drew were answered."""
+    groups: dict[int, _Pairs] = field(default_factory=dict)
+    """Ledgers by the number of those times of `_times` that are before the metadata changed."""
+    _unit: int = field(init=False)
+    _late_ms: int = field(init=False)
+    """A copy that was not read since is overdue."""
+    _times: list[int] = field(init=False)
+    """When runs read something, and `_late_ms`, in order."""
+
+    def __post_init__(self) -> None:
+        now, period = self.plan.began_at_ms, self.plan.period_ms
+        self.after = self.before
+        if self.planned.length:
+            self.after = self.before.with_arc(self.planned, now, period)
+        arcs = (*self.before.arcs, *self.after.arcs)
+        bounds = CIRCLE | self.planned.first | self.planned.length
+        for one in arcs:
+            bounds |= one.arc.first | one.arc.length
+        self._unit = bounds & -bounds
+        self._late_ms = now - period - 1 if period else -1
+        self._times = sorted({self._late_ms, *(one.at_ms for one in arcs)})
+
+    @property
+    def _grid(self) -> int:
+        return CIRCLE // self._unit
+
+    def add(
+        self, ledgers: Iterable[int], copies: npt.NDArray[np.int64], changed: npt.NDArray[np.int64]
+    ) -> None:
+        """Add ledgers: the copies that the bookie should hold, and when the metadata changed."""
+        starts = np.fromiter(
+            (start_of(self.plan.seed, ledger, self.bookie) % CIRCLE for ledger in ledgers),
+            np.uint32,
+            len(copies),
+        )
+        group_of = np.searchsorted(self._times, changed)
+        for group in np.unique(group_of).tolist():
+            mine = group_of == group
+            self.groups.setdefault(group, _Pairs()).add(copies[mine], starts[mine])
+
+    def planned_copies(self) -> int:
+        """Return how many copies this run drew."""
+        order = _residues(self._grid)
+        is_planned = self._paint([ReadArc(self.planned, 1)]) > 0
+        return sum(int(one.by_place(order)[is_planned].sum()) for one in self.groups.values())
+
+    def counts(self, reads: BookieReads) -> CopiesByAge:
+        """Return the copies by age. `reads` are those before this run, or after it."""
+        order, now = _residues(self._grid), self.plan.began_at_ms
+        found: Counter[str] = Counter()
+        oldest: list[int] = []
+        for group, pairs in self.groups.items():
+            after = self._times[group] if group < len(self._times) else now + 1
+            read_at = self._paint([one for one in reads.arcs if one.at_ms >= after])
+            placed = pairs.by_place(order)
+            age = now - read_at
+            is_read = read_at > 0
+            is_late = self._is_old(group) and reads.since_ms <= self._late_ms
+            unread = int(placed[~is_read].sum()) + pairs.unswept
+            found["copies"] += int(placed.sum()) + pairs.unswept
+            found["never"] += unread
+            found["overdue"] += unread if is_late else 0
+            found["overdue"] += int(placed[is_read & (read_at <= self._late_ms)].sum())
+            for name, limit in self._limits():
+                found[name] += int(placed[is_read & (age <= limit)].sum())
+            held = read_at[is_read & (placed > 0)]
+            oldest += [int(held.min())] if len(held) else []
+        return _ages(found, moment(min(oldest)) if oldest else None)
+
+    def _limits(self) -> Iterator[tuple[str, int]]:
+        yield "within_day", DAY_MS
+        yield "within_week", WEEK_MS
+        if self.plan.period_ms:
+            yield "within_period", self.plan.period_ms
+
+    def _is_old(self, group: int) -> bool:
+        """Return whether the metadata of a group's ledgers changed before the period."""
+        return group <= self._times.index(self._late_ms)
+
+    def _paint(self, arcs: Iterable[ReadArc]) -> npt.NDArray[np.int64]:
+        """Return for each place of the grid when its newest read began; 0 without a read."""
+        read_at = np.zeros(self._grid, np.int64)
+        for arc, at_ms in arcs:
+            for first, end in arc.pieces():
+                read_at[first // self._unit : end // self._unit] = at_ms
+        return read_at
+
+
+AGE_COLUMNS = [*SHARE_COLUMNS, "znode_mtime_ms"]
+"""The columns of LEDGERS from which copies are counted by age."""
+
+
+def count_ages(ledgers: Iterable[pa.RecordBatch], counts: Mapping[BookieId, AgeCount]) -> None:
+    """Add the closed ledgers of the first look to the counts of their bookies.
+
+    `ledgers` have the AGE_COLUMNS. Costs a hash for each ledger and bookie.
+    """
+    for batch in ledgers:
+        shares = shares_of(pa.Table.from_batches([batch]).select(SHARE_COLUMNS), counts.keys())
+        ids, changed = batch["ledger_id"].to_numpy(), batch["znode_mtime_ms"]
+        in_order = np.argsort(ids)
+        times = changed.fill_null(2**62).to_numpy(zero_copy_only=False)
+        row_of = in_order[np.searchsorted(ids, shares["ledger_id"].to_numpy(), sorter=in_order)]
+        names = shares["bookie_id"].combine_chunks().dictionary_encode()
+        codes, copies = names.indices.to_numpy(), shares["copies"].to_numpy()
+        owners = shares["ledger_id"].to_numpy()
+        for code, bookie in enumerate(names.dictionary.to_pylist()):
+            mine = (codes == code) & (copies > 0)
+            counts[bookie].add(owners[mine].tolist(), copies[mine], times[row_of[mine]])
+
+
+_SUMMED = ("copies", "within_day", "within_week", "within_period", "never", "overdue")
+
+
+def _ages(found: Mapping[str, int], oldest: str | None) -> CopiesByAge:
+    copies, day, week, period, never, overdue = (found.get(name, 0) for name in _SUMMED)
+    return CopiesByAge(copies, day, week, period, never, overdue, oldest)
+
+
+def add_counts(counts: Collection[CopiesByAge]) -> CopiesByAge:
+    """Return the copies of several bookies by age."""
+    sums = {name: sum(getattr(one, name) for one in counts) for name in _SUMMED}
+    oldest = [one.oldest for one in counts if one.oldest is not None]
+    return _ages(sums, min(oldest, default=None))
+
+
+SAYS_OF_ENTRY = frozenset(
+    {
+        *ABSENT_READS,
+        ReadStatus.PRESENT,
+        ReadStatus.CORRUPT,
+        ReadStatus.FAILED,
+        ReadStatus.INVALID,
+        ReadStatus.TOO_LARGE,
+    }
+)
+"""Results of a read in which the bookie said something about the entry, or tried to send it. After
+any other the entry is not read, and the bookie's arc is read again in the next run."""
+
+
+def verification_of(
+    run: Place, about: About, bookies: Sequence[BookieRecord], away: Collection[BookieId]
+) -> Verification:
+    """Return how old the newest reads of all copies are, after this run.
+
+    Bookies in `away` do not count in the sum: they are in maintenance or not registered. A run of
+    named ledgers, and one that tests no list, hands on what earlier runs read. Costs a
+    scan of the ledgers, with a hash for each ledger and bookie, and a scan of the spot reads.
+    """
+    plan = about.reading
+    result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second)
+    if about.partial or about.terms.spot_reads < 1:
+        handed_on = tuple(
+            _row(name, reads, None, lists=bool(reads.arcs))
+            for name, reads in sorted(plan.before.items())
+        )
+        return replace(result, bookies=handed_on)
+    due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+    found = [_with_rate(one, plan, due) for one in _count_bookies(run, plan, bookies, due)]
+    counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
+    return replace(result, counts=add_counts(counted), bookies=tuple(found))
+
+
+def _count_bookies(
+    run: Place, plan: ReadingPlan, bookies: Sequence[BookieRecord], due: Collection[BookieId]
+) -> Iterator[VerifiedBookie]:
+    """Yield the bookies that should hold something, sorted."""
+    counts = {
+        bookie: AgeCount(
+            bookie,
+            plan,
+            plan.before.get(bookie, BookieReads(plan.began_at_ms)),
+            plan.arcs.get(bookie, NO_ARC),
+        )
+        for bookie in due
+    }
+    columns = ["look", *AGE_COLUMNS]
+    ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
+    count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
+    answered, unanswered = _count_reads(run)
+    listing = _listing(bookies)
+    met = _greeted(bookies, Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    for bookie in sorted(counts):
+        count = counts.pop(bookie)
+        is_read = bookie in listing and not unanswered[bookie]
+        is_read = is_read and answered[bookie] >= count.planned_copies()
+        reads = count.after if is_read else count.before
+        # A bookie that was silent may have listed at an earlier run.
+        lists = bookie in listing or (bookie not in met and bool(reads.arcs))
+        yield _row(bookie, reads, count.counts(reads), lists=lists)
+
+
+def _row(
+    bookie: BookieId, reads: BookieReads, counts: CopiesByAge | None, *, lists: bool
+) -> VerifiedBookie:
+    by = VerifiedBy.READS if lists else VerifiedBy.NOTHING
+    arcs = tuple((*one.arc, one.at_ms) for one in reads.arcs)
+    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, counts)
+
+
+def _listing(bookies: Sequence[BookieRecord]) -> set[BookieId]:
+    """Return the bookies that gave lists themselves at the first look."""
+    at_first = [one for one in bookies if one.look == 1]
+    return _greeted(at_first, Greeting.ANSWERED) - listed_by_lister(bookies).keys()
+
+
+def _greeted(bookies: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:
+    return {one.bookie_id for one in bookies if one.greeting in greetings}
+
+
+def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
+    """Return the bookies without a registration at the last look that has them."""
+    last = {one.bookie_id: one for one in sorted(bookies, key=lambda one: one.look)}
+    return {name for name, one in last.items() if one.registration is Registration.NONE}
+
+
+def _count_reads(run: Place) -> tuple[Counter[BookieId], Counter[BookieId]]:
+    """Return by bookie how many of the spot reads said something of the entry, and how many did
+    not.
+    """
+    drawn = pc.field("is_spot") & ~pc.field("is_denser") & (pc.field("look") == 1)
+    reads = run.read_table("evidence/reads", READS, drawn, ["bookie_id", "status"])
+    says = pa.array(sorted(status.value for status in SAYS_OF_ENTRY))
+    is_said = pc.is_in(reads["status"], says)
+    said = Counter(reads["bookie_id"].filter(is_said).to_pylist())
+    return said, Counter(reads["bookie_id"].filter(pc.invert(is_said)).to_pylist())
+
+
+def _with_rate(
+    one: VerifiedBookie, plan: ReadingPlan, due: Mapping[BookieId, Due]
+) -> VerifiedBookie:
+    """Return the bookie with the rate that it needs, if copies are overdue that reads can reach."""
+    is_overdue = one.counts is not None and one.counts.overdue > 0
+    if not is_overdue or one.verified_by is not VerifiedBy.READS:
+        return one
+    before = plan.before.get(one.bookie_id)
+    elapsed = plan.began_at_ms - before.newest_ms if before else DAY_MS
+    return replace(one, rate_needed=ceil(plan.rate_needed(due[one.bookie_id], elapsed)))
