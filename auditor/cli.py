@@ -225,27 +225,44 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     "--without",
     metavar="BOOKIE|/LOCATION",
     multiple=True,
-    help=(
-        "Ask what the failure of this bookie, or of all bookies at this location, would do. Repeat"
-        " it for several at once."
-    ),
+    help="Ask what losing this bookie or location would do. Repeat it for several at once.",
+)
+@click.option(
+    "--now",
+    "is_now",
+    is_flag=True,
+    help="Read ZooKeeper first: can they be stopped now?",
+)
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["restart", "decommission"]),
+    metavar="PURPOSE",
+    help="With --now: restart or decommission.  [default: restart]",
 )
 @options("margin")
-def margin(run_dir: str | None, without: Sequence[str], **flags: Any) -> None:
+def margin(
+    run_dir: str | None, without: Sequence[str], is_now: bool, purpose: str | None, **flags: Any
+) -> None:
     """Show how many ledgers would lose copies if bookies failed.
 
-    RUN is a run's id, the name or path of its directory, latest, or latest~N for the Nth before; by
-    default latest, the newest finished run in --output.
+    RUN is a run's id, its directory, latest (the default), or latest~N for the Nth before.
 
-    With --without it is a gate for restarts: exit 1 if a ledger would lose its last copy of an
-    entry, 3 if that is not ruled out or the evidence is too old, else 0.
+    With --without it is a gate. Exit 0: go. 1: an entry would have no copy. 3: that is not ruled
+    out, or not known.
     """
+    if purpose and not is_now:
+        raise click.UsageError("--for is about this moment: give --now too")
+    if is_now and not without:
+        raise click.UsageError("--now answers for bookies: give --without BOOKIE too")
 
     def work(context: Any) -> int:
+        from auditor.after.margin_now import Purpose
         from auditor.commands.margin import margin as command
         from auditor.commands.stored_run import choose_run
 
-        return command(context, choose_run(context, run_dir), without)
+        run = choose_run(context, run_dir)
+        return command(context, run, without, Purpose(purpose or "restart") if is_now else None)
 
     call("margin", flags, work)
 

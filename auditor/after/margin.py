@@ -76,10 +76,10 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
             flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
     no_copy, may_no_copy, below, may_below = flags
     return Losses(
-        _sort(copies, no_copy),
-        _sort(copies, may_no_copy & ~no_copy),
-        _sort(copies, below),
-        _sort(copies, may_below & ~below),
+        sort_of(copies, no_copy),
+        sort_of(copies, may_no_copy & ~no_copy),
+        sort_of(copies, below),
+        sort_of(copies, may_below & ~below),
     )
 
 
@@ -118,17 +118,18 @@ def _harms(block: Segments, after: _Counts) -> tuple[Flags, Flags, Flags, Flags]
 
 def copies_of_worst_entry(copies: StoredCopies) -> dict[int, int]:
     """Return how many ledgers there are by the number of sure copies of their worst entry."""
-    fewest = _fewest_sure(copies)
+    fewest = fewest_sure_copies(copies)
     numbers, ledgers = np.unique(fewest, return_counts=True)
     return dict(zip(numbers.tolist(), ledgers.tolist(), strict=True))
 
 
 def ledgers_in_order(copies: StoredCopies) -> Flags:
     """Return, for each ledger, whether every entry has a sure copy now."""
-    return _fewest_sure(copies) > 0
+    return fewest_sure_copies(copies) > 0
 
 
-def _fewest_sure(copies: StoredCopies) -> Ints:
+def fewest_sure_copies(copies: StoredCopies) -> Ints:
+    """Return, for each ledger, the number of sure copies of its worst entry."""
     fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
     for block in copies.segments:
         sure = _count_copies(block, no_flags(len(copies.bookies))).sure
@@ -173,6 +174,7 @@ def _count_by_name(copies: StoredCopies, ledgers: Ints) -> dict[BookieId, int]:
     }
 
 
-def _sort(copies: StoredCopies, hit: Flags) -> Sort:
+def sort_of(copies: StoredCopies, hit: Flags) -> Sort:
+    """Return the ledgers that a mask selects."""
     ids = copies.ledger_ids[hit]
     return Sort(len(ids), tuple(ids[:SHOWN_IDS_MAX].tolist()))

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
+import pyarrow as pa
 
+from auditor.after.copies_now import STAMP_COLUMNS, StoredZnodes, stored_znodes
 from auditor.after.finished_run import (
     open_finished_run,
     read_about,
@@ -59,6 +61,7 @@ class StoredRun:
     bookies: dict[BookieId, BookieRecord]
     """The bookies as of the last look."""
     copies: StoredCopies
+    znodes: StoredZnodes
 
     def locations(self) -> dict[BookieId, str]:
         """Return the known location of every bookie that ledgers name or that is registered."""
@@ -82,10 +85,12 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    copies = doubt_bookies(_copies(directory), unreadable_bookies(directory, summary))
-    return StoredRun(
-        summary, started, read_about(directory), read_newest_bookies(directory), copies
+    ledgers = directory.read_table(
+        "evidence/ledgers", LEDGERS, columns=[*LEDGER_COLUMNS, *STAMP_COLUMNS]
     )
+    copies = doubt_bookies(_copies(directory, ledgers), unreadable_bookies(directory, summary))
+    about, bookies = read_about(directory), read_newest_bookies(directory)
+    return StoredRun(summary, started, about, bookies, copies, stored_znodes(ledgers))
 
 
 def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
@@ -103,11 +108,10 @@ def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId
     )
 
 
-def _copies(directory: Place) -> StoredCopies:
+def _copies(directory: Place, ledgers: pa.Table) -> StoredCopies:
     """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a
     verdict.
     """
-    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
     verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
     lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
     if lost:

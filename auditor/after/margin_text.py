@@ -111,9 +111,14 @@ def _row_json(numbers: Sequence[Any]) -> dict[str, int]:
     return dict(zip(_SORTS, numbers, strict=True))
 
 
+def sort_json(sort: Sort) -> dict[str, Any]:
+    """Return the ledgers of one kind of loss as JSON."""
+    return {"ledgers": sort.ledgers, "ids": list(sort.ids)}
+
+
 def _losses_json(losses: Losses) -> dict[str, Any]:
     return {
-        name: {"ledgers": sort.ledgers, "ids": list(sort.ids)}
+        name: sort_json(sort)
         for name, sort in zip(
             _SORTS,
             (losses.no_copy, losses.may_have_no_copy, losses.below_ack, losses.may_be_below_ack),
@@ -147,24 +152,25 @@ def _without(basis: MarginBasis, answer: Without, screen: Screen) -> Iterator[st
     yield from screen.wrap(f"Without {of(len(answer.bookies), 'bookie')} ({who}){of_which}:")
     yield from table(
         [
-            [NO_COPY, of(losses.no_copy.ledgers, "ledger"), _ids(losses.no_copy)],
+            [NO_COPY, of(losses.no_copy.ledgers, "ledger"), ids_words(losses.no_copy)],
             [
                 "  not ruled out for",
                 of(losses.may_have_no_copy.ledgers, "more ledger"),
-                _ids(losses.may_have_no_copy),
+                ids_words(losses.may_have_no_copy),
             ],
-            [BELOW_ACK, of(losses.below_ack.ledgers, "ledger"), _ids(losses.below_ack)],
+            [BELOW_ACK, of(losses.below_ack.ledgers, "ledger"), ids_words(losses.below_ack)],
             [
                 "  not ruled out for",
                 of(losses.may_be_below_ack.ledgers, "more ledger"),
-                _ids(losses.may_be_below_ack),
+                ids_words(losses.may_be_below_ack),
             ],
         ],
         "  ",
     )
 
 
-def _ids(sort: Sort) -> str:
+def ids_words(sort: Sort) -> str:
+    """Return the first ids: "5, 7, 9, ..."."""
     shown = ", ".join(map(str, sort.ids[:3]))
     return shown + (", ..." if sort.ledgers > 3 else "")
 
@@ -286,7 +292,7 @@ def _basis(basis: MarginBasis, answer: Without | Cluster, screen: Screen) -> Ite
     """Yield what the answer rests on, and what it leaves out."""
     of_what = "the ledgers that the run was asked to audit" if basis.is_partial else "the cluster"
     sentences = [
-        f"From the evidence of run {printable(basis.run_id)}, {_age(basis)}, "
+        f"From the evidence of run {printable(basis.run_id)}, {age_words(basis)}, "
         f"on {basis.closed_words(f' of {of_what}')}."
     ]
     if basis.is_too_old and basis.age_s >= 0:
@@ -296,7 +302,8 @@ def _basis(basis: MarginBasis, answer: Without | Cluster, screen: Screen) -> Ite
     yield from screen.wrap(" ".join([*sentences, *limits_of(basis, answer)]))
 
 
-def _age(basis: MarginBasis) -> str:
+def age_words(basis: MarginBasis) -> str:
+    """Return the age of the run: "4 h old"."""
     if basis.age_s < 0:
         return "which started in the future: a clock is wrong, so its age is not known"
     return f"{duration(basis.age_s)} old"

@@ -46,8 +46,8 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "diff": ("auditor diff", "auditor diff latest~7 latest"),
     "margin": (
         "auditor margin",
-        "auditor margin --without bookie-3:3181",
         "auditor margin latest --without /rack2 --without bookie-7:3181",
+        "auditor margin --now --without bookie-3:3181",
     ),
     "explain": (
         "auditor explain 4711",

@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from auditor.after.margin import (
-    losses_without,
-)
+from auditor.after.margin import losses_without
+from auditor.after.margin_now import Purpose
 from auditor.after.margin_of_run import StoredRun, margin_basis, margin_of_cluster, read_copies
 from auditor.after.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
+from auditor.commands.margin_now import margin_now
 from auditor.commands.stored_run import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
@@ -18,17 +18,23 @@ from auditor.model.identity import BookieId
 from auditor.wire.locations import is_within
 
 
-def margin(context: Context, run_dir: str, without: Sequence[str]) -> int:
+def margin(
+    context: Context, run_dir: str, without: Sequence[str], now: Purpose | None = None
+) -> int:
     """Print what would be lost, and return the exit code.
 
     With `without`: 1 if some ledger would surely have an entry without a copy; 3 if that is not
     ruled out. With and without it: 3 if the evidence is older than --evidence-age-max, if the run
     was of named ledgers, or if the metadata of some ledger could not be read or understood; else 0.
+    With `now`, ZooKeeper is read again first (`auditor.commands.margin_now`).
     Raises ConfigError if the run cannot be read, if a part of it is lost, or if a name is unknown.
     """
     with refuse_damaged_run(context, run_dir):
         run = read_copies(run_dir)
-        named = [name.strip() for item in without for name in item.split(",")]
+    named = [name.strip() for item in without for name in item.split(",")]
+    if now is not None:
+        return margin_now(context, run, named, now, _bookies_meant)
+    with refuse_damaged_run(context, run_dir):
         answer = _without(run, named) if named else margin_of_cluster(run)
         basis = margin_basis(run, context.settings.evidence_age_max_ms / 1000)
         code = _exit_code(basis, answer)

@@ -10,7 +10,7 @@ from auditor.config.access import (
     BookieAccess,
     ZooKeeperAccess,
 )
-from auditor.config.setting import AUDITING, PLACING, WHOLE_RUNS, setting
+from auditor.config.setting import AUDITING, READING, WHOLE_RUNS, setting
 from auditor.config.units import COUNT, DURATION, RATE, SIZE
 
 _SECOND = 1_000
@@ -196,45 +196,45 @@ class ZooKeeperLoad:
         "Znodes read a second over the whole job, however many tasks read. 0: no limit.",
         "What BookKeeper's own auditor reaches, and a tenth of what ZooKeeper serves in batches. "
         "Sessions of brokers and bookies are not starved.",
-        low=0, high=10_000_000, commands=PLACING | {"lister"},
+        low=0, high=10_000_000, commands=READING,
     )
     zookeeper_batch_paths: int = setting(
         COUNT, "200",
         "Paths in one multiRead request (ZooKeeper 3.6 and later).",
         "200 znodes of some 500 bytes keep an answer at a tenth of jute.maxbuffer (1 MiB).",
-        low=1, high=1_000, commands=PLACING | {"lister"},
+        low=1, high=1_000, commands=READING,
     )
     zookeeper_inflight: int = setting(
         COUNT, "4",
         "multiRead requests outstanding for each reader.",
         "More gains nothing measurable and lengthens the queue for other sessions.",
-        low=1, high=64, commands=PLACING | {"lister"},
+        low=1, high=64, commands=READING,
     )
     zookeeper_session_timeout_ms: int = setting(
         DURATION, "10s",
         "ZooKeeper session time-out to ask for.",
         "BookKeeper's zkTimeout default.",
-        low=_SECOND, high=5 * _MINUTE, commands=PLACING | {"lister"},
+        low=_SECOND, high=5 * _MINUTE, commands=READING,
     )
     zookeeper_connect_timeout_ms: int = setting(
         DURATION, "15s",
         "Longest wait for the first connection before the metadata service counts as unreachable "
         "(exit 5).",
         "Long enough to try each of three servers and to sit out an election.",
-        low=100, high=10 * _MINUTE, commands=PLACING | {"lister"},
+        low=100, high=10 * _MINUTE, commands=READING,
     )
     zookeeper_retries: int = setting(
         COUNT, "3",
         "Times that a read is repeated after a lost connection or session.",
         "With the pause between them they span an election of the ensemble; more would hide an "
         "outage.",
-        low=0, high=100, commands=PLACING | {"lister"},
+        low=0, high=100, commands=READING,
     )
     zookeeper_retry_wait_ms: int = setting(
         DURATION, "1s",
         "Pause before each repeated read.",
         "An election takes a few hundred milliseconds to a few seconds.",
-        low=0, high=5 * _MINUTE, commands=PLACING | {"lister"},
+        low=0, high=5 * _MINUTE, commands=READING,
     )
 
 # fmt: on

@@ -52,7 +52,7 @@ class ClusterSettings:
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
         commands=frozenset(
-            {"run", "ledger", "topic", "rehearse", "topology", "lister", "config"}
+            {"run", "ledger", "topic", "rehearse", "topology", "lister", "margin", "config"}
         ),
         required=frozenset({"run", "ledger", "topic", "rehearse", "topology"}),
     )

@@ -14,9 +14,9 @@ from auditor.config.units import FILE, ON_OFF, TEXT, one_of
 ASK_BOOKIES = frozenset({"run", "ledger", "topic", "rehearse"})
 """The commands that need credentials for bookies."""
 READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
-"""The commands that need credentials for ZooKeeper."""
+"""The commands that always need credentials for ZooKeeper. `margin` needs them with --now."""
 _ASKING = ASK_BOOKIES | {"config"}
-_READING = READ_ZOOKEEPER | {"config"}
+_READING = READ_ZOOKEEPER | {"margin", "config"}
 
 JAAS_SECTION = "BookKeeper"
 """The section of a JAAS file that BookKeeper's client uses by default."""

@@ -45,6 +45,8 @@ AUDITING = frozenset({"run", "ledger", "topic", "demo", "rehearse", "config"})
 flag."""
 PLACING = AUDITING | {"topology"}
 """Commands that locate bookies."""
+READING = PLACING | {"lister", "margin"}
+"""Commands that read ZooKeeper. `margin` does so only with --now."""
 JUDGING = AUDITING | {"replay"}
 WHOLE_RUNS = frozenset({"run", "demo", "config"})
 READ_OUTPUT = EVERY_COMMAND - {"rehearse", "topology", "lister"}

@@ -316,6 +316,35 @@ class LedgerReader:
             yield _record(placed.next_id(), look, now_ms(), marking, znode)
         yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
 
+    def changed(
+        self,
+        known: Iterable[tuple[LedgerId, int, int]],
+        look: int,
+        now_ms: Callable[[], int],
+    ) -> Iterator[LedgerRecord]:
+        """Yield a record for each ledger whose znode has changed. Never raises for a ledger.
+
+        `known` has ledgers with the czxid and the version that were read before. A czxid that no
+        znode has stands for a ledger that was not read before. Costs one read a ledger; metadata
+        that has not changed is not decoded.
+        """
+        before: deque[tuple[int, int]] = deque()
+
+        def ids() -> Iterator[LedgerId]:
+            for ledger_id, czxid, version in known:
+                before.append((czxid, version))
+                yield ledger_id
+
+        placed = _PlacedIds(ids(), self._root, self._layout)
+        for znode in read_many(self._session, placed.paths()):
+            for unplaced in _unplaced_records(placed.take_unplaced(), look, now_ms):
+                before.popleft()
+                yield unplaced
+            ledger_id, stamp = placed.next_id(), before.popleft()
+            if znode.error != OK or (znode.czxid, znode.version) != stamp:
+                yield _record(ledger_id, look, now_ms(), None, znode)
+        yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
+
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
         """Return the ledgers' passwords, for checking the HMAC of read entries only.
 

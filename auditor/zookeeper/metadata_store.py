@@ -169,6 +169,15 @@ class MetadataStore(SessionOwner):
         """
         return self._reader.records(ids, look, now_ms, with_marks)
 
+    def read_changed(
+        self, known: Iterable[tuple[LedgerId, int, int]], look: int, now_ms: Callable[[], int]
+    ) -> Iterator[LedgerRecord]:
+        """Yield a record for each ledger whose znode no longer has the known czxid and version.
+
+        Ledgers that are gone or unreadable have records too. Costs one read a ledger.
+        """
+        return self._reader.changed(known, look, now_ms)
+
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
         """Return the ledgers' passwords, only to check HMACs. Do not keep, log or write them."""
         return self._reader.passwords(ids)

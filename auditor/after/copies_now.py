@@ -1,0 +1,298 @@
+"""The copies of a stored run, brought up to date with what ZooKeeper says now.
+
+The run says which copies were seen. ZooKeeper says which ledgers are new, deleted or changed since
+then, which bookies are not registered, and which replicas are marked as missing. A copy that only
+the newer metadata promises was seen by nobody: it counts as there, and its ledger is counted.
+
+A closed ledger is read again only if its loss is possible. Each of its entries had some sure copies
+in the run. As long as the missing bookies are fewer, and the run's metadata names none of them, an
+entry keeps a sure copy, however its copies were moved since then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.after.margin import fewest_sure_copies
+from auditor.after.stored_copies import (
+    LEDGER_COLUMNS,
+    Flags,
+    Ints,
+    Segments,
+    StoredCopies,
+    is_understood_and_closed,
+    newest_rows,
+    no_flags,
+    promised_copies,
+)
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.schemas import LEDGERS
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
+
+NEVER_READ = -1
+"""A czxid and version that no znode has."""
+STAMP_COLUMNS = ["czxid", "znode_version"]
+"""The columns of evidence/ledgers that are needed beside LEDGER_COLUMNS."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredZnodes:
+    """Every ledger of a run, by ascending id: the znode that was read last.
+
+    is_settled: whether it was closed, and its metadata is understood. Then only its ensembles can
+    change.
+    """
+
+    ledger_ids: Ints
+    czxids: Ints
+    versions: Ints
+    is_settled: Flags
+
+
+def stored_znodes(ledgers: pa.Table) -> StoredZnodes:
+    """Return the ledgers of evidence/ledgers with LEDGER_COLUMNS and STAMP_COLUMNS."""
+    newest = newest_rows(ledgers)
+    czxids, versions = (
+        pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in STAMP_COLUMNS
+    )
+    return StoredZnodes(
+        newest["ledger_id"].to_numpy(), czxids, versions, is_understood_and_closed(newest)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How many ledgers were listed now, and read again; how many are new, changed or deleted since
+    the run.
+    """
+
+    listed: int
+    read: int
+    new: int
+    changed: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgersToRead:
+    """The ledgers that must be read before the copies are known again.
+
+    czxids and versions: of the znode that the run read, or NEVER_READ. new: how many of them the
+    run does not know. deleted: ledgers of the run that are not listed any more.
+    """
+
+    ledger_ids: Ints
+    czxids: Ints
+    versions: Ints
+    new: int
+    deleted: Ints
+
+    def counts(self, listed: int, changed: int) -> Reading:
+        """Return the numbers. `listed` and `changed`: as in `Reading`."""
+        return Reading(listed, len(self.ledger_ids), self.new, changed, len(self.deleted))
+
+    def known(self) -> Iterator[tuple[LedgerId, int, int]]:
+        """Yield each ledger with the czxid and version of its znode in the run."""
+        columns = (self.ledger_ids, self.czxids, self.versions)
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+
+def ledgers_to_read(
+    copies: StoredCopies,
+    znodes: StoredZnodes,
+    listed: Ints,
+    missing: Collection[BookieId],
+    marked: Collection[LedgerId],
+) -> LedgersToRead:
+    """Return the ledgers of the listing that must be read again if `missing` bookies are missing.
+
+    `listed` is ascending and distinct. It is every ledger that was not closed, is new or is marked,
+    and each other one that may lose the last copy of an entry.
+    """
+    is_listed = np.isin(znodes.ledger_ids, listed, assume_unique=True)
+    is_read = is_listed & ~znodes.is_settled
+    is_read |= is_listed & np.isin(znodes.ledger_ids, np.array(sorted(marked), np.int64))
+    exposed = copies.ledger_ids[_may_lose_an_entry(copies, missing)]
+    is_read |= is_listed & np.isin(znodes.ledger_ids, exposed, assume_unique=True)
+    new = np.setdiff1d(listed, znodes.ledger_ids, assume_unique=True)
+    unknown = np.full(len(new), NEVER_READ)
+    is_again = is_read & znodes.is_settled
+    czxids = np.where(is_again, znodes.czxids, NEVER_READ)[is_read]
+    return LedgersToRead(
+        np.concatenate([znodes.ledger_ids[is_read], new]),
+        np.concatenate([czxids, unknown]),
+        np.concatenate([znodes.versions[is_read], unknown]),
+        len(new),
+        znodes.ledger_ids[~is_listed],
+    )
+
+
+def _may_lose_an_entry(copies: StoredCopies, missing: Collection[BookieId]) -> Flags:
+    exposed = fewest_sure_copies(copies) <= len(missing)
+    codes = _codes(copies, missing)
+    for block in copies.segments:
+        exposed[block.ledgers[np.isin(block.ensembles, codes).any(axis=1)]] = True
+    return exposed
+
+
+def _codes(copies: StoredCopies, bookies: Collection[BookieId]) -> list[int]:
+    return [code for code, bookie in enumerate(copies.bookies) if bookie in bookies]
+
+
+@dataclass(frozen=True, slots=True)
+class CopiesNow:
+    """The copies of closed ledgers as of now, and the ledgers that are not closed.
+
+    changed: ledgers of the run whose metadata is another one now. unseen: closed ledgers with a
+    copy that no run has seen, and that counts as there.
+    """
+
+    copies: StoredCopies
+    in_use: Mapping[LedgerId, LedgerMetadata]
+    changed: int
+    unseen: int
+
+
+def copies_now(
+    copies: StoredCopies, reading: LedgersToRead, batches: Iterable[Collection[LedgerRecord]]
+) -> CopiesNow:
+    """Return the run's copies with the ledgers of `batches` as they are now.
+
+    `batches` are the ledgers that changed, of those that were to be read. Memory is linear in them.
+    """
+    in_use: dict[LedgerId, LedgerMetadata] = {}
+    tables, changed, vanished = [_empty_rows()], 0, list[LedgerId]()
+    for records in batches:
+        tables.append(_rows_of(records))
+        for record in records:
+            metadata = record.metadata
+            if metadata is not None and metadata.state is not LedgerState.CLOSED:
+                in_use[record.ledger_id] = metadata
+            vanished += [record.ledger_id] if record.status is RecordStatus.GONE else []
+    rows = pa.concat_tables(tables)
+    read_ids = np.sort(rows["ledger_id"].to_numpy())
+    changed = int(np.isin(read_ids, copies.ledger_ids).sum())
+    fresh, unseen = _with_doubts_of(copies, promised_copies(rows))
+    dropped = np.concatenate([reading.deleted, read_ids])
+    return CopiesNow(_merge(copies, dropped, fresh), in_use, changed, unseen)
+
+
+def _empty_rows() -> pa.Table:
+    return pa.schema([LEDGERS.field(name) for name in LEDGER_COLUMNS]).empty_table()
+
+
+def _rows_of(records: Collection[LedgerRecord]) -> pa.Table:
+    return pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))]).select(LEDGER_COLUMNS)
+
+
+def _with_doubts_of(copies: StoredCopies, fresh: StoredCopies) -> tuple[StoredCopies, int]:
+    """Return newer copies with the doubts of the run, and how many ledgers have an unseen copy.
+
+    A copy that the run's metadata does not name was written by a replication worker from another
+    copy. It counts as there if the ledger is new, or had a sure copy of each entry in the run.
+    """
+    doubtful, absent, named = _pairs(copies, fresh)
+    poor = copies.ledger_ids[fewest_sure_copies(copies) == 0]
+    is_poor = np.isin(fresh.ledger_ids, poor)
+    unseen = no_flags(len(fresh.ledger_ids))
+    blocks = []
+    for block in fresh.segments:
+        keys = block.ledgers[:, None] * len(fresh.bookies) + block.ensembles
+        is_unnamed = ~np.isin(keys, named)
+        unseen[block.ledgers[is_unnamed.any(axis=1)]] = True
+        is_doubtful = np.isin(keys, doubtful) | (is_unnamed & is_poor[block.ledgers][:, None])
+        blocks.append(replace(block, doubtful=is_doubtful, absent=np.isin(keys, absent)))
+    return replace(fresh, segments=tuple(blocks)), int(unseen.sum())
+
+
+def _pairs(copies: StoredCopies, fresh: StoredCopies) -> tuple[Ints, Ints, Ints]:
+    """Return the doubtful, the absent and all pairs of the run, for ledgers of `fresh`.
+
+    A pair is the index of a ledger in `fresh` times its bookies, plus the code of a bookie there.
+    """
+    positions = {bookie: code for code, bookie in enumerate(fresh.bookies)}
+    recoded = np.array([positions.get(bookie, -1) for bookie in copies.bookies], np.int64)
+    found: tuple[list[Ints], list[Ints], list[Ints]] = ([], [], [])
+    for block in copies.segments:
+        rows = np.flatnonzero(np.isin(copies.ledger_ids[block.ledgers], fresh.ledger_ids))
+        ledgers = np.searchsorted(fresh.ledger_ids, copies.ledger_ids[block.ledgers[rows]])
+        codes = recoded[block.ensembles[rows]]
+        keys = ledgers[:, None] * len(fresh.bookies) + codes
+        everywhere = codes >= 0
+        masks = (block.doubtful[rows], block.absent[rows], everywhere)
+        for pairs, mask in zip(found, masks, strict=True):
+            pairs.append(keys[mask & everywhere])
+    doubtful, absent, named = (np.concatenate([np.zeros(0, np.int64), *keys]) for keys in found)
+    return doubtful, absent, named
+
+
+def _merge(copies: StoredCopies, dropped: Ints, fresh: StoredCopies) -> StoredCopies:
+    """Return the copies without the dropped ledgers, and with those of `fresh`.
+
+    `unread` is that of `fresh`: a ledger that the run could not read is always read again.
+    """
+    bookies = tuple(dict.fromkeys((*copies.bookies, *fresh.bookies)))
+    kept = copies.ledger_ids[~np.isin(copies.ledger_ids, dropped)]
+    ledger_ids = np.union1d(kept, fresh.ledger_ids)
+    blocks = []
+    for part in (copies, fresh):
+        codes = np.array([bookies.index(bookie) for bookie in part.bookies], np.int64)
+        places = np.searchsorted(ledger_ids, part.ledger_ids)
+        is_kept = np.isin(part.ledger_ids, kept) if part is copies else ~no_flags(len(places))
+        for block in part.segments:
+            rows = is_kept[block.ledgers]
+            blocks.append(
+                Segments(
+                    block.write_quorum,
+                    block.ack_quorums[rows],
+                    places[block.ledgers[rows]],
+                    codes[block.ensembles[rows]],
+                    block.begun[rows],
+                    block.doubtful[rows],
+                    block.absent[rows],
+                )
+            )
+    return StoredCopies(ledger_ids, bookies, tuple(blocks), fresh.unread)
+
+
+def with_missing_bookies(copies: StoredCopies, missing: Collection[BookieId]) -> StoredCopies:
+    """Return the copies with none on these bookies, which are not registered."""
+    codes = _codes(copies, missing)
+    blocks = []
+    for block in copies.segments:
+        is_missing = np.isin(block.ensembles, codes)
+        blocks.append(
+            replace(block, doubtful=block.doubtful | is_missing, absent=block.absent | is_missing)
+        )
+    return replace(copies, segments=tuple(blocks))
+
+
+def with_marks(copies: StoredCopies, marks: Mapping[LedgerId, Mark]) -> StoredCopies:
+    """Return the copies with each replica doubtful that a mark names as missing.
+
+    A mark that names no replica, or could not be read, makes all copies of its ledger doubtful.
+    """
+    marked = np.array(sorted(marks), np.int64)
+    marked = marked[np.isin(marked, copies.ledger_ids)]
+    places = np.searchsorted(copies.ledger_ids, marked)
+    codes = {bookie: code for code, bookie in enumerate(copies.bookies)}
+    all_of = no_flags(len(copies.ledger_ids))
+    pairs = []
+    for place, ledger_id in zip(places.tolist(), marked.tolist(), strict=True):
+        mark = marks[ledger_id]
+        all_of[place] = mark.problem is not None or not mark.missing_replicas
+        known = (codes[bookie] for bookie in mark.missing_replicas if bookie in codes)
+        pairs += [place * len(copies.bookies) + code for code in known]
+    keys = np.array(pairs, np.int64)
+    blocks = []
+    for block in copies.segments:
+        named = block.ledgers[:, None] * len(copies.bookies) + block.ensembles
+        is_doubtful = np.isin(named, keys) | all_of[block.ledgers][:, None]
+        blocks.append(replace(block, doubtful=block.doubtful | is_doubtful))
+    return replace(copies, segments=tuple(blocks))
