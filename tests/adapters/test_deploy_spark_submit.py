@@ -49,7 +49,12 @@ def fake_submit(folder: Path, code: int = 0) -> Path:
 
 @pytest.mark.parametrize(
     "script",
-    [WRAPPER, ROOT / ".ci/run", ROOT / "deploy/demo/set-up.sh"],
+    [
+        WRAPPER,
+        ROOT / ".ci/run",
+        ROOT / "deploy/demo/set-up.sh",
+        DEPLOY / "rolling-restart/rolling-restart.sh",
+    ],
     ids=lambda path: path.name,
 )
 def test_shellcheck_has_nothing_to_say(script):

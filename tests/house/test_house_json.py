@@ -27,6 +27,7 @@ EDGES = {
     "after/page/findings_data.py": "the findings in the page",
     "after/differences_text.py": "auditor diff --format json",
     "after/margin_text.py": "auditor margin --format json",
+    "after/margin_now_text.py": "auditor margin --now --format json",
     "recovery/rehearsal_text.py": "auditor rehearse --format json",
     "after/bundle.py": "the files of a bundle",
     "after/stored_runs_text.py": "auditor status --format json",

@@ -14,7 +14,7 @@ FOLDERS = ("docs", "deploy", "proto", "benchmarks")
 NEEDS_A_CLUSTER = frozenset({"run", "ledger", "topic", "rehearse", "topology", "lister", "init"})
 """Our commands that ask ZooKeeper or bookies, whatever their flags are."""
 TO_A_CLUSTER = ("--metadata-service-uri", "--config")
-"""Flags that name a cluster: `doctor` with one of them asks it."""
+"""Flags that name a cluster: `doctor` with one of them asks it. `margin` asks it with --now."""
 ON_A_CLUSTER = frozenset({"bookkeeper", "pulsar-admin", "curl", "zkCli.sh", "kubectl", "ls", "cp"})
 """Other programs that need a cluster or a bookie's disk. tests/cluster/test_next_commands.py runs
 those that findings name on real BookKeeper."""
@@ -37,6 +37,7 @@ ON_A_HOST = frozenset(
             "shellcheck",
         ),
         *("sudo", "systemctl", "systemd-analyze", "useradd", "uvx", "python3"),
+        "deploy/rolling-restart/rolling-restart.sh",
         "deploy/spark-submit/auditor-submit.sh",
         *("deploy/spark-submit/pack-environment.sh", "mkdir", "export"),
     }
@@ -74,7 +75,8 @@ class ShownLine(NamedTuple):
         if program == "auditor":
             asks = any(flag in arguments for flag in TO_A_CLUSTER)
             is_poison = any("/poison/" in word for word in arguments)
-            if arguments[0] in NEEDS_A_CLUSTER or (arguments[0] == "doctor" and asks):
+            asks = asks if arguments[0] == "doctor" else "--now" in arguments
+            if arguments[0] in NEEDS_A_CLUSTER or asks:
                 return "cluster"
             return "poison ledger" if is_poison else "run"
         owners = {"cluster": ON_A_CLUSTER, "host": ON_A_HOST, "tree": OF_THE_TREE}
