@@ -20,6 +20,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import NewRows
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, READS
 from auditor.findings.bookies import (
+    BRIEF_ANSWERS,
     GREETINGS,
     IS_MARKED,
     MARK_KEY,
@@ -258,7 +259,7 @@ class BookieRegister:
             "evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY
         )
         # the cluster already misses a bookie that only marked ledgers name
-        unregistered = unmarked_rows(unregistered, marks)
+        unregistered = unmarked_rows(unregistered.select(BRIEF_ANSWERS.names), marks)
         return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())
 
     def _newest(self) -> list[BookieRecord]:
