@@ -31,7 +31,15 @@ from auditor.findings.lost_content import Heard, by_word, lacking_by_bookie, unj
 from auditor.findings.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
 from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration
-from auditor.model.finding import CATALOGUE, CAUSE_LEDGERS_MIN, Family, Kind, Severity, Subject
+from auditor.model.finding import (
+    BESIDE_VERDICTS,
+    CATALOGUE,
+    CAUSE_LEDGERS_MIN,
+    Family,
+    Kind,
+    Severity,
+    Subject,
+)
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
 from auditor.model.summary import CauseRecord, MoreCauses
@@ -61,7 +69,7 @@ _FAMILIES = {
     for kind, facts in CATALOGUE.items()
     if facts.subject is Subject.LEDGER
     and facts.severity > Severity.INFO
-    and facts.family is not Family.REFERENCE
+    and kind not in BESIDE_VERDICTS
 }
 """Kinds whose ledgers may have a common cause, with their families."""
 _NONE: Ids = np.empty(0, np.int64)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from auditor.model.finding import Family, Kind, OfKind, Ranges
+from auditor.model.finding import MATCHED_BY_KIND, Family, Kind, OfKind, Ranges
 from auditor.model.finding_record import (
     FindingRecord,
     Owner,
@@ -22,8 +22,8 @@ from auditor.model.identity import BookieId, EntryId, LedgerId
 class Subjects(NamedTuple):
     """The key by which findings are matched. Both ids are None for a finding on the cluster.
 
-    Findings on bookies and the cluster are matched by kind too: no kind is a weaker form of
-    another.
+    Findings on bookies and the cluster, and those of MATCHED_BY_KIND, are matched by kind too: no
+    kind is a weaker form of another.
     """
 
     ledger_id: LedgerId | None
@@ -59,7 +59,8 @@ class ComparedFinding(OfKind):
     @property
     def subjects(self) -> Subjects:
         """What the finding is matched by within one pair of runs."""
-        kind = self.kind if self.ledger_id is None else None
+        is_by_kind = self.ledger_id is None or self.kind in MATCHED_BY_KIND
+        kind = self.kind if is_by_kind else None
         return Subjects(self.ledger_id, self.bookie_id, self.family, kind)
 
     @property

@@ -36,6 +36,7 @@ GROWS: Mapping[Kind, tuple[str, ...]] = {
     Kind.REFERENCED_LEDGER_MISSING: ("topics", "uses"),
     Kind.NEWEST_LEDGER_MISSING: ("topics", "uses"),
     Kind.LEDGER_TRUNCATED: ("topics", "uses", "entries"),
+    Kind.LEDGER_DROPPED_FROM_TOPIC: ("topics",),
 }
 """The facts that make a finding worse when they grow."""
 STAYS: Mapping[Kind, tuple[str, ...]] = {
@@ -49,7 +50,9 @@ STAYS: Mapping[Kind, tuple[str, ...]] = {
     Kind.RECOVERY_BLOCKED: ("ensemble",),
     Kind.LEDGER_STUCK: ("state",),
     Kind.LEDGER_POPULATION_DROPPED: ("previous_run", "ledgers"),
+    Kind.CLOSED_METADATA_CHANGED: ("earlier_run", "fields"),
     Kind.LEDGER_TRUNCATED: ("last_entry_id",),
+    Kind.LEDGER_DROPPED_FROM_TOPIC: ("earlier_run",),
 }
 """The facts that identify a finding."""
 AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
@@ -62,6 +65,7 @@ AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.REFERENCED_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.NEWEST_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
+    Kind.LEDGER_DROPPED_FROM_TOPIC: ("some_topics", "topics", ()),
 }
 """By kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and the
 fields that identify an item. Later items must be among the muted ones."""

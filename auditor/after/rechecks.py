@@ -36,13 +36,22 @@ from auditor.model.availability import (
     ReadStatus,
 )
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Kind, Subject
+from auditor.model.finding import (
+    BESIDE_VERDICTS,
+    CATALOGUE,
+    MATCHED_BY_KIND,
+    RANGES_MAX,
+    Family,
+    Kind,
+    Subject,
+)
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
 from auditor.summary.about import About
 from auditor.witness.finding_lines import PROBED
 
+_NOT_COMPARED = "the later run did not compare all metadata with what an earlier run stored"
 SAMPLED = "the later run only read a sample of its entries"
 UNREAD = (
     "its corrupt copies were not all read again: a list does not show whether the bytes are right"
@@ -90,7 +99,8 @@ class Judged:
     listed. `withholds`: the run could not decide something about bookies or the cluster.
     `are_references_known`: it read everything that Pulsar's topics reference. `terms` are the terms
     of judgement as JSON. `baseline`: the run with whose number of ledgers this one was compared.
-    `nobody_answered`: no bookie did, and the run therefore judged none.
+    `nobody_answered`: no bookie did, and the run therefore judged none. `is_metadata_compared`: all
+    metadata was compared with what an earlier run stored.
 
     The last two are about findings of the other run. `reread` has the ledgers whose corrupt copies
     this run all read again. `content_unknown` says by bookie why this run does not show whether the
@@ -107,6 +117,7 @@ class Judged:
     terms: Mapping[str, Any] = field(default_factory=dict)
     baseline: str | None = None
     nobody_answered: bool = False
+    is_metadata_compared: bool = False
     reread: frozenset[LedgerId] = frozenset()
     content_unknown: Mapping[BookieId, str] = field(default_factory=dict)
 
@@ -138,7 +149,7 @@ def why_new(subjects: Subjects, kind: Kind, earlier: Judged, later: Judged) -> s
     """Return why the earlier run could not have this finding; "" if it could."""
     if setting := is_judged_otherwise(kind, earlier, later):
         return f"the earlier run had another setting ({setting})"
-    if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
+    if subjects.ledger_id is None or kind in BESIDE_VERDICTS:
         return "the earlier run was of named ledgers" if earlier.is_partial else ""
     row = earlier.rows.get(subjects.ledger_id)
     if row is None:
@@ -163,7 +174,8 @@ def why_unchecked(
     """
     if setting := is_judged_otherwise(kind, earlier, later):
         return f"the later run had another setting ({setting})"
-    if CATALOGUE[kind].subject is not Subject.LEDGER or CATALOGUE[kind].family is Family.REFERENCE:
+    is_around = CATALOGUE[kind].subject is not Subject.LEDGER or kind in BESIDE_VERDICTS
+    if is_around and kind not in MATCHED_BY_KIND:
         return _why_unchecked_around(subjects, kind, later, now)
     assert subjects.ledger_id is not None, subjects
     row = later.rows.get(subjects.ledger_id)
@@ -175,6 +187,8 @@ def why_unchecked(
         )
     if row.exempt == Exempt.DELETED:
         return "the ledger was not there when the later run read it last"
+    if kind in BESIDE_VERDICTS:
+        return "" if later.is_metadata_compared else _NOT_COMPARED
     if row.unknowns:
         return f"the later run could not judge it ({', '.join(row.unknowns)})"
     if row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != Family.METADATA:
@@ -191,7 +205,7 @@ def why_no_better(subjects: Subjects, kind: Kind, later: Judged) -> str:
 
     `kind` is that of the earlier run.
     """
-    if subjects.ledger_id is None or subjects.family == Family.REFERENCE:
+    if subjects.ledger_id is None or kind in BESIDE_VERDICTS:
         return ""
     row = later.rows.get(subjects.ledger_id)
     if row is None or row.unknowns:
@@ -383,7 +397,7 @@ def judged_run(
     is not looked up what was checked again. Raises OutputError if the verdicts or the evidence
     cannot be read.
     """
-    references = summary.references
+    references, compared = summary.references, summary.metadata_compared
     ledgers = {finding.ledger_id for finding in others if finding.ledger_id is not None}
     corrupt = [finding for finding in others if finding.kind is Kind.ENTRY_CORRUPT]
     emptied = {
@@ -413,6 +427,7 @@ def judged_run(
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
         nobody_answered=summary.has_no_answer,
+        is_metadata_compared=compared is not None and not compared.problem and not compared.unknown,
         reread=ledgers_reread(run, corrupt) if run else frozenset(),
         content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},
     )

@@ -184,6 +184,41 @@ LEDGERS = pa.schema(
 )
 """A ledger as ZooKeeper had it at one look. Key: (ledger_id, look)."""
 
+CHANGED_LEDGERS = pa.schema([*LEDGERS, ("run_id", pa.string())])
+"""A closed ledger whose metadata an earlier run stored otherwise. Key: (ledger_id, look).
+
+At look 0 it is as the run `run_id` stored it. At look 2 this run read it again, and `run_id` is
+null."""
+COMPARISONS = pa.schema(
+    [
+        ("run_id", pa.string()),
+        ("problem", pa.string()),
+        ("compared", pa.int64()),
+        ("changed", pa.int64()),
+    ]
+)
+"""The comparison of the metadata with what the newest earlier run stored. One row.
+
+`compared` counts the ledgers that were closed then and that both runs read, `changed` those that
+differ. `problem` says why nothing was compared: then the counts are null. Without an earlier run,
+`run_id` is null too."""
+DROPPED_LEDGERS = pa.schema(
+    [
+        ("namespace", pa.string()),
+        ("topic", pa.string()),
+        ("ledger_id", pa.int64()),
+        ("read_at_ms", pa.int64()),
+        *DATA_COLUMNS[1:],
+        ("before", pa.int64()),
+        ("after", pa.int64()),
+        ("run_id", pa.string()),
+    ]
+)
+"""A data ledger that is gone from between others of a topic's list. Key: (topic, ledger_id).
+
+Run `run_id` read it in the list at `read_at_ms`. `before` and `after` are the nearest ledgers that
+are still in the list."""
+
 MISSING_LOG = pa.struct(
     [("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))]
 )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import REFERENCES
+from auditor.findings.dropped_ledgers import judge_drops
 from auditor.findings.reference_tables import (
     AGAIN,
     AT_FIRST,
@@ -58,10 +59,10 @@ from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord
 from auditor.model.summary import References
-from auditor.model.topic import TopicName, TopicRecord, TopicStatus
+from auditor.model.topic import Role, TopicName, TopicRecord, TopicStatus
 from auditor.pulsar.reference_rows import RowOf, TopicLook
 from auditor.summary.about import About
-from auditor.witness.finding_lines import ClusterLook, cluster_testimony, reference_testimony
+from auditor.witness.finding_lines import ClusterLook, cluster_testimony, znode_testimony
 from auditor.witness.pulsar_commands import owner_by_use, owner_of
 
 _NAMED_MAX = 5
@@ -207,6 +208,7 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         return ReferenceFindings()
     judged = _judge_references(run)
     orphans = _judge_orphans(run, about)
+    dropped, unconfirmed = _judge_drops(run, {one.ledger_id for one in judged.findings}, about)
     found = [
         _record(finding, judged.seen[finding.ledger_id], about)
         for finding in judged.findings
@@ -214,6 +216,7 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
     ]
     if orphans.finding is not None:
         found.append(_cluster_record(run, orphans.finding, orphans, about))
+    found += dropped
     problems = _topics_with_problems(run)
     unreadable: list[str | None] = pc.unique(problems).to_pylist()
     return ReferenceFindings(
@@ -221,15 +224,53 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         withheld=(
             *withheld_sentences(judged.unknown, judged.outdated, unreadable, orphans.undecided),
             *unjudged_sentences(judged.more, SUSPECTS_MAX),
+            *dropped_sentences(unconfirmed),
             *partition_sentences(
                 lone_partitions(run), sorted(set(partitions_in_doubt(run).to_pylist()))
             ),
             *shadow_sentences(sourceless_shadows(run)),
         ),
-        counts=_counts(run, judged, problems, orphans),
-        is_complete=not judged.unknown and not judged.more and not unreadable,
+        counts=replace(
+            _counts(run, judged, problems, orphans),
+            dropped=len(dropped),
+            unknown=len(judged.unknown) + judged.more + len(unconfirmed),
+        ),
+        is_complete=not (judged.unknown or judged.more or unreadable or unconfirmed),
         orphaned=orphans.ledger_ids,
     )
+
+
+def _judge_drops(
+    run: Place, found: Set[LedgerId | None], about: About
+) -> tuple[list[FindingRecord], list[LedgerId]]:
+    """Return the findings on ledgers that topics lost, and the ledgers of which it is not known.
+
+    Ledgers in `found` have a stronger finding of the family.
+    """
+    records, unknown = [], []
+    for judged in judge_drops(run):
+        if not isinstance(judged, tuple):
+            unknown.append(judged)
+            continue
+        finding, seen = judged
+        if finding.ledger_id in found:
+            continue
+        looks = [
+            ClusterLook(seen.looks[look].read_at_ms, "topic", f"without {finding.ledger_id}")
+            for look in (FIRST, AGAIN)
+        ]
+        owner = owner_by_use(seen.looks[AGAIN].topic, Role.DATA, "")
+        records.append(cluster_testimony(finding, looks, about.facts, owner))
+    return records, unknown
+
+
+def dropped_sentences(unknown: Sequence[LedgerId]) -> Iterator[str]:
+    """Yield which ledgers may be gone from the middle of a topic's list."""
+    if unknown:
+        yield (
+            f"{_count(unknown, 'ledger')} (such as {_some(unknown)}) that an earlier run read in a"
+            " topic's list, between others: two looks did not show whether the list has lost them"
+        )
 
 
 def _judge_references(run: Place) -> _Judgement:
@@ -310,7 +351,7 @@ def _record(finding: Finding, seen: SeenReference, about: About) -> FindingRecor
     named = owner_by_use(topic, use.role, use.name)
     looks = [Look(seen.first), Look(seen.again)]
     owner = owner_of(seen.again.metadata) or named
-    return reference_testimony(finding, looks, about.facts, owner)
+    return znode_testimony(finding, looks, about.facts, owner)
 
 
 def _cluster_record(run: Place, finding: Finding, orphans: Orphans, about: About) -> FindingRecord:

@@ -345,6 +345,7 @@ def reference_counts(topics: Sequence[TopicReadability]) -> References:
             sum((Counter(_count_unread(topic.record)) for topic in topics), Counter[str]())
         ),
     ).without(
+        "dropped",
         "orphaned",
         "orphaned_bytes",
         "not_listed",

@@ -301,6 +301,30 @@ class TruncatedLedgerFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class DroppedLedgerFacts:
+    """LEDGER_DROPPED_FROM_TOPIC. Run `earlier_run` read the ledger in the lists of `topics` topics.
+
+    At two looks, `apart_ms` apart, these lists lack it, and still have the ledgers `before` and
+    `after` it. `entries` and `size_bytes` are what the topic recorded, None if nothing was
+    recorded. `is_offloaded`: a copy was in long-term storage. `is_listed`: BookKeeper still has its
+    metadata. The numbers are those of the first topic.
+    """
+
+    earlier_run: str
+    earlier_read_at_ms: int
+    topics: int
+    some_topics: tuple[str, ...]
+    """At most 20, sorted."""
+    before: LedgerId
+    after: LedgerId
+    entries: int | None
+    size_bytes: int | None
+    is_offloaded: bool
+    is_listed: bool
+    apart_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class OrphansInNamespace:
     """The orphans of one namespace.
 
@@ -656,6 +680,45 @@ class RecoveryFacts:
     unknown: tuple[BookieId, ...]
 
 
+class MetadataField(StrEnum):
+    """The fields of a closed ledger's metadata that do not change, by BookKeeper's names."""
+
+    STATE = "state"
+    LAST_ENTRY_ID = "lastEntryId"
+    LENGTH = "length"
+    ENSEMBLE_SIZE = "ensembleSize"
+    WRITE_QUORUM = "quorumSize"
+    ACK_QUORUM = "ackQuorumSize"
+    DIGEST_TYPE = "digestType"
+    CTIME = "ctime"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedField:
+    """A field of metadata, as an earlier run stored it and as it is now."""
+
+    name: MetadataField
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMetadataFacts:
+    """CLOSED_METADATA_CHANGED. Run `earlier_run` read other metadata at `earlier_read_at_ms`.
+
+    The versions are those of the znode, then and at the closing look. `is_same_znode`: the znode
+    was created by the same transaction. The two looks of this run are `apart_ms` apart.
+    """
+
+    earlier_run: str
+    earlier_read_at_ms: int
+    earlier_version: int | None
+    version: int | None
+    is_same_znode: bool
+    fields: tuple[ChangedField, ...]
+    apart_ms: int
+
+
 Facts: TypeAlias = (
     EntryFacts
     | UnavailableFacts
@@ -677,10 +740,12 @@ Facts: TypeAlias = (
     | UnreadableFacts
     | PopulationFacts
     | OverdueFacts
+    | ChangedMetadataFacts
     | MarkWithoutLedgerFacts
     | MissingLedgerFacts
     | NewestMissingFacts
     | TruncatedLedgerFacts
+    | DroppedLedgerFacts
     | OrphanedFacts
 )
 

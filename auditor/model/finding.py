@@ -27,6 +27,7 @@ class Family(StrEnum):
 
     PLACEMENT has at most one for each segment. LEDGER_CLOSED_SHORT is about entries that the
     metadata does not promise. It may stand beside a finding on entries that the metadata promises.
+    CLOSED_METADATA_CHANGED is about an earlier run, and may stand beside a finding on the metadata.
     """
 
     ENTRY = "entry"
@@ -40,7 +41,7 @@ class Family(StrEnum):
 class Subject(StrEnum):
     """What a finding is about.
 
-    Findings on a bookie or the cluster, and those of the family `reference`, change the outcome,
+    Findings on a bookie or the cluster, and those of a kind in BESIDE_VERDICTS, change the outcome,
     never a ledger's standing.
     """
 
@@ -73,6 +74,7 @@ class Kind(StrEnum):
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     VERIFICATION_OVERDUE = "VERIFICATION_OVERDUE"
+    CLOSED_METADATA_CHANGED = "CLOSED_METADATA_CHANGED"
     METADATA_MALFORMED = "METADATA_MALFORMED"
     RECOVERY_BLOCKED = "RECOVERY_BLOCKED"
     LEDGER_STUCK = "LEDGER_STUCK"
@@ -80,6 +82,7 @@ class Kind(StrEnum):
     REFERENCED_LEDGER_MISSING = "REFERENCED_LEDGER_MISSING"
     NEWEST_LEDGER_MISSING = "NEWEST_LEDGER_MISSING"
     LEDGER_TRUNCATED = "LEDGER_TRUNCATED"
+    LEDGER_DROPPED_FROM_TOPIC = "LEDGER_DROPPED_FROM_TOPIC"
     LEDGER_ORPHANED = "LEDGER_ORPHANED"
 
 
@@ -240,6 +243,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         "copies were not read with their digests within the period: damage to them would not be"
         " seen",
     ),
+    Kind.CLOSED_METADATA_CHANGED: KindFacts(
+        Severity.CRITICAL,
+        Family.METADATA,
+        Subject.LEDGER,
+        "the metadata of a closed ledger is not what an earlier run stored: something other than"
+        " its ensembles changed",
+    ),
     Kind.METADATA_MALFORMED: KindFacts(
         Severity.WARNING,
         Family.METADATA,
@@ -286,6 +296,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         "the metadata ends before the entries that a Pulsar topic recorded when it closed the"
         " ledger",
     ),
+    Kind.LEDGER_DROPPED_FROM_TOPIC: KindFacts(
+        Severity.CRITICAL,
+        Family.REFERENCE,
+        Subject.LEDGER,
+        "a Pulsar topic's list lost a ledger from between others that it still has; a broker trims"
+        " from the front",
+    ),
     Kind.LEDGER_ORPHANED: KindFacts(
         Severity.INFO,
         Family.REFERENCE,
@@ -293,6 +310,18 @@ CATALOGUE: dict[Kind, KindFacts] = {
         "ledgers that Pulsar wrote long ago, and that no topic references",
     ),
 }
+
+MATCHED_BY_KIND = frozenset({Kind.CLOSED_METADATA_CHANGED})
+"""Kinds on ledgers that may stand beside another of their family. Findings are matched by ledger
+and family, and those of these kinds by kind too."""
+
+BESIDE_VERDICTS = MATCHED_BY_KIND | {
+    kind
+    for kind, facts in CATALOGUE.items()
+    if facts.subject is Subject.LEDGER and facts.family is Family.REFERENCE
+}
+"""Kinds on ledgers that are found beside the verdicts, from topics or from an earlier run. They
+change the outcome, never a ledger's standing, and are found once."""
 
 RANGES_MAX = 20
 """At most this many entry ranges are shown for a finding, and for each bookie in it; the rest is

@@ -333,6 +333,7 @@ class References(Part):
     missing: int = 0
     newest_missing: int = 0
     truncated: int = 0
+    dropped: int = 0
     orphaned: int = 0
     orphaned_bytes: int | None = None
     unreadable: int = 0
@@ -342,6 +343,22 @@ class References(Part):
     orphaned_unknown: int = 0
     partitions_without_znode: int = 0
     unread: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataComparison(Part):
+    """The comparison of the metadata with what the run `earlier_run` stored.
+
+    `earlier_run` is None if there is no earlier run. `problem` says why nothing was compared.
+    `compared` counts ledgers that were closed then, `changed` those with changed metadata, and
+    `unknown` those of which that is not known.
+    """
+
+    earlier_run: str | None
+    problem: str = ""
+    compared: int = 0
+    changed: int = 0
+    unknown: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -718,6 +735,7 @@ class Summary(Part):
     doubt: DoubtCounts = DoubtCounts()
     open_recovery_blocked: BlockedOpen | None = None
     odd_lists: OddLists = OddLists()
+    metadata_compared: MetadataComparison | None = None
     changes: ChangeCounts | None = None
     mutes: MuteCounts | None = None
     stored: Mapping[str, StoredTable] | None = None

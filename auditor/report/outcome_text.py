@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import NamedTuple
 
-from auditor.model.finding import CATALOGUE, Family, Kind, KindFacts, Severity, Subject
+from auditor.model.finding import BESIDE_VERDICTS, CATALOGUE, Kind, Severity, Subject
 from auditor.model.summary import BookieCounts, DoubtCounts, LedgerCounts, Summary
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
 from auditor.report.layout import count, of, printable, share
@@ -327,15 +327,9 @@ def _violated_sentence(summary: Summary) -> str:
     parts = []
     if ledgers.violated:
         parts.append(f"{count(ledgers.violated)} of {of(ledgers.listed, 'ledger')} in violation")
-    referenced = sum(summary.hits(k) for k, facts in CATALOGUE.items() if _is_of_references(facts))
-    if referenced:
-        parts.append(
-            of(
-                referenced,
-                "ledger that topics need is missing or cut short",
-                "ledgers that topics need are missing or cut short",
-            )
-        )
+    for kinds, one, many in _BESIDE:
+        if ledgers_hit := sum(map(summary.hits, kinds)):
+            parts.append(of(ledgers_hit, one, many))
     bookies = sum(
         summary.hits(k) for k, facts in CATALOGUE.items() if facts.subject is Subject.BOOKIE
     )
@@ -351,12 +345,28 @@ def _violated_sentence(summary: Summary) -> str:
     return f"{', '.join(parts)}.{_unjudged_words(ledgers)}"
 
 
-def _is_of_references(facts: KindFacts) -> bool:
-    """Return whether a kind is about a ledger and changes no standing.
-
-    No ledger then counts as violated because of it.
-    """
-    return facts.family is Family.REFERENCE and facts.subject is Subject.LEDGER
+_BESIDE: tuple[tuple[frozenset[Kind], str, str], ...] = (
+    (
+        frozenset({
+            Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING, Kind.LEDGER_TRUNCATED,
+        }),
+        "ledger that topics need is missing or cut short",
+        "ledgers that topics need are missing or cut short",
+    ),
+    (
+        frozenset({Kind.LEDGER_DROPPED_FROM_TOPIC}),
+        "ledger is gone from the middle of a topic",
+        "ledgers are gone from the middle of a topic",
+    ),
+    (
+        frozenset({Kind.CLOSED_METADATA_CHANGED}),
+        "closed ledger has other metadata than in an earlier run",
+        "closed ledgers have other metadata than in an earlier run",
+    ),
+)  # fmt: skip
+"""What is said of ledgers with findings beside the verdicts: no ledger counts as violated because
+of them."""
+assert frozenset().union(*(kinds for kinds, *_ in _BESIDE)) == BESIDE_VERDICTS
 
 
 def _unjudged_words(ledgers: LedgerCounts) -> str:

@@ -61,6 +61,11 @@ def _lost_words(references: References) -> Iterator[str]:
             f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and"
             f" {ends} recorded"
         )
+    if dropped := references.dropped:
+        yield (
+            f"{of(dropped, 'ledger is', 'ledgers are')} gone from the middle of a topic's list"
+            " since an earlier run"
+        )
     if newest := references.newest_missing:
         yield (
             f"{of(newest, 'newest ledger of a topic has', 'newest ledgers of topics have')} no"

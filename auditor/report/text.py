@@ -31,6 +31,7 @@ from auditor.report.layout import (
     share,
     table,
 )
+from auditor.report.metadata_text import metadata_section
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     HUES,
@@ -122,6 +123,7 @@ def render(
         causes_section(summary, screen),
         _ledgers(summary, screen),
         marks_section(summary, screen),
+        metadata_section(summary, screen),
         references_section(summary, screen),
         findings_section(summary, findings, screen),
         unjudged_section(summary, screen),

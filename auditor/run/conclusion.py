@@ -53,6 +53,7 @@ from auditor.findings.bookies import (
     not_dialled,
     withheld,
 )
+from auditor.findings.changed_metadata import metadata_changes
 from auditor.findings.doubt import add_doubt, doubt_of
 from auditor.findings.failing_requests import Refusals, judge_failing, refusals_of, withheld_failing
 from auditor.findings.lost_content import Heard, gather_heard, judge_content, withheld_content
@@ -115,8 +116,9 @@ def conclude(
     account(listed, verdicts.table(["ledger_id"])["ledger_id"])
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
+    changed = metadata_changes(run, about)
     found = _bookie_findings(seen, about)
-    on_others = [*_finding_records(found, seen, about), *clustered.findings]
+    on_others = [*_finding_records(found, seen, about), *clustered.findings, *changed.findings]
     away = _bookies_in_maintenance(about) | unregistered(bookies)
     verified = verification_of(run, about, bookies, away)
     on_others += overdue_findings(verified, about, away)
@@ -132,6 +134,7 @@ def conclude(
             *clock_sentences(about.terms),
             *missing,
             *clustered.withheld,
+            *changed.withheld,
             *_withheld_sentences(seen, about, found),
         ),
         unregistered_since_ms=seen.since,
@@ -144,6 +147,7 @@ def conclude(
         unlisted_marks=clustered.marked.unlisted,
         malformed_marks=clustered.marked.malformed,
         baseline=clustered.listed.baseline,
+        metadata_compared=changed.counts,
         are_references_known=clustered.referenced.is_complete,
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)

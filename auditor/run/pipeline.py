@@ -20,6 +20,7 @@ from auditor.model.cluster import BookieRecord
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.judging_rounds import SweepPlanner
 from auditor.run.looks import Looks
+from auditor.run.metadata_comparison import MetadataLook
 from auditor.run.poison_evidence import keep_poison
 from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.request_counts import count_silent_parents
@@ -36,6 +37,7 @@ class Audit(Looks):
     relisting: Relisting
     mark_looks: MarkLooks
     reference_looks: ReferenceLooks
+    metadata_look: MetadataLook
     rename_search: RenameSearch
     sweep_planner: SweepPlanner
     shard_ledgers: int
@@ -56,8 +58,10 @@ class Audit(Looks):
         self.hours.await_open("second look")
         delay_ms, wait = self.waits_ms[0], self.hours.stop.wait
         run_once("marks again", self._look_at_marks_again)
+        run_once("lists of topics", references.compare_lists)
         run_once("references again", references.look_again, delay_ms, wait, topics_at)
         run_once("listing again", self._relist)
+        run_once("metadata of the earlier run", self.metadata_look.compare, wait)
         run_once("renames", self.rename_search.ask, self.bookies.silent())
         self.judgings.commit()
         keep_poison(self.directory)

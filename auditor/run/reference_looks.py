@@ -13,6 +13,7 @@ ledgers, those that only have schemas, and the partitions that Pulsar names and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -21,11 +22,12 @@ import pyarrow as pa
 
 from auditor.clock import now_ms
 from auditor.context import Context
-from auditor.errors import StoreUnavailable
+from auditor.errors import OutputError, StoreUnavailable
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, REFERENCES
+from auditor.findings.dropped_ledgers import DROPPED_AT, compare_lists, topics_with_drops
 from auditor.findings.reference_tables import (
     AGAIN,
     FIRST,
@@ -67,6 +69,7 @@ from auditor.pulsar.topic_store import (
     present_namespaces,
     topics_with_schemas_only,
 )
+from auditor.run.metadata_comparison import EarlierEvidence
 from auditor.stages.stages import Stages
 from auditor.stop import StopRequest
 from auditor.wire.service_uri import ServiceUri, parse_pulsar
@@ -267,6 +270,9 @@ class ReferenceLooks:
     terms: Terms
     stages: Stages
     stop: StopRequest
+    earlier: EarlierEvidence | None = None
+    """What the newest earlier run stored, with whose lists of ledgers those of topics are
+    compared."""
 
     def record_first(self) -> StageResult | None:
         """Read all topics -> evidence/references. Writes nothing without Pulsar.
@@ -299,34 +305,40 @@ class ReferenceLooks:
         if were_references_read(self.run):
             self._read_ledgers(FIRST, unlisted_ids(self.run).tolist())
 
+    def compare_lists(self) -> None:
+        """Compare the lists of topics with those of the earlier run -> evidence/dropped_ledgers.
+
+        An earlier run that cannot be read does not end this one.
+        """
+        if self.earlier is None or self.earlier.run is None or self.earlier.run_id is None:
+            return
+        with suppress(OutputError):
+            rows = compare_lists(self.earlier.run, self.earlier.run_id, self.run)
+            self.run.write_table(DROPPED_AT, rows, "compared")
+
     def look_again(
         self, delay_ms: int, wait: Callable[[float], None], topics_at: str | None = None
     ) -> StageResult | None:
         """Read the suspects and their topics again, at least `delay_ms` after the first look.
 
-        Suspects are ledgers not found or cut short, and those that no topic references. Returns a
+        Suspects are ledgers not found or cut short, and those that no topic references. Topics that
+        lost a ledger since the earlier run are read again too. Returns a
         problem if that failed: what was not read twice is unknown. `topics_at` is where the first
         look read topics.
         """
         if not were_references_read(self.run):
             return None
         suspects, orphans = suspect_ids(self.run)[:SUSPECTS_MAX], self._orphans()
-        if not len(suspects) and not orphans:
+        lacking, newest_ms = topics_with_drops(self.run)
+        if not len(suspects) and not orphans and not lacking:
             return None
         first = [*records_at(self.run, FIRST, suspects).values(), *orphans]
-        wait(
-            max(
-                0,
-                max(record.read_at_ms for record in first)
-                + max(delay_ms, LOOKS_APART_MIN_MS)
-                - now_ms(),
-            )
-            / 1000
-        )
+        newest_ms = max((newest_ms, *(record.read_at_ms for record in first)))
+        wait(max(0, newest_ms + max(delay_ms, LOOKS_APART_MIN_MS) - now_ms()) / 1000)
         named = {
             topic_named_by(orphan.metadata) for orphan in orphans if orphan.metadata is not None
         }
-        topics = {*topics_naming(self.run, suspects), *filter(None, named)}
+        topics = {*topics_naming(self.run, suspects), *filter(None, named), *lacking}
         try:
             self._check_topics(topics_at)
             self._read_topics(AGAIN, sorted(topics))

@@ -31,6 +31,7 @@ from auditor.run.clock_check import require_clock
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.conclusion import Conclusion, add_history, conclude
 from auditor.run.judging_rounds import Judgings, SweepPlanner
+from auditor.run.metadata_comparison import EarlierEvidence, MetadataLook
 from auditor.run.mutes_file import read_mutes
 from auditor.run.open_hours import OpenHours
 from auditor.run.pipeline import Audit
@@ -57,6 +58,9 @@ from auditor.summary.sweeps import continue_series
 from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
 from auditor.zookeeper.metadata_store import MetadataStore
+
+OTHER_CLUSTER = "the newest run in the output directory is of another cluster"
+"""Why no metadata is compared."""
 
 
 @dataclass(slots=True)
@@ -136,6 +140,7 @@ class Run:
         bookies = self._bookie_register(about, store, directory, journal)
         baseline = about.previous_population
         last_run = self.output.run(baseline.run_id) if baseline else None
+        earlier = self._earlier_evidence(about)
         return Audit(
             bookies,
             Judgings(stages, directory, journal),
@@ -144,8 +149,9 @@ class Run:
             relisting=Relisting(stages, store, directory, baseline, last_run),
             mark_looks=MarkLooks(store, directory, about.terms, is_partial=about.partial),
             reference_looks=ReferenceLooks(
-                pulsar, store, directory, about.terms, stages, context.stop
+                pulsar, store, directory, about.terms, stages, context.stop, earlier
             ),
+            metadata_look=MetadataLook(store, directory, earlier),
             rename_search=RenameSearch(
                 store,
                 directory,
@@ -268,6 +274,24 @@ class Run:
             self.context.settings.cluster or facts.instance_id or facts.metadata_service_uri
         )
         return about
+
+    def _earlier_evidence(self, about: About) -> EarlierEvidence | None:
+        """Return what the newest earlier run stored; None if only named ledgers are audited.
+
+        A run that began after this one, which was resumed, is not an earlier one.
+        """
+        if about.partial:
+            return None
+        if isinstance(self.earlier, UnreadableRun):
+            return EarlierEvidence(problem=self.earlier.problem)
+        if self.earlier is None:
+            other = self.output.latest()
+            return EarlierEvidence(problem="" if other is None else OTHER_CLUSTER)
+        if self.earlier.started_at > about.started_at:
+            return EarlierEvidence(
+                problem=f"run {self.earlier.run_id} began after this run, which was resumed"
+            )
+        return EarlierEvidence.of(self.output.run(self.earlier.run_id), self.earlier.run_id)
 
     def _about(self, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
         if self.begun is not None:

@@ -109,7 +109,14 @@ def _segments(number: int, e: int, last: int) -> Iterator[tuple[int, list[str]]]
 DEMO_BOOKIES = len(LOCATIONS)
 STORY_LEDGER_FIRST = 100
 """Where the first story of `story_kinds` begins; the others begin at ledgers 110, 120, ..."""
-TAKES_TWO_RUNS = frozenset({Kind.LEDGER_POPULATION_DROPPED, Kind.VERIFICATION_OVERDUE})
+TAKES_TWO_RUNS = frozenset(
+    {
+        Kind.LEDGER_POPULATION_DROPPED,
+        Kind.VERIFICATION_OVERDUE,
+        Kind.CLOSED_METADATA_CHANGED,
+        Kind.LEDGER_DROPPED_FROM_TOPIC,
+    }
+)
 """Kinds that one run cannot show."""
 NEEDS_A_LISTER = frozenset({Kind.ENTRY_LOG_LOST})
 """Kinds that only the lister of a real index can detect. Sandbox bookies have neither an index nor

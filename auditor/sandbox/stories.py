@@ -432,7 +432,7 @@ def _recovery_blocked(cluster: SandboxCluster, n: LedgerId) -> Story:
 def pass_night(cluster: SandboxCluster, stories: Iterable[Story]) -> list[str]:
     """Change what bookies hold, as between two nights, and return what changed, in sentences.
 
-    One finding gets resolved, one gets worse, and one is new.
+    One finding gets resolved, one gets worse, and two are new: one of them needs an earlier night.
     """
     twins = {story.kind: story.ledger_ids for story in stories if story.ledger_ids}
     (healed, _), (worse, _) = (
@@ -444,10 +444,14 @@ def pass_night(cluster: SandboxCluster, stories: Iterable[Story]) -> list[str]:
     gone = dict.fromkeys(("b1", "b2", "b4"), "1504")
     cluster.spread(worse, cluster.ledger(_BELOW_ACK_QUORUM), gone)
     cluster.spread(lost, cluster.ledger(_WITHOUT_REPLICA), {"b1": "42", "b2": "42"})
+    _, cut = twins[Kind.ENTRIES_BEYOND_END]
+    shorter = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 49")
+    cluster.add_ledger(cut, with_owner(shorter, f"story-{cut}"))
     return [
         f"ledger {healed} has its copies back",
         f"ledger {worse} lost the last copy of entry 1504",
         f"ledger {lost} lost entry 42",
+        f"the metadata of ledger {cut} ends at entry 49, not at 50",
     ]
 
 

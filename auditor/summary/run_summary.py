@@ -23,6 +23,7 @@ from auditor.model.summary import (
     BookieInMaintenance,
     ClusterName,
     Maintenance,
+    MetadataComparison,
     PlacementJudged,
     Population,
     References,
@@ -283,6 +284,8 @@ class RunFacts:
     """Since when each bookie that is not registered was not, in ms."""
     renamed: tuple[RenamedBookie, ...] = ()
     """Bookies that are not registered and probably there under another name."""
+    metadata_compared: MetadataComparison | None = None
+    """The comparison with an earlier run; None in a partial run."""
     are_references_known: bool = True
     """Whether it is known of each referenced ledger whether it is lost."""
     references: References | None = None
@@ -329,7 +332,9 @@ def summarise(
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
     unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
     listed = standings.total()
-    complete = not unknowns and not run.nobody_answered and run.are_references_known
+    changes = run.metadata_compared
+    is_known = run.are_references_known and (changes is None or not changes.unknown)
+    complete = not unknowns and not run.nobody_answered and is_known
     all_judged = complete and _is_whole(run, listed)
     fault, worst = is_fault(unknowns), worst_of(findings)
     if_clean = exit_code_if_clean(is_complete=all_judged, is_fault=fault)
@@ -367,6 +372,7 @@ def summarise(
         bookies_unregistered=longest_unregistered(run.unregistered_since_ms),
         bookies_renamed=run.renamed,
         references=run.references,
+        metadata_compared=run.metadata_compared,
         topics_hit=run.topics_hit,
         topics_worst=run.topics_worst,
         requests=_requests(costs, verdicts),

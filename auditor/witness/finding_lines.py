@@ -16,7 +16,7 @@ from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.evidence import Look
 from auditor.model.facts import facts_json
-from auditor.model.finding import CATALOGUE, Family, Finding, Kind
+from auditor.model.finding import CATALOGUE, MATCHED_BY_KIND, Family, Finding, Kind
 from auditor.model.finding_record import FindingRecord, Owner, RecordedFacts, RecordedLook
 from auditor.model.identity import BookieId
 from auditor.model.verdict import Probes
@@ -88,22 +88,29 @@ def bookie_testimony(
 
 
 def cluster_testimony(
-    finding: Finding, looks: Sequence[ClusterLook], facts: ClusterFacts
+    finding: Finding,
+    looks: Sequence[ClusterLook],
+    facts: ClusterFacts,
+    owner: Owner | None = None,
 ) -> FindingRecord:
-    """Return the record of a finding on the cluster, with what was seen at each look."""
+    """Return the record of a finding on the cluster, with what was seen at each look.
+
+    Also of one on a ledger that rests on looks at a topic; `owner` is the ledger's.
+    """
     text = _TELL_OTHER[finding.kind](finding, finding.facts)
     return _outside(
         finding,
         facts,
         text,
         [_cluster_look(look, is_mark=finding.family is Family.MARK) for look in looks],
+        owner,
     )
 
 
-def reference_testimony(
+def znode_testimony(
     finding: Finding, looks: Sequence[Look], facts: ClusterFacts, owner: Owner | None
 ) -> FindingRecord:
-    """Return the record of a finding on a ledger that topics reference.
+    """Return the record of a finding on a ledger that is made beside its verdict.
 
     Its looks are those at the ledger's znode; no bookie is asked for it.
     """
@@ -123,7 +130,7 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
     """Return an id of 16 hex digits that is stable over runs.
 
     It is a hash of the cluster, the family, the ledger or bookie (else "cluster"), and the
-    segment's first entry.
+    segment's first entry. A kind that may stand beside another of its family is hashed too.
     """
     cluster = facts.instance_id or f"{facts.root} {' '.join(sorted(facts.hosts))}"
     subject = next(
@@ -131,7 +138,8 @@ def finding_id(finding: Finding, facts: ClusterFacts) -> str:
         "cluster",
     )
     first = "" if finding.segment is None else str(finding.segment.first_entry_id)
-    text = "\n".join((cluster, finding.family.value, subject, first))
+    kind = (finding.kind.value,) if finding.kind in MATCHED_BY_KIND else ()
+    text = "\n".join((cluster, finding.family.value, subject, first, *kind))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -279,7 +287,7 @@ _TELL: dict[Kind, TellLedger] = {
 _TELL_OTHER: dict[Kind, TellOther] = {
     **tell_bookies.TELL,
     **tell_bookies.TELL_CLUSTER,
-    **tell_metadata.TELL_CLUSTER,
+    **tell_metadata.TELL_OTHER,
     **tell_marks.TELL_CLUSTER,
     **tell_references.TELL,
 }

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
+    ChangedMetadataFacts,
     ContradictionFacts,
     Contradicts,
     HeldBeyondEnd,
+    MetadataField,
     PopulationFacts,
     RecoveryFacts,
     StuckFacts,
@@ -231,9 +233,67 @@ def _population_sentences(_finding: Finding, facts: PopulationFacts) -> str:
     )
 
 
+def _changed_sentences(finding: Finding, facts: ChangedMetadataFacts) -> str:
+    """Say what an earlier run read, what is there now, and what the znode says of the change."""
+    was = "" if facts.earlier_version is None else f" (version {facts.earlier_version})"
+    now = "" if facts.version is None else f" (version {facts.version})"
+    changes = "; ".join(
+        f"{field.name.value} was {_value_words(field.name, field.before)} and is"
+        f" {_value_words(field.name, field.after)}"
+        for field in facts.fields
+    )
+    return " ".join(
+        (
+            f"Run {facts.earlier_run} read ledger {finding.ledger_id} as CLOSED at"
+            f" {clock(facts.earlier_read_at_ms)} UTC{was}. Its metadata{now} differs from that at"
+            f" two looks, {span(facts.apart_ms)} apart: {changes}.",
+            "BookKeeper changes nothing but the ensembles of a closed ledger.",
+            *_znode_words(facts),
+            *_cut_words(finding),
+        )
+    )
+
+
+def _value_words(name: MetadataField, value: str) -> str:
+    return f"{clock(int(value))} UTC" if name is MetadataField.CTIME else value
+
+
+def _znode_words(facts: ChangedMetadataFacts) -> Iterator[str]:
+    """Say what the znode's transaction and version show of the change."""
+    if facts.earlier_version is None or facts.version is None:
+        return
+    if not facts.is_same_znode:
+        yield (
+            "Its znode was created anew since then (another czxid): the ledger was deleted and"
+            " created again, or its metadata was put back."
+        )
+    elif facts.version < facts.earlier_version:
+        yield (
+            "The version of its znode went back, which no client can do: ZooKeeper has an older"
+            " state than it had then."
+        )
+    elif facts.version == facts.earlier_version:
+        yield "The version of its znode is the same: ZooKeeper has another history than then."
+    else:
+        yield "Its znode is the same and was written since then."
+
+
+def _cut_words(finding: Finding) -> Iterator[str]:
+    if finding.entries_total:
+        cut = runs(finding.entries, finding.entries_total)
+        is_one = finding.entries_total == 1
+        yield (
+            f"The new end cuts off {'entry' if is_one else f'{finding.entries_total} entries:'}"
+            f" {cut}."
+        )
+
+
 TELL: dict[Kind, TellLedger] = {
     Kind.METADATA_MALFORMED: _malformed_sentence,
     Kind.RECOVERY_BLOCKED: _recovery_sentences,
     Kind.LEDGER_STUCK: _stuck_sentences,
 }
-TELL_CLUSTER: dict[Kind, TellOther] = {Kind.LEDGER_POPULATION_DROPPED: _population_sentences}
+TELL_OTHER: dict[Kind, TellOther] = {
+    Kind.LEDGER_POPULATION_DROPPED: _population_sentences,
+    Kind.CLOSED_METADATA_CHANGED: _changed_sentences,
+}

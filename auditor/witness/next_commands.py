@@ -355,9 +355,9 @@ _LEFT_OUT = (
 )
 
 _MISSING = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING})
-_OF_REFERENCES = _MISSING | {Kind.LEDGER_TRUNCATED}
+_OF_REFERENCES = _MISSING | {Kind.LEDGER_TRUNCATED, Kind.LEDGER_DROPPED_FROM_TOPIC}
 
-_WITHOUT_METADATA = _MISSING | {Kind.METADATA_MALFORMED}
+_WITHOUT_METADATA = _MISSING | {Kind.METADATA_MALFORMED, Kind.LEDGER_DROPPED_FROM_TOPIC}
 """Kinds on ledgers whose metadata BookKeeper's shell cannot save."""
 
 _HARMED_BY_LOADING = frozenset(
@@ -432,6 +432,15 @@ def _malformed_steps(finding: Finding) -> Steps:
     return Steps([metadata_command(finding), shell("listbookies -a -h")], [], [SAVE_ZOOKEEPER])
 
 
+def _changed_steps(finding: Finding) -> Steps:
+    """Suggest no change: only a person can say which of the two metadata is right."""
+    return Steps(
+        [metadata_command(finding), shell("whatisinstanceid")],
+        [],
+        [SAVE_ZOOKEEPER, dump_command(finding.ledger_id)] if finding.ledger_id is not None else [],
+    )
+
+
 def _stuck_steps(finding: Finding) -> Steps:
     fence = [shell(f"readledger -l {finding.ledger_id} -fe 0 -le 0 -r")]
     return Steps([metadata_command(finding), shell("listbookies -a -h")], fence)
@@ -465,11 +474,13 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.RECOVERY_BLOCKED: _recovery_steps,
     Kind.LEDGER_STUCK: _stuck_steps,
     Kind.ENTRIES_BEYOND_END: beyond_end_steps,
+    Kind.CLOSED_METADATA_CHANGED: _changed_steps,
     Kind.LEDGER_POPULATION_DROPPED: ledger_commands.population_steps,
     Kind.VERIFICATION_OVERDUE: ledger_commands.overdue_steps,
     Kind.REFERENCED_LEDGER_MISSING: pulsar_commands.missing_ledger_steps,
     Kind.NEWEST_LEDGER_MISSING: pulsar_commands.missing_ledger_steps,
     Kind.LEDGER_TRUNCATED: pulsar_commands.truncated_ledger_steps,
+    Kind.LEDGER_DROPPED_FROM_TOPIC: pulsar_commands.dropped_ledger_steps,
     Kind.LEDGER_ORPHANED: pulsar_commands.orphan_steps,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

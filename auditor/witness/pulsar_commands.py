@@ -21,6 +21,7 @@ from urllib.parse import unquote_plus
 
 from auditor.errors import ConfigError
 from auditor.model.facts import (
+    DroppedLedgerFacts,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
@@ -245,6 +246,19 @@ def truncated_ledger_steps(finding: Finding) -> Steps:
     look, save = _topic_steps(finding)
     save = [SAVE_ZOOKEEPER, dump_command(finding.ledger_id), *save]
     return Steps([_metadata(finding), shell("listbookies -a -h"), *look], [], save)
+
+
+def dropped_ledger_steps(finding: Finding) -> Steps:
+    """Suggest no change: a topic's list must be made whole by hand, from a backup."""
+    facts = finding.facts
+    assert isinstance(facts, DroppedLedgerFacts), finding
+    topics = facts.some_topics[:TOPICS_MAX]
+    paths = [path for topic in topics for path in znodes_of_use(topic, Role.DATA, "")]
+    save = [SAVE_ZOOKEEPER, *save_commands(paths)]
+    if facts.is_listed:
+        save.insert(1, dump_command(finding.ledger_id))
+    look = [command for topic in topics for command in look_commands(topic)]
+    return Steps([_metadata(finding), *look], [], save)
 
 
 def orphan_steps(finding: Finding) -> Steps:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from auditor.model.facts import (
+    DroppedLedgerFacts,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
@@ -12,7 +13,7 @@ from auditor.model.facts import (
 from auditor.model.finding import Finding, Kind
 from auditor.model.topic import COMPACTION_CURSOR, Role
 from auditor.pulsar.readability import Condition
-from auditor.witness.phrases import TellOther, name_some, span
+from auditor.witness.phrases import TellOther, clock, name_some, span
 
 _NAMESPACES_SHOWN = 3
 _USES_SHOWN = 3
@@ -185,6 +186,28 @@ def _truncated_sentences(finding: Finding, facts: TruncatedLedgerFacts) -> str:
     )
 
 
+def _dropped_sentences(finding: Finding, facts: DroppedLedgerFacts) -> str:
+    """Say who listed the ledger, what is left around it, and what is left of the ledger."""
+    held = "How many entries it had was not recorded."
+    if facts.entries is not None:
+        size = "" if facts.size_bytes is None else f" ({facts.size_bytes} bytes)"
+        held = f"The topic recorded {facts.entries} entries in it{size}."
+    left = (
+        "BookKeeper still has its metadata."
+        if facts.is_listed
+        else "BookKeeper does not list the ledger any more."
+    )
+    copy = " A copy was in long-term storage." if facts.is_offloaded else ""
+    return (
+        f"Run {facts.earlier_run} read ledger {finding.ledger_id} in the list of"
+        f" {name_some(facts.some_topics, facts.topics)} at {clock(facts.earlier_read_at_ms)} UTC."
+        f" At two looks, {span(facts.apart_ms)} apart, the list has ledger {facts.before} before it"
+        f" and ledger {facts.after} after it, and not {finding.ledger_id}. {held} {left}{copy} A"
+        f" broker trims a topic from its front: nothing that is known removes a ledger from"
+        " between. Readers of the topic pass from the one to the other, and get no error."
+    )
+
+
 def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
     is_single = facts.ledgers == 1
     which = (
@@ -236,5 +259,6 @@ TELL: dict[Kind, TellOther] = {
     Kind.REFERENCED_LEDGER_MISSING: _missing_sentences,
     Kind.NEWEST_LEDGER_MISSING: _newest_sentences,
     Kind.LEDGER_TRUNCATED: _truncated_sentences,
+    Kind.LEDGER_DROPPED_FROM_TOPIC: _dropped_sentences,
     Kind.LEDGER_ORPHANED: _orphaned_sentences,
 }

@@ -730,7 +730,7 @@ def test_every_kind_has_its_page_and_no_page_is_without_a_kind():
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.value)
 def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
     """It has the kind's name and facts, every section with some text, the alert that fires, and the
-    demo's ledger.
+    demo's ledger, or that it takes two runs.
     """
     page, facts = PROJECT / runbook(kind), CATALOGUE[kind]
     heads = [
@@ -751,13 +751,12 @@ def test_the_page_of_a_kind_says_what_is_needed_at_night(kind: Kind):
         line.text for line in block(page, "Alert")
     )
     assert f"- alert: {alert}\n" in (PROJECT / "deploy" / "prometheus" / "rules.yml").read_text()
-    if facts.subject is Subject.LEDGER:
+    demo = "\n".join(line.text for line in block(page, "Demo"))
+    if kind in seeding.TAKES_TWO_RUNS:
+        assert re.search("--nights 2|two runs|as long as the period", demo)
+    elif facts.subject is Subject.LEDGER:
         number = seeding.STORY_LEDGER_FIRST + 10 * seeding.story_kinds().index(kind)
-        assert re.search(
-            rf"\bledger {number}\b",
-            "\n".join(line.text for line in block(page, "Demo")),
-            re.IGNORECASE,
-        )
+        assert re.search(rf"\bledger {number}\b", demo, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("path", sorted(FINDINGS.glob("*.md")), ids=name)

@@ -11,10 +11,13 @@ from typing import Any, get_args
 
 from auditor.model.facts import (
     BeyondEndFacts,
+    ChangedField,
+    ChangedMetadataFacts,
     Contradiction,
     ContradictionFacts,
     Contradicts,
     CorruptFacts,
+    DroppedLedgerFacts,
     DuplicateFacts,
     EndHeader,
     EntryFacts,
@@ -27,6 +30,7 @@ from auditor.model.facts import (
     LostLog,
     MarkFacts,
     MarkWithoutLedgerFacts,
+    MetadataField,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
@@ -173,6 +177,15 @@ _FACTS: tuple[Facts, ...] = (
         some_not_read=("b2",),
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
+    ChangedMetadataFacts(
+        earlier_run="20260101T030000Z-000001",
+        earlier_read_at_ms=1_767_236_400_000,
+        earlier_version=3,
+        version=1,
+        is_same_znode=True,
+        fields=(ChangedField(MetadataField.LAST_ENTRY_ID, "49", "39"),),
+        apart_ms=300_000,
+    ),
     MarkWithoutLedgerFacts(
         marks=2,
         some_ledgers=(70, 71),
@@ -187,6 +200,19 @@ _FACTS: tuple[Facts, ...] = (
     NewestMissingFacts(1, 1, (USE,), 300_000),
     TruncatedLedgerFacts(
         89, 100, 1, 1, (replace(USE, position=Position(7, 90)),), 3_600, 4_000, 300_000
+    ),
+    DroppedLedgerFacts(
+        earlier_run="20260101T030000Z-000001",
+        earlier_read_at_ms=1_767_236_400_000,
+        topics=1,
+        some_topics=("persistent://public/default/t",),
+        before=6,
+        after=9,
+        entries=100,
+        size_bytes=4_000,
+        is_offloaded=False,
+        is_listed=True,
+        apart_ms=300_000,
     ),
     OrphanedFacts(
         ledgers=2,

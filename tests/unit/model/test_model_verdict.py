@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.findings_by_kind import finding_of
 
-from auditor.model.finding import CATALOGUE, Family, Finding, Kind, Severity, Subject
+from auditor.model.finding import BESIDE_VERDICTS, CATALOGUE, Finding, Kind, Severity, Subject
 from auditor.model.verdict import Exempt, Standing, Unknown, Verdict
 
 FINDING = finding_of(Kind.ENTRY_BELOW_WRITE_QUORUM)
@@ -99,7 +99,7 @@ def test_a_standing_that_its_reasons_do_not_bear_out_cannot_be_made(verdict: obj
 ON_LEDGERS = [
     kind
     for kind in Kind
-    if CATALOGUE[kind].subject is Subject.LEDGER and CATALOGUE[kind].family is not Family.REFERENCE
+    if CATALOGUE[kind].subject is Subject.LEDGER and kind not in BESIDE_VERDICTS
 ]
 
 

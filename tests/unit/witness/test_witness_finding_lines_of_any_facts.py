@@ -18,10 +18,13 @@ from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     BeyondEndFacts,
+    ChangedField,
+    ChangedMetadataFacts,
     Contradiction,
     ContradictionFacts,
     Contradicts,
     CorruptFacts,
+    DroppedLedgerFacts,
     DuplicateFacts,
     EndHeader,
     EntryFacts,
@@ -33,6 +36,7 @@ from auditor.model.facts import (
     LostLog,
     MarkFacts,
     MarkWithoutLedgerFacts,
+    MetadataField,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
@@ -53,7 +57,15 @@ from auditor.model.facts import (
     WhyMarked,
     WriteSetFacts,
 )
-from auditor.model.finding import CATALOGUE, Copies, Family, Finding, FindingSegment, Kind, Subject
+from auditor.model.finding import (
+    BESIDE_VERDICTS,
+    CATALOGUE,
+    Copies,
+    Finding,
+    FindingSegment,
+    Kind,
+    Subject,
+)
 from auditor.model.finding_record import FindingRecord
 from auditor.model.ledger import LedgerRecord, LedgerState, Mark, RecordStatus, ZnodeStamp
 from auditor.model.topic import Position, Role
@@ -63,7 +75,7 @@ from auditor.witness.finding_lines import (
     cluster_testimony,
     gist,
     ledger_testimony,
-    reference_testimony,
+    znode_testimony,
 )
 
 FACTS = ClusterFacts("zk://h/ledgers", ("h:2181",), "/ledgers", "hierarchical", "id", False, None)
@@ -336,6 +348,39 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.none() | st.just("id"),
         st.integers(1, 100),
     ),
+    DroppedLedgerFacts: st.builds(
+        DroppedLedgerFacts,
+        st.just("run-1"),
+        ms,
+        st.just(1),
+        st.just(("persistent://public/default/t",)),
+        numbers,
+        numbers,
+        st.none() | numbers,
+        st.none() | numbers,
+        st.booleans(),
+        st.booleans(),
+        ms,
+    ),
+    ChangedMetadataFacts: st.builds(
+        ChangedMetadataFacts,
+        st.just("run-1"),
+        ms,
+        st.none() | numbers,
+        st.none() | numbers,
+        st.booleans(),
+        st.lists(
+            st.builds(
+                ChangedField,
+                st.sampled_from(MetadataField),
+                st.integers(0, 2**40).map(str),
+                st.integers(0, 2**40).map(str),
+            ),
+            min_size=1,
+            max_size=8,
+        ).map(tuple),
+        ms,
+    ),
     MarkWithoutLedgerFacts: st.builds(
         MarkWithoutLedgerFacts,
         st.integers(20, 10**6),
@@ -444,8 +489,11 @@ def witness_of(finding: Finding, taken: tuple[Look, ...]) -> str:
             finding, [ClusterLook(n, "listing", "400 ledgers") for n in (1, 2)], FACTS
         ),
     }
-    if finding.family is Family.REFERENCE and finding.ledger_id is not None:
-        return reference_testimony(finding, taken, FACTS, None).witness
+    if finding.kind is Kind.LEDGER_DROPPED_FROM_TOPIC:
+        looks = [ClusterLook(n, "topic", "without 7") for n in (1, 2)]
+        return cluster_testimony(finding, looks, FACTS).witness
+    if finding.kind in BESIDE_VERDICTS:
+        return znode_testimony(finding, taken, FACTS, None).witness
     return tell[CATALOGUE[finding.kind].subject]().witness
 
 

@@ -1,0 +1,355 @@
+"""Closed ledgers whose metadata is not what an earlier run of the cluster stored.
+
+BookKeeper writes the metadata of a closed ledger again only to change its ensembles. Verified: the
+earlier run read the ledger as closed, and at two looks of this run a field other than the ensembles
+has another value. Not verified: who changed it, and which of the two values is right.
+
+A ledger that differs keeps the row of the run that read it first, and each further run is compared
+with that row. Otherwise a change would be forgotten after one night.
+
+Whole columns are compared, range of ids by range of ids. Only ledgers that differ become values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.gathered import ledger_records
+from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, last_of_each
+from auditor.evidence.rows import Row, named_row
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
+from auditor.model.evidence import Look
+from auditor.model.facts import (
+    LOOKS_APART_MIN_MS,
+    ChangedField,
+    ChangedMetadataFacts,
+    MetadataField,
+)
+from auditor.model.finding import Finding, Kind
+from auditor.model.finding_record import FindingRecord
+from auditor.model.identity import LedgerId
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
+from auditor.model.summary import MetadataComparison
+from auditor.summary.about import About
+from auditor.witness.finding_lines import znode_testimony
+from auditor.witness.phrases import name_some
+from auditor.witness.pulsar_commands import owner_of
+
+CHANGED_AT, COMPARISONS_AT = "evidence/changed_ledgers", "evidence/comparisons"
+EARLIER, AGAIN = 0, 2
+"""The row of an earlier run in CHANGED_LEDGERS, and the closing look of this run."""
+COMPARED_AT_ONCE = 1_000_000
+"""Ledgers of an earlier run whose rows are in memory at a time: some 100 bytes each, twice."""
+SUSPECTS_MAX = 100_000
+"""A run looks again at, and judges, at most this many ledgers that differ. Memory holds their
+metadata. The rest is counted as unknown: so many changed ledgers are a restored metadata service.
+"""
+
+COMPARED: Mapping[MetadataField, str] = {
+    MetadataField.STATE: "state",
+    MetadataField.LAST_ENTRY_ID: "last_entry_id",
+    MetadataField.LENGTH: "length_bytes",
+    MetadataField.ENSEMBLE_SIZE: "ensemble_size",
+    MetadataField.WRITE_QUORUM: "write_quorum",
+    MetadataField.ACK_QUORUM: "ack_quorum",
+    MetadataField.DIGEST_TYPE: "digest_type",
+    MetadataField.CTIME: "metadata_ctime_ms",
+}
+"""The columns of LEDGERS that are compared. A value that one of the two metadata does not have, as
+in an older format, is not compared."""
+_COLUMNS = ("ledger_id", "look", *COMPARED.values())
+_FOUND = pc.field("status") == RecordStatus.FOUND.value
+_NONE: Ids = np.empty(0, np.int64)
+
+
+class Compared(NamedTuple):
+    """How many ledgers were compared, how many of them differ, and the rows of these.
+
+    `rows` are as CHANGED_LEDGERS has them at look EARLIER, at most SUSPECTS_MAX.
+    """
+
+    ledgers: int
+    changed: int
+    rows: pa.Table
+
+    @property
+    def ids(self) -> Ids:
+        """The ledgers to look at again, ascending."""
+        return distinct_numbers(self.rows["ledger_id"].to_numpy())
+
+
+def compare_metadata(earlier: Place, earlier_id: str, run: Place) -> Compared:
+    """Compare the metadata that a run stored with those that an earlier run stored.
+
+    A ledger that already differed is compared with the row that was kept of it. Costs a scan of ten
+    columns of both tables. Memory: COMPARED_AT_ONCE rows of each. Raises OutputError.
+    """
+    kept, total = kept_rows(earlier), 0
+    kept_ids = kept["ledger_id"].to_numpy()
+    still, fresh = [_unread_ids(run, kept_ids)], [_NONE]
+    listed = earlier.read_table("evidence/listing", LISTING)["ledger_id"]
+    for shard in cut_shards(listed, COMPARED_AT_ONCE):
+        now = newest_rows(run, shard)
+        compared, changed = _differing(_closed(newest_rows(earlier, shard)), now)
+        total += compared
+        fresh.append(np.setdiff1d(changed, kept_ids))
+        still.append(_differing(_within(kept, shard), now)[1])
+    known, new = distinct_numbers(np.concatenate(still)), np.concatenate(fresh)
+    stays = kept.filter(pc.is_in(kept["ledger_id"], pa.array(known)))
+    rows = _rows_of(earlier, earlier_id, new[: SUSPECTS_MAX - len(known)])
+    return Compared(total, len(known) + len(new), pa.concat_tables([stays, rows]))
+
+
+def _unread_ids(run: Place, ids: Ids) -> Ids:
+    """Return which of these ledgers the run listed and never read."""
+    if not len(ids):
+        return _NONE
+    mine = pc.field("ledger_id").isin(pa.array(ids))
+    listed = run.read_table("evidence/listing", LISTING, mine)["ledger_id"].to_numpy()
+    read = run.read_table("evidence/ledgers", LEDGERS, mine & _FOUND, ["ledger_id"])["ledger_id"]
+    return np.setdiff1d(listed, read.to_numpy())
+
+
+def kept_rows(run: Place) -> pa.Table:
+    """Return the rows of earlier runs with which a run's ledgers differ, ascending."""
+    if not run.has_table(CHANGED_AT):
+        return CHANGED_LEDGERS.empty_table()
+    return run.read_table(CHANGED_AT, CHANGED_LEDGERS, pc.field("look") == EARLIER).sort_by(
+        "ledger_id"
+    )
+
+
+def newest_rows(run: Place, shard: Shard) -> pa.Table:
+    """Return the newest readable row of each ledger in a range of ids, ascending."""
+    keep = _FOUND
+    if not shard.is_all:
+        keep &= (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
+    rows = run.read_table("evidence/ledgers", LEDGERS, keep, list(_COLUMNS))
+    ids = rows["ledger_id"].to_numpy()
+    if np.all(ids[1:] > ids[:-1]):
+        return rows
+    rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+    return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
+
+
+def _closed(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.equal(rows["state"], LedgerState.CLOSED.value))
+
+
+def _within(rows: pa.Table, shard: Shard) -> pa.Table:
+    ids = rows["ledger_id"]
+    return rows.filter(pc.and_(pc.greater_equal(ids, shard.first), pc.less_equal(ids, shard.last)))
+
+
+def _differing(before: pa.Table, now: pa.Table) -> tuple[int, Ids]:
+    """Return how many ledgers both tables have, and which of them differ, ascending.
+
+    Both tables have one row a ledger, ascending.
+    """
+    ids, others = before["ledger_id"].to_numpy(), now["ledger_id"].to_numpy()
+    if not len(ids) or not len(others):
+        return 0, _NONE
+    at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
+    in_both = others[at] == ids
+    before = before.filter(pa.array(in_both)).combine_chunks()
+    now = now.combine_chunks().take(pa.array(at[in_both]))
+    differs = np.zeros(before.num_rows, np.bool_)
+    for column in COMPARED.values():
+        is_other = pc.fill_null(pc.not_equal(before[column], now[column]), False)
+        differs |= is_other.to_numpy()
+    return before.num_rows, ids[in_both][differs]
+
+
+def _rows_of(earlier: Place, earlier_id: str, ids: Ids) -> pa.Table:
+    """Return the rows of an earlier run of these ledgers, in the form in which they are kept."""
+    scan = earlier.scan("evidence/ledgers", LEDGERS)
+    found = [LEDGERS.empty_table()]
+    for rows in scan.tables_of_ledgers(pa.array(ids), [*LEDGERS.names]):
+        rows = rows.filter(_FOUND)
+        rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
+        found.append(rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy()))))
+    rows = pa.concat_tables(found)
+    look = pa.array([EARLIER] * rows.num_rows, pa.int32())
+    run_id = pa.array([earlier_id] * rows.num_rows, pa.string())
+    rows = rows.set_column(rows.schema.get_field_index("look"), "look", look)
+    return rows.append_column("run_id", run_id).cast(CHANGED_LEDGERS)
+
+
+def comparison_row(
+    run_id: str | None, problem: str, compared: int | None = None, changed: int | None = None
+) -> Row:
+    """Return the row of COMPARISONS."""
+    return named_row(
+        COMPARISONS, run_id=run_id, problem=problem, compared=compared, changed=changed
+    )
+
+
+class Doubt(StrEnum):
+    """Why it is unknown whether a ledger that differs has changed."""
+
+    UNREAD = "unread"
+    """It could not be read again."""
+    ONCE = "once"
+    """Only one look saw that it differs."""
+
+
+class SeenChange(NamedTuple):
+    """A ledger that differs from what the run `run_id` stored.
+
+    `first` is the newest readable row of this run, `again` the closing look; None where there is
+    none.
+    """
+
+    run_id: str
+    earlier: LedgerRecord
+    first: LedgerRecord | None
+    again: LedgerRecord | None
+
+
+def judge_change(seen: SeenChange) -> Finding | Doubt | None:
+    """Return the finding on a ledger that differs, by both looks; None if it is as it was."""
+    before, again = seen.earlier.metadata, seen.again
+    assert before is not None and before.state is LedgerState.CLOSED, seen
+    if again is not None and again.status is RecordStatus.GONE:
+        return None
+    if again is None or again.metadata is None:
+        return Doubt.UNREAD
+    fields = changed_fields(before, again.metadata)
+    if not fields:
+        return None
+    first = seen.first
+    if first is None or first.metadata is None or not changed_fields(before, first.metadata):
+        return Doubt.ONCE
+    if again.read_at_ms - first.read_at_ms < LOOKS_APART_MIN_MS:
+        return Doubt.ONCE
+    stamps = seen.earlier.stamp, again.stamp
+    facts = ChangedMetadataFacts(
+        earlier_run=seen.run_id,
+        earlier_read_at_ms=seen.earlier.read_at_ms,
+        earlier_version=stamps[0].version if stamps[0] else None,
+        version=stamps[1].version if stamps[1] else None,
+        is_same_znode=None not in stamps and _czxid(seen.earlier) == _czxid(again),
+        fields=fields,
+        apart_ms=again.read_at_ms - first.read_at_ms,
+    )
+    end, was_end = again.metadata.last_entry_id, before.last_entry_id
+    is_cut = end is not None and was_end is not None and -1 <= end < was_end
+    cut = ((end + 1, was_end),) if is_cut and end is not None and was_end is not None else ()
+    return Finding(
+        Kind.CLOSED_METADATA_CHANGED,
+        facts,
+        ledger_id=seen.earlier.ledger_id,
+        entries=cut,
+        entries_total=sum(last - first + 1 for first, last in cut),
+    )
+
+
+def _czxid(record: LedgerRecord) -> int | None:
+    return None if record.stamp is None else record.stamp.czxid
+
+
+def changed_fields(before: LedgerMetadata, after: LedgerMetadata) -> tuple[ChangedField, ...]:
+    """Return the fields of two metadata that differ. A value that one of them lacks does not."""
+    return tuple(
+        ChangedField(name, one, other)
+        for name, one, other in zip(MetadataField, _values(before), _values(after), strict=True)
+        if one is not None and other is not None and one != other
+    )
+
+
+def _values(metadata: LedgerMetadata) -> tuple[str | None, ...]:
+    """Return the values in the order of MetadataField."""
+    values: tuple[int | None, ...] = (
+        metadata.last_entry_id,
+        metadata.length,
+        metadata.ensemble_size,
+        metadata.write_quorum,
+        metadata.ack_quorum,
+    )
+    digest = None if metadata.digest_type is None else metadata.digest_type.name
+    created = None if metadata.ctime_ms is None else str(metadata.ctime_ms)
+    numbers = (None if value is None else str(value) for value in values)
+    return (metadata.state.value, *numbers, digest, created)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataChanges:
+    """What the comparison shows.
+
+    `counts` is None if the run was not to be compared. `withheld` says in sentences what is
+    unknown.
+    """
+
+    findings: tuple[FindingRecord, ...] = ()
+    withheld: tuple[str, ...] = ()
+    counts: MetadataComparison | None = None
+
+
+def metadata_changes(run: Place, about: About) -> MetadataChanges:
+    """Return what evidence/comparisons and evidence/changed_ledgers show."""
+    if not run.has_table(COMPARISONS_AT):
+        return MetadataChanges()
+    row = run.read_table(COMPARISONS_AT, COMPARISONS).to_pylist()[0]
+    if row["compared"] is None:
+        return MetadataChanges(counts=MetadataComparison(row["run_id"], row["problem"]))
+    findings, unknown = [], []
+    for seen in _seen_changes(run):
+        judged = judge_change(seen)
+        if isinstance(judged, Finding):
+            assert seen.first is not None and seen.again is not None, seen
+            looks, owner = [Look(seen.first), Look(seen.again)], owner_of(seen.again.metadata)
+            findings.append(znode_testimony(judged, looks, about.facts, owner))
+        elif judged is not None:
+            unknown.append(seen.earlier.ledger_id)
+    more = max(0, row["changed"] - SUSPECTS_MAX)
+    counts = MetadataComparison(
+        row["run_id"],
+        row["problem"],
+        compared=row["compared"],
+        changed=len(findings),
+        unknown=len(unknown) + more,
+    )
+    return MetadataChanges(tuple(findings), tuple(_withheld(unknown, more)), counts)
+
+
+def _seen_changes(run: Place) -> Iterable[SeenChange]:
+    rows = kept_rows(run)
+    if not rows.num_rows:
+        return
+    ids = pa.array(rows["ledger_id"].to_numpy())
+    mine = _FOUND & pc.field("ledger_id").isin(ids)
+    first = run.read_table("evidence/ledgers", LEDGERS, mine).sort_by("look")
+    newest = {record.ledger_id: record for record in ledger_records(first)}
+    read = run.read_table(CHANGED_AT, CHANGED_LEDGERS, pc.field("look") == AGAIN)
+    again = {record.ledger_id: record for record in _records(read)}
+    for record, run_id in zip(_records(rows), rows["run_id"].to_pylist(), strict=True):
+        ledger_id = record.ledger_id
+        yield SeenChange(run_id, record, newest.get(ledger_id), again.get(ledger_id))
+
+
+def _records(rows: pa.Table) -> list[LedgerRecord]:
+    return ledger_records(rows.select(LEDGERS.names))
+
+
+def _withheld(unknown: list[LedgerId], more: int) -> Iterable[str]:
+    if unknown:
+        is_one = len(unknown) == 1
+        which = f"1 closed ledger ({unknown[0]})" if is_one else f"{len(unknown)} closed ledgers"
+        some = "" if is_one else f" ({name_some(unknown)})"
+        yield (
+            f"{which}{some} had other metadata in an earlier run, and two looks did not confirm it:"
+            f" whether {'it has' if is_one else 'they have'} changed is not known"
+        )
+    if more:
+        yield (
+            f"more than {SUSPECTS_MAX:,} closed ledgers have other metadata than in an earlier run:"
+            f" {more:,} of them were not judged"
+        )

@@ -1,0 +1,56 @@
+"""The report's section on the metadata: what was compared with an earlier run, and what changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import report_stories as stories
+
+from auditor.model.summary import Summary
+from auditor.report.layout import PLAIN
+from auditor.report.metadata_text import metadata_section
+
+RUN = "20260101T030000Z-000001"
+
+
+def section(compared: dict[str, Any] | None) -> str:
+    whole = stories.summary().as_json() | {"metadata_compared": compared}
+    summary = Summary.from_json(whole)
+    return " ".join("\n".join(metadata_section(summary, PLAIN)).split())
+
+
+def counts(**changes: Any) -> dict[str, Any]:
+    whole = {"earlier_run": RUN, "problem": "", "compared": 0, "changed": 0, "unknown": 0}
+    return whole | changes
+
+
+def test_without_an_earlier_run_there_is_no_section() -> None:
+    """There was none, or an earlier version stored the run."""
+    assert ["", ""] == [section(None), section(counts(earlier_run=None))]
+
+
+@pytest.mark.parametrize(
+    ("compared", "said"),
+    [
+        (
+            counts(compared=1),
+            f"1 ledger that was closed in run {RUN} was compared: nothing but ensembles changed",
+        ),
+        (
+            counts(compared=2_000, changed=1),
+            "2,000 ledgers that were closed in run"
+            f" {RUN} were compared: 1 has other metadata now (CLOSED_METADATA_CHANGED)",
+        ),
+        (
+            counts(compared=9, changed=2, unknown=1),
+            "2 have other metadata now (CLOSED_METADATA_CHANGED) of 1 closed ledger that differs it"
+            " is not known whether the metadata has changed",
+        ),
+        (counts(earlier_run=None, problem="it is damaged"), "not compared: it is damaged"),
+    ],
+    ids=["sound", "one", "unknown", "not compared"],
+)
+def test_what_was_compared_is_counted(compared: dict[str, Any], said: str) -> None:
+    """Words are singular or plural as the count is."""
+    assert said in section(compared)
