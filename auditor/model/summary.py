@@ -246,8 +246,10 @@ class VerifiedBy(StrEnum):
     """The reads of runs: the bookie lists."""
     SCRUB = "scrub"
     """Its lister, in the order of the entry logs."""
+    SAMPLE = "sample"
+    """A sweep of the runs: the bookie cannot list. Its copies are not counted by age."""
     NOTHING = "nothing"
-    """The bookie does not list by itself, and no lister scrubs."""
+    """Its lister lists, and does not scrub; or no read of it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from auditor.model.summary import Summary, Verification
-from auditor.report.layout import count, duration, moment, of, share
+from auditor.report.layout import duration, moment, of, share
 
 
 def verification_sentences(summary: Summary) -> Iterator[str]:
@@ -19,15 +19,14 @@ def verification_sentences(summary: Summary) -> Iterator[str]:
     if verified is None or counts is None or not counts.copies or not verified.period_ms:
         return
     period = duration(verified.period_ms / 1000)
-    read = (
-        f"{share(number / counts.copies)} within {word}"
-        for number, word in (
-            (counts.within_day, "a day"),
-            (counts.within_week, "a week"),
-            (counts.within_period, period),
-        )
+    day, week, whole = (
+        share(number / counts.copies)
+        for number in (counts.within_day, counts.within_week, counts.within_period)
     )
-    yield f"Of {of(counts.copies, 'copy', 'copies')}, {', '.join(read)} were read."
+    yield (
+        f"{day} of {of(counts.copies, 'copy', 'copies')} were read within a day, {week} within a"
+        f" week and {whole} within {period}."
+    )
     if counts.overdue:
         yield f"{of(counts.overdue, 'copy is', 'copies are')} overdue."
     elif counts.never:
@@ -35,18 +34,6 @@ def verification_sentences(summary: Summary) -> Iterator[str]:
             f"{of(counts.never, 'copy was', 'copies were')} not read yet, and none is overdue"
             f"{_before(verified, summary.started_at)}."
         )
-
-
-def overdue_words(summary: Summary) -> str:
-    """Return how many copies are overdue; "" if none is."""
-    verified = summary.verification
-    counts = verified.counts if verified else None
-    if verified is None or counts is None or not counts.overdue:
-        return ""
-    return (
-        f"{count(counts.overdue)} of {of(counts.copies, 'copy', 'copies')} were not read within"
-        f" {duration(verified.period_ms / 1000)}"
-    )
 
 
 def _before(verified: Verification, started_at: str | None) -> str:

@@ -246,20 +246,20 @@ def verification_of(
     result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second)
     if about.partial or about.terms.spot_reads < 1:
         handed_on = tuple(
-            _row(name, reads, None, lists=bool(reads.arcs))
-            for name, reads in sorted(plan.before.items())
+            _row(name, reads, _known_by(reads), None) for name, reads in sorted(plan.before.items())
         )
         return replace(result, bookies=handed_on)
     due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
-    found = [_with_rate(one, plan, due) for one in _count_bookies(run, plan, bookies, due)]
+    found = [_with_rate(one, plan, due) for one in _count_bookies(run, about, bookies, due)]
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 
 
 def _count_bookies(
-    run: Place, plan: ReadingPlan, bookies: Sequence[BookieRecord], due: Collection[BookieId]
+    run: Place, about: About, bookies: Sequence[BookieRecord], due: Collection[BookieId]
 ) -> Iterator[VerifiedBookie]:
     """Yield the bookies that should hold something, sorted."""
+    plan = about.reading
     counts = {
         bookie: AgeCount(
             bookie,
@@ -272,35 +272,42 @@ def _count_bookies(
     columns = ["look", *AGE_COLUMNS]
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
     count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
-    answered, unanswered = _count_reads(run)
-    listing = _listing(bookies)
-    met = _greeted(bookies, Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    answered = _count_answered(run)
+    by_bookie = _read_by(about, bookies)
     for bookie in sorted(counts):
         count = counts.pop(bookie)
-        is_read = bookie in listing and not unanswered[bookie]
-        is_read = is_read and answered[bookie] >= count.planned_copies()
+        by = by_bookie.get(bookie)
+        is_read = by is VerifiedBy.READS and answered[bookie] >= count.planned_copies()
         reads = count.after if is_read else count.before
-        # A bookie that was silent may have listed at an earlier run.
-        lists = bookie in listing or (bookie not in met and bool(reads.arcs))
-        yield _row(bookie, reads, count.counts(reads), lists=lists)
+        ages = None if by is VerifiedBy.SAMPLE else count.counts(reads)
+        yield _row(bookie, reads, by or _known_by(reads), ages)
 
 
 def _row(
-    bookie: BookieId, reads: BookieReads, counts: CopiesByAge | None, *, lists: bool
+    bookie: BookieId, reads: BookieReads, by: VerifiedBy, ages: CopiesByAge | None
 ) -> VerifiedBookie:
-    by = VerifiedBy.READS if lists else VerifiedBy.NOTHING
     arcs = tuple((*one.arc, one.at_ms) for one in reads.arcs)
-    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, counts)
+    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, ages)
 
 
-def _listing(bookies: Sequence[BookieRecord]) -> set[BookieId]:
-    """Return the bookies that gave lists themselves at the first look."""
-    at_first = [one for one in bookies if one.look == 1]
-    return _greeted(at_first, Greeting.ANSWERED) - listed_by_lister(bookies).keys()
+def _known_by(reads: BookieReads) -> VerifiedBy:
+    """Return what reads a bookie that this run did not hear: what read it at earlier runs."""
+    return VerifiedBy.READS if reads.arcs else VerifiedBy.NOTHING
 
 
-def _greeted(bookies: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:
-    return {one.bookie_id for one in bookies if one.greeting in greetings}
+def _read_by(about: About, bookies: Sequence[BookieRecord]) -> dict[BookieId, VerifiedBy]:
+    """Return what reads each bookie that answered or cannot list."""
+    listed = listed_by_lister(bookies)
+    is_swept = about.terms.sweep.step > 0 and about.terms.probe_entries > 0
+    found = {}
+    for one in sorted(bookies, key=lambda one: -one.look):
+        if one.bookie_id in listed:
+            found[one.bookie_id] = VerifiedBy.NOTHING
+        elif one.greeting is Greeting.ANSWERED:
+            found[one.bookie_id] = VerifiedBy.READS
+        elif one.greeting is Greeting.UNSUPPORTED:
+            found[one.bookie_id] = VerifiedBy.SAMPLE if is_swept else VerifiedBy.NOTHING
+    return found
 
 
 def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
@@ -309,16 +316,12 @@ def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
     return {name for name, one in last.items() if one.registration is Registration.NONE}
 
 
-def _count_reads(run: Place) -> tuple[Counter[BookieId], Counter[BookieId]]:
-    """Return by bookie how many of the spot reads said something of the entry, and how many did
-    not.
-    """
+def _count_answered(run: Place) -> Counter[BookieId]:
+    """Return by bookie how many of the drawn entries it said something of."""
     drawn = pc.field("is_spot") & ~pc.field("is_denser") & (pc.field("look") == 1)
-    reads = run.read_table("evidence/reads", READS, drawn, ["bookie_id", "status"])
-    says = pa.array(sorted(status.value for status in SAYS_OF_ENTRY))
-    is_said = pc.is_in(reads["status"], says)
-    said = Counter(reads["bookie_id"].filter(is_said).to_pylist())
-    return said, Counter(reads["bookie_id"].filter(pc.invert(is_said)).to_pylist())
+    says = pc.field("status").isin(sorted(status.value for status in SAYS_OF_ENTRY))
+    reads = run.read_table("evidence/reads", READS, drawn & says, ["bookie_id"])
+    return Counter(reads["bookie_id"].to_pylist())
 
 
 def _with_rate(

@@ -192,8 +192,8 @@ def _overdue_sentences(_finding: Finding, facts: OverdueFacts) -> str:
         )
     if facts.not_read:
         sentences.append(
-            f"Runs do not read {name_some(facts.some_not_read, facts.not_read)} for this: a bookie"
-            " is read if it lists by itself."
+            f"Runs do not read {name_some(facts.some_not_read, facts.not_read)} for this: they read"
+            " bookies that list by themselves."
         )
     return " ".join(sentences)
 

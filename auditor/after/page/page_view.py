@@ -74,6 +74,7 @@ from auditor.report.unjudged_text import (
     name_examples,
     unjudged_section,
 )
+from auditor.report.verification_text import verification_sentences
 from auditor.summary.counts import FILES
 from auditor.witness.phrases import percent
 
@@ -411,6 +412,9 @@ def _shares(summary: Summary) -> Iterator[Json]:
     if summary.ledgers.listed:
         said = "of the ledgers carry no reason to be unknown and are not merely excused by a mark"
         yield _share("Coverage", summary.coverage, said)
+    ages = summary.verification.counts if summary.verification else None
+    if ages is not None and (said := " ".join(verification_sentences(summary))):
+        yield _share("Read", ages.within_period / ages.copies, said)
 
 
 def _share(name: str, ratio: float, says: str) -> Json:

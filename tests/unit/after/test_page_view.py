@@ -130,6 +130,21 @@ def test_copies_in_doubt_stand_beside_the_share_without_them():
     assert "7 copies are only listed by b1" in verified["says"]
 
 
+def test_the_age_of_reads_is_a_share_of_its_own():
+    """It says how many copies were read within the period."""
+    verified = {
+        "seed": 1,
+        "period_ms": 86_400_000,
+        "bytes_per_second": 1,
+        "counts": {"copies": 8, "within_period": 6, "overdue": 2},
+        "bookies": [],
+    }
+    summary = report_stories.summary(verification=verified)
+    _, _, read = page_view(replace(sound(), summary=summary))["shares"]
+    assert ("Read", "75.00 %") == (read["name"], read["share"])
+    assert read["says"].endswith("75.00 % within 1 day. 2 copies are overdue.")
+
+
 def test_topics_beyond_the_table_are_counted():
     """The table is bounded, and the page has the number of the others."""
     made = contents()

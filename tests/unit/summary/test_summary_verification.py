@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from support.entry_by_entry import expected_on
 
-from auditor.evidence.rows import ledger_row, table
-from auditor.evidence.schemas import LEDGERS
+from auditor.evidence.rows import ledger_row, read_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import LEDGERS, READS
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
+from auditor.first_checker.spot_reads import spot_copies
+from auditor.model.availability import LISTED_BY_LISTER, EntryRead, Greeting, ReadStatus
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.summary import CopiesByAge
+from auditor.model.summary import CopiesByAge, Verification, VerifiedBy
 from auditor.sandbox.cluster import ledger
-from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
-from auditor.summary.verification import AGE_COLUMNS, AgeCount, add_counts, count_ages
+from auditor.summary.about import About
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, reads_before
+from auditor.summary.verification import (
+    AGE_COLUMNS,
+    AgeCount,
+    add_counts,
+    count_ages,
+    verification_of,
+)
 from auditor.witness.phrases import moment
 
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 DAY = 24 * 60 * 60 * 1000
 NOW, PERIOD, SEED = 100 * DAY, 30 * DAY, 11
 SHAPES = (
@@ -134,3 +151,117 @@ def test_sums_are_over_bookies() -> None:
     other = CopiesByAge(5, 5, 5, 5, 0, 0, "2026-01-01T00:00:00.000Z")
     assert CopiesByAge(15, 6, 7, 8, 7, 4, "2026-01-01T00:00:00.000Z") == add_counts([some, other])
     assert CopiesByAge() == add_counts([])
+
+
+HALF = Arc(0, CIRCLE // 2)
+BEFORE = BookieReads(NOW - 50 * DAY, (ReadArc(Arc(CIRCLE // 2, CIRCLE // 2), NOW - DAY),))
+
+
+def b1(greeting: Greeting = Greeting.ANSWERED, detail: str = "") -> BookieRecord:
+    return BookieRecord(
+        "b1", 1, NOW, Registration.WRITABLE, "h", 1, True, greeting=greeting, greeting_detail=detail
+    )
+
+
+def verify(
+    tmp_path: Path,
+    statuses: Mapping[int, ReadStatus],
+    bookie: BookieRecord | None = None,
+    **changes: Any,
+) -> Verification:
+    """Return the verification of a run that read half of 20 entries on b1.
+
+    `statuses`: the reads that did not bring the entry. `changes` of run.json.
+    """
+    run = place(str(tmp_path))
+    shape = ledger("e1 w1 a1 0:[b1] closed 19")
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, ZnodeStamp(7, 0, 0, 0), shape)
+    run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(record)]), "look-1")
+    read = [
+        EntryRead("b1", 7, entry, 1, 0, statuses.get(place_of, ReadStatus.PRESENT), is_spot=True)
+        for place_of, (_, entry) in enumerate(spot_copies(shape, 7, SEED, {"b1": HALF}))
+    ]
+    run.write_table("evidence/reads", table(READS, map(read_row, read)), "spots")
+    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {"b1": HALF})
+    terms = Terms(NOW, 0, 16, 3, spot_reads=10)
+    about = About("run", moment(NOW), FACTS, terms, "warning", False, reading=plan)
+    return verification_of(run, replace(about, **changes), [bookie or b1()], ())
+
+
+@pytest.mark.parametrize(
+    ("status", "counts"),
+    [
+        (ReadStatus.PRESENT, True),
+        (ReadStatus.NO_ENTRY, True),
+        (ReadStatus.NO_LEDGER, True),
+        (ReadStatus.CORRUPT, True),
+        (ReadStatus.FAILED, True),
+        (ReadStatus.SILENT, False),
+        (ReadStatus.TIMED_OUT, False),
+        (ReadStatus.REFUSED, False),
+        (ReadStatus.AUDITOR_LIMITED, False),
+    ],
+    ids=str,
+)
+def test_an_arc_counts_if_each_of_its_reads_was_answered(
+    tmp_path: Path, status: ReadStatus, counts: bool
+) -> None:
+    """What the bookie said of an entry is a finding's matter. Without a word the arc is read again
+    in the next run.
+    """
+    (row,) = verify(tmp_path, {3: status}).bookies
+    after = BEFORE.with_arc(HALF, NOW, PERIOD)
+    assert reads_before(verify(tmp_path, {3: status})) == {"b1": after if counts else BEFORE}
+    assert row.counts is not None
+    assert (row.counts.within_day, row.counts.never > 0) == ((20, False) if counts else (10, True))
+
+
+@pytest.mark.parametrize(
+    ("bookie", "by"),
+    [
+        (b1(), VerifiedBy.READS),
+        (b1(Greeting.SILENT), VerifiedBy.READS),
+        (b1(Greeting.UNSUPPORTED), VerifiedBy.NOTHING),
+        (b1(detail=f"{LISTED_BY_LISTER}h:1"), VerifiedBy.NOTHING),
+    ],
+    ids=["lists", "silent", "cannot list", "its lister lists"],
+)
+def test_a_bookie_is_read_if_it_lists_by_itself(
+    tmp_path: Path, bookie: BookieRecord, by: VerifiedBy
+) -> None:
+    """A silent one may list again. What was read earlier stays in any case."""
+    row = verify(tmp_path, {}, bookie).bookies[0]
+    assert (by, by is VerifiedBy.READS and bookie == b1()) == (row.verified_by, len(row.arcs) == 2)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"partial": True}, {"terms": Terms(NOW, 0, 16, 3)}],
+    ids=["named ledgers", "no spot reads"],
+)
+def test_a_run_that_does_not_count_hands_the_arcs_on(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    found = verify(tmp_path, {}, **changes)
+    assert {"b1": BEFORE} == reads_before(found)
+    assert found.counts is None
+
+
+def test_a_bookie_that_is_sampled_is_not_counted_by_age(tmp_path: Path) -> None:
+    """A sweep reads it, and nobody may say that its copies were not read."""
+    terms = Terms(NOW, 0, 16, 3, spot_reads=10, probe_entries=3, sweep=Sweep(1, 0, 9, 1))
+    found = verify(tmp_path, {}, b1(Greeting.UNSUPPORTED), terms=terms)
+    assert VerifiedBy.SAMPLE is found.bookies[0].verified_by
+    assert (None, CopiesByAge()) == (found.bookies[0].counts, found.counts)
+
+
+def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
+    """And only on bookies that are read. Without a period nothing is overdue."""
+    silent = dict.fromkeys(range(20), ReadStatus.SILENT)
+    late = ReadingPlan(SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {"b1": HALF})
+    (row,) = verify(tmp_path, silent, reading=late).bookies
+    assert (20, True) == (row.counts and row.counts.overdue, row.rate_needed is not None)
+    (row,) = verify(tmp_path, silent, b1(Greeting.UNSUPPORTED), reading=late).bookies
+    assert (20, None) == (row.counts and row.counts.overdue, row.rate_needed)
+    (row,) = verify(tmp_path, silent, reading=replace(late, period_ms=0)).bookies
+    assert (0, None) == (row.counts and row.counts.overdue, row.rate_needed)

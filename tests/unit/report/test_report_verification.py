@@ -1,0 +1,67 @@
+"""What the report and `auditor status` say of the age of reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support import report_stories as stories
+
+from auditor.report.text import render
+from auditor.report.verification_text import verification_sentences
+
+DAY_MS = 24 * 60 * 60 * 1000
+COUNTS = {
+    "copies": 8_000, "within_day": 400, "within_week": 2_000, "within_period": 6_000,
+    "never": 0, "overdue": 0, "oldest": "2025-12-20T00:00:00.000Z",
+}  # fmt: skip
+
+
+def verification(since: str = "2025-11-01T00:00:00.000Z", **counts: Any) -> dict[str, Any]:
+    return {
+        "seed": 1,
+        "period_ms": 30 * DAY_MS,
+        "bytes_per_second": 1,
+        "counts": COUNTS | counts,
+        "bookies": [{"bookie_id": "b1", "verified_by": "reads", "since": since}],
+    }
+
+
+def said(value: Any) -> str:
+    return " ".join(verification_sentences(stories.summary(verification=value)))
+
+
+def test_shares_are_said_and_what_is_overdue() -> None:
+    """They are rounded down."""
+    shares = (
+        "5.00 % of 8,000 copies were read within a day, 25.00 % within a week and 75.00 % within 30"
+        " days."
+    )
+    assert shares == said(verification())
+    assert f"{shares} 1,234 copies are overdue." == said(verification(overdue=1_234, never=9))
+    assert "reads     5.00 % of 8,000 copies" in render(
+        stories.summary(verification=verification()), []
+    )
+
+
+def test_what_is_unread_in_a_young_series_is_not_called_late() -> None:
+    """The date is when the period ends for the bookie that was known first."""
+    young = said(verification("2025-12-15T00:00:00.000Z", never=7))
+    assert young.endswith("7 copies were not read yet, and none is overdue before 2026-01-14.")
+    old = said(verification("2025-11-01T00:00:00.000Z", never=1))
+    assert old.endswith("1 copy was not read yet, and none is overdue.")
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        None,
+        verification() | {"counts": None},
+        verification() | {"period_ms": 0},
+        verification(copies=0),
+    ],
+    ids=["earlier version", "not counted", "no period", "no copies"],
+)
+def test_nothing_is_said_where_nothing_was_counted(nothing: Any) -> None:
+    """A share of nothing is no share."""
+    assert "" == said(nothing)
