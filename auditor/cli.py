@@ -20,6 +20,9 @@ LISTED_RUNS_DEFAULT = 10
 LISTED_RUNS_MAX = 10_000
 """At most this many summaries are read by `auditor status`. One takes some milliseconds."""
 
+TOGETHER_MAX = 1_000
+"""At most this many bookies are proposed at once: no cluster has more."""
+
 
 @click.command(cls=GroupedCommand)
 @options("run")
@@ -240,9 +243,21 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     metavar="PURPOSE",
     help="With --now: restart or decommission.  [default: restart]",
 )
+@click.option(
+    "--max",
+    "together_max",
+    type=click.IntRange(1, TOGETHER_MAX),
+    metavar="N",
+    help="With --now: propose up to N bookies to stop at once.",
+)
 @options("margin")
 def margin(
-    run_dir: str | None, without: Sequence[str], is_now: bool, purpose: str | None, **flags: Any
+    run_dir: str | None,
+    without: Sequence[str],
+    is_now: bool,
+    purpose: str | None,
+    together_max: int | None,
+    **flags: Any,
 ) -> None:
     """Show how many ledgers would lose copies if bookies failed.
 
@@ -251,10 +266,10 @@ def margin(
     With --without it is a gate. Exit 0: go. 1: an entry would have no copy. 3: that is not ruled
     out, or not known.
     """
-    if purpose and not is_now:
-        raise click.UsageError("--for is about this moment: give --now too")
-    if is_now and not without:
-        raise click.UsageError("--now answers for bookies: give --without BOOKIE too")
+    if (purpose or together_max) and not is_now:
+        raise click.UsageError("--for and --max are about this moment: give --now too")
+    if is_now and not without and not together_max:
+        raise click.UsageError("--now answers for bookies: give --without BOOKIE or --max N too")
 
     def work(context: Any) -> int:
         from auditor.after.margin_now import Purpose
@@ -262,7 +277,8 @@ def margin(
         from auditor.commands.stored_run import choose_run
 
         run = choose_run(context, run_dir)
-        return command(context, run, without, Purpose(purpose or "restart") if is_now else None)
+        now = Purpose(purpose or "restart") if is_now else None
+        return command(context, run, without, now, together_max)
 
     call("margin", flags, work)
 

@@ -49,7 +49,7 @@ def write_finished_run(directory: Path, ledgers: int) -> None:
     done = conclude(
         run, about, RECORDS, NO_PREVIOUS, verdicts=verdicts, finished_at=now, duration_s={}
     )
-    (directory / "summary.json").write_text(json.dumps(done.summary))
+    (directory / "summary.json").write_text(json.dumps(done.summary.as_json()))
 
 
 def _spread(run: Place) -> None:

@@ -45,11 +45,12 @@ STAMP_COLUMNS = ["czxid", "znode_version"]
 class StoredZnodes:
     """Every ledger of a run, by ascending id: the znode that was read last.
 
-    is_settled: whether it was closed, and its metadata is understood. Then only its ensembles can
-    change.
+    looks: the look at which it was read last. is_settled: whether it was closed, and its metadata
+    is understood. Then only its ensembles can change.
     """
 
     ledger_ids: Ints
+    looks: Ints
     czxids: Ints
     versions: Ints
     is_settled: Flags
@@ -61,9 +62,9 @@ def stored_znodes(ledgers: pa.Table) -> StoredZnodes:
     czxids, versions = (
         pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in STAMP_COLUMNS
     )
-    return StoredZnodes(
-        newest["ledger_id"].to_numpy(), czxids, versions, is_understood_and_closed(newest)
-    )
+    looks = newest["look"].to_numpy().astype(np.int64)
+    is_settled = is_understood_and_closed(newest)
+    return StoredZnodes(newest["ledger_id"].to_numpy(), looks, czxids, versions, is_settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +241,13 @@ def _merge(copies: StoredCopies, dropped: Ints, fresh: StoredCopies) -> StoredCo
     bookies = tuple(dict.fromkeys((*copies.bookies, *fresh.bookies)))
     kept = copies.ledger_ids[~np.isin(copies.ledger_ids, dropped)]
     ledger_ids = np.union1d(kept, fresh.ledger_ids)
+    lengths = np.zeros(len(ledger_ids), np.int64)
     blocks = []
     for part in (copies, fresh):
         codes = np.array([bookies.index(bookie) for bookie in part.bookies], np.int64)
         places = np.searchsorted(ledger_ids, part.ledger_ids)
         is_kept = np.isin(part.ledger_ids, kept) if part is copies else ~no_flags(len(places))
+        lengths[places[is_kept]] = part.lengths[is_kept]
         for block in part.segments:
             rows = is_kept[block.ledgers]
             blocks.append(
@@ -258,7 +261,7 @@ def _merge(copies: StoredCopies, dropped: Ints, fresh: StoredCopies) -> StoredCo
                     block.absent[rows],
                 )
             )
-    return StoredCopies(ledger_ids, bookies, tuple(blocks), fresh.unread)
+    return StoredCopies(ledger_ids, bookies, tuple(blocks), lengths, fresh.unread)
 
 
 def with_missing_bookies(copies: StoredCopies, missing: Collection[BookieId]) -> StoredCopies:

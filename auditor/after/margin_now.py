@@ -7,16 +7,17 @@ mark names as missing is not sure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
+from auditor.after.absorbing import Absorption, absorption_of
 from auditor.after.copies_now import CopiesNow, Reading, with_marks, with_missing_bookies
 from auditor.after.ledgers_in_use import HarmInUse, Loss, harm_in_use
 from auditor.after.margin import Losses, Sort, losses_without, sort_of
-from auditor.after.stored_copies import StoredCopies, no_flags
+from auditor.after.stored_copies import Flags, Ints, StoredCopies, no_flags
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, Mark
@@ -94,6 +95,8 @@ def loss_of(
 class Harm:
     """What a loss would do to the ledgers of the cluster as they are now.
 
+    absorption: whether the others have room for the copies; None for a restart.
+
     losses: of closed ledgers; only the ledgers without a copy are complete, because others are not
     all read again. in_use: of the others. not_replicable: closed ledgers that could not
     be replicated to their full ensemble again, because too few writable bookies would be left; none
@@ -103,18 +106,26 @@ class Harm:
     losses: Losses
     in_use: HarmInUse
     not_replicable: Sort
+    absorption: Absorption | None = None
 
     @property
     def is_sure(self) -> bool:
         """Whether some ledger would surely be harmed."""
         return bool(
-            self.losses.no_copy.ledgers or self.in_use.is_sure or self.not_replicable.ledgers
+            self.losses.no_copy.ledgers
+            or self.in_use.is_sure
+            or self.not_replicable.ledgers
+            or (self.absorption is not None and self.absorption.is_too_much)
         )
 
     @property
     def is_possible(self) -> bool:
         """Whether harm is not ruled out."""
-        return self.in_use.is_possible or self.losses.may_have_no_copy.ledgers > 0
+        return (
+            self.in_use.is_possible
+            or self.losses.may_have_no_copy.ledgers > 0
+            or (self.absorption is not None and self.absorption.is_open)
+        )
 
 
 def available_copies(now: CopiesNow, state: StateNow, missing: frozenset[BookieId]) -> StoredCopies:
@@ -123,39 +134,98 @@ def available_copies(now: CopiesNow, state: StateNow, missing: frozenset[BookieI
 
 
 def harm_of(
-    copies: StoredCopies, in_use: Mapping[LedgerId, LedgerMetadata], loss: Loss, purpose: Purpose
+    copies: StoredCopies,
+    in_use: Mapping[LedgerId, LedgerMetadata],
+    disks: Mapping[BookieId, BookieRecord],
+    loss: Loss,
+    purpose: Purpose,
 ) -> Harm:
-    """Return the effect of the loss. `copies` has none on missing bookies."""
-    is_final = purpose is Purpose.DECOMMISSION
-    return Harm(
-        losses_without(copies, loss.asked),
-        harm_in_use(in_use, loss),
-        _not_replicable(copies, loss) if is_final else Sort(0, ()),
-    )
+    """Return the effect of the loss. `copies` has none on missing bookies.
+
+    `disks` has what the run recorded of the disks of bookies.
+    """
+    losses, used = losses_without(copies, loss.asked), harm_in_use(in_use, loss)
+    if purpose is Purpose.RESTART:
+        return Harm(losses, used, Sort(0, ()))
+    lacking = lacking_replacements(copies, loss.asked, loss.down, loss.left)
+    absorption = absorption_of(copies, disks, loss.asked, loss.left)
+    return Harm(losses, used, sort_of(copies, lacking), absorption)
 
 
-def _not_replicable(copies: StoredCopies, loss: Loss) -> Sort:
-    """Return the ledgers that name an asked bookie, with too few bookies outside to replace all
-    lost ones.
+def lacking_replacements(
+    copies: StoredCopies,
+    named: Set[BookieId],
+    lost: Set[BookieId],
+    writable: Set[BookieId],
+) -> Flags:
+    """Return the ledgers that name a bookie of `named`, with too few writable bookies outside of
+    an ensemble to replace all lost ones.
     """
     flags = no_flags(len(copies.ledger_ids))
-    is_asked, is_down, is_left = (
+    is_named, is_lost, is_writable = (
         np.array([bookie in bookies for bookie in copies.bookies], bool)
-        for bookies in (loss.asked, loss.down, loss.left)
+        for bookies in (named, lost, writable)
     )
     for block in copies.segments:
-        spare = len(loss.left) - is_left[block.ensembles].sum(axis=1)
-        lacking = is_down[block.ensembles].sum(axis=1) > spare
-        flags[block.ledgers[lacking & is_asked[block.ensembles].any(axis=1)]] = True
-    return sort_of(copies, flags)
+        spare = len(writable) - is_writable[block.ensembles].sum(axis=1)
+        lacking = is_lost[block.ensembles].sum(axis=1) > spare
+        flags[block.ledgers[lacking & is_named[block.ensembles].any(axis=1)]] = True
+    return flags
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """Marks of under-replication since the run, which began `since_s` seconds ago.
+
+    marked_then: ledgers that were marked in the run. repaired: how many of these exist and are no
+    longer marked. new: how many are marked now, and were not. locked: ledgers at which a
+    replication worker is. in_use: marked ledgers that are not closed. blocked: marked closed
+    ledgers with fewer writable bookies outside of an ensemble than it has missing ones. oldest_ms:
+    when the oldest mark was made, by ZooKeeper's clock.
+    """
+
+    since_s: float
+    marked_then: int
+    repaired: int
+    new: int
+    locked: int
+    in_use: int
+    blocked: Sort
+    oldest_ms: int | None = None
+
+    @property
+    def per_hour(self) -> float | None:
+        """Marks that went in an hour; None if none went, or the time is not known."""
+        return self.repaired * 3600 / self.since_s if self.repaired and self.since_s > 0 else None
+
+
+def repair_since(
+    marked_then: Ints, since_s: float, now: CopiesNow, deleted: Ints, state: StateNow
+) -> Repair:
+    """Return the progress since a run in which the ledgers of `marked_then` were marked."""
+    then, marks = set(marked_then.tolist()), state.marks
+    missing = missing_bookies(state, now.copies, {})
+    blocked = lacking_replacements(now.copies, missing, missing, state.writable())
+    blocked &= np.isin(now.copies.ledger_ids, np.array(sorted(marks), np.int64))
+    return Repair(
+        since_s,
+        len(then),
+        len(then - marks.keys() - set(deleted.tolist())),
+        len(marks.keys() - then),
+        sum(mark.lock is not None for mark in marks.values()),
+        len(marks.keys() & now.in_use.keys()),
+        sort_of(now.copies, blocked),
+        min((mark.created_ms for mark in marks.values()), default=None),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class NowAnswer:
-    """The answer of `auditor margin --now --without`.
+    """The answer of `auditor margin --now`.
 
-    named: the names that were given, which stand for `bookies`. down: those of `bookies` that are
-    not registered. unseen: closed ledgers with a copy that no run has seen. unlocated: bookies
+    named: the names that were given. bookies: what these stand for, and what --max added. If --max
+    found none, `bookies` is empty, and `loss` and `harm` are of the bookie that would harm least.
+    unseen: closed ledgers with a copy that no run has seen. unlocated: bookies
     without a known location, if a location was given.
     """
 
@@ -168,6 +238,8 @@ class NowAnswer:
     reading: Reading
     in_use: int
     unseen: int
+    repair: Repair
+    together_max: int | None = None
     unlocated: int = 0
 
     @property

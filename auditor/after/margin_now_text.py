@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from auditor.after.ledgers_in_use import HarmInUse
 from auditor.after.margin import Sort
-from auditor.after.margin_now import NowAnswer, Purpose, Word
+from auditor.after.margin_now import NowAnswer, Purpose, Repair, Word
 from auditor.after.margin_text import (
     NO_COPY,
     SHOWN_MAX,
     MarginBasis,
+    absorption_json,
+    absorption_words,
     age_words,
     ids_words,
     sort_json,
 )
+from auditor.clock import rfc3339
 from auditor.model.identity import BookieId
-from auditor.report.layout import Screen, of, printable, table
+from auditor.report.layout import Screen, duration, of, printable, table
 
 _DONE = {Purpose.RESTART: "restarted", Purpose.DECOMMISSION: "decommissioned"}
 _IN_USE = ("no_copy", "not_writable", "may_have_no_copy", "may_not_be_writable")
@@ -30,7 +34,7 @@ def is_basis_weak(basis: MarginBasis) -> bool:
 
 def now_json(basis: MarginBasis, answer: NowAnswer, exit_code: int) -> dict[str, Any]:
     """Return the JSON form."""
-    reading, state = answer.reading, answer.state
+    reading, state, absorption = answer.reading, answer.state, answer.harm.absorption
     return {
         "answer": answer.word(is_basis_weak(basis)).value,
         "for": answer.purpose.value,
@@ -68,7 +72,24 @@ def now_json(basis: MarginBasis, answer: NowAnswer, exit_code: int) -> dict[str,
         "may_have_no_copy": sort_json(answer.harm.losses.may_have_no_copy),
         "of_ledgers_in_use": _in_use_json(answer.harm.in_use),
         "not_replicable": sort_json(answer.harm.not_replicable),
+        "absorption": None if absorption is None else absorption_json(absorption),
+        "max": answer.together_max,
+        "repair": _repair_json(answer.repair),
         "exit_code": exit_code,
+    }
+
+
+def _repair_json(repair: Repair) -> dict[str, Any]:
+    return {
+        "since_s": round(repair.since_s),
+        "marked_then": repair.marked_then,
+        "repaired": repair.repaired,
+        "new": repair.new,
+        "locked": repair.locked,
+        "in_use": repair.in_use,
+        "blocked": sort_json(repair.blocked),
+        "oldest_ms": repair.oldest_ms,
+        "per_hour": None if repair.per_hour is None else round(repair.per_hour, 2),
     }
 
 
@@ -106,6 +127,10 @@ def _names(bookies: Sequence[BookieId]) -> str:
 
 def _first_sentence(word: Word, answer: NowAnswer) -> str:
     who, done = _names(answer.bookies), _DONE[answer.purpose]
+    if not answer.bookies:
+        if word is Word.NO_GO:
+            return f"NO GO: no bookie can be {done} now."
+        return f"NOT KNOWN: it is not known whether any bookie can be {done} now."
     many = " together" if len(answer.bookies) > 1 else ""
     if word is Word.GO:
         return f"GO: {who} can be {done} now{many}."
@@ -116,10 +141,8 @@ def _first_sentence(word: Word, answer: NowAnswer) -> str:
 
 def _harm_lines(basis: MarginBasis, answer: NowAnswer, screen: Screen) -> Iterator[str]:
     losses, in_use = answer.harm.losses, answer.harm.in_use
-    yield from screen.wrap(
-        f"Without {of(len(answer.bookies), 'bookie')},"
-        f" of {basis.closed_words()} and {count_in_use(answer)}:"
-    )
+    who = of(len(answer.bookies), "bookie") if answer.bookies else _names(sorted(answer.loss.asked))
+    yield from screen.wrap(f"Without {who}, of {basis.closed_words()} and {count_in_use(answer)}:")
     rows = [
         _row(NO_COPY, losses.no_copy),
         _row("  not ruled out for", losses.may_have_no_copy, "more "),
@@ -150,14 +173,22 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
     if answer.down and answer.purpose is Purpose.RESTART:
         yield (f"Already down, so that a stop changes nothing: {_names(answer.down)}.")
     yield f"{of(len(answer.loss.left), 'writable bookie')} would be left."
-    if state.marks:
-        off = ", and replication is switched off" if state.is_replication_disabled else ""
+    if answer.harm.absorption is not None:
+        yield absorption_words(answer.harm.absorption)
+        yield "The room does not consider racks, and is what the run recorded."
+    if answer.together_max is not None and len(answer.bookies) < answer.together_max:
         yield (
-            f"{of(len(state.marks), 'ledger is', 'ledgers are')} marked under-replicated{off}."
+            f"Up to {answer.together_max} were wanted. Bookies were tried one after the other:"
+            " there may be a larger set."
+        )
+    if state.marks:
+        yield (
+            f"{of(len(state.marks), 'ledger is', 'ledgers are')} marked under-replicated."
             " A replica that a mark names as missing does not count as sure."
         )
-    elif state.is_replication_disabled:
-        yield "Replication is switched off."
+    if state.is_replication_disabled:
+        yield "Replication is switched off: nothing repairs marked ledgers."
+    yield from _repair_sentences(answer.repair, len(state.marks))
     if state.problem:
         yield f"{printable(state.problem, 1_000)}."
     if answer.unlocated:
@@ -170,6 +201,43 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
         yield (
             "A ledger keeps its ack quorum and has no bookie to replace the lost one: whether it"
             " can be written depends on the client's delayEnsembleChange."
+        )
+
+
+def _repair_sentences(repair: Repair, marked: int) -> Iterator[str]:
+    """Yield how far the repair of marked ledgers went since the run, and what blocks it."""
+    if not marked and not repair.marked_then:
+        return
+    rate = repair.per_hour
+    if repair.since_s <= 0:
+        yield "How fast marked ledgers are repaired is not known: the run lies in the future."
+    elif rate is None and repair.marked_then:
+        yield (
+            f"None of the {of(repair.marked_then, 'ledger')} that the run saw marked has been"
+            " repaired since: no progress is known."
+        )
+    elif rate is not None:
+        left = f", {duration(marked / rate * 3600)} for those of now" if marked else ""
+        yield (
+            f"Repaired since the run: {repair.repaired:,} of {of(repair.marked_then, 'ledger')},"
+            f" {rate:,.1f} an hour{left}."
+        )
+    if repair.oldest_ms is not None:
+        oldest = rfc3339(datetime.fromtimestamp(repair.oldest_ms / 1000, UTC))
+        yield f"The oldest mark is of {oldest}."
+    if repair.new:
+        yield f"Marked since the run: {of(repair.new, 'ledger')}."
+    if repair.locked:
+        yield f"A replication worker is at {of(repair.locked, 'ledger')}."
+    if repair.in_use:
+        yield (
+            f"{of(repair.in_use, 'marked ledger is', 'marked ledgers are')} not closed: the last"
+            " segment is replicated only when its writer has left it."
+        )
+    if repair.blocked.ledgers:
+        yield (
+            f"{of(repair.blocked.ledgers, 'marked ledger')} cannot be repaired, because too few"
+            f" writable bookies are outside of the ensemble: {ids_words(repair.blocked)}."
         )
 
 

@@ -10,6 +10,7 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from auditor.after.copies_now import STAMP_COLUMNS, StoredZnodes, stored_znodes
 from auditor.after.finished_run import (
@@ -33,6 +34,7 @@ from auditor.after.stored_copies import (
     ANSWER_COLUMNS,
     LEDGER_COLUMNS,
     VERDICT_COLUMNS,
+    Ints,
     StoredCopies,
     doubt_bookies,
     ledgers_in_doubt,
@@ -41,9 +43,10 @@ from auditor.after.stored_copies import (
 )
 from auditor.clock import utc_now
 from auditor.errors import OutputError
+from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
-from auditor.model.cluster import BookieRecord
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
@@ -70,6 +73,14 @@ class StoredRun:
             bookie: around.location_of(bookie) for bookie in {*self.copies.bookies, *self.bookies}
         }
         return {bookie: location for bookie, location in found.items() if location is not None}
+
+    def writable(self) -> frozenset[BookieId]:
+        """Return the bookies that were registered as writable at the last look."""
+        return frozenset(
+            bookie
+            for bookie, record in self.bookies.items()
+            if record.registration is Registration.WRITABLE
+        )
 
     def count_unlocated(self) -> int:
         """Return how many bookies that ledgers name have no known location."""
@@ -123,6 +134,16 @@ def _copies(directory: Place, ledgers: pa.Table) -> StoredCopies:
         directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS
     )
     return with_doubts(promised_copies(ledgers), verdicts, answers)
+
+
+def read_marked(run_dir: str | Place, znodes: StoredZnodes) -> Ints:
+    """Return the ledgers that were marked when the run read them last, ascending."""
+    directory, _ = open_finished_run(run_dir)
+    columns = ["ledger_id", "look"]
+    rows = directory.read_table("evidence/ledgers", LEDGERS, pc.field("mark").is_valid(), columns)
+    ids, looks = rows["ledger_id"].to_numpy(), rows["look"].to_numpy()
+    newest = znodes.looks[np.searchsorted(znodes.ledger_ids, ids)]
+    return distinct_numbers(ids[looks == newest])
 
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:

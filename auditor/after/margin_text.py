@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from auditor.after.absorbing import DISK_USAGE_LIMIT, Absorption
 from auditor.after.margin import Exposure, Losses, Sort
 from auditor.model.identity import BookieId
-from auditor.report.layout import Screen, duration, of, printable, table
+from auditor.report.layout import Screen, duration, of, printable, size, table
 
 SHOWN_MAX = 20
 """At most this many bookies and racks are shown, those with the most ledgers at risk first; the
@@ -57,6 +58,7 @@ class Without:
     named: tuple[str, ...]
     bookies: tuple[BookieId, ...]
     losses: Losses
+    absorption: Absorption
     unlocated: int = 0
 
 
@@ -97,6 +99,7 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
             "without": list(answer.named),
             "bookies": list(answer.bookies),
             **_losses_json(answer.losses),
+            "absorption": absorption_json(answer.absorption),
         }
     return known | {
         "ledgers_by_copies": {
@@ -167,6 +170,32 @@ def _without(basis: MarginBasis, answer: Without, screen: Screen) -> Iterator[st
         ],
         "  ",
     )
+    yield from screen.wrap(absorption_words(answer.absorption))
+
+
+def absorption_words(absorption: Absorption) -> str:
+    """Return a sentence on the room for the copies of bookies that leave."""
+    others = of(absorption.known, "other bookie has", "other bookies have")
+    limit = f"{round(DISK_USAGE_LIMIT * 100)} %"
+    unknown = (
+        f" How full {of(absorption.unknown, 'more bookie')} would be is not known."
+        if absorption.unknown
+        else ""
+    )
+    return (
+        f"To move for good: {size(absorption.bytes_to_move)} of closed ledgers. {others} room for"
+        f" {size(absorption.room_bytes)}, up to {limit} of each disk.{unknown}"
+    )
+
+
+def absorption_json(absorption: Absorption) -> dict[str, int]:
+    """Return the room as JSON."""
+    return {
+        "bytes_to_move": absorption.bytes_to_move,
+        "room_bytes": absorption.room_bytes,
+        "bookies_known": absorption.known,
+        "bookies_unknown": absorption.unknown,
+    }
 
 
 def ids_words(sort: Sort) -> str:

@@ -35,6 +35,7 @@ LEDGER_COLUMNS = [
     "status",
     "state",
     "last_entry_id",
+    "length_bytes",
     "ensemble_size",
     "write_quorum",
     "ack_quorum",
@@ -95,7 +96,8 @@ class Segments:
 
 @dataclass(frozen=True, slots=True)
 class StoredCopies:
-    """The copies of every closed ledger with entries. `bookies` names the codes.
+    """The copies of every closed ledger with entries. `bookies` names the codes. `lengths` has the
+    bytes of all entries of each ledger, once, as the metadata says.
 
     `unread`: ledgers that are left out because their metadata could not be read or decoded, or
     because they are closed and it contradicts itself. They may have copies anywhere.
@@ -104,6 +106,7 @@ class StoredCopies:
     ledger_ids: Ints
     bookies: tuple[BookieId, ...]
     segments: tuple[Segments, ...]
+    lengths: Ints
     unread: int = 0
 
 
@@ -118,7 +121,8 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
     sound = closed.filter(pc.invert(is_contradictory))
     flat = _flatten(sound.filter(pc.greater_equal(sound["last_entry_id"], 0)))
     unread = _count_unread(newest) + int(pc.sum(is_contradictory).as_py() or 0)
-    return StoredCopies(flat.ledger_ids, flat.bookies, tuple(_by_shape(flat)), unread)
+    segments = tuple(_by_shape(flat))
+    return StoredCopies(flat.ledger_ids, flat.bookies, segments, flat.lengths, unread)
 
 
 def newest_rows(ledgers: pa.Table) -> pa.Table:
@@ -177,6 +181,7 @@ class _Flat:
 
     ledger_ids: Ints
     bookies: tuple[BookieId, ...]
+    lengths: Ints
     ledgers: Ints
     firsts: Ints
     counts: Ints
@@ -200,6 +205,7 @@ def _flatten(rows: pa.Table) -> _Flat:
     return _Flat(
         ledger_ids=rows["ledger_id"].to_numpy(),
         bookies=tuple(names.dictionary.to_pylist()),
+        lengths=pc.fill_null(rows["length_bytes"], 0).to_numpy(),
         ledgers=ledgers,
         firsts=firsts,
         counts=lasts - firsts + 1,
@@ -298,6 +304,21 @@ def count_by_bookie(copies: StoredCopies) -> dict[BookieId, tuple[int, int]]:
             np.add.at(confirmed, codes, amounts * ~block.doubtful[:, columns])
     numbers = zip(promised.tolist(), confirmed.tolist(), strict=True)
     return dict(zip(copies.bookies, numbers, strict=True))
+
+
+def bytes_on(copies: StoredCopies, bookies: Collection[BookieId]) -> int:
+    """Return how many bytes of closed ledgers are promised on these bookies together.
+
+    The entries of a ledger count as equally long.
+    """
+    is_asked = np.array([bookie in bookies for bookie in copies.bookies], bool)
+    entries, held = (zero_counts(len(copies.ledger_ids)) for _ in range(2))
+    for block in copies.segments:
+        np.add.at(entries, block.ledgers, block.begun.sum(axis=1))
+        for columns, is_first in block.write_sets():
+            amounts = block.begun * (is_first & is_asked[block.ensembles[:, columns]])
+            np.add.at(held, block.ledgers, amounts.sum(axis=1))
+    return int((copies.lengths * (held / np.maximum(entries, 1))).sum())
 
 
 def _apply_doubts(

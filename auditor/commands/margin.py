@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from auditor.after.absorbing import absorption_of
 from auditor.after.margin import losses_without
 from auditor.after.margin_now import Purpose
 from auditor.after.margin_of_run import StoredRun, margin_basis, margin_of_cluster, read_copies
@@ -19,7 +20,11 @@ from auditor.wire.locations import is_within
 
 
 def margin(
-    context: Context, run_dir: str, without: Sequence[str], now: Purpose | None = None
+    context: Context,
+    run_dir: str,
+    without: Sequence[str],
+    now: Purpose | None = None,
+    together_max: int | None = None,
 ) -> int:
     """Print what would be lost, and return the exit code.
 
@@ -33,7 +38,9 @@ def margin(
         run = read_copies(run_dir)
     named = [name.strip() for item in without for name in item.split(",")]
     if now is not None:
-        return margin_now(context, run, named, now, _bookies_meant)
+        return margin_now(
+            context, run_dir, named, now, together_max, run=run, bookies_meant=_bookies_meant
+        )
     with refuse_damaged_run(context, run_dir):
         answer = _without(run, named) if named else margin_of_cluster(run)
         basis = margin_basis(run, context.settings.evidence_age_max_ms / 1000)
@@ -59,7 +66,9 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
 def _without(run: StoredRun, named: Sequence[str]) -> Without:
     bookies = sorted({bookie for name in named for bookie in _bookies_meant(run, name)})
     unlocated = run.count_unlocated() if any(name.startswith("/") for name in named) else 0
-    return Without(tuple(named), tuple(bookies), losses_without(run.copies, bookies), unlocated)
+    absorption = absorption_of(run.copies, run.bookies, set(bookies), run.writable() - set(bookies))
+    losses = losses_without(run.copies, bookies)
+    return Without(tuple(named), tuple(bookies), losses, absorption, unlocated)
 
 
 def _bookies_meant(run: StoredRun, name: str) -> list[BookieId]:

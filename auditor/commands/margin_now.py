@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 
-from auditor.after.copies_now import LedgersToRead, copies_now, ledgers_to_read
+from auditor.after.copies_now import (
+    CopiesNow,
+    LedgersToRead,
+    copies_now,
+    ledgers_to_read,
+)
+from auditor.after.going_together import propose
 from auditor.after.margin_now import (
+    Harm,
     NowAnswer,
     Purpose,
     StateNow,
@@ -20,12 +27,14 @@ from auditor.after.margin_now import (
     harm_of,
     loss_of,
     missing_bookies,
+    repair_since,
 )
 from auditor.after.margin_now_text import is_basis_weak, now_json, now_text
-from auditor.after.margin_of_run import StoredRun, margin_basis
-from auditor.after.stored_copies import Ints
+from auditor.after.margin_of_run import StoredRun, margin_basis, read_marked
+from auditor.after.stored_copies import Ints, StoredCopies
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.endings import end_without_verdict
+from auditor.commands.stored_run import refuse_damaged_run
 from auditor.config.access import BookieAccess
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.credentials.checking import check_credentials
@@ -43,8 +52,8 @@ RECORDS_PER_BATCH = 10_000
 """Ledgers that are decoded at a time; then only their columns are kept."""
 READINGS_MAX = 3
 """Times that ledgers are read, if bookies leave meanwhile. After that the answer is not known."""
-
 BOOKIES_LEFT = "Bookies left while the ledgers were read: ask again"
+NO_BOOKIE = "No bookie is registered"
 BookiesMeant: TypeAlias = Callable[[StoredRun, str], list[BookieId]]
 """Returns the bookies that a name stands for."""
 
@@ -53,31 +62,39 @@ EXIT_CODES = {Word.GO: EXIT_SOUND, Word.NO_GO: EXIT_FINDINGS, Word.NOT_KNOWN: EX
 
 def margin_now(
     context: Context,
-    run: StoredRun,
+    run_dir: str,
     named: Sequence[str],
     purpose: Purpose,
+    together_max: int | None,
+    *,
+    run: StoredRun,
     bookies_meant: BookiesMeant,
 ) -> int:
     """Print whether the named bookies can be stopped now, and return the exit code.
 
-    0: GO. 1: NO GO. 3: not known. 5: ZooKeeper is unreachable. Raises ConfigError if a name is
-    unknown, or if the run is of another cluster.
+    With `together_max`, others that can go with them are added, up to this number in all. 0: GO.
+    1: NO GO. 3: not known. 5: ZooKeeper is unreachable. Raises ConfigError if a name is unknown, or
+    if the run is of another cluster.
     """
     settings = context.settings
     limits = settings.zookeeper_limits(1)
     check_credentials(BookieAccess(), limits.access)
+    with refuse_damaged_run(context, run_dir):
+        marked = read_marked(run_dir, run.znodes)
     uri = settings.metadata_service_uri or run.about.facts.metadata_service_uri
     try:
         with open_store(parse_uri(uri), limits) as store:
             context.progress.stage("read ledgers")
-            run, answer = _answer(context, store, run, named, purpose, bookies_meant)
+            gate = _Gate(context, store, run, marked, purpose)
+            bookies = gate.find_bookies(named, bookies_meant)
+            seen, answer = gate.answer(named, bookies, together_max)
             for problem in store.problems:
                 context.note(problem)
     except StoreUnavailable as error:
         return end_without_verdict(context, run.summary.run_id, "UNREACHABLE", str(error))
     finally:
         context.progress.close()
-    basis = margin_basis(run, settings.evidence_age_max_ms / 1000)
+    basis = margin_basis(seen, settings.evidence_age_max_ms / 1000)
     code = EXIT_CODES[answer.word(is_basis_weak(basis))]
     if settings.format == "json":
         context.say(json.dumps(now_json(basis, answer, code)) + "\n")
@@ -86,49 +103,145 @@ def margin_now(
     return code
 
 
-def _answer(
-    context: Context,
-    store: MetadataStore,
-    run: StoredRun,
-    named: Sequence[str],
-    purpose: Purpose,
-    bookies_meant: BookiesMeant,
-) -> tuple[StoredRun, NowAnswer]:
-    """Return the run with its copies as they are now, and the answer to --without."""
-    _refuse_other_cluster(store, run)
-    store.sync()
-    marks = store.marks()  # before the ledgers: a worker removes a mark after it wrote the metadata
-    state = _read_state(store, marks)
-    run = replace(run, bookies={**run.bookies, **state.bookies})
-    bookies = frozenset(bookie for name in named for bookie in bookies_meant(run, name))
-    missing = missing_bookies(state, run.copies, {})
-    listed = _list_ledgers(context, store)
-    for _ in range(READINGS_MAX):
-        reading = ledgers_to_read(
-            run.copies, run.znodes, listed, missing | bookies, marks.by_ledger.keys()
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The cluster as it was read for the loss of some bookies.
+
+    run: with the copies as they are now. available: those on bookies that are registered.
+    """
+
+    run: StoredRun
+    purpose: Purpose
+    state: StateNow
+    now: CopiesNow
+    reading: LedgersToRead
+    missing: frozenset[BookieId]
+    available: StoredCopies
+
+    def harm(self, bookies: frozenset[BookieId]) -> Harm:
+        """Return what the loss of these bookies would do."""
+        loss = loss_of(bookies, self.purpose, self.missing, self.state.writable())
+        return harm_of(self.available, self.now.in_use, self.run.bookies, loss, self.purpose)
+
+    def can_go(self, bookies: frozenset[BookieId]) -> bool:
+        """Return whether the loss of these bookies would harm no ledger."""
+        harm = self.harm(bookies)
+        return not harm.is_sure and not harm.is_possible
+
+    def propose(self, asked: frozenset[BookieId], together_max: int) -> tuple[BookieId, ...]:
+        """Return bookies that can go together with `asked`."""
+        others = sorted(self.state.registered() - asked)
+        return propose(
+            others,
+            self.run.locations(),
+            together_max - len(asked),
+            lambda chosen: self.can_go(asked | chosen),
         )
-        now = copies_now(run.copies, reading, _read_batches(context, store, reading))
-        state = _read_state(store, marks)
-        before, missing = missing, missing_bookies(state, now.copies, now.in_use)
-        if missing <= before:
-            break
-    else:
-        state = replace(state, problem=state.problem or BOOKIES_LEFT)
-    run = replace(run, copies=now.copies)
-    loss = loss_of(bookies, purpose, missing, state.writable())
-    is_location = any(name.startswith("/") for name in named)
-    return run, NowAnswer(
-        named=tuple(named),
-        bookies=tuple(sorted(bookies)),
-        purpose=purpose,
-        state=state,
-        loss=loss,
-        harm=harm_of(available_copies(now, state, loss.missing), now.in_use, loss, purpose),
-        reading=reading.counts(len(listed), now.changed),
-        in_use=len(now.in_use),
-        unseen=now.unseen,
-        unlocated=run.count_unlocated() if is_location else 0,
-    )
+
+    def least_harmful(self) -> frozenset[BookieId]:
+        """Return the registered bookie whose loss alone harms least; empty without any."""
+
+        def rank(bookie: BookieId) -> tuple[bool, bool, BookieId]:
+            harm = self.harm(frozenset({bookie}))
+            return harm.is_sure, harm.is_possible, bookie
+
+        return frozenset(sorted(self.state.registered(), key=rank)[:1])
+
+
+class _Gate:
+    """Reads the cluster of a stored run. The listing and the marks are read once, before the
+    ledgers: a replication worker removes a mark after it wrote the metadata.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        store: MetadataStore,
+        run: StoredRun,
+        marked: Ints,
+        purpose: Purpose,
+    ) -> None:
+        self._context, self._store, self._run = context, store, run
+        self._marked_then, self._purpose = marked, purpose
+        _refuse_other_cluster(store, run)
+        store.sync()
+        self._marks = store.marks()
+        self._state = _read_state(store, self._marks)
+        self._listed = _list_ledgers(context, store)
+
+    def find_bookies(self, named: Sequence[str], meant: BookiesMeant) -> frozenset[BookieId]:
+        """Return the bookies that the names stand for."""
+        run = replace(self._run, bookies={**self._state.bookies, **self._run.bookies})
+        return frozenset(bookie for name in named for bookie in meant(run, name))
+
+    def answer(
+        self, named: Sequence[str], asked: frozenset[BookieId], together_max: int | None
+    ) -> tuple[StoredRun, NowAnswer]:
+        """Return the run with its copies as they are now, and the answer."""
+        bookies, seen = asked, self._read(asked, asked)
+        if together_max is not None and (not asked or seen.can_go(asked)):
+            chosen = seen.propose(asked, together_max)
+            seen = self._read(asked | frozenset(chosen), asked)
+            while chosen and not seen.can_go(asked | frozenset(chosen)):
+                chosen = chosen[:-1]
+            bookies = asked | frozenset(chosen)
+        judged = bookies or seen.least_harmful()
+        return seen.run, self._answer(seen, named, bookies, judged, together_max)
+
+    def _answer(
+        self,
+        seen: _Seen,
+        named: Sequence[str],
+        bookies: frozenset[BookieId],
+        judged: frozenset[BookieId],
+        together_max: int | None,
+    ) -> NowAnswer:
+        state, now, reading = seen.state, seen.now, seen.reading
+        if not judged:
+            state = replace(state, problem=state.problem or NO_BOOKIE)
+        since_s = (utc_now() - self._run.started).total_seconds()
+        is_location = any(name.startswith("/") for name in named)
+        return NowAnswer(
+            named=tuple(named),
+            bookies=tuple(sorted(bookies)),
+            purpose=self._purpose,
+            state=state,
+            loss=loss_of(judged, self._purpose, seen.missing, state.writable()),
+            harm=seen.harm(judged),
+            reading=reading.counts(len(self._listed), now.changed),
+            in_use=len(now.in_use),
+            unseen=now.unseen,
+            repair=repair_since(self._marked_then, since_s, now, reading.deleted, state),
+            together_max=together_max,
+            unlocated=seen.run.count_unlocated() if is_location else 0,
+        )
+
+    def _read(self, bookies: frozenset[BookieId], asked: frozenset[BookieId]) -> _Seen:
+        """Read what the loss of `bookies` depends on, until no more bookies leave meanwhile."""
+        run, state = self._run, self._state
+        missing = missing_bookies(state, run.copies, {})
+        for _ in range(READINGS_MAX):
+            reading = ledgers_to_read(
+                run.copies, run.znodes, self._listed, missing | bookies, state.marks.keys()
+            )
+            batches = _read_batches(self._context, self._store, reading)
+            now = copies_now(run.copies, reading, batches)
+            state = _read_state(self._store, self._marks)
+            before, missing = missing, missing_bookies(state, now.copies, now.in_use)
+            if missing <= before:
+                break
+        else:
+            state = replace(state, problem=state.problem or BOOKIES_LEFT)
+        lost = missing if self._purpose is Purpose.RESTART else missing - asked
+        return _Seen(
+            replace(run, copies=now.copies),
+            self._purpose,
+            state,
+            now,
+            reading,
+            missing,
+            available_copies(now, state, lost),
+        )
 
 
 def _refuse_other_cluster(store: MetadataStore, run: StoredRun) -> None:

@@ -63,7 +63,7 @@ def stored(
     about = About("the-run", started, facts, terms, "warning", False, partial)
     (directory / "run.json").write_text(json.dumps(about.as_json()))
     quorums = {"ensemble_size": 2, "write_quorum": 2, "ack_quorum": 1}
-    common = {"look": 1, "status": "found", "last_entry_id": 9, **quorums}
+    common = {"look": 1, "status": "found", "last_entry_id": 9, **quorums, "length_bytes": 100}
     ledgers = [
         {
             **common,
@@ -96,7 +96,15 @@ def stored(
     ]
     run.write_table("evidence/answers", filled(ANSWERS, answers), "all")
     bookies = [
-        {"bookie_id": b, "look": 1, "registration": "writable", "greeting": "answered"}
+        {
+            "bookie_id": b,
+            "look": 1,
+            "registration": "writable",
+            "greeting": "answered",
+            "host": b,
+            "total_bytes": 1_000,
+            "free_bytes": 400,
+        }
         for b in LOCATIONS
     ]
     run.write_table("evidence/bookies", filled(BOOKIES, bookies), "all")
@@ -147,6 +155,15 @@ def test_a_location_stands_for_its_bookies_and_those_below_it(tmp_path: Path):
     document = json.loads(text)
     assert (1, ["b3", "b4"], [3]) == (code, document["bookies"], document["no_copy"]["ids"])
     assert document["ledgers"] == {"in_order": 3, "unconfirmed": 0, "others": 1, "unread": 0}
+
+
+def test_the_room_on_other_bookies_is_shown(tmp_path: Path):
+    """b1 holds two ledgers of 100 bytes. The three others are 95 % full at 50 free bytes."""
+    run = stored(tmp_path)
+    room = {"bytes_to_move": 200, "room_bytes": 1_050, "bookies_known": 3, "bookies_unknown": 0}
+    assert room == json.loads(said(run, "b1", format="json")[1])["absorption"]
+    sentence = "200 B of closed ledgers. 3 other bookies have room for 1.0 KiB, up to 95 % of each"
+    assert sentence in " ".join(said(run, "b1")[1].split())
 
 
 def test_without_a_question_every_bookie_and_location_is_shown(tmp_path: Path):

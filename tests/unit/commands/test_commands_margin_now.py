@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ LEDGERS = {
     TRIPLE: "e3 w3 a2 0:[b1 b2 b3] closed 9",
     OPEN: "e3 w3 a2 0:[b3 b4 b5] open",
 }
+DISKS = ("bookies_known", "bookies_unknown")
 NOWHERE = "zk+hierarchical://127.0.0.1:1/ledgers"
 
 
@@ -40,13 +41,19 @@ class Gate:
         self.cluster = cluster
         self.run_dir = run_dir
 
-    def ask(self, *bookies: str, purpose: Purpose = Purpose.RESTART, **flags: str) -> Any:
+    def ask(
+        self,
+        *bookies: str,
+        purpose: Purpose = Purpose.RESTART,
+        together_max: int | None = None,
+        **flags: str,
+    ) -> Any:
         """Return the JSON answer; with `format="text"` the exit code and the text."""
         settings = parse(Layers(flags={"format": "json", **flags}), command="margin")
         out = io.StringIO()
         context = Context(settings, out, log.setup(stream=io.StringIO()), Silent(), StopRequest())
         named = [self.cluster.id_of(bookie) for bookie in bookies]
-        code = margin(context, self.run_dir, named, purpose)
+        code = margin(context, self.run_dir, named, purpose, together_max)
         if settings.format == "text":
             return code, out.getvalue()
         answer = json.loads(out.getvalue())
@@ -212,7 +219,10 @@ def test_a_decommission_needs_bookies_to_take_the_copies(gate: Gate):
     """Four writable bookies are left for three copies. With b4 and b5 read-only, none is left
     outside of ledger 2's ensemble.
     """
-    assert "GO" == gate.word("b1", purpose=Purpose.DECOMMISSION)
+    answer = gate.ask("b1", purpose=Purpose.DECOMMISSION)
+    assert ("GO", 4) == (answer["answer"], sum(map(answer["absorption"].get, DISKS)))
+    text = " ".join(gate.ask("b1", purpose=Purpose.DECOMMISSION, format="text")[1].split())
+    assert "To move for good: " in text
     for bookie in ("b4", "b5"):
         gate.cluster.readonly(bookie)
     try:
@@ -222,6 +232,74 @@ def test_a_decommission_needs_bookies_to_take_the_copies(gate: Gate):
     finally:
         for bookie in ("b4", "b5"):
             gate.cluster.register(bookie)
+
+
+def ids(gate: Gate, *bookies: str) -> list[str]:
+    return sorted(map(gate.cluster.id_of, bookies))
+
+
+def test_the_bookies_that_can_go_together_are_proposed(gate: Gate):
+    """Each ledger keeps a copy, and the open one its ack quorum and a bookie to replace the lost
+    one. With b1 given, the others fit to it. The ledgers of the proposed bookies were read again.
+    """
+    answer = gate.ask(together_max=2)
+    assert ("GO", 2, 2) == (answer["answer"], len(answer["bookies"]), answer["max"])
+    assert "GO" == gate.ask(*map(name_of(gate), answer["bookies"]))["answer"]
+    answer = gate.ask("b1", together_max=3)
+    assert "GO" == answer["answer"] and gate.cluster.id_of("b1") in answer["bookies"]
+    assert gate.cluster.id_of("b2") not in answer["bookies"]
+    text = " ".join(gate.ask("b1", together_max=5, format="text")[1].split())
+    assert "there may be a larger set" in text
+
+
+def name_of(gate: Gate) -> Callable[[str], str]:
+    names = {gate.cluster.id_of(name): name for name in ("b1", "b2", "b3", "b4", "b5")}
+    return names.__getitem__
+
+
+def test_a_proposal_that_newer_metadata_forbids_is_made_smaller(gate: Gate):
+    """The run saw nothing on b1 that b4 lacks. Since then ledger 2 moved onto b1 and b4."""
+    first = gate.ask("b1", together_max=2)
+    other = next(bookie for bookie in first["bookies"] if bookie != gate.cluster.id_of("b1"))
+    text = f"e2 w2 a2 0:[b1 {name_of(gate)(other)}] closed 9"
+    with ledger(gate, TRIPLE, text):
+        answer = gate.ask("b1", together_max=2)
+        assert "GO" == answer["answer"] and other not in answer["bookies"]
+
+
+def test_where_no_bookie_can_go_the_least_harmful_one_is_shown(gate: Gate):
+    """Each bookie has the only copy of a new ledger."""
+    with ExitStack() as stack:
+        for number, bookie in enumerate(("b1", "b2", "b3", "b4", "b5")):
+            stack.enter_context(ledger(gate, LATER + number, f"e1 w1 a1 0:[{bookie}] closed 3"))
+        answer = gate.ask(together_max=2)
+        assert ("NO_GO", []) == (answer["answer"], answer["bookies"])
+        assert 1 == answer["no_copy"]["ledgers"]
+        text = gate.ask(together_max=2, format="text")[1]
+    assert text.startswith("NO GO: no bookie can be restarted now.")
+
+
+def test_an_asked_bookie_that_cannot_go_gets_no_company(gate: Gate):
+    """The answer is about it alone."""
+    with ledger(gate, LATER, "e1 w1 a1 0:[b4] closed 3"):
+        answer = gate.ask("b4", together_max=3)
+    assert ("NO_GO", ids(gate, "b4")) == (answer["answer"], answer["bookies"])
+
+
+def test_the_repair_of_marks_and_what_blocks_it_are_shown(gate: Gate):
+    """The run saw no mark. Replication is off."""
+    gate.cluster.mark(PAIR, ["b2"])
+    gate.cluster.disable_replication()
+    try:
+        answer = gate.ask("b5")
+        text = " ".join(gate.ask("b5", format="text")[1].split())
+    finally:
+        gate.cluster.enable_replication()
+        gate.cluster.unmark(PAIR)
+    assert (0, 1, None) == tuple(answer["repair"][n] for n in ("marked_then", "new", "per_hour"))
+    assert answer["replication_disabled"]
+    assert "Replication is switched off: nothing repairs marked ledgers." in text
+    assert "Marked since the run: 1 ledger." in text
 
 
 def test_metadata_that_cannot_be_read_now_leaves_the_answer_open(gate: Gate):
@@ -256,6 +334,7 @@ def test_without_zookeeper_there_is_no_answer(gate: Gate):
     [
         (["--now"], "--without"),
         (["--for", "restart", "--without", "b1"], "give --now too"),
+        (["--max", "2", "--without", "b1"], "give --now too"),
     ],
 )
 def test_options_that_go_together_are_asked_for(words: list[str], says: str):
