@@ -59,6 +59,7 @@ def unread(
         is_search=question.is_search,
         is_spot=question.is_spot,
         is_denser=question.is_denser,
+        is_named=question.is_named,
     )
 
 

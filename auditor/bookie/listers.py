@@ -11,6 +11,7 @@ entry makes the bookie cache the entries after it, including those that its inde
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from auditor.bookie.conversation import End, PatientConversation
 from auditor.bookie.exchange import LateLists, ListPatience
-from auditor.bookie.lane import AsyncLane
+from auditor.bookie.lane import AsyncLane, LaneGate
 from auditor.bookie.link import Link
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
@@ -40,6 +41,7 @@ from auditor.model.availability import (
     ReadStatus,
 )
 from auditor.model.identity import BookieId, EntryId, split_host_port
+from auditor.model.scrub import ScrubReport
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge
 from auditor.wire.frames import Operation, Status, status_name
 from auditor.wire.lister_fields import ListerIdentity, decode_identity, decode_missing_logs
@@ -144,8 +146,17 @@ def limits_of_lister(limits: BookieLimits) -> BookieLimits:
     )
 
 
+ONLY_SCRUBS = "it only scrubs"
+"""Why a lister is not asked for lists that reads the entry logs of a bookie that can list."""
+
+
 class ListerConversation(PatientConversation):
-    """A conversation that ends as refused unless the expected lister answers GET_BOOKIE_INFO."""
+    """A conversation that ends as refused unless the expected lister answers GET_BOOKIE_INFO.
+
+    `found` is what that lister said of itself; None before it did.
+    """
+
+    found: ListerIdentity | None = None
 
     def expect(self, identity: ListerIdentity, list_timeout_ms: int) -> None:
         """Set who must answer, and how long a list may take. Call before anything is asked."""
@@ -181,7 +192,8 @@ class ListerConversation(PatientConversation):
                 f" {(found.instance_id or 'without an id')[:NAME_MAX]}"
             )
             return f"it is the lister of {owner}"
-        return ""
+        self.found = found
+        return "" if found.lists else ONLY_SCRUBS
 
 
 class ListerEvidence(Evidence):
@@ -220,7 +232,12 @@ class ListerLane(AsyncLane):
         late = LateLists(None, evidence, proof, list_timeout_ms / 1000)
         conversation = ListerConversation(address, bounds, evidence, proof, late)
         conversation.expect(identity, list_timeout_ms)
-        self._conversation = conversation
+        self._conversation = self._lister = conversation
+
+    @property
+    def found(self) -> ListerIdentity | None:
+        """What the lister said of itself in its newest greeting; None before the first."""
+        return self._lister.found
 
 
 FOUND_OUT_BEFORE = "it showed before that it cannot list: not asked again"
@@ -255,7 +272,7 @@ class LaneWithLister(AsyncLane):
         self._bookie, self._lister = bookie, lister
         self._bookie_id, self._peer, self._look = bookie_id, where, look
         self._is_unable = is_unable
-        self._has_listed = self._is_greeted = False
+        self._has_listed = self._is_greeted = self._only_scrubs = False
         self._trouble = ""
         self.contradiction = ""
         """What the lister listed and the bookie denied in this run, as a sentence, or ""."""
@@ -268,7 +285,13 @@ class LaneWithLister(AsyncLane):
         return self.greeting()
 
     async def _greet_lister(self) -> bool:
+        """Return whether the lister lists. One that only scrubs is greeted once."""
+        if self._only_scrubs:
+            return False
         greeting, why = await self._lister.greet()
+        if why == ONLY_SCRUBS:
+            self._only_scrubs = True
+            return False
         self._is_greeted = True
         self._trouble = (
             "" if greeting is Greeting.ANSWERED else f"{LISTER_SILENT}{self._peer}: {why}"
@@ -391,6 +414,11 @@ class LaneWithLister(AsyncLane):
         return _without_list(unfounded, AnswerStatus.INVALID, self.contradiction)
 
     @property
+    def only_scrubs(self) -> bool:
+        """Whether the lister said that it makes no lists."""
+        return self._only_scrubs
+
+    @property
     def has_late_lists(self) -> bool:
         return self._bookie.has_late_lists
 
@@ -493,3 +521,34 @@ def open_lane(
     )
     both.contradiction = listers.not_believed.get(bookie_id, "")
     return both
+
+
+async def ask_scrubs(
+    bookies: Mapping[BookieId, tuple[str, int]],
+    listers: Listers,
+    limits: BookieLimits,
+    now_ms: Callable[[], int],
+) -> dict[BookieId, ScrubReport]:
+    """Return what the scrubs of these bookies' listers report, where there is one that answers.
+
+    Costs one connection to each lister. Raises LocalFault if this host gives no socket.
+    """
+    gate = LaneGate(len(bookies))
+
+    async def ask(bookie: BookieId, address: tuple[str, int]) -> ScrubReport | None:
+        where = listers.address_of(bookie, address[0])
+        if where is None:
+            return None
+        identity = ListerIdentity(bookie, listers.instance_id)
+        lane = ListerLane(identity, where, limits, 1, now_ms)
+        async with gate.hold(lane):
+            try:
+                await lane.greet()
+            finally:
+                await lane.close()
+        return lane.found.scrub if lane.found is not None else None
+
+    found = await asyncio.gather(*(ask(*one) for one in bookies.items()))
+    return {
+        bookie: report for bookie, report in zip(bookies, found, strict=True) if report is not None
+    }

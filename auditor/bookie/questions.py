@@ -41,7 +41,8 @@ class ReadQuestion(NamedTuple):
 
     `digest_type` and `password` check that the returned bytes are this entry. The password is never
     stored or shown. `is_search`: the bookie should not hold the entry, but no bookie that should
-    hold it does. `is_spot`: the read tests a list; `is_denser`: that of a bookie in doubt.
+    hold it does. `is_spot`: the read tests what the bookie says to have; `is_denser`:
+    because it came into doubt; `is_named`: because its lister's scrub named the entry.
     """
 
     ledger_id: LedgerId
@@ -51,6 +52,7 @@ class ReadQuestion(NamedTuple):
     is_search: bool = False
     is_spot: bool = False
     is_denser: bool = False
+    is_named: bool = False
 
 
 class Ask:
@@ -352,6 +354,7 @@ class Evidence:
             None if header is None else header.length_bytes,
             question.is_spot,
             question.is_denser,
+            question.is_named,
         )
 
 

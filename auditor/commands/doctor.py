@@ -11,6 +11,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain, islice
@@ -20,9 +21,17 @@ from typing import NamedTuple
 from pyarrow import fs
 
 from auditor.bookie.lane import LaneGate
-from auditor.bookie.listers import Listers, find_unknown_bookies, open_lane, read_listers
+from auditor.bookie.listers import (
+    ONLY_SCRUBS,
+    LaneWithLister,
+    Listers,
+    ask_scrubs,
+    find_unknown_bookies,
+    open_lane,
+    read_listers,
+)
 from auditor.bookie.questions import ListQuestion
-from auditor.clock import now_ms, utc_now
+from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.config import BookieLimits, without_credentials
 from auditor.context import EXIT_SOUND, EXIT_UNREACHABLE, Context
 from auditor.credentials.checking import certificates_out_of_date
@@ -37,6 +46,7 @@ from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, G
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState
+from auditor.model.scrub import ScrubPass, ScrubReport
 from auditor.report.layout import of, printable
 from auditor.run.clock_check import clock_lag_ms
 from auditor.run.mutes_file import read_mutes
@@ -149,6 +159,8 @@ async def _try_one(
     for question, answer in zip(questions, answers, strict=True):
         if answer.status is AnswerStatus.HELD and answer.detail.startswith(LISTED_BY_LISTER):
             return ListerTrial(bookie_id, where, True, _listed_words(question, answer))
+    if isinstance(lane, LaneWithLister) and lane.only_scrubs:
+        return ListerTrial(bookie_id, where, None, f"{ONLY_SCRUBS}: the bookie lists itself")
     first = answers[0]
     why = first.detail or first.status.value
     return ListerTrial(bookie_id, where, False, f"ledger {first.ledger_id} was not listed: {why}")
@@ -442,6 +454,47 @@ def _checks_of_listers(
         state = {True: State.OK, False: State.MISSING, None: State.NOTE}[trial.is_good]
         sentence = f"{trial.where} of bookie {trial.bookie_id}: {trial.sentence}"
         yield Check("lister", state, sentence)
+    placed = {
+        bookie.bookie_id: (bookie.host, bookie.port)
+        for bookie in registered[:BOOKIES_SHOWN_MAX]
+        if bookie.host is not None and bookie.port is not None
+    }
+    reports = asyncio.run(ask_scrubs(placed, listers, limits, now_ms))
+    for bookie_id, report in sorted(reports.items()):
+        yield _note("scrub", f"of bookie {bookie_id}: {scrub_words(report)}")
+
+
+def scrub_words(report: ScrubReport) -> str:
+    """Return what a scrub has read and found, as a phrase."""
+    words = []
+    if (last := report.finished) is not None and last.ended_at_ms is not None:
+        began, ended = _time(last.began_at_ms), _time(last.ended_at_ms)
+        words.append(f"the pass from {began} to {ended} read {_pass_words(last)}")
+    if (now := report.current) is not None:
+        share = f"{now.read_bytes:,} of {now.total_bytes:,} bytes"
+        words.append(f"the pass since {_time(now.began_at_ms)} has read {share}")
+    if not words:
+        return "no pass has begun"
+    named = of(len(report.candidates), "entry", "entries")
+    words.append(f"the next run reads {named} on the bookie" if report.candidates else "")
+    return "; ".join(filter(None, words))
+
+
+def _pass_words(last: ScrubPass) -> str:
+    words = (
+        f"{of(last.entries, 'entry', 'entries')} in {of(last.logs, 'log')}:"
+        f" {last.verified:,} with a right digest, {last.failed:,} with a wrong one,"
+        f" {last.unchecked:,} not checkable"
+    )
+    if last.damaged_logs:
+        words += f"; {of(last.damaged_logs, 'log')} could not be read to the end"
+    if last.unlisted:
+        words += f"; {of(last.unlisted, 'directory', 'directories')} could not be listed"
+    return words
+
+
+def _time(at_ms: int) -> str:
+    return rfc3339(datetime.fromtimestamp(at_ms / 1000, UTC))
 
 
 def _checks_of_bookies(

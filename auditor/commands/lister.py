@@ -30,6 +30,7 @@ from auditor.lister.bookie_configuration import (
 from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.index_view import IndexInDoubt, stamp_of
 from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.scrub import Scrub, ScrubTerms, check_directory
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import Cookie, ServingCheck, check_cookie
 from auditor.local_faults import local_fault
@@ -49,11 +50,15 @@ def lister(context: Context) -> int:
     Raises ConfigError if the directories are not those of the bookie that is configured.
     """
     settings = context.settings
-    _require_rocksdict()
     configured = configuration(settings)
     tls = _tls(context)
     cookie = check_cookie(configured)
-    _require_indexes(configured)
+    lists = settings.scrub is None or _has_indexes(configured)
+    if lists:
+        _require_rocksdict()
+        _require_indexes(configured)
+    if settings.scrub is not None:
+        check_directory(Path(settings.scrub), configured)
     address = bookie_address(settings, configured, cookie)
     where = _host_port("listen", settings.listen or "", is_listening=True)
     scraped = settings.metrics_listen and _host_port(
@@ -66,7 +71,9 @@ def lister(context: Context) -> int:
         return EXIT_UNREACHABLE
     metrics = ListerMetrics(cookie.bookie_id, __version__)
     with tempfile.TemporaryDirectory(prefix="auditor-lister-") as scratch:
-        server = _server(context, configured, cookie, address, Path(scratch), metrics, tls)
+        server = _server(
+            context, configured, cookie, address, Path(scratch), metrics, tls, lists=lists
+        )
         with _metrics_served(context, metrics, scraped or None) as is_served:
             return asyncio.run(_serve(context, server, *where)) if is_served else EXIT_UNREACHABLE
 
@@ -103,7 +110,10 @@ def configuration(settings: Settings) -> BookieConfiguration:
     named = settings.bookie_directory
     started_in = Path(named).absolute() if named is not None else None
     conf, without = settings.bookkeeper_conf, _overridden(settings)
-    read = read_configuration(Path(conf), started_in, without) if conf is not None else None
+    read: BookieConfiguration | None = None
+    if conf is not None:
+        any_storage = settings.scrub is not None
+        read = read_configuration(Path(conf), started_in, without, any_storage=any_storage)
     ledgers = tuple(map(Path, settings.ledger_dirs or ())) or (
         read.ledger_directories if read else ()
     )
@@ -186,6 +196,13 @@ def _check_instance(settings: Settings, cookie: Cookie) -> None:
         )
 
 
+def _has_indexes(configured: BookieConfiguration) -> bool:
+    """Return whether the bookie has DbLedgerStorage, by what is in its index directories."""
+    return any(
+        (directory / "current" / "locations").is_dir() for directory in configured.index_directories
+    )
+
+
 def _require_indexes(configured: BookieConfiguration) -> None:
     """Raise ConfigError for a bookie of another storage, which can list by itself."""
     for directory in configured.index_directories:
@@ -215,6 +232,8 @@ def _server(
     scratch: Path,
     metrics: ListerMetrics,
     tls: RenewedContext | None,
+    *,
+    lists: bool,
 ) -> ListerServer:
     settings = context.settings
     limits = ListLimits(
@@ -233,10 +252,26 @@ def _server(
         for number, (ledger, index) in enumerate(
             zip(configured.ledger_directories, configured.index_directories, strict=True)
         )
+        if lists
     ]
+    scrub = None
+    if settings.scrub is not None:
+        terms = ScrubTerms(
+            cookie.bookie_id,
+            configured,
+            lists,
+            Path(settings.scrub).absolute(),
+            scratch / "scrub",
+            settings.scrub_bytes_per_second,
+            settings.scrub_every_ms / 1000,
+        )
+        scrub = Scrub(terms, context.logger)
+        metrics.follow_scrub(scrub.report)
     bounds = ServerLimits(settings.lister_connections, settings.lister_ledgers_in_work)
     serving = ServingCheck(address, configured, cookie)
-    return ListerServer(configured, cookie, readers, serving, bounds, context.logger, metrics, tls)
+    return ListerServer(
+        configured, cookie, readers, serving, bounds, context.logger, metrics, tls, scrub
+    )
 
 
 def _on_loop_error(context: Context) -> Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]:

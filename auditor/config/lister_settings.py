@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from auditor.config.secured_settings import secret_command, secret_file
 from auditor.config.setting import setting
-from auditor.config.units import COUNT, DURATION, FILE, LIST, ON_OFF, RATE, SIZE, TEXT
+from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, LIST, ON_OFF, RATE, SIZE, TEXT
 
 _USING = frozenset({"run", "ledger", "topic", "rehearse", "config"})
 _SERVING = frozenset({"lister", "config"})
@@ -159,6 +159,28 @@ class ListerSettings:
         "Keys read a second in each index directory. 0: no limit.",
         "A fifth of what one core reads, so that the bookie keeps the rest of it.",
         low=0, high=100_000_000, commands=_SERVING,
+    )
+    scrub: str | None = setting(
+        DIRECTORY, None,
+        "Read the bookie's entry logs in their order, check every digest that can be checked "
+        "without metadata, and keep in this directory what was found and how far it came. A "
+        "bookie that lists itself may have a lister for this alone.",
+        "Not set: no entry log is read.",
+        commands=_SERVING,
+    )
+    scrub_bytes_per_second: int = setting(
+        SIZE, "8MiB",
+        "Bytes that a scrub reads from disks a second, at most, at idle priority. 0: no limit. A "
+        "scrub also rests four times as long as each read took.",
+        "20 TB in 30 days, and a twentieth of what one disk reads.",
+        low=0, high=2**40, commands=_SERVING,
+    )
+    scrub_every_ms: int = setting(
+        DURATION, "7d",
+        "At most one pass over the entry logs begins in this time. A pass that takes longer is "
+        "followed by the next one at once.",
+        "Within a month every bookie is read whole, even if a pass is interrupted.",
+        low=0, high=365 * 86_400_000, commands=_SERVING,
     )
     lister_view_age_max_ms: int = setting(
         DURATION, "1s",

@@ -269,11 +269,13 @@ READS = pa.schema(
         ("length_bytes", pa.int64()),
         ("is_spot", pa.bool_()),
         ("is_denser", pa.bool_()),
+        ("is_named", pa.bool_()),
     ]
 )
 """One entry read: to confirm that the entry is missing, as a probe, to see what lies above the end
 of the ledger, (`is_search`) to look for it on other bookies, or (`is_spot`) to test the bookie's
-list; `is_denser` where the bookie was in doubt. Key: (bookie_id, ledger_id, entry_id, look).
+list; `is_denser` where the bookie was in doubt, `is_named` where the scrub of its lister named the
+entry. Key: (bookie_id, ledger_id, entry_id, look).
 
 `entry_id` -1 asks for the highest stored entry, and `stored_entry_id` is the one that came.
 `last_confirmed` (an entry id) and `length_bytes` are from the entry's header, null unless a digest
@@ -299,6 +301,45 @@ BOOKIES = pa.schema(
 
 `total_bytes` and `free_bytes` are what the bookie said of its ledger directories' disks, null where
 it did not."""
+
+SCRUB_PASS = pa.struct(
+    [
+        ("began_at_ms", pa.int64()),
+        ("ended_at_ms", pa.int64()),
+        ("logs", pa.int64()),
+        ("damaged_logs", pa.int64()),
+        ("unlisted", pa.int64()),
+        ("read_bytes", pa.int64()),
+        ("total_bytes", pa.int64()),
+        ("entries", pa.int64()),
+        ("verified", pa.int64()),
+        ("unchecked", pa.int64()),
+        ("failed", pa.int64()),
+        ("suspected", pa.int64()),
+    ]
+)
+"""A `ScrubPass` over a bookie's entry logs. `ended_at_ms` is null while it lasts."""
+SCRUBS = pa.schema(
+    [
+        ("bookie_id", pa.string()),
+        ("asked_at_ms", pa.int64()),
+        ("written_at_ms", pa.int64()),
+        ("finished", SCRUB_PASS),
+        ("current", SCRUB_PASS),
+        (
+            "candidates",
+            pa.list_(
+                pa.struct(
+                    [("ledger_id", pa.int64()), ("entry_id", pa.int64()), ("why", pa.string())]
+                )
+            ),
+        ),
+    ]
+)
+"""What the scrub of a bookie's lister reported (`ScrubReport`). Key: bookie_id.
+
+`finished` and `current` are null without such a pass. A candidate is an entry that the run reads on
+the bookie if the bookie should hold it."""
 
 RENAMES = pa.schema(
     [

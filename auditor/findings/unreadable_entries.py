@@ -54,7 +54,8 @@ class Reading:
     """The reads of one copy that the bookie lists, or should hold if it cannot list.
 
     `words` has the status and the detail of each, oldest first. `is_spot`: the first read tested a
-    list. Then the entry was drawn from all that the bookie should hold, unless `is_denser`.
+    list. Then the entry was drawn from all that the bookie should hold, unless `is_denser` or
+    `is_named`.
     """
 
     ledger_id: LedgerId
@@ -62,11 +63,12 @@ class Reading:
     words: tuple[tuple[ReadStatus, str], ...]
     is_spot: bool
     is_denser: bool = False
+    is_named: bool = False
 
     @property
     def is_drawn(self) -> bool:
         """Whether the entry belongs to a sample of all that the bookie should hold."""
-        return self.is_spot and not self.is_denser
+        return self.is_spot and not (self.is_denser or self.is_named)
 
     @property
     def failures(self) -> int:
@@ -230,7 +232,10 @@ FAILED = pc.field("status").isin(sorted(status.value for status in UNREADABLE_RE
 NO_SEARCH = ~pc.field("is_search").isin([True])
 
 
-_READ = ["bookie_id", "ledger_id", "entry_id", "look", "status", "detail", "is_spot", "is_denser"]
+_READ = [
+    *("bookie_id", "ledger_id", "entry_id", "look", "status", "detail"),
+    *("is_spot", "is_denser", "is_named"),
+]
 
 
 class _Said(NamedTuple):
@@ -241,6 +246,7 @@ class _Said(NamedTuple):
     detail: str
     is_spot: bool
     is_denser: bool
+    is_named: bool
 
 
 def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unreadable]:
@@ -276,7 +282,8 @@ def unreadable_entries(run: Place, verdicts: TableScan) -> dict[BookieId, Unread
 def _reading(ledger: LedgerId, entry: EntryId, said: list[_Said]) -> Reading:
     ordered = sorted(said, key=lambda read: read.look)
     words = tuple((read.status, read.detail) for read in ordered)
-    return Reading(ledger, entry, words, ordered[0].is_spot, ordered[0].is_denser)
+    first = ordered[0]
+    return Reading(ledger, entry, words, first.is_spot, first.is_denser, first.is_named)
 
 
 def _lists(

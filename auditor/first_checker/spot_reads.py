@@ -12,11 +12,11 @@ Verified: the entries read, with their digests. Not verified: every other listed
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from auditor.first_checker.circle import NO_ARC, Arc, arc_entries, arc_of
 from auditor.first_checker.coverage import Copy
@@ -159,3 +159,20 @@ def _share_max(parts: tuple[Extent, ...], metadata: LedgerMetadata, bookie: Book
         places = part.segment.ensemble.count(bookie)
         copies += places * (rounds * quorum + min(rest, quorum))
     return min(copies, SWEPT_ENTRIES_MAX)
+
+
+NamedEntries: TypeAlias = Mapping[LedgerId, Sequence[Copy]]
+"""Copies that the scrubs of listers named, by ledger."""
+
+
+def expected_among(metadata: LedgerMetadata, copies: Iterable[Copy]) -> list[Copy]:
+    """Return those of the copies that the metadata promises, each bookie's highest entry first."""
+    parts = extents(metadata)
+    shares: dict[BookieId, EntrySet] = {}
+    found = []
+    for bookie, entry in sorted(set(copies), key=lambda copy: (copy[0], -copy[1])):
+        if bookie not in shares:
+            shares[bookie] = EntrySet.join(_wants(parts, metadata, bookie))
+        if entry in shares[bookie]:
+            found.append((bookie, entry))
+    return found

@@ -51,16 +51,20 @@ class BookieConfiguration:
 
 
 def read_configuration(
-    path: Path, working_directory: Path | None = None, without: Collection[str] = ()
+    path: Path,
+    working_directory: Path | None = None,
+    without: Collection[str] = (),
+    *,
+    any_storage: bool = False,
 ) -> BookieConfiguration:
     """Return the configuration in a bookkeeper.conf, as if it had no keys of `without`.
 
-    Raises ConfigError if the file cannot be read, names another storage than DbLedgerStorage, pairs
-    ledger and index directories unequally (such a bookie does not start either), or has relative
-    directories and `working_directory` is None.
+    Raises ConfigError if the file cannot be read, names another storage than DbLedgerStorage unless
+    `any_storage`, pairs ledger and index directories unequally (such a bookie does not start
+    either), or has relative directories and `working_directory` is None.
     """
     kept = {key: value for key, value in read_properties(path).items() if key not in without}
-    return configuration_of(kept, str(path), working_directory)
+    return configuration_of(kept, str(path), working_directory, any_storage=any_storage)
 
 
 def read_properties(path: Path) -> Mapping[str, str]:
@@ -73,13 +77,18 @@ def read_properties(path: Path) -> Mapping[str, str]:
 
 
 def configuration_of(
-    properties: Mapping[str, str], name: str, working_directory: Path | None = None
+    properties: Mapping[str, str],
+    name: str,
+    working_directory: Path | None = None,
+    *,
+    any_storage: bool = False,
 ) -> BookieConfiguration:
     """Return the configuration that these properties describe. `name` is for messages."""
     storage = properties.get("ledgerStorageClass")
-    if storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
+    if storage and not any_storage and not storage.endswith(f".{DB_LEDGER_STORAGE}"):
         raise ConfigError(
-            f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only"
+            f"{name}: ledgerStorageClass is {storage}, a lister reads {DB_LEDGER_STORAGE} only,"
+            " unless it scrubs (--scrub DIR)"
         )
     ledgers = _paths(properties.get(LEDGER_DIRECTORIES, "")) or tuple(
         map(Path, DEFAULT_LEDGER_DIRECTORIES)

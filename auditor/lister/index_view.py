@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.errors import AuditorError
+from auditor.model.identity import ENTRY_ID_MAX
 
 CHUNK_KEYS = 512
 """At most this many keys are read between two checks of the rate. What fits the processor's cache
@@ -38,6 +39,7 @@ CHUNK_KEYS_MIN = 64
 KEY_BYTES, VALUE_BYTES = 16, 8
 
 _KEY = struct.Struct(">qq")
+_PLACE = struct.Struct(">II")
 
 
 class IndexInDoubt(AuditorError):
@@ -50,6 +52,22 @@ class Run(NamedTuple):
     first: int
     entries: int
     log: int
+
+
+class Location(NamedTuple):
+    """Where an index says that an entry is. `position` is that of its body in the log."""
+
+    ledger_id: int
+    entry_id: int
+    log: int
+    position: int
+
+    @classmethod
+    def decode(cls, key: bytes, value: bytes) -> Location:
+        """Return the location in a key and its value. Raises IndexInDoubt."""
+        if len(key) != KEY_BYTES or len(value) != VALUE_BYTES:
+            raise IndexInDoubt("a key or its value is not a location")
+        return cls(*_KEY.unpack(key), *_PLACE.unpack(value))
 
 
 class RunReader:
@@ -414,10 +432,53 @@ class IndexView:
             self._runs = None  # an iteration that failed would fail again
             raise
         except Exception as error:  # rocksdict raises Exception itself
-            self.close()
-            raise IndexInDoubt(
-                f"the index {self._locations} failed while it was read: {error}"
-            ) from None
+            raise self._failed(error) from None
+
+    def ends(self) -> Iterator[Location]:
+        """Yield where the first and the last indexed entry of each ledger are, ascending.
+
+        Raises IndexInDoubt. Call `refresh` first. Costs two seeks a ledger.
+        """
+        it = self._iterator()
+        try:
+            it.seek(_KEY.pack(0, 0))
+            while it.valid():
+                first = Location.decode(it.key(), it.value())
+                yield first
+                it.seek_for_prev(_KEY.pack(first.ledger_id, ENTRY_ID_MAX))
+                last = Location.decode(it.key(), it.value())
+                if last != first:
+                    yield last
+                it.seek(_KEY.pack(first.ledger_id + 1, 0))
+            it.status()
+        except IndexInDoubt:
+            raise
+        except Exception as error:  # rocksdict raises Exception itself
+            raise self._failed(error) from None
+
+    def locate(self, ledger_id: int, entry_id: int) -> Location | None:
+        """Return where an entry is, None if it is not indexed. As `ends`."""
+        it = self._iterator()
+        try:
+            key = _KEY.pack(ledger_id, entry_id)
+            it.seek(key)
+            it.status()
+            if not it.valid() or it.key() != key:
+                return None
+            return Location.decode(key, it.value())
+        except IndexInDoubt:
+            raise
+        except Exception as error:  # rocksdict raises Exception itself
+            raise self._failed(error) from None
+
+    def _iterator(self) -> Any:
+        assert self._db is not None, "refresh the view first"
+        return self._db.iter()
+
+    def _failed(self, error: Exception) -> IndexInDoubt:
+        """Close the view, and return that it failed."""
+        self.close()
+        return IndexInDoubt(f"the index {self._locations} failed while it was read: {error}")
 
     def close(self) -> None:
         """Close the view and remove its links. May be called again; `refresh` opens a new one."""

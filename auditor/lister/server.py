@@ -28,6 +28,7 @@ from auditor.errors import ConfigError, LocalFault, PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader, Report
 from auditor.lister.ledger_lists import LedgerList
+from auditor.lister.scrub import Scrub
 from auditor.lister.serving import Cookie, ServingCheck, call_in_thread
 from auditor.local_faults import local_fault
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
@@ -148,7 +149,7 @@ class Connection:
                     await self._start_tls(request)
                 elif self._desk.speaks_tls and not self._is_in_tls:
                     await self.send([_refuse_in_clear(request)])
-                elif isinstance(request, wire.ListEntries):
+                elif isinstance(request, wire.ListEntries) and self._waiting:
                     self._in_work += 1
                     directory = request.ledger_id % len(self._waiting)
                     self._waiting[directory].append(request)
@@ -243,7 +244,10 @@ class ServerLimits:
 
 
 class ListerServer:
-    """Answers for one bookie, from the reader of each of its directories."""
+    """Answers for one bookie, from the reader of each of its directories.
+
+    Without a reader it lists nothing, and only says what its scrub found.
+    """
 
     def __init__(
         self,
@@ -255,8 +259,10 @@ class ListerServer:
         logger: BoundLogger,
         metrics: ListerMetrics,
         tls: RenewedContext | None = None,
+        scrub: Scrub | None = None,
     ) -> None:
         self._tls = tls
+        self._scrub = scrub
         self._configured, self._cookie = configured, cookie
         self._readers, self._serving = readers, serving
         self._limits, self._logger, self._metrics = limits, logger, metrics
@@ -268,6 +274,8 @@ class ListerServer:
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port. Raises OSError if that fails."""
         self._server = await asyncio.start_server(self._serve, host, port, limit=READ_BYTES)
+        if self._scrub is not None:
+            self._scrub.start()
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -279,6 +287,8 @@ class ListerServer:
         await asyncio.gather(*self._connections, return_exceptions=True)
         for reader in self._readers:
             reader.close()
+        if self._scrub is not None:
+            await asyncio.to_thread(self._scrub.stop)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -394,14 +404,21 @@ class ListerServer:
         """
         if await self._problem():
             return wire.encode_info(request, Status.EIO)
+        scrubbed = None
         try:
             total, free = await call_in_thread(_disk_usage, self._configured.ledger_directories)
+            if self._scrub is not None:
+                scrubbed = await call_in_thread(self._scrub.report)
         except (OSError, LocalFault) as error:
             self._logger.warning("lister_disk_unknown", reason=str(error))
             return wire.encode_info(request, Status.EIO)
         frame = wire.encode_info(request, Status.EOK, total, free)
         identity = ListerIdentity(
-            self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms()
+            self._cookie.bookie_id,
+            self._cookie.instance_id,
+            self._oldest_view_ms(),
+            scrubbed,
+            lists=bool(self._readers),
         )
         return with_identity(frame, identity)
 

@@ -174,7 +174,7 @@ class EntryRead:
     It confirms that the bookie lacks the entry, is a probe, asks what lies above the end of the
     ledger, searches for the entry on bookies where it does not belong (`is_search`), or tests a
     list (`is_spot`): the entry was drawn before anything was judged, or (`is_denser`) because the
-    bookie came into doubt.
+    bookie came into doubt, or (`is_named`) the scrub of its lister named it.
 
     `entry_id` is HIGHEST_STORED where the highest stored entry was asked for; `stored_entry_id` is
     then the entry that came, and None otherwise. `last_confirmed` and `length_bytes` are what the
@@ -198,6 +198,7 @@ class EntryRead:
     length_bytes: int | None = None
     is_spot: bool = False
     is_denser: bool = False
+    is_named: bool = False
 
     @property
     def sent_entry_id(self) -> EntryId:

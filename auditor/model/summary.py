@@ -423,6 +423,7 @@ class Requests(Part):
     confirming_reads: int = 0
     spot_reads: int = 0
     doubt_reads: int = 0
+    scrub_reads: int = 0
     listing_false_negatives: int = 0
 
 

@@ -393,6 +393,9 @@ def requests_section(summary: Summary, screen: Screen) -> Iterator[str]:
         if in_doubt := requests.doubt_reads:
             words += f"; {count(in_doubt)} of them on bookies in doubt"
         yield from screen.wrap(words, "  " + _HANG)
+    if named := requests.scrub_reads:
+        words = f"{of(named, 'read')} of entries that scrubs of listers named"
+        yield from screen.wrap(words, "  " + _HANG)
     if words := " ".join(verification_sentences(summary)):
         yield from screen.wrap(f"reads     {words}", "  ", hang=_HANG)
     if words := _paces_words(summary.paces):

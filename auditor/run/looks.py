@@ -60,6 +60,7 @@ class Looks:
     def take(self, shards: Sequence[Shard]) -> None:
         """Look at the listed ledgers, shard by shard, until each has a verdict."""
         self.take_first(shards)
+        self.read_named(shards)
         self.read_more_in_doubt(shards)
         self.take_further(shards)
 
@@ -120,6 +121,9 @@ class Looks:
         }
         return ListTests(terms.probe_seed, densities, of_lists=True)
 
+    def read_named(self, shards: Sequence[Shard]) -> None:
+        """Do nothing: a cluster's audit reads the entries that scrubs named."""
+
     def _test(self, addresses: Directory, shard: Shard, tests: ListTests) -> None:
         """Read some entries on each bookie that lists."""
         listing = self.bookies.with_lists()
@@ -144,8 +148,12 @@ class Looks:
             addresses = self.bookies.directory(1)
             part = f"look 1 shard {shard.number}: reads in doubt"
             self.journal.run_once(part, self.stages.test_lists, addresses, shard, tests)
-            self.judgings.judge(1, shard, retested=True)
-            self._read_missing_entries(1, shard, addresses)
+            self.judge_again(shard, addresses)
+
+    def judge_again(self, shard: Shard, addresses: Directory) -> None:
+        """Judge the ledgers that the first look had settled and of which more was read since."""
+        self.judgings.judge(1, shard, retested=True)
+        self._read_missing_entries(1, shard, addresses)
 
     def take_further(self, shards: Sequence[Shard]) -> None:
         """Look at suspects again until each verdict may stand.

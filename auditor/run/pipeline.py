@@ -24,6 +24,7 @@ from auditor.run.metadata_comparison import MetadataLook
 from auditor.run.poison_evidence import keep_poison
 from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.request_counts import count_silent_parents
+from auditor.run.scrub_reports import ScrubReports
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Audit(Looks):
     metadata_look: MetadataLook
     rename_search: RenameSearch
     sweep_planner: SweepPlanner
+    scrub_reports: ScrubReports
     shard_ledgers: int
 
     def run(self, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
@@ -54,6 +56,7 @@ class Audit(Looks):
         topics_at = run_once(REFERENCES, references.record_first).get(TOPICS_AT)
         shards = self.list_ledgers(ledger_ids)
         run_once("referenced ledgers", references.read_unlisted)
+        run_once("scrubs", self.scrub_reports.ask)
         self.take(shards)
         self.hours.await_open("second look")
         delay_ms, wait = self.waits_ms[0], self.hours.stop.wait
@@ -121,6 +124,21 @@ class Audit(Looks):
         reading = self.sweep_planner.about.reading
         densities = {bookie: Density(arc) for bookie, arc in reading.arcs.items()}
         return ListTests(reading.seed, densities) if densities else None
+
+    def read_named(self, shards: Sequence[Shard]) -> None:
+        """Read the entries that scrubs named on a bookie, still at the first look.
+
+        It comes after the absences of all ledgers were confirmed: a read makes a bookie with
+        DbLedgerStorage cache what follows in the log, even entries that its index has lost.
+        """
+        for shard in shards:
+            named = self.scrub_reports.entries_of(shard)
+            if named:
+                self.hours.await_open("load")
+                addresses = self.bookies.directory(1)
+                stage = f"look 1 shard {shard.number}: entries that scrubs named"
+                self.journal.run_once(stage, self.stages.read_named, addresses, shard, named)
+                self.judge_again(shard, addresses)
 
     def take_further(self, shards: Sequence[Shard]) -> None:
         """Look again at suspects, and at bookies that were silent or would block a recovery."""

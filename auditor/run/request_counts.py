@@ -100,7 +100,8 @@ def count_requests(run: Place) -> Costs:
     """
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
-    spots = run.count("evidence/reads", READS, pc.field("is_spot"))
+    named = run.count("evidence/reads", READS, pc.field("is_named"))
+    spots = run.count("evidence/reads", READS, pc.field("is_spot")) - named
     renames = _Requests()
     if run.has_table(RENAMES_TABLE):
         renames = _requests_in(run, RENAMES_TABLE, RENAMES, _ANSWERED)
@@ -113,8 +114,9 @@ def count_requests(run: Place) -> Costs:
         bookie_requests=sums["requests"],
         bookie_bytes=sums["received_bytes"],
         retries=sums["retries"],
-        confirming_reads=reads.rows - spots,
+        confirming_reads=reads.rows - spots - named,
         spot_reads=spots,
+        scrub_reads=named,
         doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
         unanswered=sum(table.unanswered for table in tables) + sums["retries"],
         bookies_named=len(lists.bookies),

@@ -46,6 +46,7 @@ from auditor.run.publishing import (
 from auditor.run.reference_looks import ReferenceLooks, pulsar_of_run
 from auditor.run.request_counts import add_kept_counts, kept_reads, write_read_counts
 from auditor.run.resumption import resume_about, same_cluster
+from auditor.run.scrub_reports import ScrubReports
 from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
@@ -160,6 +161,7 @@ class Run:
                 can_read=about.terms.probe_entries > 0,
             ),
             sweep_planner=SweepPlanner(directory, about),
+            scrub_reports=ScrubReports(store, directory, settings.bookie_limits(), bookies.listers),
             shard_ledgers=settings.shard_ledgers,
         )
 

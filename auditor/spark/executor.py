@@ -128,6 +128,9 @@ class SparkExecutor:
             return _within(self._read("evidence/listing", LISTING), which.shard)
         if which.left_by is not None:
             return self._steps(which).select("ledger_id")
+        if which.named is not None:
+            cells = pa.array(sorted(which.named), pa.int64())
+            return self.rows(pa.RecordBatch.from_arrays([cells], schema=LISTING))
         if which.listed_by is not None:
             answers = _within(self._read("evidence/answers", ANSWERS), which.shard)
             is_list = f.col("status") == AnswerStatus.HELD.value
@@ -135,7 +138,8 @@ class SparkExecutor:
             return answers.where(is_list & theirs).select("ledger_id").distinct()
         if which.are_retested:
             reads = _within(self._read("evidence/reads", READS), which.shard)
-            ids = reads.where(f.col("is_denser")).select("ledger_id").distinct()
+            is_more = f.col("is_denser") | f.col("is_named")
+            ids = reads.where(is_more).select("ledger_id").distinct()
             return ids.join(self._open(1, which.shard), "ledger_id", "left_anti")
         return self._open(which.look - 1, which.shard)
 

@@ -73,9 +73,11 @@ WANTED = pa.schema(
         ("is_search", pa.bool_()),
         ("is_spot", pa.bool_()),
         ("is_denser", pa.bool_()),
+        ("is_named", pa.bool_()),
     ]
 )
 """A read to make. Key: (bookie_id, ledger_id, entry_id)."""
+_KINDS_OF_READ = ("is_search", "is_spot", "is_denser", "is_named")
 
 COUNTED_READS = with_pace(with_read_counts(READS))
 PACED_ANSWERS = pa.schema([*with_pace(ANSWERS), DISK])
@@ -138,7 +140,7 @@ def wanted_rows(
     """Yield WANTED rows of one ledger, none of them a spot read."""
     kind = None if digest is None else int(digest)
     for bookie, entry in reads:
-        yield bookie, ledger_id, entry, kind, are_searches, False, False
+        yield bookie, ledger_id, entry, kind, are_searches, False, False, False
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
@@ -227,7 +229,7 @@ async def _read_entries(
     board: _Switchboard, batch: pa.RecordBatch, passwords: Mapping[LedgerId, bytes | None]
 ) -> list[EntryRead]:
     asked = []
-    columns = ("ledger_id", "entry_id", "digest_type", "is_search", "is_spot", "is_denser")
+    columns = ("ledger_id", "entry_id", "digest_type", *_KINDS_OF_READ)
     for bookie, cells in _by_bookie(batch, *columns).items():
         questions = [
             ReadQuestion(

@@ -28,8 +28,8 @@ class Ledgers:
     By default they are those with which a look at a shard begins: all at the first look, later
     those for which the look before demanded another one. With `left_by` they are those that this
     judging of the look left with `todo`. At the first look they may be those that one of the
-    bookies in `listed_by` listed, or those `are_retested` of which more was read on bookies in
-    doubt after the look had settled them.
+    bookies in `listed_by` listed, those `are_retested` of which more was read after the look
+    had settled them, or those in `named`.
     """
 
     look: int
@@ -38,6 +38,7 @@ class Ledgers:
     todo: Todo = Todo.LOOK
     listed_by: frozenset[BookieId] | None = None
     are_retested: bool = False
+    named: frozenset[LedgerId] | None = None
 
     @property
     def are_first(self) -> bool:
@@ -47,7 +48,8 @@ class Ledgers:
     @property
     def are_all(self) -> bool:
         """Whether they are all ledgers of the shard."""
-        return self.are_first and self.listed_by is None and not self.are_retested
+        is_chosen = self.listed_by is not None or self.are_retested or self.named is not None
+        return self.are_first and not is_chosen
 
     @property
     def may_be_healthy(self) -> bool:
@@ -74,6 +76,8 @@ class Suspects:
         """Return the ledgers that a stage takes, ascending."""
         if which.left_by is not None:
             return self.ledgers_left(which.look, which.left_by, which.todo)
+        if which.named is not None:
+            return sorted(which.named)
         if which.listed_by is not None:
             return self.listed_by(which.listed_by, which.shard)
         if which.are_retested:
@@ -116,10 +120,10 @@ class Suspects:
         return _distinct(self.run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"]))
 
     def retested_ledgers(self, shard: Shard) -> list[LedgerId]:
-        """Return the ledgers of a shard of which more was read on bookies in doubt after the first
-        look had settled them, ascending.
+        """Return the ledgers of a shard of which more was read after the first look had settled
+        them, ascending: on bookies in doubt, or because a scrub named entries.
         """
-        keep = _is_within(shard) & pc.field("is_denser")
+        keep = _is_within(shard) & (pc.field("is_denser") | pc.field("is_named"))
         read = _distinct(self.run.read_table("evidence/reads", READS, keep, ["ledger_id"]))
         return sorted(set(read).difference(self.open_ledgers(1, shard)))
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.first_checker.placement import has_no_rule
-from auditor.first_checker.spot_reads import ListTests
+from auditor.first_checker.spot_reads import ListTests, NamedEntries
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
@@ -51,7 +51,7 @@ from auditor.stages.reading import (
     topic_reader,
 )
 from auditor.stages.selection import Ledgers, Suspects
-from auditor.stages.steps import STEPS, asker_of, count_of, judge_of, spots_of, steps_name
+from auditor.stages.steps import STEPS, asker_of, count_of, judge_of, named_of, spots_of, steps_name
 from auditor.summary.costs import BookieCost
 from auditor.zookeeper.ledgers import ListingPartition
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -253,6 +253,17 @@ class Stages:
         name = f"{_part(1, shard)}-{'denser' if tests.is_denser else 'spots'}"
         self._read(by, wanted, 1, directory, name)
 
+    def read_named(self, directory: Directory, shard: Shard, named: NamedEntries) -> None:
+        """Read entries of the shard that scrubs named, at the first look -> evidence/reads.
+
+        The lists, and the reads that test them, must be written.
+        """
+        which = Ledgers(1, shard, named=frozenset(named))
+        by = self._executor(which)
+        choose = named_of(named, self.judging, careful=by.is_careful)
+        wanted = by.derive(by.evidence(which, answered=True), choose, WANTED)
+        self._read(by, wanted, 1, directory, f"{_part(1, shard)}-named")
+
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the reads that the given judging of this look requested -> evidence/reads."""
         which = Ledgers(look, EVERYTHING, judging, Todo.READS)
@@ -272,7 +283,7 @@ class Stages:
     ) -> None:
         """Judge each open ledger -> steps. `only`: those that an earlier judging of this look left
         with that todo. `retested`: the ledgers that the first look had settled before more of them
-        was read on bookies in doubt.
+        was read.
 
         Where counting answers costs less than gathering evidence, only the ledgers that are healthy
         by the counts are settled. All others are left with Todo.EVIDENCE.
@@ -320,7 +331,8 @@ class Stages:
         ledgers_max = self._ledgers_max()
         if ledgers_max > 0 and self.suspects.count_listed() <= ledgers_max:
             return self.local
-        if (which.are_first and not which.are_retested) or not self._may_work_here():
+        is_large = which.are_first and not which.are_retested and which.named is None
+        if is_large or not self._may_work_here():
             return self.on_spark()
         are_few = len(self.suspects.ledgers(which)) <= self.suspects_max
         return self.local if are_few else self.on_spark()

@@ -20,7 +20,7 @@ from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import VERDICTS
 from auditor.first_checker.schedule import expected_groups, expected_list, questions
-from auditor.first_checker.spot_reads import ListTests
+from auditor.first_checker.spot_reads import ListTests, NamedEntries, expected_among
 from auditor.judging.healthy_ledgers import (
     ClearLedger,
     Healthy,
@@ -200,7 +200,7 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
             return []
         digest = None if metadata.digest_type is None else int(metadata.digest_type)
         return [
-            (bookie, ledger, entry, digest, False, True, tests.is_denser)
+            (bookie, ledger, entry, digest, False, True, tests.is_denser, False)
             for bookie, entry in tests.copies(evidence)
         ]
 
@@ -212,6 +212,36 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
         for batch in batches:
             if not tests.of_lists:
                 batch = batch.filter(may_have_spots(batch, tests.seed, tests.arcs))
+            ledgers = list(evidence_by_ledger(batch))
+            yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
+
+    return work
+
+
+def named_of(named: NamedEntries, limits: JudgingLimits, *, careful: bool = False) -> Work:
+    """Return work on SEEN rows: the WANTED rows of entries that scrubs named.
+
+    An entry is read only on a bookie that should hold it, and once at a look. `careful`: as in
+    `spots_of`.
+    """
+
+    def chosen(evidence: LedgerEvidence) -> list[Row]:
+        ledger, metadata = evidence.ledger_id, evidence.looks[-1].record.metadata
+        if metadata is None:
+            return []
+        digest = None if metadata.digest_type is None else int(metadata.digest_type)
+        return [
+            (bookie, ledger, entry, digest, False, True, False, True)
+            for bookie, entry in expected_among(metadata, named.get(ledger, ()))
+            if (bookie, entry) not in evidence.looks[-1].reads
+        ]
+
+    def none_chosen(_: LedgerEvidence, __: str) -> list[Row]:
+        return []
+
+    def work(batches: Batches) -> Batches:
+        judge = Judge(chosen, none_chosen, limits, careful=careful)
+        for batch in batches:
             ledgers = list(evidence_by_ledger(batch))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 

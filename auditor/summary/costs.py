@@ -95,6 +95,9 @@ class Costs:
     """Reads that tested lists. They are not among the confirming reads."""
     doubt_reads: int = 0
     """The spot reads that were made because a bookie was in doubt."""
+    scrub_reads: int = 0
+    """Reads of entries that scrubs named. They are among neither the spot reads nor the confirming
+    reads."""
 
 
 class BookieCost(NamedTuple):

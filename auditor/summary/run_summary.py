@@ -449,6 +449,7 @@ def _requests(costs: Costs, verdicts: TableScan) -> Requests:
         confirming_reads=costs.confirming_reads,
         spot_reads=costs.spot_reads,
         doubt_reads=costs.doubt_reads,
+        scrub_reads=costs.scrub_reads,
         listing_false_negatives=sum(int(pc.sum(counts).as_py() or 0) for counts in late),
     )
 

@@ -6,13 +6,48 @@ Like `metrics`, this module hides prometheus_client from all others.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+
+from auditor.model.scrub import ScrubPass, ScrubReport
 
 PREFIX = "bookkeeper_lister_"
 LISTED, IN_DOUBT, NOT_SERVING = "listed", "in_doubt", "not_serving"
 """Outcomes of a request for a list: a list, EIO because the index is in doubt, and EIO because the
 bookie does not serve."""
+
+
+_OF_FINISHED_PASS: tuple[tuple[str, str, Callable[[ScrubPass], float | None]], ...] = (
+    (
+        "began_timestamp_seconds",
+        "When the newest finished pass over the entry logs began.",
+        lambda one: one.began_at_ms / 1000,
+    ),
+    (
+        "ended_timestamp_seconds",
+        "When the newest finished pass over the entry logs ended.",
+        lambda one: None if one.ended_at_ms is None else one.ended_at_ms / 1000,
+    ),
+    ("entries", "Entries read by the newest finished pass.", lambda one: one.entries),
+    ("entries_verified", "Entries of them whose digest is right.", lambda one: one.verified),
+    (
+        "entries_unchecked",
+        "Entries of them whose digest cannot be checked without metadata.",
+        lambda one: one.unchecked,
+    ),
+    ("entries_failed", "Entries of them with a wrong digest.", lambda one: one.failed),
+    (
+        "entries_suspected",
+        "Entries that the newest finished pass names for the auditor to read.",
+        lambda one: one.suspected,
+    ),
+    (
+        "logs_damaged",
+        "Entry logs that the newest finished pass could not read to their end.",
+        lambda one: one.damaged_logs,
+    ),
+)
 
 
 class ListerMetrics:
@@ -85,6 +120,35 @@ class ListerMetrics:
             return -1.0 if age_ms is None else age_ms / 1000
 
         self._view_age.labels(self._bookie).set_function(age_s)
+
+    def follow_scrub(self, report: Callable[[], ScrubReport | None]) -> None:
+        """Ask this function for what the scrub found at each scrape.
+
+        All gauges are -1 while there is no such pass or it cannot be read; of a pass that has begun
+        and not ended, they are of the one before.
+        """
+
+        def follow(name: str, says: str, value: Callable[[ScrubReport], float | None]) -> None:
+            def current() -> float:
+                try:
+                    found = report()
+                except OSError:
+                    return -1.0
+                number = None if found is None else value(found)
+                return -1.0 if number is None else float(number)
+
+            self._gauge(f"scrub_{name}", says).labels(self._bookie).set_function(current)
+
+        def of_finished(value: Callable[[ScrubPass], float | None]) -> Callable[[ScrubReport], Any]:
+            return lambda found: None if found.finished is None else value(found.finished)
+
+        for name, says, value in _OF_FINISHED_PASS:
+            follow(name, says, of_finished(value))
+        follow(
+            "read_bytes",
+            "Bytes of entry logs read by the scrub's pass that lasts.",
+            lambda found: None if found.current is None else found.current.read_bytes,
+        )
 
     def serve(self, host: str, port: int) -> tuple[int, Callable[[], None]]:
         """Serve /metrics in a thread. Return the port, and a function that ends the server.

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import asdict, dataclass, fields
+from itertools import islice, pairwise
 from typing import Any, TypeGuard
 
 from auditor.errors import MalformedAvailability
 from auditor.model.availability import MissingLog
 from auditor.model.identity import ENTRY_ID_MAX, EntryId
+from auditor.model.scrub import CANDIDATES_MAX, Candidate, ScrubPass, ScrubReport, Suspicion
 from auditor.wire.frames import varint
 from auditor.wire.protobuf_forms import LISTER_FIELD
 
@@ -34,22 +35,29 @@ _LENGTH_DELIMITED = 2
 class ListerIdentity:
     """Whose index a lister reads. `instance_id` is None in clusters that have none.
 
-    `view_age_ms` is the age of its oldest view; None without a view.
+    `view_age_ms` is the age of its oldest view; None without a view. `scrub` is what it found in
+    the entry logs; None if it does not scrub. `lists`: whether it makes lists, or only scrubs.
     """
 
     bookie_id: str
     instance_id: str | None
     view_age_ms: int | None = None
+    scrub: ScrubReport | None = None
+    lists: bool = True
 
 
 def with_identity(frame: bytes, identity: ListerIdentity) -> bytes:
     """Return an encoded response (with its length) that also says who answers."""
-    words = {
+    words: dict[str, Any] = {
         "lister": IDENTITY_VERSION,
         "bookie_id": identity.bookie_id,
         "instance_id": identity.instance_id,
         "view_age_ms": identity.view_age_ms,
     }
+    if identity.scrub is not None:
+        words["scrub"] = scrub_words(identity.scrub)
+    if not identity.lists:
+        words["lists"] = False
     return with_lister_field(frame, json.dumps(words).encode())
 
 
@@ -80,12 +88,65 @@ def decode_identity(data: bytes) -> ListerIdentity | None:
     has_instance_or_none = instance_id is None or _is_name(instance_id)
     if not _is_name(bookie_id) or not has_instance_or_none or not isinstance(age_ms, int | None):
         return None
-    return ListerIdentity(bookie_id, instance_id, age_ms)
+    scrub = identity.get("scrub")
+    lists = identity.get("lists", True) is not False
+    return ListerIdentity(bookie_id, instance_id, age_ms, decode_scrub(scrub), lists)
 
 
 def _is_name(name: object) -> TypeGuard[str]:
     """Return whether this text can be stored. JSON may contain a lone surrogate, which cannot."""
     return isinstance(name, str) and name.isprintable()
+
+
+def scrub_words(report: ScrubReport) -> dict[str, Any]:
+    """Return what a scrub reports as JSON values."""
+    return {
+        "written_at_ms": report.written_at_ms,
+        "finished": None if report.finished is None else asdict(report.finished),
+        "current": None if report.current is None else asdict(report.current),
+        "candidates": [[c.ledger_id, c.entry_id, c.why.value] for c in report.candidates],
+    }
+
+
+def decode_scrub(words: object) -> ScrubReport | None:
+    """Return the report in such values; None if this version does not understand them.
+
+    Candidates of a later version's kinds are left out, and so are those beyond CANDIDATES_MAX.
+    """
+    if not isinstance(words, dict) or not _is_count(words.get("written_at_ms")):
+        return None
+    candidates = words.get("candidates")
+    found = map(_candidate, candidates if isinstance(candidates, list) else ())
+    return ScrubReport(
+        words["written_at_ms"],
+        _scrub_pass(words.get("finished")),
+        _scrub_pass(words.get("current")),
+        tuple(islice((one for one in found if one is not None), CANDIDATES_MAX)),
+    )
+
+
+def _scrub_pass(words: object) -> ScrubPass | None:
+    if not isinstance(words, dict):
+        return None
+    known = {field.name: words.get(field.name, 0) for field in fields(ScrubPass)}
+    ended = known.pop("ended_at_ms")
+    if not all(map(_is_count, known.values())) or not (ended is None or _is_count(ended)):
+        return None
+    return ScrubPass(ended_at_ms=ended, **known)
+
+
+def _candidate(words: object) -> Candidate | None:
+    match words:
+        case [int(ledger), int(entry), str(why)] if _is_count(ledger) and _is_count(entry):
+            try:
+                return Candidate(ledger, entry, Suspicion(why))
+            except ValueError:
+                return None
+    return None
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= ENTRY_ID_MAX  # True is an int
 
 
 MISSING_LOGS_MAX = 64

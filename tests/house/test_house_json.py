@@ -38,6 +38,8 @@ EDGES = {
     "commands/calling.py": "the flags of a call, as click gives them",
     "commands/lister.py": "what asyncio tells of an error",
     "lister/reader_process.py": "a message to the process that reads an index",
+    "lister/scrub_process.py": "the state of a scrub",
+    "wire/lister_fields.py": "what a lister says of itself",
     "evidence/journal.py": "a line of the journal",
     "evidence/table_scan.py": "a row of any table",
     "evidence/rows.py": "the nulls of a table, and a cell of one",

@@ -43,6 +43,7 @@ HOMES = {
         "auditor/credentials/secret_reading.py",
         "auditor/java.py",
         "auditor/lister/directory_reader.py",
+        "auditor/lister/scrub.py",
         "auditor/run/notifying.py",
         "auditor/sandbox/zookeeper_server.py",
         "auditor/spark/class_archive.py",

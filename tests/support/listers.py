@@ -23,10 +23,12 @@ from auditor.credentials.tls import RenewedContext
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader
 from auditor.lister.ledger_lists import ListLimits
+from auditor.lister.scrub import Scrub
 from auditor.lister.server import ListerServer, ServerLimits, report_to
 from auditor.lister.serving import ServingCheck, check_cookie
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerMetadata
+from auditor.model.scrub import ScrubReport
 from auditor.sandbox import cluster as notation
 from auditor.sandbox.bookie import Behaviour, Bookie, Storage
 from auditor.sandbox.cluster import SandboxCluster
@@ -247,3 +249,47 @@ class SandboxListers:
     def stop(self, bookie: str) -> None:
         """End one lister."""
         self.thread.call(self.servers[bookie].stop())
+
+
+@dataclass(frozen=True)
+class FixedScrub(Scrub):
+    """The scrub of a lister, with a fixed report."""
+
+    fixed: ScrubReport
+
+    def report(self) -> ScrubReport:
+        return self.fixed
+
+    def start(self) -> None:
+        """Do nothing: there is no process."""
+
+    def stop(self) -> None:
+        """Do nothing: there is no process."""
+
+
+@contextmanager
+def scrubs_of_sandbox(
+    cluster: SandboxCluster, workdir: Path, reports: Mapping[str, ScrubReport]
+) -> Iterator[Path]:
+    """Start a lister that only scrubs beside each of these bookies of a sandbox, and yield the map
+    of their addresses.
+    """
+    with ExitStack() as stack:
+        thread = LoopThread("scrubs of a sandbox")
+        stack.callback(thread.stop)
+        lines = []
+        for bookie, report in reports.items():
+            directory = workdir / bookie
+            write_cookie(directory, bookie, instance=cluster.instance_id)
+            configured = BookieConfiguration((directory,), (directory,), bookie)
+            cookie = check_cookie(configured)
+            serving = ServingCheck(cluster.address(bookie), configured, cookie)
+            logger, metrics = structlog.get_logger("auditor"), ListerMetrics(bookie, __version__)
+            bounds = ServerLimits(16, 64)
+            server = ListerServer(
+                configured, cookie, [], serving, bounds, logger, metrics, None, FixedScrub(report)
+            )
+            lines.append(f"{bookie} {HOST}:{thread.call(server.start(HOST, 0))}\n")
+            stack.callback(lambda one=server: thread.call(one.stop()))
+        (workdir / "listers").write_text("".join(lines))
+        yield workdir / "listers"

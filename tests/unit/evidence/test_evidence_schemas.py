@@ -21,7 +21,7 @@ SECRET = re.compile(
 )
 COUNTED_IN_BYTES = {
     *("size_bytes", "length_bytes", "offset_bytes", "received_bytes"),
-    *("total_bytes", "free_bytes"),
+    *("total_bytes", "free_bytes", "read_bytes"),
 }
 
 

@@ -160,7 +160,7 @@ def test_costs_are_what_was_written(run: Place):
     expected = {
         "zookeeper_reads": 8, "bookie_requests": 1 + 1 + 3 + 2 + 3, "bookie_bytes": 180,
         "retries": 3,
-        "confirming_reads": 3, "spot_reads": 0, "doubt_reads": 0,
+        "confirming_reads": 3, "spot_reads": 0, "doubt_reads": 0, "scrub_reads": 0,
         "listing_false_negatives": 0,
     }  # fmt: skip
     assert expected == said["requests"]

@@ -80,6 +80,6 @@ def test_the_pace_of_a_conversation_stands_in_its_greeting_and_in_the_last_of_it
         assert [("b1", 64)] == [one for one in paces(asked) if one[0] == "b1"]
         read = entry_reader(directory, LIMITS, 1, None)  # type: ignore[arg-type]
         wanted = [("b1", 7, 0), ("b2", 7, 0), ("b1", 7, 1)]
-        batch = table(WANTED, [(*one, None, False, False, False) for one in wanted])
+        batch = table(WANTED, [(*one, None, False, False, False, False) for one in wanted])
         found = paces(read(iter([batch, batch])))
     assert [("b1", None), ("b1", 64), ("b2", None)] * 2 == found

@@ -44,6 +44,7 @@ WANT = {
     "is_search": False,
     "is_spot": False,
     "is_denser": False,
+    "is_named": False,
 }
 
 Batches = Iterator[pa.RecordBatch]

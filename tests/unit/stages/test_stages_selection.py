@@ -27,6 +27,7 @@ WANTS = [
         "is_search": False,
         "is_spot": False,
         "is_denser": False,
+        "is_named": False,
     },
     {
         "bookie_id": "b2",
@@ -36,6 +37,7 @@ WANTS = [
         "is_search": False,
         "is_spot": False,
         "is_denser": False,
+        "is_named": False,
     },
 ]
 

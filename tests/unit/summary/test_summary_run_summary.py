@@ -362,6 +362,7 @@ def test_the_requests_of_the_contract_are_all_reported():
         "confirming_reads": 5,
         "spot_reads": 0,
         "doubt_reads": 0,
+        "scrub_reads": 0,
         "listing_false_negatives": 2,
     }  # fmt: skip
     assert expected == summary(*MIXED)["requests"]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import struct
+from dataclasses import replace
 
 import pytest
 
+from auditor.model.scrub import CANDIDATES_MAX, Candidate, ScrubPass, ScrubReport, Suspicion
 from auditor.wire import bookie_server
 from auditor.wire.frames import Status, decode_response
 from auditor.wire.lister_fields import (
     ListerIdentity,
     decode_identity,
+    decode_scrub,
     with_identity,
     with_lister_field,
 )
@@ -72,3 +75,60 @@ def test_what_is_no_identity_is_none(data: bytes) -> None:
     was given.
     """
     assert decode_identity(data) is None
+
+
+REPORT = ScrubReport(
+    99,
+    ScrubPass(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
+    ScrubPass(3),
+    (Candidate(7, 2**62, Suspicion.DIGEST), Candidate(8, 0, Suspicion.LOG_MISSING)),
+)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [REPORT, ScrubReport(0), replace(REPORT, finished=None), replace(REPORT, current=None)],
+)
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_scrubs_report_that_is_written_is_read(report: ScrubReport, lists: bool) -> None:
+    identity = ListerIdentity("b1", "i", None, report, lists)
+    frame = with_identity(INFO, identity)
+    assert identity == decode_identity(decode_response(frame[4:]).extra)
+
+
+def test_a_lister_of_an_earlier_version_lists_and_does_not_scrub() -> None:
+    found = decode_identity(said())
+    assert found is not None and (None, True) == (found.scrub, found.lists)
+
+
+@pytest.mark.parametrize(
+    "scrub", [None, 7, [], {}, {"written_at_ms": -1}, {"written_at_ms": True}], ids=repr
+)
+def test_what_is_no_report_is_none_and_the_lister_still_lists(scrub: object) -> None:
+    found = decode_identity(said(scrub=scrub))
+    assert found is not None and (None, True) == (found.scrub, found.lists)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [{"began_at_ms": "1"}, {"began_at_ms": 1, "logs": -1}, {"began_at_ms": 1, "ended_at_ms": 1.5}],
+    ids=repr,
+)
+def test_a_pass_with_impossible_numbers_is_none(part: object) -> None:
+    found = decode_scrub({"written_at_ms": 1, "finished": part, "current": 3})
+    assert ScrubReport(1) == found
+
+
+def test_candidates_that_no_bookie_can_hold_are_left_out_and_few_are_kept() -> None:
+    odd = [[7, -1, "digest"], [2**63, 1, "digest"], [7, True, "digest"], [7, 1], 7, [7, 1, "new"]]
+    many = [[ledger, 1, "digest"] for ledger in range(2 * CANDIDATES_MAX)]
+    found = decode_scrub({"written_at_ms": 1, "candidates": [*odd, *many]})
+    assert found is not None
+    assert list(range(CANDIDATES_MAX)) == [one.ledger_id for one in found.candidates]
+
+
+def test_a_report_fits_a_frame_of_bookkeepers_clients() -> None:
+    """Even with the longest ids."""
+    most = tuple(Candidate(2**63 - 1, n, Suspicion.OTHER_RECORD) for n in range(CANDIDATES_MAX))
+    frame = with_identity(INFO, ListerIdentity("b1", "i", 1, replace(REPORT, candidates=most)))
+    assert len(frame) < 16 * 2**10
