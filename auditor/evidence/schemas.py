@@ -319,6 +319,7 @@ SCRUB_PASS = pa.struct(
     ]
 )
 """A `ScrubPass` over a bookie's entry logs. `ended_at_ms` is null while it lasts."""
+SCRUBS_TABLE = "evidence/scrubs"
 SCRUBS = pa.schema(
     [
         ("bookie_id", pa.string()),

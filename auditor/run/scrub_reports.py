@@ -18,15 +18,13 @@ from auditor.config import BookieLimits
 from auditor.evidence.ids import Shard
 from auditor.evidence.journal import StageResult
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import SCRUBS
+from auditor.evidence.schemas import SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.spot_reads import NamedEntries
 from auditor.model.cluster import Registration
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.scrub import ScrubReport
 from auditor.zookeeper.metadata_store import MetadataStore
-
-SCRUBS_TABLE = "evidence/scrubs"
 
 
 @dataclass(slots=True)

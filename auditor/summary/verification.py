@@ -5,8 +5,9 @@ arcs that runs read (`auditor.summary.reading_plan`). No age is stored for a cop
 
 Verified: each copy that counts as read was asked for by a run that began after the ledger's
 metadata had last changed, and the bookie said something about it. A wrong or a missing entry is a
-finding of that run. Not verified: copies of bookies that neither list nor have a lister that
-scrubs.
+finding of that run. On a bookie for which a lister lists, each copy counts that was there when the
+lister's scrub began a pass in which it read every log and could check every entry. Not verified:
+copies of other bookies that do not list; that the index leads to the record that a scrub read.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS, READS
-from auditor.first_checker.circle import CIRCLE, NO_ARC, Arc
+from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
+from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
@@ -37,6 +38,9 @@ from auditor.witness.phrases import moment
 
 DAY_MS = 24 * 60 * 60 * 1000
 WEEK_MS = 7 * DAY_MS
+SCRUB_FLUSH_MS = 10 * 60 * 1000
+"""What a bookie stored so long before a pass over its entry logs began was in them. Bookies with
+DbLedgerStorage flush once a minute or more often."""
 
 
 @dataclass(slots=True)
@@ -259,12 +263,15 @@ def _count_bookies(
     run: Place, about: About, bookies: Sequence[BookieRecord], due: Collection[BookieId]
 ) -> Iterator[VerifiedBookie]:
     """Yield the bookies that should hold something, sorted."""
-    plan = about.reading
+    plan, scrubs = about.reading, read_scrubs(run)
+    by_bookie = _read_by(about, bookies, scrubs)
     counts = {
         bookie: AgeCount(
             bookie,
             plan,
-            plan.before.get(bookie, BookieReads(plan.began_at_ms)),
+            _reads_before(bookie, plan, scrubs)
+            if by_bookie.get(bookie) is VerifiedBy.SCRUB
+            else plan.before.get(bookie, BookieReads(plan.began_at_ms)),
             plan.arcs.get(bookie, NO_ARC),
         )
         for bookie in due
@@ -273,7 +280,6 @@ def _count_bookies(
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
     count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
     answered = _count_answered(run)
-    by_bookie = _read_by(about, bookies)
     for bookie in sorted(counts):
         count = counts.pop(bookie)
         by = by_bookie.get(bookie)
@@ -281,6 +287,37 @@ def _count_bookies(
         reads = count.after if is_read else count.before
         ages = None if by is VerifiedBy.SAMPLE else count.counts(reads)
         yield _row(bookie, reads, by or _known_by(reads), ages)
+
+
+def read_scrubs(run: Place) -> dict[BookieId, int | None]:
+    """Return the bookies whose lister scrubs, and when the newest pass began that read every copy.
+
+    It is None without such a pass: one that read every log to its end, and could check each entry.
+    The time is earlier by SCRUB_FLUSH_MS.
+    """
+    if not run.has_table(SCRUBS_TABLE):
+        return {}
+    rows = run.read_table(SCRUBS_TABLE, SCRUBS, None, ["bookie_id", "finished"]).to_pylist()
+    return {row["bookie_id"]: _whole_pass_ms(row["finished"]) for row in rows}
+
+
+def _whole_pass_ms(finished: Mapping[str, int] | None) -> int | None:
+    if finished is None or any(
+        finished[name] for name in ("damaged_logs", "unlisted", "unchecked")
+    ):
+        return None
+    return max(0, finished["began_at_ms"] - SCRUB_FLUSH_MS)
+
+
+def _reads_before(
+    bookie: BookieId, plan: ReadingPlan, scrubs: Mapping[BookieId, int | None]
+) -> BookieReads:
+    """Return what was read on a bookie before this run: by a scrub, else as earlier runs say."""
+    before = plan.before.get(bookie, BookieReads(plan.began_at_ms))
+    scrubbed_ms = scrubs[bookie]
+    if not scrubbed_ms:
+        return before
+    return replace(before, arcs=(ReadArc(WHOLE, min(scrubbed_ms, plan.began_at_ms)),))
 
 
 def _row(
@@ -295,14 +332,17 @@ def _known_by(reads: BookieReads) -> VerifiedBy:
     return VerifiedBy.READS if reads.arcs else VerifiedBy.NOTHING
 
 
-def _read_by(about: About, bookies: Sequence[BookieRecord]) -> dict[BookieId, VerifiedBy]:
-    """Return what reads each bookie that answered or cannot list."""
+def _read_by(
+    about: About, bookies: Sequence[BookieRecord], scrubs: Collection[BookieId]
+) -> dict[BookieId, VerifiedBy]:
+    """Return what reads each bookie that answered or cannot list. The listers of `scrubs` scrub."""
     listed = listed_by_lister(bookies)
     is_swept = about.terms.sweep.step > 0 and about.terms.probe_entries > 0
     found = {}
     for one in sorted(bookies, key=lambda one: -one.look):
         if one.bookie_id in listed:
-            found[one.bookie_id] = VerifiedBy.NOTHING
+            is_scrubbed = one.bookie_id in scrubs
+            found[one.bookie_id] = VerifiedBy.SCRUB if is_scrubbed else VerifiedBy.NOTHING
         elif one.greeting is Greeting.ANSWERED:
             found[one.bookie_id] = VerifiedBy.READS
         elif one.greeting is Greeting.UNSUPPORTED:
@@ -318,7 +358,8 @@ def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
 
 def _count_answered(run: Place) -> Counter[BookieId]:
     """Return by bookie how many of the drawn entries it said something of."""
-    drawn = pc.field("is_spot") & ~pc.field("is_denser") & (pc.field("look") == 1)
+    is_drawn = pc.field("is_spot") & ~pc.field("is_denser") & ~pc.field("is_named")
+    drawn = is_drawn & (pc.field("look") == 1)
     says = pc.field("status").isin(sorted(status.value for status in SAYS_OF_ENTRY))
     reads = run.read_table("evidence/reads", READS, drawn & says, ["bookie_id"])
     return Counter(reads["bookie_id"].to_pylist())

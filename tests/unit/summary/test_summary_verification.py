@@ -8,12 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.entry_by_entry import expected_on
 
 from auditor.evidence.rows import ledger_row, read_row, table
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import LEDGERS, READS
+from auditor.evidence.schemas import LEDGERS, READS, SCRUB_PASS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
 from auditor.first_checker.spot_reads import spot_copies
@@ -27,6 +28,7 @@ from auditor.summary.about import About
 from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, reads_before
 from auditor.summary.verification import (
     AGE_COLUMNS,
+    SCRUB_FLUSH_MS,
     AgeCount,
     add_counts,
     count_ages,
@@ -265,3 +267,48 @@ def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
     assert (20, None) == (row.counts and row.counts.overdue, row.rate_needed)
     (row,) = verify(tmp_path, silent, reading=replace(late, period_ms=0)).bookies
     assert (0, None) == (row.counts and row.counts.overdue, row.rate_needed)
+
+
+PASS = {
+    **dict.fromkeys((field.name for field in SCRUB_PASS), 0),
+    "began_at_ms": NOW - 3 * DAY,
+    "ended_at_ms": NOW - 2 * DAY,
+    "failed": 1,
+}
+BY_LISTER = b1(detail=f"{LISTED_BY_LISTER}h:2")
+
+
+@pytest.mark.parametrize(
+    ("finished", "counts"),
+    [
+        (PASS, True),
+        (None, False),
+        *[({**PASS, name: 1}, False) for name in ("damaged_logs", "unlisted", "unchecked")],
+    ],
+)
+def test_a_scrub_counts_if_it_read_every_log_and_could_check_each_entry(
+    tmp_path: Path, finished: dict[str, int] | None, counts: bool
+) -> None:
+    """All copies were read when the pass began, less the time within which a bookie flushes. An
+    entry with a wrong digest was read. Without such a pass, the scrub changes no age.
+    """
+    rows = [{"bookie_id": "b1", "finished": finished, "candidates": []}]
+    place(str(tmp_path)).write_table(SCRUBS_TABLE, pa.Table.from_pylist(rows, SCRUBS), "asked")
+    (found,) = verify(tmp_path, {}, BY_LISTER).bookies
+    assert VerifiedBy.SCRUB is found.verified_by and found.counts is not None
+    if counts:
+        at_ms = NOW - 3 * DAY - SCRUB_FLUSH_MS
+        assert ((*WHOLE, at_ms),) == found.arcs
+        assert (20, 20, 0) == (found.counts.copies, found.counts.within_week, found.counts.never)
+        assert moment(at_ms) == found.counts.oldest
+    else:
+        assert tuple((*one.arc, one.at_ms) for one in BEFORE.arcs) == found.arcs
+
+
+def test_the_scrub_of_a_bookie_that_lists_itself_changes_no_age(tmp_path: Path) -> None:
+    """Runs read its copies. Its memtable may hold entries for days that are in no log."""
+    rows = [{"bookie_id": "b1", "finished": PASS, "candidates": []}]
+    place(str(tmp_path)).write_table(SCRUBS_TABLE, pa.Table.from_pylist(rows, SCRUBS), "asked")
+    (found,) = verify(tmp_path, {}).bookies
+    assert VerifiedBy.READS is found.verified_by
+    assert NOW == found.arcs[-1][2]
