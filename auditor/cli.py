@@ -22,6 +22,9 @@ LISTED_RUNS_MAX = 10_000
 
 TOGETHER_MAX = 1_000
 """At most this many bookies are proposed at once: no cluster has more."""
+SALVAGED_DEFAULT = 10_000
+SALVAGED_MAX = 10_000_000
+"""Ledgers without metadata that are examined. Their lists are in memory at once."""
 
 
 @click.command(cls=GroupedCommand)
@@ -433,6 +436,46 @@ def rehearse(
 
 
 @click.command(cls=GroupedCommand)
+@click.option(
+    "--into",
+    metavar="DIRECTORY",
+    help="New directory for the proposals. They hold the password of their ledgers.",
+)
+@click.option(
+    "--max",
+    "most",
+    type=click.IntRange(1, SALVAGED_MAX),
+    metavar="COUNT",
+    default=SALVAGED_DEFAULT,
+    show_default=True,
+    help="Examine this many ledgers at most, the newest.",
+)
+@click.option(
+    "--ledger-password-file",
+    "password_file",
+    metavar="FILE",
+    help="File with the password of the ledgers. It is empty without this, as in Pulsar.",
+)
+@options("salvage")
+def salvage(into: str | None, most: int, password_file: str | None, **flags: Any) -> None:
+    """Find ledgers that bookies hold and no metadata names.
+
+    Listers name what their bookies hold. Proposes metadata as input for BookKeeper's own shell: as
+    the newest run read it, else as the entries show it. Nothing is applied.
+
+    Exit 1: there are such ledgers. 3: none is known, and some bookies are not. Else 0.
+    """
+
+    def work(context: Any) -> int:
+        load_arrow_alone()
+        from auditor.commands.salvage import salvage as command
+
+        return command(context, most, into, password_file)
+
+    call("salvage", flags, work)
+
+
+@click.command(cls=GroupedCommand)
 @options("topology")
 def topology(**flags: Any) -> None:
     """Show the location of each bookie and its source. Exit 3 if a bookie has none."""
@@ -546,6 +589,7 @@ for _command in (
     mute,
     bundle,
     rehearse,
+    salvage,
     topology,
     init,
     config,

@@ -67,6 +67,10 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
         "auditor rehearse --config auditor.toml --restored-uri zk://zk9:2181/ledgers",
         "auditor rehearse --config auditor.toml --zookeeper-data /backup/zk1 --serve",
     ),
+    "salvage": (
+        "auditor salvage --config auditor.toml --lister-port 3182",
+        "auditor salvage --config auditor.toml --lister-port 3182 --into ./salvaged",
+    ),
     "topology": ("auditor topology --config auditor.toml --topology zookeeper",),
     "lister": ("auditor lister --bookkeeper-conf conf/bookkeeper.conf --listen 0.0.0.0:3182",),
     "init": (
@@ -111,6 +115,7 @@ _NOT_FIRST: Final[Mapping[str, frozenset[str]]] = {
     "ledger": frozenset({"topology"}),
     "topic": frozenset({"topology"}),
     "rehearse": frozenset({"placement_policy", "topology", "maintenance"}),
+    "salvage": frozenset({"placement_policy", "topology", "maintenance"}),
     "topology": frozenset(),
 }
 """By command: those that only `--help-all` shows."""
@@ -273,7 +278,6 @@ class CommandGroup(click.Group):
         lines = [f"Usage: {ctx.command_path} COMMAND ...  ({ctx.command_path} COMMAND --help)"]
         about, codes = " ".join((self.help or "").split()).split(" Exit codes: ")
         lines += _wrap(about, "", "")
-        lines.append("")
         for name, command in self.commands.items():
             lines.append(f"  {name:8}  {command.get_short_help_str(HELP_COLUMNS - 12)}")
         return "\n".join((*lines, f"Exit codes: {codes}", f"Documents: {documents()}"))

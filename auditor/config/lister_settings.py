@@ -8,7 +8,7 @@ from auditor.config.secured_settings import secret_command, secret_file
 from auditor.config.setting import setting
 from auditor.config.units import COUNT, DIRECTORY, DURATION, FILE, LIST, ON_OFF, RATE, SIZE, TEXT
 
-_USING = frozenset({"run", "ledger", "topic", "rehearse", "config"})
+_USING = frozenset({"run", "ledger", "topic", "rehearse", "salvage", "config"})
 _SERVING = frozenset({"lister", "config"})
 
 # fmt: off

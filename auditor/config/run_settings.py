@@ -52,9 +52,12 @@ class ClusterSettings:
         "zk+hierarchical://host:2181,host2:2181/ledgers.",
         "No default: auditing the wrong cluster by accident would look like an answer.",
         commands=frozenset(
-            {"run", "ledger", "topic", "rehearse", "topology", "lister", "margin", "config"}
+            {
+                "run", "ledger", "topic", "rehearse", "salvage", "topology", "lister", "margin",
+                "config",
+            }
         ),
-        required=frozenset({"run", "ledger", "topic", "rehearse", "topology"}),
+        required=frozenset({"run", "ledger", "topic", "rehearse", "salvage", "topology"}),
     )
     ledgers_from: str | None = setting(
         FILE, None,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from auditor.config.setting import ENVIRONMENT_PREFIX, setting
 from auditor.config.units import FILE, ON_OFF, TEXT, one_of
 
-ASK_BOOKIES = frozenset({"run", "ledger", "topic", "rehearse"})
+ASK_BOOKIES = frozenset({"run", "ledger", "topic", "rehearse", "salvage"})
 """The commands that need credentials for bookies."""
 READ_ZOOKEEPER = ASK_BOOKIES | {"topology", "lister"}
 """The commands that always need credentials for ZooKeeper. `margin` needs them with --now."""

@@ -35,12 +35,13 @@ EVERY_COMMAND = frozenset(
         "mute",
         "bundle",
         "rehearse",
+        "salvage",
         "topology",
         "lister",
         "config",
     }
 )
-AUDITING = frozenset({"run", "ledger", "topic", "demo", "rehearse", "config"})
+AUDITING = frozenset({"run", "ledger", "topic", "demo", "rehearse", "salvage", "config"})
 """Commands that ask ZooKeeper and bookies. `config` shows every setting and therefore takes every
 flag."""
 PLACING = AUDITING | {"topology"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import select
+import struct
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from auditor.lister.ledger_lists import LedgerList, ListLimits
 from auditor.lister.reader_process import encode_message, read_exactly, receive
 from auditor.local_faults import local_fault
 from auditor.model.availability import MissingLog
+from auditor.wire.ledger_pages import LedgerPage
 
 READ_TIMEOUT_S = 60.0
 """If one request takes longer, the reader process is killed: a disk hangs, or the index is read too
@@ -109,14 +111,34 @@ class DirectoryReader:
             self._on_report(Report(reasons=(str(fault),)))
             return [None] * len(ledgers)
 
-    def _ask(self, ledgers: list[int]) -> Lists:
+    async def ledgers_from(self, first: int) -> LedgerPage | None:
+        """Return the indexed ledgers from `first` on; None: nothing may be said."""
+        try:
+            (found,) = await asyncio.get_running_loop().run_in_executor(
+                self._threads, self._ask, [], {"ledgers_from": first}
+            )
+        except RuntimeError as error:
+            fault = local_fault(error)
+            if fault is None:
+                raise
+            self._on_report(Report(reasons=(str(fault),)))
+            return None
+        if found is None:
+            return None
+        next_id, *ids = struct.unpack(f">{len(found.payload) // 8}q", found.payload)
+        return LedgerPage(tuple(ids), None if next_id < 0 else next_id)
+
+    def _ask(self, ledgers: list[int], request: Mapping[str, object] | None = None) -> Lists:
         """Return the lists of the first of these ledgers, at least one; all None if reading
         failed.
+
+        Another `request` has one list as its answer.
         """
+        ledgers = [-1] if request is not None else ledgers
         with self._sending:
             earlier, self._answered = self._answered, Event()
             mine = self._answered
-            process, why = self._send(ledgers)
+            process, why = self._send(request or {"ledgers": ledgers})
         try:
             earlier.wait()
             if process is None:
@@ -129,7 +151,7 @@ class DirectoryReader:
         finally:
             mine.set()
 
-    def _send(self, ledgers: list[int]) -> tuple[subprocess.Popen[bytes] | None, str]:
+    def _send(self, request: Mapping[str, object]) -> tuple[subprocess.Popen[bytes] | None, str]:
         """Send a request to the process, or to a new one. Return why there is none, or "".
 
         If the process has ended, nothing is sent: `_receive` notices.
@@ -139,7 +161,7 @@ class DirectoryReader:
         except OSError as error:
             return None, f"it did not start: {error}"
         with suppress(OSError):
-            cast(BinaryIO, process.stdin).write(encode_message({"ledgers": ledgers}))
+            cast(BinaryIO, process.stdin).write(encode_message(dict(request)))
         return process, ""
 
     def _give_up(

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.errors import AuditorError
-from auditor.model.identity import ENTRY_ID_MAX
+from auditor.model.identity import ENTRY_ID_MAX, LEDGER_ID_MAX
 
 CHUNK_KEYS = 512
 """At most this many keys are read between two checks of the rate. What fits the processor's cache
@@ -37,6 +37,8 @@ is fastest."""
 CHUNK_KEYS_MIN = 64
 """Keys read at once if the keys behind the requested ledgers are not needed."""
 KEY_BYTES, VALUE_BYTES = 16, 8
+KEYS_A_SEEK = 32
+"""A seek costs about as much as reading this many keys."""
 
 _KEY = struct.Struct(">qq")
 _PLACE = struct.Struct(">II")
@@ -479,6 +481,37 @@ class IndexView:
         """Close the view, and return that it failed."""
         self.close()
         return IndexInDoubt(f"the index {self._locations} failed while it was read: {error}")
+
+    def ledgers_from(
+        self, first: int, ledgers_max: int, on_keys: Callable[[int], None]
+    ) -> tuple[list[int], int | None]:
+        """Return at most `ledgers_max` indexed ledgers from `first` on, and the one behind them.
+
+        None if there is no other. `on_keys` is called with a number of keys that cost as much as
+        each seek. Raises IndexInDoubt. Call `refresh` first. Costs a seek a ledger.
+        """
+        found: list[int] = []
+        it = self._iterator()
+        try:
+            it.seek(_KEY.pack(first, 0))
+            while it.valid():
+                key = it.key()
+                if len(key) != KEY_BYTES:
+                    raise IndexInDoubt("a key of the index is not that of an entry")
+                ledger_id = _ledger_of(key)
+                if len(found) == ledgers_max:
+                    return found, ledger_id
+                found.append(ledger_id)
+                on_keys(KEYS_A_SEEK)
+                if ledger_id >= LEDGER_ID_MAX:
+                    break
+                it.seek(_KEY.pack(ledger_id + 1, 0))
+            it.status()
+        except IndexInDoubt:
+            raise
+        except Exception as error:  # rocksdict raises Exception itself
+            raise self._failed(error) from None
+        return found, None
 
     def close(self) -> None:
         """Close the view and remove its links. May be called again; `refresh` opens a new one."""

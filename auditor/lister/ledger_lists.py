@@ -22,6 +22,7 @@ from auditor.wire.entry_availability import (
     canonical,
     groups_of,
 )
+from auditor.wire.ledger_pages import LEDGERS_A_PAGE_MAX, LedgerPage
 from auditor.wire.lister_fields import MISSING_LOGS_MAX, RANGES_MAX
 
 RUNS_MAX = 218_000
@@ -187,6 +188,12 @@ class LedgerLists:
                 lost[log].add(first, first + size - 1)
         left_out = tuple(entries.of(self.logs / f"{log:x}.log") for log, entries in lost.items())
         return LedgerList(self._scan(ledger_id, missing)[0], left_out)
+
+    def page(self, first: int) -> LedgerPage:
+        """Return the indexed ledgers from `first` on. Raises IndexInDoubt."""
+        self._refresh_if_old()
+        ids, next_id = self.view.ledgers_from(first, LEDGERS_A_PAGE_MAX, self._pay)
+        return LedgerPage(tuple(ids), next_id)
 
     def _refresh_if_old(self) -> None:
         seen_at = self.view.seen_at

@@ -45,7 +45,9 @@ def serve(lists: LedgerLists, requests: BinaryIO, answers: BinaryIO) -> None:
         request = receive(requests)
         if request is None:
             return
-        answers.write(answer_bytes(lists, request["ledgers"]))
+        first = request.get("ledgers_from")
+        answer = answer_bytes(lists, request["ledgers"]) if first is None else page(lists, first)
+        answers.write(answer)
         answers.flush()
 
 
@@ -89,6 +91,31 @@ def answer_bytes(lists: LedgerLists, ledgers: list[int]) -> bytes:
         "view_age_ms": _view_age_ms(lists),
     }
     return encode_message(head) + bytes(body)
+
+
+def page(lists: LedgerLists, first: int) -> bytes:
+    """Return the answer to a request for the ledgers from `first` on, in the form of one list.
+
+    It is int64: where the next page begins, or -1, and then the ids.
+    """
+    keys_before = lists.keys_read
+    sizes, reasons, body = [-1], [], b""
+    try:
+        found = lists.page(first)
+    except IndexInDoubt as error:
+        reasons.append(str(error))
+    else:
+        next_id = -1 if found.next_id is None else found.next_id
+        body = struct.pack(f">{len(found.ids) + 1}q", next_id, *found.ids)
+        sizes = [len(body)]
+    head = {
+        "sizes": sizes,
+        "reasons": reasons,
+        "missing": {},
+        "keys": lists.keys_read - keys_before,
+        "view_age_ms": _view_age_ms(lists),
+    }
+    return encode_message(head) + body
 
 
 def _view_age_ms(lists: LedgerLists) -> int | None:

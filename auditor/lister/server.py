@@ -35,6 +35,7 @@ from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, List
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_server import encode_consent
 from auditor.wire.frames import Status
+from auditor.wire.ledger_pages import decode_page_request, merge_pages, with_page
 from auditor.wire.lister_fields import ListerIdentity, with_identity, with_missing_logs
 
 READ_BYTES = 64 * 2**10
@@ -405,6 +406,9 @@ class ListerServer:
         if await self._problem():
             return wire.encode_info(request, Status.EIO)
         scrubbed = None
+        first = decode_page_request(request.lister_field)
+        if first is not None:
+            return await self._page(request, first)
         try:
             total, free = await call_in_thread(_disk_usage, self._configured.ledger_directories)
             if self._scrub is not None:
@@ -421,6 +425,17 @@ class ListerServer:
             lists=bool(self._readers),
         )
         return with_identity(frame, identity)
+
+    async def _page(self, request: wire.BookieInfo, first: int) -> bytes:
+        """Return the response with the ledgers from `first` on; EIO if a directory is in doubt."""
+        found = await asyncio.gather(*(one.ledgers_from(first) for one in self._readers))
+        pages = [page for page in found if page is not None]
+        if not pages or len(pages) < len(found):
+            return wire.encode_info(request, Status.EIO)
+        identity = ListerIdentity(
+            self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms()
+        )
+        return with_page(wire.encode_info(request, Status.EOK), identity, merge_pages(pages))
 
     def _oldest_view_ms(self) -> int | None:
         ages = [age for reader in self._readers if (age := reader.view_age_ms) is not None]

@@ -221,13 +221,13 @@ class BookieConnection:
         self._questions[txn_id] = (_READ, ledger_id, entry_id, _NOT_PLAIN, False)
         return txn_id, frame
 
-    def ask_info(self) -> tuple[TxnId, bytes]:
+    def ask_info(self, lister_field: bytes = b"") -> tuple[TxnId, bytes]:
         """Return the transaction id and frame of a GET_BOOKIE_INFO request.
 
-        Raises LocalProtocolError after the end.
+        `lister_field` asks a lister for more. Raises LocalProtocolError after the end.
         """
         txn_id = self._next_txn_id()
-        frame = encode_get_info(txn_id)
+        frame = encode_get_info(txn_id, lister_field)
         self._questions[txn_id] = (_INFO, None, None, _NOT_PLAIN, False)
         return txn_id, frame
 

@@ -18,6 +18,7 @@ from auditor.errors import PeerProtocolError
 from auditor.model.identity import EntryId, LedgerId
 from auditor.wire.frames import Status
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes
 
 REQUEST_FRAME_BYTES_MAX = 5 * 2**20
 """Longest request that a bookie accepts (default of nettyMaxFrameSizeBytes). It closes the
@@ -84,11 +85,12 @@ class ListEntries:
 
 @dataclass(frozen=True, slots=True)
 class BookieInfo:
-    """GET_BOOKIE_INFO, with the fields that are requested."""
+    """GET_BOOKIE_INFO, with the fields that are requested. `lister_field` is for listers alone."""
 
     txn_id: int
     total_disk_capacity: bool
     free_disk_space: bool
+    lister_field: bytes = b""
     operation = Operation.GET_BOOKIE_INFO
 
 
@@ -275,7 +277,8 @@ def _request(message: pb.Request) -> Request:
             requested = message.getBookieInfoRequest.requested
             total = requested & pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY
             free = requested & pb.GetBookieInfoRequest.FREE_DISK_SPACE
-            return BookieInfo(txn_id, bool(total), bool(free))
+            more = unknown_bytes(message, LISTER_FIELD)
+            return BookieInfo(txn_id, bool(total), bool(free), more)
         case Operation.AUTH:
             auth = message.authRequest
             return Authenticate(txn_id, auth.authPluginName, auth.payload)

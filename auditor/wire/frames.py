@@ -142,9 +142,17 @@ def encode_read(txn_id: int, ledger_id: int, entry_id: int) -> bytes:
     )
 
 
-def encode_get_info(txn_id: int) -> bytes:
-    """Encode GET_BOOKIE_INFO (total and free disk space): a cheap test that a bookie admits us."""
-    return _request(b"\x08\x03\x10\x08\x18", txn_id, b"\xca\x06", b"\x08\x03")
+def encode_get_info(txn_id: int, lister_field: bytes = b"") -> bytes:
+    """Encode GET_BOOKIE_INFO (total and free disk space): a cheap test that a bookie admits us.
+
+    `lister_field` asks a lister for more. A bookie ignores it.
+    """
+    frame = _request(b"\x08\x03\x10\x08\x18", txn_id, b"\xca\x06", b"\x08\x03")
+    if not lister_field:
+        return frame
+    tag = varint(LISTER_FIELD << 3 | 2)
+    body = frame[_LENGTH.size :] + tag + varint(len(lister_field)) + lister_field
+    return _LENGTH.pack(len(body)) + body
 
 
 def encode_auth(txn_id: int, plugin: str, payload: bytes) -> bytes:

@@ -42,6 +42,7 @@ TABLE = [
     (0, f"mute {LOST} RUN OUTPUT --until 2999-01-01 --why known"),
     (0, "bundle RUN --file OUT/b.tar.gz"),
     (5, f"rehearse {NOWHERE} --restored-uri zk://127.0.0.1:1/x"),
+    (5, f"salvage {NOWHERE} OUTPUT --lister-port 9"),
     (3, "topology URI --topology zookeeper"),
     (5, f"topology {NOWHERE} --topology zookeeper"),
     (0, "init URI OUT/auditor.toml"),

@@ -29,6 +29,7 @@ EDGES = {
     "after/margin_text.py": "auditor margin --format json",
     "after/margin_now_text.py": "auditor margin --now --format json",
     "recovery/rehearsal_text.py": "auditor rehearse --format json",
+    "recovery/salvage_text.py": "auditor salvage --format json",
     "after/bundle.py": "the files of a bundle",
     "after/stored_runs_text.py": "auditor status --format json",
     "run/notifying.py": "the document for --notify",

@@ -19,7 +19,8 @@ SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING = (
     "accounting",
 )
 SECOND, FACTS, COLUMNS, LOGIN = "second checker", "facts", "columns", "login"
-GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS, LOGIN)
+RECOVERY = "recovery"
+GROUPS = (SCHEDULE, COVERAGE, CODEC, RECHECK, ACCOUNTING, SECOND, FACTS, COLUMNS, LOGIN, RECOVERY)
 
 
 class Mutant(NamedTuple):
@@ -1658,5 +1659,37 @@ MUTANTS: tuple[Mutant, ...] = (
         "behind > CIRCLE",
         "behind > 2 * CIRCLE",
         ("test_an_arc_reads_the_copies_that_have_their_places_in_it",),
+    ),
+    Mutant(
+        "a ledger that a restore opens again is called different",
+        RECOVERY,
+        "recovery:fate_of",
+        "after.state is not LedgerState.CLOSED",
+        "after.state is LedgerState.IN_RECOVERY",
+        ("test_each_pair_of_records_has_one_fate",),
+    ),
+    Mutant(
+        "bookies delete an open ledger as over-replicated",
+        RECOVERY,
+        "recovery:Comparison._count_deletions",
+        "after is not None and after.state is LedgerState.CLOSED",
+        "after is not None",
+        ("test_bookies_delete_what_is_gone_next_and_what_moved_away_later",),
+    ),
+    Mutant(
+        "metadata is proposed for a ledger with a gap",
+        RECOVERY,
+        "recovery:infer",
+        "EntrySet.span(0, last) - reduce(or_, holders.values())",
+        "EntrySet.span(last, last) - reduce(or_, holders.values())",
+        ("test_nothing_is_proposed_for_what_the_entries_do_not_show",),
+    ),
+    Mutant(
+        "an inferred ensemble is turned by one position",
+        RECOVERY,
+        "recovery:_ensemble_at",
+        "(start + offset) % size",
+        "(start + offset + 1) % size",
+        ("test_usual_ledgers_are_inferred",),
     ),
 )

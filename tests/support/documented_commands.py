@@ -11,7 +11,9 @@ from typing import NamedTuple
 PROJECT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console")
 FOLDERS = ("docs", "deploy", "proto", "benchmarks")
-NEEDS_A_CLUSTER = frozenset({"run", "ledger", "topic", "rehearse", "topology", "lister", "init"})
+NEEDS_A_CLUSTER = frozenset(
+    {"run", "ledger", "topic", "rehearse", "salvage", "topology", "lister", "init"}
+)
 """Our commands that ask ZooKeeper or bookies, whatever their flags are."""
 TO_A_CLUSTER = ("--metadata-service-uri", "--config")
 """Flags that name a cluster: `doctor` with one of them asks it. `margin` asks it with --now."""

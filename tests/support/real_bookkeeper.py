@@ -17,6 +17,7 @@ LOG4J2_SHELL = POM.parent / "log4j2-shell.xml"
 WRITE_LEDGER = POM.parent / "WriteLedger.java"
 LIST_ENTRIES = POM.parent / "ListEntries.java"
 CLOSE_LEDGER = POM.parent / "CloseLedger.java"
+READ_LEDGER = POM.parent / "ReadLedger.java"
 COMMAND_TIMEOUT_S = 90
 """How long one command may take, in seconds: a JVM start and a ZooKeeper session, on a busy
 machine.
@@ -184,6 +185,11 @@ def run_client(jars: Path, *arguments: str) -> str:
 def close_with_client(jars: Path, *arguments: str) -> str:
     """Run CloseLedger.java, a client that closes a ledger short, and return its output. 2-4 s."""
     return _run(java_command(jars, str(CLOSE_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
+
+
+def read_with_client(jars: Path, *arguments: str) -> str:
+    """Run ReadLedger.java, which reads whole ledgers, and return its output. 2-4 s."""
+    return _run(java_command(jars, str(READ_LEDGER), *arguments, heap="256m", log4j2=LOG4J2_WARN))
 
 
 def list_with_client(jars: Path, address: str, *ledger_ids: int) -> str:

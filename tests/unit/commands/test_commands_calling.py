@@ -80,10 +80,10 @@ def test_a_command_that_contacts_nothing_needs_no_secret(command: str, peer: str
 
 def test_each_command_needs_the_secrets_of_whom_it_contacts() -> None:
     """A lister and `topology` need only the secrets for ZooKeeper."""
-    for command in ("run", "ledger", "topic", "rehearse", "topology", "lister"):
+    for command in ("run", "ledger", "topic", "rehearse", "salvage", "topology", "lister"):
         with pytest.raises(ConfigError, match="cannot be read"):
             check_needed_credentials(command, with_missing_secret("zookeeper"))
-    for command in ("run", "ledger", "topic", "rehearse"):
+    for command in ("run", "ledger", "topic", "rehearse", "salvage"):
         with pytest.raises(ConfigError, match="cannot be read"):
             check_needed_credentials(command, with_missing_secret("bookie"))
     for command in ("topology", "lister"):
@@ -100,6 +100,7 @@ def test_these_tests_know_every_command() -> None:
         "ledger",
         "topic",
         "rehearse",
+        "salvage",
         "topology",
         "lister",
         "doctor",
