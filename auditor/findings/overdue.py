@@ -43,7 +43,10 @@ def judge_overdue(verified: Verification, away: Collection[BookieId]) -> Finding
         return None
     late = [one for one in verified.bookies if one.bookie_id not in away and _share_overdue(one)]
     late.sort(key=_share_overdue, reverse=True)
-    not_read = [one.bookie_id for one in late if one.verified_by is VerifiedBy.NOTHING]
+    not_read, scrubbed = (
+        [one.bookie_id for one in late if one.verified_by is by]
+        for by in (VerifiedBy.NOTHING, VerifiedBy.SCRUB)
+    )
     facts = OverdueFacts(
         period_ms=verified.period_ms,
         copies_due=counts.copies,
@@ -55,6 +58,8 @@ def judge_overdue(verified: Verification, away: Collection[BookieId]) -> Finding
         rate_needed=max((one.rate_needed for one in late if one.rate_needed), default=None),
         not_read=len(not_read),
         some_not_read=tuple(not_read[:BOOKIES_NAMED_MAX]),
+        scrubbed=len(scrubbed),
+        some_scrubbed=tuple(scrubbed[:BOOKIES_NAMED_MAX]),
     )
     return Finding(Kind.VERIFICATION_OVERDUE, facts)
 

@@ -198,6 +198,9 @@ class OverdueFacts:
     not_read: int
     """How many of the bookies neither runs nor listers read."""
     some_not_read: tuple[BookieId, ...]
+    scrubbed: int
+    """How many of the bookies have a lister that scrubs."""
+    some_scrubbed: tuple[BookieId, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,6 +90,8 @@ def _overlap(arc: Arc, newer: Arc) -> int:
 
 def _joined(arc: Arc, newer: Arc) -> Arc:
     """Return the places of an arc and of the newer one that continues it."""
+    if CIRCLE in (arc.length, newer.length):
+        return WHOLE
     overlap = _overlap(arc, newer)
     if overlap >= arc.length:
         return newer

@@ -195,6 +195,11 @@ def _overdue_sentences(_finding: Finding, facts: OverdueFacts) -> str:
             f"Runs do not read {name_some(facts.some_not_read, facts.not_read)} for this: they read"
             " bookies that list by themselves."
         )
+    if facts.scrubbed:
+        sentences.append(
+            f"No scrub of {name_some(facts.some_scrubbed, facts.scrubbed)} that checked every"
+            " record began within the period."
+        )
     return " ".join(sentences)
 
 

@@ -175,6 +175,8 @@ _FACTS: tuple[Facts, ...] = (
         rate_needed=19_000_000,
         not_read=1,
         some_not_read=("b2",),
+        scrubbed=0,
+        some_scrubbed=(),
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
     ChangedMetadataFacts(

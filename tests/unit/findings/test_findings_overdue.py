@@ -41,20 +41,23 @@ def test_the_bookies_with_the_greatest_shares_are_named_first() -> None:
             bookie("b2", 90, rate=5_000_000),
             bookie("b3", 0),
             bookie("b4", 100, VerifiedBy.NOTHING),
+            bookie("b5", 1, VerifiedBy.SCRUB),
         ),
         (),
     )
     facts = OverdueFacts(
         period_ms=30 * DAY_MS,
-        copies_due=400,
-        overdue=195,
+        copies_due=500,
+        overdue=196,
         oldest_read_ms=1_767_225_600_000,
-        bookies=3,
-        some_bookies=("b4", "b2", "b1"),
+        bookies=4,
+        some_bookies=("b4", "b2", "b1", "b5"),
         bytes_per_second=131_072,
         rate_needed=5_000_000,
         not_read=1,
         some_not_read=("b4",),
+        scrubbed=1,
+        some_scrubbed=("b5",),
     )
     assert Finding(Kind.VERIFICATION_OVERDUE, facts) == found
 
@@ -107,4 +110,7 @@ def test_the_witness_says_nothing_of_a_rate_that_would_not_help() -> None:
     (record,) = overdue_findings(unread, ABOUT, ())
     assert "bytes-per-second" not in record.witness
     assert "No read of any copy is known." in record.witness
+    assert "scrub" not in record.witness
+    (record,) = overdue_findings(verification(bookie("b5", 1, VerifiedBy.SCRUB)), ABOUT, ())
+    assert "No scrub of b5 that checked every record began" in record.witness
     assert isinstance(finding_of(Kind.VERIFICATION_OVERDUE).facts, OverdueFacts)

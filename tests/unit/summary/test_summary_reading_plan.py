@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from auditor.first_checker.circle import CIRCLE, Arc
+from auditor.first_checker.circle import CIRCLE, WHOLE, Arc
 from auditor.model.summary import Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.due_copies import Due
 from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, reads_before
@@ -154,6 +154,13 @@ def test_what_is_kept_of_a_series_says_when_each_place_was_read(seed: int) -> No
             break
         length += 1
     assert length == series.length_since(fresh) * CELLS // CIRCLE
+
+
+def test_the_whole_circle_and_an_arc_are_the_whole_circle() -> None:
+    """Where runs soon after one another count as one."""
+    for arcs in ((WHOLE, Arc(CIRCLE // 2, 64)), (Arc(CIRCLE // 2, 64), WHOLE)):
+        series = BookieReads(1).with_arc(arcs[0], 5, PERIOD).with_arc(arcs[1], 6, PERIOD)
+        assert (ReadArc(WHOLE, 5),) == series.arcs
 
 
 def test_an_impossible_summary_begins_anew() -> None:

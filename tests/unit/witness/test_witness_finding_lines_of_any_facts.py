@@ -334,6 +334,8 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.none() | st.integers(1, 2**40),
         st.integers(10, 1000),
         some(st.sampled_from(BOOKIES), 1, 10),
+        st.integers(10, 1000),
+        some(st.sampled_from(BOOKIES), 1, 10),
     ),
     PopulationFacts: st.builds(
         PopulationFacts,
