@@ -54,7 +54,7 @@ from auditor.stages.stages import Executor, ExecutorOnDemand, Stages
 from auditor.summary.about import About
 from auditor.summary.costs import BookieCost
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
-from auditor.summary.reading_plan import ReadingPlan, milliseconds, reads_before
+from auditor.summary.reading_plan import ReadingPlan, copies_before, milliseconds, reads_before
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
@@ -340,6 +340,7 @@ class Run:
             settings.verify_bytes_per_second,
             settings.bookie_requests_per_second,
             reads_before(before),
+            {} if about.partial else copies_before(before),
         )
 
     def _open_directory(self, about: About, store: MetadataStore) -> tuple[Place, Journal]:

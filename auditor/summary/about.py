@@ -134,6 +134,7 @@ def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
             bookie: [reads.since_ms, [[*one.arc, one.at_ms] for one in reads.arcs]]
             for bookie, reads in sorted(plan.before.items())
         },
+        "copies": dict(sorted(plan.copies.items())),
         "arcs": {bookie: list(arc) for bookie, arc in sorted(plan.arcs.items())},
     }
 

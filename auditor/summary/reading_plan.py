@@ -127,8 +127,9 @@ def _without(free: Sequence[tuple[int, int]], arc: Arc) -> list[tuple[int, int]]
 class ReadingPlan:
     """What decides which copies a run reads to test lists and to verify them: a part of run.json.
 
-    `before`: what earlier runs read, by bookie. `arcs`: what this run reads. Without a period
-    (0) nothing is verified, and `before` is handed on.
+    `before`: what earlier runs read, by bookie. `copies`: how many each should hold by the count of
+    the last run. `arcs`: what this run reads. Without a period (0) nothing is verified, and
+    `before` is handed on.
     """
 
     seed: int = 0
@@ -137,21 +138,39 @@ class ReadingPlan:
     bytes_per_second: int = 0
     requests_per_second: float = 0.0
     before: Mapping[BookieId, BookieReads] = field(default_factory=dict)
+    copies: Mapping[BookieId, int] = field(default_factory=dict)
     arcs: Mapping[BookieId, Arc] = field(default_factory=dict)
 
     def for_bookies(self, due: Mapping[BookieId, Due], shards: int, spot_reads: int) -> ReadingPlan:
         """Return the plan with what to read on each bookie.
 
         `due`: what each should hold of the first of `shards` shards, which have equal numbers of
-        ledgers. A bookie that the first shard does not name is not read.
+        ledgers. A bookie that neither the first shard nor the last run names is not read.
         """
         if spot_reads < 1:
             return self
         arcs = {
-            bookie: self.arc(bookie, share.times(shards), spot_reads)
-            for bookie, share in due.items()
+            bookie: self.arc(bookie, share, spot_reads)
+            for bookie, share in self._estimates(due, shards).items()
         }
         return replace(self, arcs=arcs)
+
+    def _estimates(self, due: Mapping[BookieId, Due], shards: int) -> Mapping[BookieId, Due]:
+        """Return what each bookie should hold, of all shards.
+
+        The first shard has the oldest ledgers, of which a newer bookie has few. It should hold no
+        less than at the last run, or than the average bookie if it is not known from there.
+        """
+        if shards == 1 or not due:
+            return due
+        found = {bookie: share.times(shards) for bookie, share in due.items()}
+        average = Due(*map(sum, zip(*found.values(), strict=True))).times(1 / len(found))
+        for bookie in {*found, *self.copies}:
+            like = found.get(bookie, average)
+            copies = self.copies.get(bookie, average.copies)
+            if like.copies and (bookie not in found or like.copies < copies):
+                found[bookie] = like.times(copies / like.copies)
+        return found
 
     def arc(self, bookie: BookieId, due: Due, spot_reads: int) -> Arc:
         """Return what to read on a bookie: enough to test its lists, and what the period needs.
@@ -215,6 +234,12 @@ def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
             return {}
         found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs)
     return found
+
+
+def copies_before(stored: Verification | None) -> dict[BookieId, int]:
+    """Return how many copies each bookie should hold by the summary of the last run."""
+    bookies = stored.bookies if stored else ()
+    return {one.bookie_id: one.counts.copies for one in bookies if one.counts is not None}
 
 
 def milliseconds(at: str) -> int:

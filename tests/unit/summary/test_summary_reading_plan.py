@@ -9,9 +9,15 @@ from random import Random
 import pytest
 
 from auditor.first_checker.circle import CIRCLE, WHOLE, Arc
-from auditor.model.summary import Verification, VerifiedBookie, VerifiedBy
+from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.due_copies import Due
-from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, reads_before
+from auditor.summary.reading_plan import (
+    BookieReads,
+    ReadArc,
+    ReadingPlan,
+    copies_before,
+    reads_before,
+)
 
 DAY = 24 * 60 * 60 * 1000
 PERIOD = 30 * DAY
@@ -119,6 +125,22 @@ def test_a_bookie_that_is_new_is_only_tested() -> None:
     """Nothing of it can be overdue."""
     arc = plan_at(9 * DAY, None).arc("b1", Due(1e7, 2, 1e9, 9), 500)
     assert 1e7 * arc.length / CIRCLE <= 500
+
+
+def test_a_bookie_of_which_the_first_shard_says_little_is_read_like_the_others() -> None:
+    """It holds newer ledgers. The count of the last run says how many entries."""
+    plan = replace(plan_at(9 * DAY, None), copies={"b2": 10**6, "b3": 10**6, "b4": 9})
+    few = Due(3, 2, 300, 1)
+    first = {"b1": Due(10**5, 2, 10**7, 9), "b2": few, "b5": few}
+    arcs = plan.for_bookies(first, 10, 500).arcs
+    assert arcs["b1"] == arcs["b2"] == arcs["b3"]
+    assert arcs["b1"].length < arcs["b5"].length < CIRCLE // 100
+    assert (0, CIRCLE) == (arcs["b4"].first, arcs["b4"].length)
+    alone = plan.for_bookies(first, 1, 500).arcs
+    assert (first.keys(), CIRCLE) == (alone.keys(), alone["b2"].length)
+    assert {} == plan.for_bookies({}, 10, 500).arcs == plan.for_bookies(first, 1, 0).arcs
+    row = VerifiedBookie("b1", VerifiedBy.READS, "", (), CopiesByAge(7))
+    assert {"b1": 7} == copies_before(Verification(1, 1, 1, None, (row,)))
 
 
 @pytest.mark.parametrize("off", [{"period_ms": 0}, {}], ids=["no period", "no spot reads"])

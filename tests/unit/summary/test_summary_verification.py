@@ -184,7 +184,7 @@ def verify(
         for place_of, (_, entry) in enumerate(spot_copies(shape, 7, SEED, {"b1": HALF}))
     ]
     run.write_table("evidence/reads", table(READS, map(read_row, read)), "spots")
-    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {"b1": HALF})
+    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF})
     terms = Terms(NOW, 0, 16, 3, spot_reads=10)
     about = About("run", moment(NOW), FACTS, terms, "warning", False, reading=plan)
     return verification_of(run, replace(about, **changes), [bookie or b1()], ())
@@ -260,7 +260,7 @@ def test_a_bookie_that_is_sampled_is_not_counted_by_age(tmp_path: Path) -> None:
 def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
     """And only on bookies that are read. Without a period nothing is overdue."""
     silent = dict.fromkeys(range(20), ReadStatus.SILENT)
-    late = ReadingPlan(SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {"b1": HALF})
+    late = ReadingPlan(SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF})
     (row,) = verify(tmp_path, silent, reading=late).bookies
     assert (20, True) == (row.counts and row.counts.overdue, row.rate_needed is not None)
     (row,) = verify(tmp_path, silent, b1(Greeting.UNSUPPORTED), reading=late).bookies
