@@ -193,7 +193,7 @@ def _overdue_sentences(_finding: Finding, facts: OverdueFacts) -> str:
     if facts.not_read:
         sentences.append(
             f"Runs do not read {name_some(facts.some_not_read, facts.not_read)} for this: they read"
-            " bookies that list by themselves."
+            " bookies that list by themselves. A lister with --scrub reads the others."
         )
     if facts.scrubbed:
         sentences.append(

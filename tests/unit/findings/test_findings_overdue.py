@@ -95,7 +95,8 @@ def test_the_witness_says_where_how_many_and_what_would_keep_the_period() -> Non
         " were not, on 2 bookies: b4, b1. The oldest read of a copy was made at 2026-01-01 00:00:00"
         " UTC. --verify-bytes-per-second is 128KiB. With 5MiB runs as far apart as these would read"
         " those that list within the period, and would take longer. Runs do not read b4 for this:"
-        " they read bookies that list by themselves." in record.witness
+        " they read bookies that list by themselves. A lister with --scrub reads the others."
+        in record.witness
     )
     assert record.is_on_cluster
     (look,) = record.looks
@@ -110,7 +111,7 @@ def test_the_witness_says_nothing_of_a_rate_that_would_not_help() -> None:
     (record,) = overdue_findings(unread, ABOUT, ())
     assert "bytes-per-second" not in record.witness
     assert "No read of any copy is known." in record.witness
-    assert "scrub" not in record.witness
+    assert "No scrub" not in record.witness
     (record,) = overdue_findings(verification(bookie("b5", 1, VerifiedBy.SCRUB)), ABOUT, ())
     assert "No scrub of b5 that checked every record began" in record.witness
     assert isinstance(finding_of(Kind.VERIFICATION_OVERDUE).facts, OverdueFacts)
