@@ -164,6 +164,13 @@ LEDGERS = (
     Panel("Open ledgers that could not be recovered", "If their writers died at the last run.",
     [(_metric("last_run_open_recovery_blocked_ledgers"), "{{cluster}}")]),
 )  # fmt: skip
+DISKS = (
+    Panel("Disks of the bookies", "Total and free, by location, as bookies say it.",
+    [(_metric("last_run_rack_disk_bytes"), "{{rack}}: {{state}}")], unit="bytes"),
+    Panel("Free space of the fullest bookies", "As they say it.",
+    [(f"bottomk(10, {PREFIX}last_run_bookie_disk_bytes" '{cluster=~"$cluster", state="free"})',
+    "{{bookie}}")], unit="bytes"),
+)  # fmt: skip
 COSTS = (
     Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")],
     unit="s"),
@@ -189,6 +196,7 @@ ROWS: tuple[tuple[str, Sequence[Panel]], ...] = (
     ("How certain that is", CERTAINTY),
     ("Findings", FINDINGS),
     ("Ledgers", LEDGERS),
+    ("Disks", DISKS),
     ("What it costs", COSTS),
     ("Listers", LISTERS),
 )

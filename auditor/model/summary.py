@@ -312,6 +312,84 @@ class UnregisteredBookie:
 
 
 @dataclass(frozen=True, slots=True)
+class RunName:
+    """An earlier run, and when it began (RFC 3339, UTC)."""
+
+    run_id: str
+    started_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSpace:
+    """A bookie, its location (None: not known), and the size and free bytes of its disks."""
+
+    bookie_id: BookieId
+    location: str | None
+    total_bytes: int
+    free_bytes: int
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes that are not free."""
+        return self.total_bytes - self.free_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RackSpace:
+    """The disks of the bookies at a location, added up. None: their location is not known."""
+
+    location: str | None
+    bookies: int
+    total_bytes: int
+    free_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class BookieGrowth:
+    """How many bytes more a bookie uses than at an earlier run; negative if it uses fewer."""
+
+    bookie_id: BookieId
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceGrowth:
+    """How many bytes more are used than at an earlier run, on the bookies that both runs know.
+
+    `most` are the bookies that grew most.
+    """
+
+    since: RunName
+    bookies: int
+    used_bytes: int
+    most: tuple[BookieGrowth, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Space(Part):
+    """How full the disks of the registered bookies are.
+
+    `bookies` said it, `unknown` did not. `sharing_hosts` of them are on a host with another bookie:
+    they may share disks, which the sums then count more than once. `growth` is None without an
+    earlier run to compare with.
+    """
+
+    bookies: int = 0
+    unknown: int = 0
+    sharing_hosts: int = 0
+    total_bytes: int = 0
+    free_bytes: int = 0
+    fullest: tuple[BookieSpace, ...] = ()
+    racks: tuple[RackSpace, ...] = ()
+    growth: SpaceGrowth | None = None
+
+    @property
+    def used_bytes(self) -> int:
+        """The bytes that are not free."""
+        return self.total_bytes - self.free_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class RenamedBookie:
     """A bookie that is not registered, and probably there under another name."""
 
@@ -583,14 +661,6 @@ class OddLists(Part):
 
 
 @dataclass(frozen=True, slots=True)
-class RunName:
-    """An earlier run, and when it began (RFC 3339, UTC)."""
-
-    run_id: str
-    started_at: str
-
-
-@dataclass(frozen=True, slots=True)
 class ChangeCounts(Part):
     """What became of findings since an earlier run. `since` is None where that cannot be read:
     `problem` says why.
@@ -705,6 +775,7 @@ class Summary(Part):
     verification: Verification | None = None
     bookies_unregistered: tuple[UnregisteredBookie, ...] = ()
     bookies_renamed: tuple[RenamedBookie, ...] = ()
+    space: Space | None = None
     references: References | None = None
     topics_hit: int | None = None
     topics_worst: WorstTopics | None = None

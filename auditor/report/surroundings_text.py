@@ -12,9 +12,18 @@ from collections.abc import Iterator, Sequence
 
 from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.evidence import Policy
-from auditor.model.summary import Assurance, Chances, Pace, Paces, Requests, Summary
+from auditor.model.summary import (
+    Assurance,
+    Chances,
+    Pace,
+    Paces,
+    Requests,
+    Space,
+    SpaceGrowth,
+    Summary,
+)
 from auditor.model.verdict import Unknown
-from auditor.report.layout import Screen, count, duration, of, printable, size
+from auditor.report.layout import Screen, count, duration, of, printable, share, size
 from auditor.report.verification_text import verification_sentences
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
@@ -378,6 +387,8 @@ def requests_section(summary: Summary, screen: Screen) -> Iterator[str]:
     requests = summary.requests
     yield screen.paint("What was asked", "bold")
     yield from screen.wrap(_bookies_words(summary), "  ", hang=_HANG)
+    if words := _space_words(summary.space):
+        yield from screen.wrap(words, "  ", hang=_HANG)
     yield from screen.wrap(placement_words(summary), "  ", hang=_HANG)
     yield from screen.wrap(_requests_words(requests), "  ", hang=_HANG)
     if requests.confirming_reads:
@@ -429,6 +440,51 @@ def _bookies_words(summary: Summary) -> str:
         f" {count(bookies.named_by_ledgers)} named by ledgers:"
         f" {', '.join(states) or 'none asked'}{missing_words(summary)}"
     )
+
+
+FULLEST_SHOWN_MAX = 3
+"""At most this many bookies are named in the line on disks, the fullest first."""
+
+
+def _space_words(space: Space | None) -> str:
+    """Return how full the bookies' disks are, and how much that grew; "" if no bookie says it."""
+    if space is None or not space.bookies:
+        return ""
+    of_all = f"{count(space.bookies)} of {of(space.bookies + space.unknown, 'bookie')}"
+    some = [
+        f"{printable(bookie.bookie_id)} {filled(bookie.used_bytes, bookie.total_bytes)}"
+        for bookie in space.fullest[:FULLEST_SHOWN_MAX]
+    ]
+    rest = space.bookies - len(some)
+    words = (
+        f"disks     {of_all} said how full their disks are:"
+        f" {filled(space.used_bytes, space.total_bytes)}; fullest: {', '.join(some)}"
+        f"{f' and {count(rest)} more' if rest else ''}"
+    )
+    if space.sharing_hosts:
+        words += (
+            f"; {count(space.sharing_hosts)} of them are on a host with another bookie: disks that"
+            " they share are counted more than once"
+        )
+    return words + _growth_words(space.growth)
+
+
+def filled(used_bytes: int, total_bytes: int) -> str:
+    """Return how much of a disk is used: "40.0 GiB of 100.0 GiB used (40.00 %)"."""
+    ratio = used_bytes / total_bytes
+    return f"{size(used_bytes)} of {size(total_bytes)} used ({share(ratio)})"
+
+
+def _growth_words(growth: SpaceGrowth | None) -> str:
+    """Return how many bytes more or fewer are used than at an earlier run; "" without one."""
+    if growth is None:
+        return ""
+    difference = "as much as"
+    if growth.used_bytes:
+        more = "more" if growth.used_bytes > 0 else "less"
+        difference = f"{size(abs(growth.used_bytes))} {more} than"
+    since = f"at run {growth.since.run_id} (began {growth.since.started_at})"
+    return f"; on the {of(growth.bookies, 'bookie')} that both runs know, {difference} {since}"
 
 
 def _paces_words(paces: Paces) -> str:

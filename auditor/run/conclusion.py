@@ -360,7 +360,8 @@ def restore_history(
     stored: Iterable[FindingRecord],
     summary: Summary | None,
 ) -> Conclusion:
-    """Return the conclusion of a replay with the history and the mutes that the run stored.
+    """Return the conclusion of a replay with the history and the mutes that the run stored, and how
+    the disks filled since the run before it.
 
     The history of a finding that the run did not store is unknown. A run of an earlier version
     stored no history, and none is added.
@@ -375,8 +376,12 @@ def restore_history(
         )
         for finding in conclusion.findings
     ]
+    space = conclusion.summary.space
+    if space is not None and summary is not None and summary.space is not None:
+        space = replace(space, growth=summary.space.growth)
     again = replace(
         conclusion.summary,
+        space=space,
         changes=summary.changes if summary else None,
         mutes=summary.mutes if summary else None,
         exit_code=_exit_code_of(conclusion, findings, about),

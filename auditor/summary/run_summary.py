@@ -70,6 +70,7 @@ from auditor.summary.outcome import (
     worst_of,
 )
 from auditor.summary.previous_run import Previous, longest_unregistered
+from auditor.summary.space import space_of
 from auditor.summary.sweeps import SweptRun, sampling_of
 from auditor.witness.finding_lines import LISTED, PROBED
 
@@ -371,6 +372,7 @@ def summarise(
         sampling=sampling_of(swept, previous.series),
         bookies_unregistered=longest_unregistered(run.unregistered_since_ms),
         bookies_renamed=run.renamed,
+        space=space_of(bookies, run.about.terms.around, previous.space),
         references=run.references,
         metadata_compared=run.metadata_compared,
         topics_hit=run.topics_hit,

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from http.client import HTTPException
+from itertools import chain
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,7 @@ from auditor.model.summary import (
     RequestOutcomes,
     RequestTotals,
     Sampling,
+    Space,
     Summary,
 )
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
@@ -81,6 +83,7 @@ def exposition(
         *_counts(summary, cluster),
         _muted_findings(summary, cluster),
         *_certainty(summary, cluster),
+        *_disks(summary.space or Space(), cluster),
         *_requests(summary, cluster),
         *_run(cluster, outcome, finished.timestamp(), success),
         _build(cluster, summary.auditor_version, spark_version),
@@ -304,6 +307,52 @@ def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:
             for length in LENGTHS
         ],
     )
+
+
+def _disks(space: Space, cluster: str) -> Iterator[Metric]:
+    """Yield how full the disks are: of all bookies, by location, and of the fullest bookies."""
+    yield _gauge(
+        PREFIX + "last_run_disk_bytes",
+        "Disks of the bookies that said how full theirs are; bookies on one host may share some."
+        " NaN where none said it.",
+        cluster,
+        _sizes({}, *((space.total_bytes, space.free_bytes) if space.bookies else (nan, nan))),
+    )
+    yield _gauge(
+        PREFIX + "last_run_disk_bookies",
+        "Registered bookies by whether they said how full their disks are.",
+        cluster,
+        [({"disks": "known"}, float(space.bookies)), ({"disks": "unknown"}, float(space.unknown))],
+    )
+    if space.racks:
+        yield _gauge(
+            PREFIX + "last_run_rack_disk_bytes",
+            "Disks of bookies by location; the rack is empty where it is not known. The fullest"
+            " locations only.",
+            cluster,
+            chain.from_iterable(
+                _sizes({"rack": rack.location or ""}, rack.total_bytes, rack.free_bytes)
+                for rack in space.racks
+            ),
+        )
+    if space.fullest:
+        yield _gauge(
+            PREFIX + "last_run_bookie_disk_bytes",
+            "Disks by bookie. The fullest bookies only.",
+            cluster,
+            chain.from_iterable(
+                _sizes({"bookie": bookie.bookie_id}, bookie.total_bytes, bookie.free_bytes)
+                for bookie in space.fullest
+            ),
+        )
+
+
+def _sizes(
+    labels: dict[str, str], total_bytes: float, free_bytes: float
+) -> list[tuple[dict[str, str], float]]:
+    """Return the samples of a size and its free part."""
+    states = {"total": total_bytes, "free": free_bytes}
+    return [({**labels, "state": state}, float(size)) for state, size in states.items()]
 
 
 def _requests(summary: Summary, cluster: str) -> Iterator[Metric]:

@@ -133,6 +133,8 @@ def test_every_metric_of_a_query_exists():
         "loss_found_ratio",
         "copies_by_read_age",
         "build_info",
+        "disk_bytes",
+        "disk_bookies",
     }
     of_audits = {name for name in named if name.startswith("bookkeeper_auditor_")}
     left = {re.sub("^bookkeeper_auditor_(last_run_)?", "", name) for name in of_audits - used}

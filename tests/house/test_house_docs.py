@@ -33,7 +33,7 @@ from auditor.model.evidence import Look, Terms
 from auditor.model.finding import CATALOGUE, Family, Kind, Subject
 from auditor.model.finding_record import FIELDS, HISTORY_FIELDS
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.model.summary import BlockedOpen, MuteCounts, Summary
+from auditor.model.summary import BlockedOpen, BookieSpace, MuteCounts, RackSpace, Space, Summary
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_text import OUTCOMES
 from auditor.sandbox import seeding
@@ -472,7 +472,8 @@ def empty_summary() -> Summary:
     run = RunFacts(about, moment, {}, **flags)
     nothing, no_costs = scan_rows(VERDICTS.empty_table()), Costs(0, 0, 0, 0, 0, 0, 0, 0)
     counted = summarise(run, nothing, [], no_costs, [], NO_PREVIOUS, 0.0)
-    later = replace(counted, open_recovery_blocked=BlockedOpen(0), mutes=MuteCounts())
+    space = Space(fullest=(BookieSpace("b1", "/r", 2, 1),), racks=(RackSpace("/r", 1, 2, 1),))
+    later = replace(counted, open_recovery_blocked=BlockedOpen(0), mutes=MuteCounts(), space=space)
     return later.with_also("changes", "mutes", "stored")
 
 

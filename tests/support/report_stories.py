@@ -93,6 +93,7 @@ def summary(**changes: Any) -> Summary:
         "mutes",
         "listers",
         "doubt",
+        "space",
         "paces",
         "malformed_marks",
         "severities",

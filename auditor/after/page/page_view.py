@@ -360,7 +360,7 @@ def page_view(contents: PageContents) -> Json:
         "standings": _standings(summary),
         "causes": _causes(summary),
         "racks": (
-            racks_view(contents.bookies, _kinds_on_bookies(contents.findings))
+            racks_view(contents.bookies, _kinds_on_bookies(contents.findings), summary.space)
             if contents.bookies
             else None
         ),

@@ -21,9 +21,11 @@ from markupsafe import Markup
 from auditor.after.margin_text import Row, limits_of, no_ledger_words, rank_exposure, rank_racks
 from auditor.after.page.contents import BookieSeen, MarginSeen
 from auditor.model.availability import Greeting
-from auditor.model.cluster import Registration
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import CATALOGUE, Kind, Severity
+from auditor.model.summary import Space
 from auditor.report.layout import count, moment, of, printable
+from auditor.report.surroundings_text import filled
 
 WIDTH = 600
 BAR_HEIGHT = 14
@@ -239,10 +241,13 @@ _GONE = "gone: neither registered nor known by a cookie"
 _READ_ONLY = ", read-only"
 
 
-def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]) -> Json:
-    """Return {racks: [{location, bookies}], left}: locations sorted, unknown ones last.
+def racks_view(
+    bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]], space: Space | None = None
+) -> Json:
+    """Return {racks: [{location, disks, bookies}], left}: locations sorted, unknown ones last.
 
-    `found` has, by bookie, the kinds of its findings.
+    `found` has, by bookie, the kinds of its findings. `space`: how full the disks are; None for a
+    run that did not record it.
     """
     worst_first = sorted(bookies, key=lambda bookie: _badness(bookie, found))
     shown, left = worst_first[:BOOKIES_SHOWN_MAX], worst_first[BOOKIES_SHOWN_MAX:]
@@ -255,7 +260,8 @@ def racks_view(bookies: Sequence[BookieSeen], found: Mapping[str, Sequence[str]]
         "racks": [
             {
                 "location": None if name is None else printable(name),
-                "bookies": [_tile(bookie, most, found) for bookie in racks[name]],
+                "disks": _rack_words(name, space),
+                "bookies": [_tile(bookie, most, found, space) for bookie in racks[name]],
             }
             for name in order
         ],
@@ -331,7 +337,9 @@ def natural_key(name: str) -> tuple[tuple[int, str], ...]:
     )
 
 
-def _tile(bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> Json:
+def _tile(
+    bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]], space: Space | None
+) -> Json:
     lacking, kinds = bookie.lacking, found.get(bookie.bookie_id, ())
     says = (
         f"lacks {of(lacking.entries, 'entry', 'entries')} of {of(lacking.ledgers, 'ledger')}"
@@ -344,6 +352,7 @@ def _tile(bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> 
         "condition": condition.name.lower(),
         "words": condition.words,
         "state": state_words(bookie),
+        "disk": "" if space is None else _disk_words(bookie.record),
         "lacks": says,
         "found": list(kinds),
         "bar": (
@@ -356,6 +365,23 @@ def _tile(bookie: BookieSeen, most: int, found: Mapping[str, Sequence[str]]) -> 
             else ""
         ),
     }
+
+
+def _disk_words(record: BookieRecord) -> str:
+    """Return how full the disks of a bookie are; "" if it did not say it."""
+    total, free = record.total_bytes, record.free_bytes
+    if total is None or free is None:
+        return "" if record.registration is Registration.NONE else "disks not known"
+    return f"disks: {filled(total - free, total)}"
+
+
+def _rack_words(location: str | None, space: Space | None) -> str:
+    """Return how full the disks at a location are; "" if no bookie there said it."""
+    for rack in () if space is None else space.racks:
+        if rack.location == location:
+            used = rack.total_bytes - rack.free_bytes
+            return f"disks of {of(rack.bookies, 'bookie')}: {filled(used, rack.total_bytes)}"
+    return ""
 
 
 def state_words(bookie: BookieSeen) -> str:

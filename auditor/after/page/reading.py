@@ -56,6 +56,7 @@ from auditor.model.summary import Summary, TopicLine
 from auditor.model.verdict import Standing
 from auditor.summary.about import About
 from auditor.summary.previous_run import is_of_cluster, read_summary
+from auditor.summary.space import newest_figures
 
 NO_AGE_LIMIT_S = float("inf")
 """The age that a page accepts of its evidence: no limit, because a page says how old the evidence
@@ -234,11 +235,9 @@ def read_contents(
 def read_bookies(directory: Place) -> list[BookieSeen]:
     """Return each bookie at the newest look that has it, with its location and what it lacks."""
     around = About.from_json(json.loads(directory.read_text("run.json") or "null")).terms.around
-    newest = {
-        bookie: record
-        for look in by_look(bookie_records(directory.read_table("evidence/bookies", BOOKIES)))
-        for bookie, record in look.items()
-    }
+    records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
+    newest = {bookie: record for look in by_look(records) for bookie, record in look.items()}
+    newest |= newest_figures(records)
     lacking = count_lacking(directory.scan("verdicts", VERDICTS).batches(["lacks"]))
     return [
         BookieSeen(record, around.location_of(bookie), lacking.get(bookie, Lacking(0, 0)))

@@ -20,6 +20,7 @@ from auditor.after.page.rendering import render_page
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
+from auditor.model.summary import RackSpace, Space
 
 
 def widths(svg: str) -> list[float]:
@@ -175,6 +176,35 @@ def test_bookies_stand_at_their_locations():
         ("b-9", "silent", ""),
         ("b-10", "gone: neither registered nor known by a cookie", "lacks 3 entries of 1 ledger"),
     ] == tiles
+
+
+def test_a_card_says_how_full_the_disks_of_its_bookie_are():
+    """Unknown is said of a registered bookie, and nothing of a run that did not record it."""
+    figures = {"b-1": (2**30, 2**28), "b-3": (2**30, None)}
+    some = [
+        replace(
+            bookie,
+            record=replace(
+                bookie.record,
+                total_bytes=figures.get(bookie.bookie_id, (None, None))[0],
+                free_bytes=figures.get(bookie.bookie_id, (None, None))[1],
+            ),
+        )
+        for bookie in bookies("b")
+    ]
+    space = Space(racks=(RackSpace("/rack/b", 3, 2**31, 2**29),))
+    racks = racks_view(some, {}, space)["racks"]
+    assert [
+        "disks: 768.0 MiB of 1.0 GiB used (75.00 %)",
+        "disks not known",
+        "disks not known",
+        "",
+    ] == [one["disk"] for rack in racks for one in rack["bookies"]]
+    assert ["disks of 3 bookies: 1.5 GiB of 2.0 GiB used (75.00 %)", ""] == [
+        rack["disks"] for rack in racks
+    ]
+    before = racks_view(some, {})["racks"]
+    assert {""} == {one["disk"] for rack in before for one in rack["bookies"]}
 
 
 @pytest.mark.parametrize("greeting", [*Greeting, None])

@@ -190,9 +190,9 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
     )
     run.write_text("run.json", json.dumps(about.as_json()))
     rows = [
-        ("b1", 1, 5, "writable", "h", 1, True, "", "answered", ""),
-        ("b2", 1, 5, "writable", "h", 1, True, "", "answered", ""),
-        ("b1", 2, 9, "none", None, None, True, "", "unregistered", ""),
+        ("b1", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4),
+        ("b2", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4),
+        ("b1", 2, 9, "none", None, None, True, "", "unregistered", "", None, None),
     ]
     run.write_table("evidence/bookies", table(BOOKIES, rows), "all")
     lacks = [[("b1", 10, 4), ("b9", 2, 2)], [], None, [("b1", 10, 1)]]

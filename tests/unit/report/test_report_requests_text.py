@@ -8,7 +8,8 @@ import pytest
 from support import report_stories as stories
 from support.hostile_names import HOSTILE, unprintable
 
-from auditor.report.surroundings_text import _paces_words
+from auditor.model.summary import BookieSpace, RunName, Space, SpaceGrowth
+from auditor.report.surroundings_text import _paces_words, _space_words
 
 
 def slow(bookie: str, rate: float, settled: tuple[int, float] | None = None) -> dict[str, Any]:
@@ -60,3 +61,38 @@ def test_the_name_of_a_slow_bookie_is_printable() -> None:
     """A terminal acts on none of its characters."""
     paces = stories.summary(paces={"bookies": 1, "slowest": [slow("b" + HOSTILE, 500.0)]}).paces
     assert [] == unprintable(_paces_words(paces), allowed="")
+
+
+@pytest.mark.parametrize("space", [None, Space(), Space(unknown=3)])
+def test_nothing_is_said_of_disks_of_which_no_bookie_said_anything(space: Space | None) -> None:
+    """Nor is anything said of a stored run that did not record it."""
+    assert _space_words(space) == ""
+
+
+BOOKIES = tuple(BookieSpace(f"b{n}", None, 2**30, n * 2**28) for n in range(4))
+SINCE = "at run r-1 (began 2026-01-01T00:00:00.000Z)"
+
+
+@pytest.mark.parametrize(
+    ("used_bytes", "words"),
+    [
+        (2**20, f"; on the 3 bookies that both runs know, 1.0 MiB more than {SINCE}"),
+        (-(2**20), f"; on the 3 bookies that both runs know, 1.0 MiB less than {SINCE}"),
+        (0, f"; on the 3 bookies that both runs know, as much as {SINCE}"),
+        (None, ""),
+    ],
+)
+def test_the_disks_are_said_with_the_fullest_and_their_growth(
+    used_bytes: int | None, words: str
+) -> None:
+    """A full disk is at 100 %; less is never rounded up to that."""
+    growth = None
+    if used_bytes is not None:
+        growth = SpaceGrowth(RunName("r-1", "2026-01-01T00:00:00.000Z"), 3, used_bytes)
+    space = Space(4, 1, 2, 4 * 2**30, 6 * 2**28, BOOKIES, growth=growth)
+    assert _space_words(space) == (
+        "disks     4 of 5 bookies said how full their disks are: 2.5 GiB of 4.0 GiB used (62.50 %);"
+        " fullest: b0 1.0 GiB of 1.0 GiB used (100 %), b1 768.0 MiB of 1.0 GiB used (75.00 %),"
+        " b2 512.0 MiB of 1.0 GiB used (50.00 %) and 1 more; 2 of them are on a host with another"
+        f" bookie: disks that they share are counted more than once{words}"
+    )

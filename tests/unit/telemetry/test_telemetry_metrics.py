@@ -74,6 +74,8 @@ def test_every_series_of_the_contract_is_there_at_zero():
     expected |= {(LAST + "copies", frozenset({word})) for word in evidence}
     ages = ("within_day", "within_week", "within_period", "never", "overdue")
     expected |= {(LAST + "copies_by_read_age", frozenset({age})) for age in ages}
+    expected |= {(LAST + "disk_bytes", frozenset({state})) for state in ("total", "free")}
+    expected |= {(LAST + "disk_bookies", frozenset({word})) for word in ("known", "unknown")}
     lengths = ("1", "10", "100", "1000")
     expected |= {
         (LAST + "loss_found_ratio", frozenset({n, runs}))
@@ -125,6 +127,30 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     assert (900, 80) == tuple(
         series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed")
     )
+
+
+def test_disks_are_gauges_by_location_and_by_bookie():
+    """Without a bookie that said how full its disks are, their size is NaN. A location that is not
+    known is an empty label.
+    """
+    nothing = series_of(space={"bookies": 0, "unknown": 2})
+    assert all(math.isnan(nothing[LAST + "disk_bytes", frozenset({w})]) for w in ("total", "free"))
+    assert (0, 2) == tuple(
+        nothing[LAST + "disk_bookies", frozenset({word})] for word in ("known", "unknown")
+    )
+    sizes = {"total_bytes": 100, "free_bytes": 40}
+    series = series_of(
+        space={
+            **sizes,
+            "bookies": 1,
+            "racks": [{**sizes, "location": None, "bookies": 1}],
+            "fullest": [{**sizes, "location": None, "bookie_id": "b1"}],
+        }
+    )
+    for name, label in (("disk", ()), ("rack_disk", ("",)), ("bookie_disk", ("b1",))):
+        assert (100, 40) == tuple(
+            series[LAST + f"{name}_bytes", frozenset({*label, word})] for word in ("total", "free")
+        )
 
 
 def test_open_ledgers_that_could_not_be_recovered_are_a_gauge():
