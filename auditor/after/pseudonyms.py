@@ -24,6 +24,8 @@ FIXED: Final[Mapping[str, Any]] = {
     "root": "/ledgers",
     "instance_id": "instance",
     "areas": [],
+    "cookie_instance_id": None,
+    "cookie_directories": None,
 }
 """Fields that affect no verdict, and the values that replace theirs."""
 _BY_BOOKIE = frozenset({"locations", "unregistered_since_ms", "missing_on"})

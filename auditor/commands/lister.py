@@ -32,10 +32,11 @@ from auditor.lister.index_view import IndexInDoubt, stamp_of
 from auditor.lister.ledger_lists import ListLimits
 from auditor.lister.scrub import Scrub, ScrubTerms, check_directory
 from auditor.lister.server import ListerServer, ServerLimits, report_to
-from auditor.lister.serving import Cookie, ServingCheck, check_cookie
+from auditor.lister.serving import ServingCheck, check_cookie
 from auditor.local_faults import local_fault
 from auditor.model.identity import split_host_port
 from auditor.telemetry.lister_metrics import ListerMetrics
+from auditor.wire.cookie import Cookie
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.metadata_store import open_store
 

@@ -233,7 +233,7 @@ ANSWER_ROWS = RowsOf(
     },
     nulls={"groups": LEFT_OUT},
 )
-BOOKIE_ROWS = RowsOf(BookieRecord, BOOKIES)
+BOOKIE_ROWS = RowsOf(BookieRecord, BOOKIES, own={"cookie_directories": (list, tuple)})
 
 answer_row, read_row, bookie_row = ANSWER_ROWS.row, READ_ROWS.row, BOOKIE_ROWS.row
 _GROUPS = ANSWERS.names.index("groups")

@@ -295,12 +295,16 @@ BOOKIES = pa.schema(
         ("greeting_detail", pa.string()),
         ("total_bytes", pa.int64()),
         ("free_bytes", pa.int64()),
+        ("cookie_czxid", pa.int64()),
+        ("cookie_created_ms", pa.int64()),
+        ("cookie_instance_id", pa.string()),
+        ("cookie_directories", pa.list_(pa.string())),
     ]
 )
 """A bookie as ZooKeeper had it, and its greeting. Key: (bookie_id, look).
 
 `total_bytes` and `free_bytes` are what the bookie said of its ledger directories' disks, null where
-it did not."""
+it did not. The columns of the cookie are null without one, and where it could not be read."""
 
 SCRUB_PASS = pa.struct(
     [

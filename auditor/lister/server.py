@@ -29,11 +29,12 @@ from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader, Report
 from auditor.lister.ledger_lists import LedgerList
 from auditor.lister.scrub import Scrub
-from auditor.lister.serving import Cookie, ServingCheck, call_in_thread
+from auditor.lister.serving import ServingCheck, call_in_thread
 from auditor.local_faults import local_fault
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_server import encode_consent
+from auditor.wire.cookie import Cookie
 from auditor.wire.frames import Status
 from auditor.wire.ledger_pages import decode_page_request, merge_pages, with_page
 from auditor.wire.lister_fields import ListerIdentity, with_identity, with_missing_logs

@@ -3,15 +3,13 @@
 After a crash, the index lacks entries until the journal is replayed. A bookie listens only after
 that: if it answers GET_BOOKIE_INFO, it has indexed its journal.
 
-A directory names its bookie in a cookie (`current/VERSION`). The first line is a layout version,
-the rest is protobuf text (DataFormats.CookieFormat). The cookie is the same in every directory of a
-bookie.
+A directory names its bookie in a cookie (`current/VERSION`). The cookie is the same in every
+directory of a bookie.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -21,56 +19,17 @@ from typing import TypeVar, TypeVarTuple
 from auditor.bookie.lane import AsyncLane
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
-from auditor.errors import ConfigError, LocalFault
+from auditor.errors import ConfigError, LocalFault, MalformedMetadata
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.local_faults import local_fault
 from auditor.model.availability import Greeting
-from auditor.model.identity import BookieId, split_host_port
+from auditor.model.identity import split_host_port
 from auditor.report.layout import printable
+from auditor.wire.cookie import Cookie, parse_cookie
 
 COOKIE = Path("current") / "VERSION"
 COOKIE_BYTES_MAX = 64 * 2**10
 """Longest cookie that is read; a real one has some hundred bytes."""
-
-_FIELD = re.compile(r'^(\w+): "(.*)"$')
-_ESCAPE = re.compile(rb"\\(n|t|r|\"|\\|'|[0-3]?[0-7]{1,2})")
-_PLAIN = {b"n": b"\n", b"t": b"\t", b"r": b"\r"}
-
-
-@dataclass(frozen=True, slots=True)
-class Cookie:
-    """The contents of a cookie: the bookie, its cluster, and its directories in order.
-
-    `index_directories` is None if the bookie's release does not record them.
-    """
-
-    bookie_id: BookieId
-    instance_id: str | None
-    ledger_directories: tuple[str, ...]
-    index_directories: tuple[str, ...] | None
-
-
-def parse_cookie(text: str) -> Cookie:
-    """Return the cookie in the text of a VERSION file. Raises ConfigError with what is wrong."""
-    version, _, body = text.partition("\n")
-    if not version.strip().isdigit():
-        raise ConfigError(f"a cookie begins with a layout version, this one with {version[:40]!r}")
-    fields: dict[str, str] = {}
-    for line in body.splitlines():
-        match = _FIELD.match(line.strip())
-        if match is not None:
-            fields[match[1]] = _decode_escapes(match[2])
-    if "bookieHost" not in fields or "ledgerDirs" not in fields:
-        raise ConfigError(
-            "the cookie names no bookie (bookieHost) or no ledger directories (ledgerDirs)"
-        )
-    indexes = fields.get("indexDirs")
-    return Cookie(
-        fields["bookieHost"],
-        fields.get("instanceId") or None,
-        _directories(fields["ledgerDirs"]),
-        None if indexes is None else _directories(indexes),
-    )
 
 
 def read_cookie(directory: Path) -> Cookie:
@@ -83,8 +42,8 @@ def read_cookie(directory: Path) -> Cookie:
         raise ConfigError(f"the cookie {path} cannot be read: {error.strerror}") from None
     try:
         return parse_cookie(data.decode("utf-8", "replace"))
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from None
+    except MalformedMetadata as error:
+        raise ConfigError(f"{path}: {error.reason}") from None
 
 
 def check_cookie(configured: BookieConfiguration) -> Cookie:
@@ -161,29 +120,6 @@ def _are_same(
         else:
             bases.add(place.parts[: -len(recorded_place.parts)])
     return len(bases) <= 1
-
-
-def _directories(value: str) -> tuple[str, ...]:
-    """Split `<count> TAB <directory> TAB ...`. Raises ConfigError if the count is wrong."""
-    count, *directories = value.split("\t")
-    if count != str(len(directories)) or not directories:
-        raise ConfigError(
-            f"a list of directories is {value!r}: a count and as many directories are expected"
-        )
-    return tuple(directories)
-
-
-def _decode_escapes(value: str) -> str:
-    """Decode the escapes of a string in protobuf's text format.
-
-    Each escape is a byte, and a character may have several.
-    """
-    return _ESCAPE.sub(_unescape, value.encode()).decode("utf-8", "replace")
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    escaped = match[1]
-    return bytes([int(escaped, 8)]) if escaped.isdigit() else _PLAIN.get(escaped, escaped)
 
 
 DISK_TIMEOUT_S = 5.0

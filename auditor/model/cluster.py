@@ -30,6 +30,10 @@ class BookieRecord:
     `host` and `port` are None if the registration is missing or could not be read. In the latter
     case `problem` says why. `total_bytes` and `free_bytes` are what the bookie said of the disks of
     its ledger directories, None if it did not. Bookies on one host may share disks.
+
+    The other fields are from the cookie's znode: `cookie_czxid` and `cookie_created_ms` from its
+    creation, the instance id and the ledger directories from its text. They are None without a
+    cookie, and if it could not be read or does not say it.
     """
 
     bookie_id: BookieId
@@ -44,6 +48,10 @@ class BookieRecord:
     greeting_detail: str = ""
     total_bytes: int | None = None
     free_bytes: int | None = None
+    cookie_czxid: int | None = None
+    cookie_created_ms: int | None = None
+    cookie_instance_id: str | None = None
+    cookie_directories: tuple[str, ...] | None = None
 
 
 BookieLook: TypeAlias = Mapping[BookieId, BookieRecord]

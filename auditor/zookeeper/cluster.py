@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from auditor.errors import MalformedMetadata, StoreUnavailable
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, is_bookie_id
 from auditor.wire import bookie_registration, underreplication_mark, znode_paths
+from auditor.wire.cookie import parse_cookie
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.ledgers import marked_ledgers
@@ -96,18 +98,18 @@ def read_bookies(
 
     A bookie that turns read-only is registered in both places for a moment, and a listing may miss
     a bookie that turns back. Therefore each known id is looked up in both places, and writable
-    wins, as in BookKeeper's own address lookup. Costs three lists, and two reads a bookie. Raises
-    StoreUnavailable when a list cannot be read or the connection is lost.
+    wins, as in BookKeeper's own address lookup. Costs three lists, two reads a bookie, and one a
+    cookie. Raises StoreUnavailable when a list cannot be read or the connection is lost.
     """
     available, readonly, cookies = _list_registrations(session, root)
     ids = sorted(available | readonly | cookies)
-    znodes = read_many(session, _registration_paths(root, ids))
+    znodes = read_many(session, _bookie_paths(root, ids, cookies))
     records = []
     for bookie_id in ids:
         writable_znode, readonly_znode = next(znodes), next(znodes)
-        records.append(
-            _record(bookie_id, look, now_ms(), writable_znode, readonly_znode, bookie_id in cookies)
-        )
+        has_cookie = bookie_id in cookies
+        record = _record(bookie_id, look, now_ms(), writable_znode, readonly_znode, has_cookie)
+        records.append(_with_cookie(record, next(znodes)) if has_cookie else record)
     return records
 
 
@@ -134,10 +136,34 @@ def _list_registrations(
     return available, readonly, cookies
 
 
-def _registration_paths(root: str, ids: list[BookieId]) -> Iterator[str]:
+def _bookie_paths(root: str, ids: list[BookieId], cookies: frozenset[str]) -> Iterator[str]:
     for bookie_id in ids:
         yield f"{root}{znode_paths.AVAILABLE}/{bookie_id}"
         yield f"{root}{znode_paths.READONLY}/{bookie_id}"
+        if bookie_id in cookies:
+            yield f"{root}{znode_paths.COOKIES}/{bookie_id}"
+
+
+def _with_cookie(record: BookieRecord, znode: Znode) -> BookieRecord:
+    """Return the record with what the cookie says; unchanged if it cannot be read.
+
+    A cookie in an old layout, or in one that is not understood, has a creation and no contents.
+    """
+    if znode.error not in (OK, NO_NODE, NO_AUTH):
+        raise unavailable_error(znode.path, znode.error)
+    if znode.error != OK:
+        return record
+    instance_id, directories = None, None
+    with suppress(MalformedMetadata):
+        cookie = parse_cookie(znode.data.decode("utf-8", "replace"))
+        instance_id, directories = cookie.instance_id, cookie.ledger_directories
+    return replace(
+        record,
+        cookie_czxid=znode.czxid,
+        cookie_created_ms=znode.ctime_ms,
+        cookie_instance_id=instance_id,
+        cookie_directories=directories,
+    )
 
 
 def _record(

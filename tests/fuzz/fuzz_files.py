@@ -16,9 +16,9 @@ from auditor.config.operator_files import parse_properties
 from auditor.config.sources import read_layers
 from auditor.errors import ConfigError
 from auditor.lister.bookie_configuration import configuration_of
-from auditor.lister.serving import parse_cookie
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.topology.location_table import Member, read_table
+from auditor.wire.cookie import parse_cookie
 from auditor.wire.service_uri import parse as parse_uri
 
 DEPLOYED = Path(__file__).parents[2] / "deploy" / "auditor.toml"

@@ -355,6 +355,10 @@ BOOKIE_RECORDS = st.lists(
         TEXT,
         st.none() | INT64,
         st.none() | INT64,
+        st.none() | INT64,
+        st.none() | INT64,
+        st.none() | TEXT,
+        st.none() | st.lists(TEXT, min_size=1, max_size=3).map(tuple),
     ),
     max_size=4,
 )

@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 from support.location_index import write_cookie
 
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, MalformedMetadata
 from auditor.lister.bookie_configuration import (
     BookieConfiguration,
     configuration_of,
     parse_properties,
     read_configuration,
 )
-from auditor.lister.serving import COOKIE_BYTES_MAX, Cookie, check_cookie, parse_cookie, read_cookie
+from auditor.lister.serving import COOKIE_BYTES_MAX, check_cookie, read_cookie
 from auditor.model.identity import PORT_DIGITS_MAX
+from auditor.wire.cookie import Cookie, parse_cookie
 
 COOKIE = (
     '5\nbookieHost: "b1:3181"\njournalDir: "/j"\nledgerDirs: "2\\t/l1\\t/l2"\ninstanceId:'
@@ -157,7 +158,7 @@ def test_names_in_a_cookie_are_read_as_they_were_before_they_were_escaped() -> N
 )
 def test_what_is_no_cookie_is_refused(text: str) -> None:
     """Never taken for a cookie that says less."""
-    with pytest.raises(ConfigError):
+    with pytest.raises(MalformedMetadata):
         parse_cookie(text)
 
 
@@ -305,7 +306,7 @@ def test_a_cookie_without_a_cluster_has_none() -> None:
 @pytest.mark.parametrize("dirs", ["", "0", "1", "2\\t/a", "x\\t/a", "/a"])
 def test_a_list_of_directories_has_its_count(dirs: str) -> None:
     """And at least one."""
-    with pytest.raises(ConfigError, match="a list of directories is"):
+    with pytest.raises(MalformedMetadata, match="a list of directories is"):
         parse_cookie(f'5\nbookieHost: "b"\nledgerDirs: "{dirs}"\n')
 
 
@@ -356,7 +357,7 @@ def test_a_count_of_directories_that_is_no_number_is_refused(count: str):
     """As BookKeeper writes it, or not at all: other scripts have digits that Python does not
     convert.
     """
-    with pytest.raises(ConfigError, match="a list of directories"):
+    with pytest.raises(MalformedMetadata, match="a list of directories"):
         parse_cookie(f'4\nbookieHost: "b1:3181"\nledgerDirs: "{count}\\t/a\\t/b"\n')
 
 

@@ -27,12 +27,13 @@ from auditor.lister.server import (
     ServerLimits,
     report_to,
 )
-from auditor.lister.serving import Cookie, ServingCheck
+from auditor.lister.serving import ServingCheck
 from auditor.model.availability import MissingLog
 from auditor.sandbox.listener import HOST
 from auditor.telemetry.lister_metrics import IN_DOUBT, LISTED, NOT_SERVING, ListerMetrics
 from auditor.wire import bookie_server as wire
 from auditor.wire.bookie_connection import BookieConnection
+from auditor.wire.cookie import Cookie
 from auditor.wire.frames import Status
 from auditor.wire.lister_fields import ListerIdentity, with_identity, with_missing_logs
 

@@ -16,11 +16,11 @@ from auditor.lister.serving import (
     CHECK_AGE_S,
     DISK_TIMEOUT_S,
     LIMITS,
-    Cookie,
     ServingCheck,
     call_in_thread,
 )
 from auditor.model.availability import Greeting
+from auditor.wire.cookie import Cookie
 
 DIRECTORIES = ("/data",)
 OURS = Cookie("b1", "the-instance", DIRECTORIES, DIRECTORIES)
