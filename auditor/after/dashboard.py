@@ -170,6 +170,8 @@ DISKS = (
     Panel("Free space of the fullest bookies", "As they say it.",
     [(f"bottomk(10, {PREFIX}last_run_bookie_disk_bytes" '{cluster=~"$cluster", state="free"})',
     "{{bookie}}")], unit="bytes"),
+    Panel("Orphans", "Bytes of all copies of old, closed ledgers that no topic references.",
+    [(_metric("last_run_orphaned_bytes"), "{{cluster}}")], unit="bytes"),
 )  # fmt: skip
 COSTS = (
     Panel("Time of a run", "By stage.", [(_metric("last_run_duration_seconds"), "{{stage}}")],

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
 from auditor.findings.bookies import LEDGERS_NAMED_MAX
 from auditor.model.availability import (
@@ -348,10 +349,71 @@ def is_most(lacking: int, asked: int) -> bool:
     return LOST_CONTENT_LEDGERS_MIN <= lacking <= asked < 2 * lacking
 
 
+@dataclass(frozen=True, slots=True)
+class CookieHistory:
+    """The creation of a bookie's cookie, in ms, and what is older.
+
+    `older_ledgers`: of the ledgers whose entries it lacks, those whose metadata was last written
+    before. `earlier_created_ms`: the creation of another cookie that an earlier run saw; None if it
+    saw none.
+    """
+
+    created_ms: int | None = None
+    older_ledgers: int = 0
+    earlier_created_ms: int | None = None
+
+
+NO_HISTORY = CookieHistory()
+
+
+def cookie_histories(
+    run: Place, heard: Heard, records: Iterable[BookieRecord], earlier: Iterable[BookieRecord]
+) -> dict[BookieId, CookieHistory]:
+    """Return, by bookie that lost its content, what its cookie shows.
+
+    `records` are those of the run, `earlier` those that it kept of earlier runs. Costs a scan of
+    two columns of the ledgers if a bookie lost its content, and nothing otherwise.
+    """
+    lost = {bookie for bookie, content in heard.contents.items() if is_lost(content)}
+    last = {record.bookie_id: record for record in sorted(records, key=lambda r: r.look)}
+    before = {record.bookie_id: record for record in earlier}
+    most = lacking_most(heard.lacks)
+    return {
+        bookie: _cookie_history(run, ids, last[bookie], before.get(bookie))
+        for bookie, ids in by_word(most["bookie_id"], most["ledger_id"])
+        if bookie in lost and bookie in last
+    }
+
+
+def _cookie_history(
+    run: Place, ledgers: Ids, last: BookieRecord, before: BookieRecord | None
+) -> CookieHistory:
+    created_ms = last.cookie_created_ms
+    if created_ms is None:
+        return NO_HISTORY
+    mine = pc.field("ledger_id").isin(pa.array(ledgers))
+    columns = ["ledger_id", "znode_mtime_ms"]
+    written = run.read_table("evidence/ledgers", LEDGERS, mine, columns)
+    newest = written.group_by("ledger_id").aggregate([("znode_mtime_ms", "max")])
+    older = pc.sum(pc.less(newest["znode_mtime_ms_max"], created_ms)).as_py() or 0
+    was_other = (
+        before is not None
+        and before.cookie_czxid is not None
+        and before.cookie_czxid != last.cookie_czxid
+    )
+    earlier_ms = before.cookie_created_ms if before is not None and was_other else None
+    return CookieHistory(created_ms, int(older), earlier_ms)
+
+
 def judge_content(
-    looks: Sequence[BookieLook], contents: Mapping[BookieId, Content]
+    looks: Sequence[BookieLook],
+    contents: Mapping[BookieId, Content],
+    cookies: Mapping[BookieId, CookieHistory] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return the findings on bookies that lost their content, in order of bookie id."""
+    """Return the findings on bookies that lost their content, in order of bookie id.
+
+    `cookies` has what their cookies show.
+    """
     found = []
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
@@ -360,7 +422,8 @@ def judge_content(
             and records[-1].registration is not Registration.NONE
             and is_lost(contents[bookie])
         ):
-            found.append(_lost_content_finding(records[-1], contents[bookie]))
+            history = cookies.get(bookie, NO_HISTORY)
+            found.append(_lost_content_finding(records[-1], contents[bookie], history))
     return found
 
 
@@ -378,7 +441,7 @@ def withheld_content(contents: Mapping[BookieId, Content]) -> list[str]:
     ]
 
 
-def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
+def _lost_content_finding(record: BookieRecord, content: Content, cookie: CookieHistory) -> Finding:
     facts = LostContentFacts(
         registration=record.registration.value,
         address=f"{record.host}:{record.port}",
@@ -388,5 +451,8 @@ def _lost_content_finding(record: BookieRecord, content: Content) -> Finding:
         absent=content.absent,
         expected=content.expected,
         some_ledgers=content.some[:LEDGERS_NAMED_MAX],
+        cookie_created_ms=cookie.created_ms,
+        older_ledgers=cookie.older_ledgers,
+        earlier_cookie_created_ms=cookie.earlier_created_ms,
     )
     return Finding(Kind.BOOKIE_LOST_CONTENT, facts, bookie_id=record.bookie_id)

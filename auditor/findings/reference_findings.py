@@ -376,11 +376,12 @@ def _topics_with_problems(run: Place) -> pa.ChunkedArray:
     ]
 
 
-def _orphaned_bytes(orphans: Orphans) -> int:
+def _orphaned_bytes(orphans: Orphans) -> tuple[int, int]:
+    """Return the bytes of the orphans in all copies, and how many of them have no length."""
     if orphans.finding is None:
-        return 0
+        return 0, 0
     assert isinstance(orphans.finding.facts, OrphanedFacts), orphans
-    return orphans.finding.facts.stored_bytes
+    return orphans.finding.facts.stored_bytes, orphans.finding.facts.without_length
 
 
 def _counts(
@@ -389,6 +390,7 @@ def _counts(
     rows = run.read_table(WHERE, REFERENCES, AT_FIRST, ["row", "status", "position"])
     found = (pc.field("row") == RowOf.TOPIC.value) & (pc.field("status") == TopicStatus.FOUND.value)
     schemas = rows.filter(pc.field("row") == RowOf.SCHEMA.value)["position"]
+    orphaned_bytes, without_length = _orphaned_bytes(orphans)
     return References(
         topics=rows.filter(found).num_rows,
         cursors=rows.filter(pc.field("row") == RowOf.CURSOR.value).num_rows,
@@ -400,7 +402,8 @@ def _counts(
         ),
         truncated=sum(finding.kind is Kind.LEDGER_TRUNCATED for finding in judged.findings),
         orphaned=len(orphans.ledger_ids),
-        orphaned_bytes=_orphaned_bytes(orphans),
+        orphaned_bytes=orphaned_bytes,
+        orphaned_without_length=without_length,
         unreadable=len(pc.unique(problems.drop_null())),
         not_listed=problems.null_count,
         unknown=len(judged.unknown) + judged.more,

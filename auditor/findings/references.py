@@ -15,9 +15,11 @@ something that is not decoded. Not verified: whether another Pulsar shares the b
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
@@ -28,11 +30,13 @@ from auditor.model.facts import (
     NewestMissingFacts,
     OrphanedFacts,
     OrphansInNamespace,
+    OrphansOfTopic,
+    OrphansOnBookie,
     TruncatedLedgerFacts,
     UseFacts,
 )
 from auditor.model.finding import Finding, Kind
-from auditor.model.identity import EntryId, LedgerId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.topic import (
     DataLedger,
@@ -490,7 +494,8 @@ def judge_orphans(
         for orphan in orphans
         if orphan.first.metadata and _is_closed(orphan.first.metadata)
     ]
-    by_namespace = _by_namespace(orphans, known)
+    by_namespace, by_topic = _by_namespace(orphans, known), _by_topic(orphans)
+    by_bookie = _by_bookie(orphans)
     facts = OrphanedFacts(
         ledgers=len(ids),
         some_ledgers=ids[:LEDGERS_NAMED_MAX],
@@ -502,6 +507,10 @@ def judge_orphans(
         undecided=undecided,
         namespaces=len(by_namespace),
         some_namespaces=by_namespace[:NAMESPACES_NAMED_MAX],
+        topics=len(by_topic),
+        some_topics=by_topic[:NAMESPACES_NAMED_MAX],
+        bookies=len(by_bookie),
+        some_bookies=by_bookie[:NAMESPACES_NAMED_MAX],
         apart_ms=min(
             orphan.again.read_at_ms - orphan.first.read_at_ms for orphan in orphans if orphan.again
         ),
@@ -528,6 +537,49 @@ def _by_namespace(
         for topic, mine in found.items()
     ]
     return tuple(sorted(counted, key=lambda counted: (-counted.stored_bytes, counted.namespace)))
+
+
+def _by_topic(orphans: Iterable[SeenOrphan]) -> tuple[OrphansOfTopic, ...]:
+    """Return the orphans of each topic, the topics with the most bytes first."""
+    found: dict[str, list[SeenOrphan]] = {}
+    for orphan in orphans:
+        topic = topic_named_by(orphan.first.metadata) if orphan.first.metadata else None
+        found.setdefault(str(topic), []).append(orphan)
+    counted = [
+        OrphansOfTopic(topic, len(mine), sum(map(_stored_bytes, mine)))
+        for topic, mine in found.items()
+    ]
+    return tuple(sorted(counted, key=lambda counted: (-counted.stored_bytes, counted.topic)))
+
+
+def _by_bookie(orphans: Iterable[SeenOrphan]) -> tuple[OrphansOnBookie, ...]:
+    """Return the orphans that name each bookie, the bookies with the most bytes first."""
+    ledgers: Counter[BookieId] = Counter()
+    sizes: defaultdict[BookieId, Fraction] = defaultdict(Fraction)
+    for orphan in orphans:
+        metadata = orphan.first.metadata
+        if metadata is None:
+            continue
+        ledgers.update({bookie for segment in metadata.segments for bookie in segment.ensemble})
+        for bookie, part in _parts(metadata):
+            sizes[bookie] += part
+    counted = [OrphansOnBookie(bookie, ledgers[bookie], round(sizes[bookie])) for bookie in ledgers]
+    return tuple(sorted(counted, key=lambda counted: (-counted.estimated_bytes, counted.bookie_id)))
+
+
+def _parts(metadata: LedgerMetadata) -> Iterator[tuple[BookieId, Fraction]]:
+    """Yield the part of a closed ledger's bytes that each bookie of each segment holds, if all
+    entries have the same size.
+    """
+    entries = 0 if metadata.last_entry_id is None else metadata.last_entry_id + 1
+    if not _is_closed(metadata) or entries < 1 or not metadata.segments:
+        return
+    starts = [segment.first_entry_id for segment in metadata.segments]
+    for segment, end in zip(metadata.segments, [*starts[1:], entries], strict=True):
+        held = max(0, min(end, entries) - segment.first_entry_id)
+        copies = Fraction(metadata.length * held * metadata.write_quorum, entries)
+        for bookie in segment.ensemble:
+            yield bookie, copies / len(segment.ensemble)
 
 
 def _stored_bytes(orphan: SeenOrphan) -> int:

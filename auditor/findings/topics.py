@@ -348,6 +348,8 @@ def reference_counts(topics: Sequence[TopicReadability]) -> References:
         "dropped",
         "orphaned",
         "orphaned_bytes",
+        "orphaned_without_length",
+        "orphaned_growth",
         "not_listed",
         "unknown",
         "outdated",

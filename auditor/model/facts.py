@@ -87,6 +87,10 @@ class LostContentFacts:
 
     `asked`: ledgers for which the bookie's last result is valid. In `lacking_most` of these it
     surely lacks more than half of its entries: `absent` of `expected` entries in all of them.
+
+    `cookie_created_ms`: when ZooKeeper created the bookie's cookie, None if it is not known. The
+    metadata of `older_ledgers` of the ledgers that it lacks was last written before that.
+    `earlier_cookie_created_ms`: the creation of another cookie that an earlier run saw, else None.
     """
 
     registration: str
@@ -97,6 +101,61 @@ class LostContentFacts:
     absent: int
     expected: int
     some_ledgers: tuple[LedgerId, ...]
+    cookie_created_ms: int | None = None
+    older_ledgers: int = 0
+    earlier_cookie_created_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignCookieFacts:
+    """COOKIE_OF_ANOTHER_INSTANCE.
+
+    `cookie_created_ms` is the time at which ZooKeeper created the cookie; None if it is not known.
+    """
+
+    registration: str
+    cookie_instance_id: str
+    instance_id: str
+    cookie_created_ms: int | None
+    looks: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeLost:
+    """The total size of a bookie's disks now, and as an earlier run saw it."""
+
+    total_bytes: int
+    earlier_total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoriesLost:
+    """How many ledger directories a cookie names now, and how many it named at an earlier run.
+
+    `gone` are the first of those that it does not name any more.
+    """
+
+    directories: int
+    earlier_directories: int
+    gone: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShrunkFacts:
+    """BOOKIE_DISK_SHRANK. At least one of `size` and `directories` is not None.
+
+    `missing_percent` is the part of the earlier size that is missing, rounded down, and
+    `missing_directories` how many directories fewer the cookie names; 0 for what did not shrink.
+    `apart_ms`: from the earlier run's reading to the last look of this run.
+    """
+
+    registration: str
+    address: str
+    size: SizeLost | None
+    directories: DirectoriesLost | None
+    missing_percent: int
+    missing_directories: int
+    apart_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,6 +401,28 @@ class OrphansInNamespace:
 
 
 @dataclass(frozen=True, slots=True)
+class OrphansOfTopic:
+    """The orphans that name one topic. `stored_bytes` is as for a namespace."""
+
+    topic: str
+    ledgers: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class OrphansOnBookie:
+    """The orphans that name one bookie.
+
+    `estimated_bytes` is its part of their stored bytes, as if all entries of a ledger had the same
+    size and were spread evenly over each ensemble.
+    """
+
+    bookie_id: BookieId
+    ledgers: int
+    estimated_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class OrphanedFacts:
     """LEDGER_ORPHANED. Ledgers of Pulsar that nothing referenced at two looks.
 
@@ -363,6 +444,12 @@ class OrphanedFacts:
     namespaces: int
     some_namespaces: tuple[OrphansInNamespace, ...]
     """At most 20, those with the most bytes first."""
+    topics: int
+    some_topics: tuple[OrphansOfTopic, ...]
+    """Likewise."""
+    bookies: int
+    some_bookies: tuple[OrphansOnBookie, ...]
+    """Likewise."""
     undecided: int
     """Further Pulsar ledgers of this age without a decoded reference.
 
@@ -739,6 +826,8 @@ Facts: TypeAlias = (
     | FailingFacts
     | LostFacts
     | LostContentFacts
+    | ForeignCookieFacts
+    | ShrunkFacts
     | EntryLogLostFacts
     | UnreadableFacts
     | PopulationFacts

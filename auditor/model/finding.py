@@ -36,6 +36,8 @@ class Family(StrEnum):
     BOOKIE = "bookie"
     METADATA = "metadata"
     REFERENCE = "reference"
+    DISK = "disk"
+    COOKIE = "cookie"
 
 
 class Subject(StrEnum):
@@ -72,6 +74,8 @@ class Kind(StrEnum):
     BOOKIE_UNREADABLE_ENTRIES = "BOOKIE_UNREADABLE_ENTRIES"
     BOOKIE_SILENT_YET_REGISTERED = "BOOKIE_SILENT_YET_REGISTERED"
     BOOKIE_FAILING_REQUESTS = "BOOKIE_FAILING_REQUESTS"
+    BOOKIE_DISK_SHRANK = "BOOKIE_DISK_SHRANK"
+    COOKIE_OF_ANOTHER_INSTANCE = "COOKIE_OF_ANOTHER_INSTANCE"
     LEDGER_POPULATION_DROPPED = "LEDGER_POPULATION_DROPPED"
     VERIFICATION_OVERDUE = "VERIFICATION_OVERDUE"
     CLOSED_METADATA_CHANGED = "CLOSED_METADATA_CHANGED"
@@ -228,6 +232,19 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.BOOKIE,
         "registered, accepts connections, and ends every list and read of what it should hold in an"
         " error status",
+    ),
+    Kind.BOOKIE_DISK_SHRANK: KindFacts(
+        Severity.WARNING,
+        Family.DISK,
+        Subject.BOOKIE,
+        "its ledger directories have a smaller total size, or its cookie names fewer of them, than"
+        " an earlier run saw",
+    ),
+    Kind.COOKIE_OF_ANOTHER_INSTANCE: KindFacts(
+        Severity.WARNING,
+        Family.COOKIE,
+        Subject.BOOKIE,
+        "its cookie names another instance id than the cluster's: it will not start again",
     ),
     Kind.LEDGER_POPULATION_DROPPED: KindFacts(
         Severity.CRITICAL,

@@ -399,11 +399,21 @@ class RenamedBookie:
 
 
 @dataclass(frozen=True, slots=True)
+class OrphanGrowth:
+    """How many more orphans there are than at an earlier run, and bytes in all their copies."""
+
+    since: RunName
+    ledgers: int
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class References(Part):
     """What Pulsar's topics reference, and what is wrong with it.
 
-    `unread` counts what is not read of topics, by the names of `Unread`. `orphaned_bytes` is None
-    where an earlier version did not count them.
+    `unread` counts what is not read of topics, by the names of `Unread`. `orphaned_bytes` and
+    `orphaned_without_length` (orphans that are not closed, whose bytes are unknown) are None where
+    an earlier version did not count them. `orphaned_growth` is None without an earlier run.
     """
 
     topics: int = 0
@@ -416,6 +426,8 @@ class References(Part):
     dropped: int = 0
     orphaned: int = 0
     orphaned_bytes: int | None = None
+    orphaned_without_length: int | None = None
+    orphaned_growth: OrphanGrowth | None = None
     unreadable: int = 0
     not_listed: int = 0
     unknown: int = 0

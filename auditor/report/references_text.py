@@ -87,11 +87,20 @@ def _orphan_words(references: References) -> Iterator[str]:
     orphaned, undecided = references.orphaned, references.orphaned_unknown
     if orphaned:
         held = references.orphaned_bytes
-        in_copies = "" if held is None else f", with {size(held)} in all copies"
+        least = "at least " if references.orphaned_without_length else ""
+        in_copies = "" if held is None else f", with {least}{size(held)} in all copies"
         yield (
             f"{of(orphaned, 'old ledger is', 'old ledgers are')} referenced by no topic"
             f" (orphans){in_copies}"
         )
+    if growth := references.orphaned_growth:
+        ledgers, held = growth.ledgers, growth.stored_bytes
+        if ledgers or held:
+            yield (
+                f"that is {count(abs(ledgers))} {'fewer' if ledgers < 0 else 'more'} orphans and"
+                f" {size(abs(held))} {'less' if held < 0 else 'more'} than at run"
+                f" {growth.since.run_id} (began {growth.since.started_at})"
+            )
     if undecided:
         beside = " more" if orphaned else ""
         yield (

@@ -54,9 +54,18 @@ from auditor.findings.bookies import (
     withheld,
 )
 from auditor.findings.changed_metadata import metadata_changes
+from auditor.findings.cookies import judge_cookies
+from auditor.findings.disks import judge_disks, read_earlier_bookies
 from auditor.findings.doubt import add_doubt, doubt_of
 from auditor.findings.failing_requests import Refusals, judge_failing, refusals_of, withheld_failing
-from auditor.findings.lost_content import Heard, gather_heard, judge_content, withheld_content
+from auditor.findings.lost_content import (
+    CookieHistory,
+    Heard,
+    cookie_histories,
+    gather_heard,
+    judge_content,
+    withheld_content,
+)
 from auditor.findings.lost_logs import Logs, judge_lost_logs, lost_logs, withheld_lost_logs
 from auditor.findings.on_cluster import findings_on_cluster
 from auditor.findings.open_ledgers import blocked_open
@@ -196,6 +205,10 @@ class _Bookies:
     refused: Mapping[BookieId, Refusals]
     logs: Mapping[BookieId, Logs]
     unreadable: Mapping[BookieId, Unreadable]
+    earlier: Sequence[BookieRecord]
+    """What the run kept of earlier runs."""
+    cookies: Mapping[BookieId, CookieHistory]
+    """By bookie that lost its content."""
 
 
 def _bookies(
@@ -208,7 +221,11 @@ def _bookies(
     missed = _missed_bookies(run, since, renamed)
     held, logs = gather_heard(run, verdicts, records), lost_logs(run)
     unreadable = unreadable_entries(run, verdicts)
-    return _Bookies(records, looks, since, missed, renamed, held, refused, logs, unreadable)
+    earlier = read_earlier_bookies(run)
+    cookies = cookie_histories(run, held, records, earlier)
+    return _Bookies(
+        *(records, looks, since, missed, renamed, held, refused, logs, unreadable, earlier, cookies)
+    )
 
 
 def _missed_bookies(
@@ -249,9 +266,11 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
         contents = {b: content for b, content in seen.held.contents.items() if b not in away}
-        found += judge_content(seen.looks, contents)
+        found += judge_content(seen.looks, contents, seen.cookies)
         found += judge_failing(seen.looks, seen.refused, away)
     accused = {finding.bookie_id for finding in found if finding.bookie_id is not None}
+    found += judge_cookies(seen.looks, about.facts, away)
+    found += judge_disks(seen.looks, seen.earlier, away)
     failing = {
         finding.bookie_id for finding in found if finding.kind is Kind.BOOKIE_FAILING_REQUESTS
     }
@@ -361,7 +380,7 @@ def restore_history(
     summary: Summary | None,
 ) -> Conclusion:
     """Return the conclusion of a replay with the history and the mutes that the run stored, and how
-    the disks filled since the run before it.
+    disks and orphans grew since the run before it.
 
     The history of a finding that the run did not store is unknown. A run of an earlier version
     stored no history, and none is added.
@@ -379,9 +398,13 @@ def restore_history(
     space = conclusion.summary.space
     if space is not None and summary is not None and summary.space is not None:
         space = replace(space, growth=summary.space.growth)
+    references = conclusion.summary.references
+    if references is not None and summary is not None and summary.references is not None:
+        references = replace(references, orphaned_growth=summary.references.orphaned_growth)
     again = replace(
         conclusion.summary,
         space=space,
+        references=references,
         changes=summary.changes if summary else None,
         mutes=summary.mutes if summary else None,
         exit_code=_exit_code_of(conclusion, findings, about),

@@ -25,6 +25,7 @@ from auditor.evidence.output_lock import HeldLock
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.run_tables import newest_time_ms
 from auditor.evidence.schemas import VERDICTS
+from auditor.findings.disks import keep_earlier_bookies
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.clock_check import require_clock
@@ -354,7 +355,19 @@ class Run:
         add_kept_counts(store.counts, journal.began_with_reads)
         journal.reads = lambda: kept_reads(store.counts)
         write_json(directory, "run.json", about.as_json())
+        if self.begun is None:
+            self._keep_earlier_bookies(directory)
         return directory, journal
+
+    def _keep_earlier_bookies(self, directory: Place) -> None:
+        """Keep what the newest earlier run knew of the bookies, with which this run compares."""
+        earlier = self.output.latest()
+        if earlier is None or not isinstance(self.earlier, EarlierRun):
+            return
+        try:
+            keep_earlier_bookies(directory, earlier, now_ms())
+        except OutputError as error:
+            self.context.logger.warning("earlier_bookies_not_read", problem=str(error))
 
     def _stages(
         self, about: About, store: MetadataStore, spark: ExecutorOnDemand, directory: Place

@@ -313,6 +313,8 @@ class Bookie:
         self.operations: Counter[wire.Operation] = Counter()
         self.asked: Counter[LedgerId] = Counter()
         self.faults: dict[LedgerId, LedgerFault] = {}
+        self.disk = (TOTAL_DISK_BYTES, FREE_DISK_BYTES)
+        """Total and free bytes, as GET_BOOKIE_INFO says them."""
         self._holdings: dict[LedgerId, Holding] = {}
         self._master_keys: dict[LedgerId, bytes] = {}
         self._fenced: set[LedgerId] = set()
@@ -384,7 +386,7 @@ class Bookie:
             case wire.AddEntry():
                 return wire.encode_add(request, self._add(request))
             case wire.BookieInfo():
-                return wire.encode_info(request, Status.EOK, TOTAL_DISK_BYTES, FREE_DISK_BYTES)
+                return wire.encode_info(request, Status.EOK, *self.disk)
             case wire.Authenticate():
                 return wire.encode_auth(request, Status.EOK)
             case wire.OtherRequest():

@@ -464,9 +464,18 @@ class SandboxCluster(StoredLedgers, RecoveryZnodes):
 
         self._loop.call(reset())
 
-    def cookie(self, bookie: str) -> None:
-        """Write a cookie. The bookie need not run here."""
-        self._seeder.add_cookie(self.id_of(bookie), self.instance_id)
+    def cookie(
+        self,
+        bookie: str,
+        instance_id: str | None = None,
+        directories: Sequence[str] = ("/data/ledgers",),
+    ) -> None:
+        """Write a cookie, by default one of this cluster. The bookie need not run here."""
+        self._seeder.add_cookie(self.id_of(bookie), instance_id or self.instance_id, directories)
+
+    def resize_disk(self, bookie: str, total_bytes: int, free_bytes: int) -> None:
+        """Change what the bookie says of its disks."""
+        self.bookie(bookie).disk = total_bytes, free_bytes
 
     def delete_cookie(self, bookie: str) -> None:
         """Delete the bookie's cookie, as decommissioning does."""

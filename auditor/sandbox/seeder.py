@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -74,11 +74,17 @@ class Seeder:
         for place in (znode_paths.AVAILABLE, znode_paths.READONLY):
             self.delete(f"{self._root}{place}/{bookie_id}")
 
-    def add_cookie(self, bookie_id: BookieId, instance_id: str) -> None:
+    def add_cookie(
+        self,
+        bookie_id: BookieId,
+        instance_id: str,
+        directories: Sequence[str] = ("/data/ledgers",),
+    ) -> None:
         """Write a cookie, as a bookie does when it first starts."""
+        listed = "\\t".join((str(len(directories)), *directories))
         text = (
             f'{COOKIE_LAYOUT_VERSION}\nbookieHost: "{bookie_id}"\njournalDir: "/data/journal"\n'
-            f'ledgerDirs: "1\\t/data/ledgers"\ninstanceId: "{instance_id}"\n'
+            f'ledgerDirs: "{listed}"\ninstanceId: "{instance_id}"\n'
         )
         self.write(f"{self._root}{znode_paths.COOKIES}/{bookie_id}", text.encode())
 

@@ -113,6 +113,7 @@ TAKES_TWO_RUNS = frozenset(
     {
         Kind.LEDGER_POPULATION_DROPPED,
         Kind.VERIFICATION_OVERDUE,
+        Kind.BOOKIE_DISK_SHRANK,
         Kind.CLOSED_METADATA_CHANGED,
         Kind.LEDGER_DROPPED_FROM_TOPIC,
     }
@@ -133,6 +134,7 @@ ADDED_LATER: tuple[Kind, ...] = (
     Kind.NEWEST_LEDGER_MISSING,
     Kind.BOOKIE_UNREADABLE_ENTRIES,
     Kind.RECOVERY_BLOCKED,
+    Kind.COOKIE_OF_ANOTHER_INSTANCE,
 )
 """Kinds whose stories follow all others, in this order. A new kind is appended here: the ledgers of
 all other stories then keep their ids, which docs/findings names."""

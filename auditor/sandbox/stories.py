@@ -39,6 +39,11 @@ FAILING, FAILING_ONCE, UNREADABLE = "b13", "b14", "b15"
 """Bookies that answer with an error status: to all requests, to those about one ledger, and to
 reads."""
 
+MOVED, OTHER_INSTANCE = "b4", "00000000-0000-4000-8000-000000000000"
+"""The bookie of the story on cookies, and the instance id that its cookie names."""
+SHRUNK, SHRUNK_BYTES = "b5", 75 * 2**30
+"""The bookie whose disks shrink from one night to the next, and their size then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -200,6 +205,17 @@ def _unreadable_entries(cluster: SandboxCluster, n: LedgerId) -> Story:
     )
     ids = cluster.id_of(UNREADABLE), cluster.id_of("b5")
     return Story(Kind.BOOKIE_UNREADABLE_ENTRIES, *ids, fact, (n, n + 1))
+
+
+@story_of(Kind.COOKIE_OF_ANOTHER_INSTANCE)
+def _foreign_cookie(cluster: SandboxCluster, _n: LedgerId) -> Story:
+    cluster.cookie(MOVED, OTHER_INSTANCE)
+    fact = (
+        f"The cookie of bookie {MOVED} has the instance id {OTHER_INSTANCE}; that of b5 has the"
+        " cluster's."
+    )
+    ids = cluster.id_of(MOVED), cluster.id_of("b5")
+    return Story(Kind.COOKIE_OF_ANOTHER_INSTANCE, *ids, fact, ())
 
 
 _ZONES_AND_DOMAINS = (
@@ -432,7 +448,7 @@ def _recovery_blocked(cluster: SandboxCluster, n: LedgerId) -> Story:
 def pass_night(cluster: SandboxCluster, stories: Iterable[Story]) -> list[str]:
     """Change what bookies hold, as between two nights, and return what changed, in sentences.
 
-    One finding gets resolved, one gets worse, and two are new: one of them needs an earlier night.
+    One finding gets resolved, one gets worse, and three are new: two of them need an earlier night.
     """
     twins = {story.kind: story.ledger_ids for story in stories if story.ledger_ids}
     (healed, _), (worse, _) = (
@@ -447,11 +463,13 @@ def pass_night(cluster: SandboxCluster, stories: Iterable[Story]) -> list[str]:
     _, cut = twins[Kind.ENTRIES_BEYOND_END]
     shorter = cluster.ledger("e3 w2 a2 0:[b1 b2 b3] closed 49")
     cluster.add_ledger(cut, with_owner(shorter, f"story-{cut}"))
+    cluster.resize_disk(SHRUNK, SHRUNK_BYTES, SHRUNK_BYTES // 2)
     return [
         f"ledger {healed} has its copies back",
         f"ledger {worse} lost the last copy of entry 1504",
         f"ledger {lost} lost entry 42",
         f"the metadata of ledger {cut} ends at entry 49, not at 50",
+        f"bookie {SHRUNK} lost a quarter of its disks",
     ]
 
 

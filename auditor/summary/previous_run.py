@@ -30,7 +30,7 @@ from auditor.model.summary import (
     Verification,
 )
 from auditor.summary.costs import Costs
-from auditor.summary.space import EarlierSpace, earlier_space
+from auditor.summary.space import EarlierBytes, earlier_bytes
 from auditor.summary.sweeps import Series, series_from
 from auditor.witness.phrases import moment
 
@@ -99,8 +99,8 @@ class Previous:
     """The sweeps of earlier runs that this run continues; None if there were none."""
     verification: Verification | None = None
     """What earlier runs read of each bookie; None if that was not counted."""
-    space: EarlierSpace | None = None
-    """How full the disks of the bookies were; None if the run did not record it."""
+    sizes: EarlierBytes | None = None
+    """How full the disks were, and how large the orphans; None if the run recorded neither."""
     problem: str = field(default="", compare=False)
     """Why the newest run could not be read, and what begins anew; "" if nothing was lost."""
 
@@ -162,7 +162,7 @@ def read_previous(output: Output, facts: ClusterFacts) -> Previous:
             since_from(summary.bookies_unregistered),
             series_from(summary.sampling),
             summary.verification,
-            earlier_space(summary),
+            earlier_bytes(summary),
         )
     except OutputError as error:
         return replace(NO_PREVIOUS, problem=f"{error}. {BEGINS_ANEW}")

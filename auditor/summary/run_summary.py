@@ -70,7 +70,7 @@ from auditor.summary.outcome import (
     worst_of,
 )
 from auditor.summary.previous_run import Previous, longest_unregistered
-from auditor.summary.space import space_of
+from auditor.summary.space import space_of, with_orphan_growth
 from auditor.summary.sweeps import SweptRun, sampling_of
 from auditor.witness.finding_lines import LISTED, PROBED
 
@@ -372,9 +372,9 @@ def summarise(
         sampling=sampling_of(swept, previous.series),
         bookies_unregistered=longest_unregistered(run.unregistered_since_ms),
         bookies_renamed=run.renamed,
-        space=space_of(bookies, run.about.terms.around, previous.space),
-        references=run.references,
         metadata_compared=run.metadata_compared,
+        space=space_of(bookies, run.about.terms.around, previous.sizes),
+        references=with_orphan_growth(run.references, previous.sizes),
         topics_hit=run.topics_hit,
         topics_worst=run.topics_worst,
         requests=_requests(costs, verdicts),

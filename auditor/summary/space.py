@@ -15,7 +15,9 @@ from auditor.model.identity import BookieId
 from auditor.model.summary import (
     BookieGrowth,
     BookieSpace,
+    OrphanGrowth,
     RackSpace,
+    References,
     RunName,
     Space,
     SpaceGrowth,
@@ -50,22 +52,41 @@ def newest_figures(records: Iterable[BookieRecord]) -> dict[BookieId, BookieReco
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierSpace:
-    """What an earlier run recorded of the disks."""
+class EarlierBytes:
+    """What an earlier run recorded of the disks, and of ledgers that nothing references."""
 
     run: RunName
-    space: Space
+    space: Space | None = None
+    references: References | None = None
 
 
-def earlier_space(summary: Summary) -> EarlierSpace | None:
-    """Return what a run recorded of the disks; None if it did not."""
-    if summary.space is None or summary.started_at is None:
+def earlier_bytes(summary: Summary) -> EarlierBytes | None:
+    """Return what a run recorded of the disks and of orphans; None if it recorded neither."""
+    space, references = summary.space, summary.references
+    if (space is None and references is None) or summary.started_at is None:
         return None
-    return EarlierSpace(RunName(summary.run_id, summary.started_at), summary.space)
+    return EarlierBytes(RunName(summary.run_id, summary.started_at), space, references)
+
+
+def with_orphan_growth(
+    references: References | None, earlier: EarlierBytes | None
+) -> References | None:
+    """Return what was found of references, with how many more orphans there are than before."""
+    before = None if earlier is None else earlier.references
+    if references is None or references.orphaned_bytes is None:
+        return references
+    if earlier is None or before is None or before.orphaned_bytes is None:
+        return references
+    growth = OrphanGrowth(
+        earlier.run,
+        references.orphaned - before.orphaned,
+        references.orphaned_bytes - before.orphaned_bytes,
+    )
+    return replace(references, orphaned_growth=growth)
 
 
 def space_of(
-    records: Iterable[BookieRecord], around: Surroundings, earlier: EarlierSpace | None = None
+    records: Iterable[BookieRecord], around: Surroundings, earlier: EarlierBytes | None = None
 ) -> Space:
     """Return how full the disks of registered bookies are, and how that grew since `earlier`."""
     newest = newest_figures(records)
@@ -110,11 +131,11 @@ def _by_rack(known: Iterable[BookieSpace]) -> tuple[RackSpace, ...]:
     return tuple(fullest[:RACKS_IN_SUMMARY_MAX])
 
 
-def _growth(known: Iterable[BookieSpace], earlier: EarlierSpace | None) -> SpaceGrowth | None:
+def _growth(known: Iterable[BookieSpace], earlier: EarlierBytes | None) -> SpaceGrowth | None:
     """Return how much more is used than at the earlier run, on the bookies of which both runs know
     it; None without such a bookie.
     """
-    if earlier is None:
+    if earlier is None or earlier.space is None:
         return None
     before = {space.bookie_id: space.used_bytes for space in earlier.space.fullest}
     grown = [

@@ -38,6 +38,7 @@ from auditor.model.finding import CATALOGUE
 from auditor.model.summary import (
     MarkCounts,
     MuteCounts,
+    References,
     RequestOutcomes,
     RequestTotals,
     Sampling,
@@ -84,6 +85,7 @@ def exposition(
         _muted_findings(summary, cluster),
         *_certainty(summary, cluster),
         *_disks(summary.space or Space(), cluster),
+        *_orphans(summary.references, cluster),
         *_requests(summary, cluster),
         *_run(cluster, outcome, finished.timestamp(), success),
         _build(cluster, summary.auditor_version, spark_version),
@@ -306,6 +308,26 @@ def _loss_found(sampling: Sampling | None, cluster: str) -> Metric:
             for runs, found in chances.items()
             for length in LENGTHS
         ],
+    )
+
+
+def _orphans(references: References | None, cluster: str) -> Iterator[Metric]:
+    """Yield the number and the bytes of orphans; NaN where no topics were looked for."""
+    ledgers, stored = nan, nan
+    if references is not None:
+        ledgers = float(references.orphaned)
+        stored = nan if references.orphaned_bytes is None else float(references.orphaned_bytes)
+    yield _gauge(
+        PREFIX + "last_run_orphaned_ledgers",
+        "Old ledgers of Pulsar that no topic references; NaN where no topics were looked for.",
+        cluster,
+        [({}, ledgers)],
+    )
+    yield _gauge(
+        PREFIX + "last_run_orphaned_bytes",
+        "Bytes of all copies of the closed ones among them; the others have no length.",
+        cluster,
+        [({}, stored)],
     )
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import floor
 
+from auditor.model.cluster import Registration
 from auditor.model.facts import (
     EntryLogLostFacts,
     FailingFacts,
+    ForeignCookieFacts,
     LostContentFacts,
     LostFacts,
     LostLog,
     OverdueFacts,
+    ShrunkFacts,
     SilentFacts,
     UnreadableFacts,
 )
@@ -82,7 +85,67 @@ def _lost_content_sentences(finding: Finding, facts: LostContentFacts) -> str:
         f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address} and"
         f" answered for {facts.asked} ledgers{how}. Of {facts.lacking_most} of them"
         f" ({name_some(facts.some_ledgers, facts.lacking_most)}) it lacked, at two looks, more than"
-        f" half of the entries it should hold: together {facts.absent} of {facts.expected}."
+        f" half of the entries it should hold: together {facts.absent} of"
+        f" {facts.expected}.{_cookie_sentences(facts)}"
+    )
+
+
+def _cookie_sentences(facts: LostContentFacts) -> str:
+    """Say that the cookie is younger than the ledgers, if it is."""
+    if facts.cookie_created_ms is None or not facts.older_ledgers:
+        return ""
+    older = facts.older_ledgers
+    earlier = ""
+    if facts.earlier_cookie_created_ms is not None:
+        earlier = (
+            " An earlier run saw another cookie of this bookie, created at"
+            f" {clock(facts.earlier_cookie_created_ms)} UTC."
+        )
+    return (
+        f" Its cookie was created at {clock(facts.cookie_created_ms)} UTC. The metadata of {older}"
+        f" of these ledgers was last written before that, and names the bookie: its disks were"
+        f" probably formatted or replaced under its id.{earlier}"
+    )
+
+
+def _foreign_cookie_sentences(finding: Finding, facts: ForeignCookieFacts) -> str:
+    registered = (
+        "is not registered"
+        if facts.registration == Registration.NONE.value
+        else f"is registered as {facts.registration}"
+    )
+    created = (
+        ""
+        if facts.cookie_created_ms is None
+        else f" The cookie was created at {clock(facts.cookie_created_ms)} UTC."
+    )
+    looks = "1 look" if facts.looks == 1 else f"each of {facts.looks} looks"
+    return (
+        f"Bookie {finding.bookie_id} {registered}. At {looks} its cookie in ZooKeeper named the"
+        f" instance id {facts.cookie_instance_id}; the cluster's is {facts.instance_id}"
+        f" (INSTANCEID).{created} A bookie compares both when it starts, and does not start if they"
+        " differ (InvalidCookieException)."
+    )
+
+
+def _shrunk_sentences(finding: Finding, facts: ShrunkFacts) -> str:
+    parts = []
+    if facts.size is not None:
+        size = facts.size
+        parts.append(
+            f"It says that the disks of its ledger directories have {size.total_bytes} bytes in all"
+            f" (GET_BOOKIE_INFO). An earlier run saw {size.earlier_total_bytes}."
+        )
+    if facts.directories is not None:
+        lost = facts.directories
+        parts.append(
+            f"Its cookie names {_of(lost.directories, 'ledger directory', 'ledger directories')}."
+            f" An earlier run saw {lost.earlier_directories}. No longer named:"
+            f" {name_some(lost.gone)}."
+        )
+    return (
+        f"Bookie {finding.bookie_id} is registered as {facts.registration} at {facts.address}."
+        f" {' '.join(parts)} The earlier run read it {span(facts.apart_ms)} before the last look."
     )
 
 
@@ -217,4 +280,6 @@ TELL: dict[Kind, TellOther] = {
     Kind.BOOKIE_FAILING_REQUESTS: _failing_bookie_sentences,
     Kind.ENTRY_LOG_LOST: _entry_log_lost_sentences,
     Kind.BOOKIE_UNREADABLE_ENTRIES: _unreadable_sentences,
+    Kind.BOOKIE_DISK_SHRANK: _shrunk_sentences,
+    Kind.COOKIE_OF_ANOTHER_INSTANCE: _foreign_cookie_sentences,
 }

@@ -139,6 +139,29 @@ def lost_content_steps(finding: Finding) -> Steps:
     )
 
 
+def shrunk_steps(finding: Finding) -> Steps:
+    """Return commands that show the size of the disks, and what the bookie should hold.
+
+    None changes anything: whether a disk is missing is seen on the bookie's host.
+    """
+    bookie = quote_word(str(finding.bookie_id))
+    look = ["bookieinfo", f"cookie_get {bookie}", f"listledgers -bookieid {bookie}"]
+    return Steps([shell(command) for command in look], [])
+
+
+def foreign_cookie_steps(finding: Finding) -> Steps:
+    """Return commands that show both instance ids.
+
+    None changes anything: which of the two is right is not known.
+    """
+    bookie = quote_word(str(finding.bookie_id))
+    look = ["whatisinstanceid", f"cookie_get {bookie}", f"listledgers -bookieid {bookie}"]
+    return Steps([shell(command) for command in look], [], [], [NO_RESTART])
+
+
+NO_RESTART = "do not restart the bookie before both instance ids are the same: it would not start"
+
+
 def failing_bookie_steps(finding: Finding) -> Steps:
     """Return commands that show whether the bookie fails other clients too.
 

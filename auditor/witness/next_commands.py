@@ -470,6 +470,8 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.BOOKIE_FAILING_REQUESTS: ledger_commands.failing_bookie_steps,
     Kind.ENTRY_LOG_LOST: ledger_commands.entry_log_lost_steps,
     Kind.BOOKIE_UNREADABLE_ENTRIES: ledger_commands.unreadable_steps,
+    Kind.BOOKIE_DISK_SHRANK: ledger_commands.shrunk_steps,
+    Kind.COOKIE_OF_ANOTHER_INSTANCE: ledger_commands.foreign_cookie_steps,
     Kind.METADATA_MALFORMED: _malformed_steps,
     Kind.RECOVERY_BLOCKED: _recovery_steps,
     Kind.LEDGER_STUCK: _stuck_steps,

@@ -248,7 +248,20 @@ def _namespaces_words(facts: OrphanedFacts) -> str:
         for namespace in facts.some_namespaces[:_NAMESPACES_SHOWN]
     ]
     more = facts.namespaces - len(parts)
-    return f"By namespace: {', '.join([*parts, *([f'and {more} more'] if more else [])])}."
+    listed = ", ".join([*parts, *([f"and {more} more"] if more else [])])
+    by_namespace = f"By namespace, with the bytes of closed ledgers in all copies: {listed}."
+    topics = [
+        f"{topic.topic} {topic.ledgers} ({topic.stored_bytes} bytes)"
+        for topic in facts.some_topics[:_NAMESPACES_SHOWN]
+    ]
+    bookies = [
+        f"{bookie.bookie_id} {bookie.estimated_bytes}"
+        for bookie in facts.some_bookies[:_NAMESPACES_SHOWN]
+        if bookie.estimated_bytes
+    ]
+    by_topic = f" By topic, likewise: {name_some(topics, facts.topics)}."
+    by_bookie = f" Bytes by bookie, estimated: {name_some(bookies, facts.bookies)}."
+    return f"{by_namespace}{by_topic}{by_bookie if bookies else ''}"
 
 
 def _ids(facts: OrphanedFacts) -> str:

@@ -94,6 +94,7 @@ def test_a_bookie_that_lost_its_content_is_found(wiped: Outcome) -> None:
     ):
         assert words in found["witness"]
     assert f"together {ENTRIES_ON_WIPED} of {ENTRIES_ON_WIPED}." in found["witness"]
+    assert f"The metadata of {ledgers} of these ledgers was last written before" in found["witness"]
     assert ["answered", "answered"] == [look["answers"]["b2"] for look in found["looks"]]
 
 

@@ -76,6 +76,12 @@ ELSEWHERE = {
     Kind.BOOKIE_UNREADABLE_ENTRIES: (
         "test_findings_spot_reads.py::test_bookies_that_list_and_cannot_send_are_found"
     ),
+    Kind.BOOKIE_DISK_SHRANK: (
+        "test_findings_cookies.py::test_a_cookie_that_names_fewer_directories_is_found"
+    ),
+    Kind.COOKIE_OF_ANOTHER_INSTANCE: (
+        "test_findings_cookies.py::test_a_cookie_of_another_instance_is_found"
+    ),
     Kind.BOOKIE_FAILING_REQUESTS: (
         "test_findings_failing_bookie.py::test_a_bookie_whose_every_answer_is_an_error_is_found"
     ),

@@ -189,10 +189,11 @@ def test_bookies_are_read_from_their_newest_look(tmp_path: Path):
         "1", "2026-01-01T03:00:00Z", FACTS, Terms(1, 2, 3, 4, around=around), "warning", False
     )
     run.write_text("run.json", json.dumps(about.as_json()))
+    no_cookie = (None, None, None, None)
     rows = [
-        ("b1", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4),
-        ("b2", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4),
-        ("b1", 2, 9, "none", None, None, True, "", "unregistered", "", None, None),
+        ("b1", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4, *no_cookie),
+        ("b2", 1, 5, "writable", "h", 1, True, "", "answered", "", 9, 4, *no_cookie),
+        ("b1", 2, 9, "none", None, None, True, "", "unregistered", "", None, None, *no_cookie),
     ]
     run.write_table("evidence/bookies", table(BOOKIES, rows), "all")
     lacks = [[("b1", 10, 4), ("b9", 2, 2)], [], None, [("b1", 10, 1)]]

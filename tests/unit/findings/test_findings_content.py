@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
+from auditor.evidence.rows import named_row, table
+from auditor.evidence.run_directory import MemoryDirectory, Place
+from auditor.evidence.schemas import LEDGERS
 from auditor.findings.lost_content import (
+    LACKS,
     LOST_CONTENT_LEDGERS_MIN,
     Content,
+    CookieHistory,
+    Heard,
+    LastWords,
+    cookie_histories,
     judge_content,
     withheld_content,
 )
@@ -100,3 +111,63 @@ def test_whether_a_bookie_is_registered_is_said_by_the_last_look(found: bool, lo
         for n, word in enumerate(looks.split())
     ]
     assert found == bool(judge_content(records, {"b1": content(5, 5)}))
+
+
+def test_the_finding_says_what_the_cookie_shows():
+    """By bookie. Without a history it says nothing of it."""
+    history = CookieHistory(70, 4, 20)
+    (one, other) = judge_content(LOOKS, {"b1": content(5, 5), "b2": content(5, 5)}, {"b1": history})
+    assert isinstance(one.facts, LostContentFacts) and isinstance(other.facts, LostContentFacts)
+    assert [(70, 4, 20), (None, 0, None)] == [
+        (facts.cookie_created_ms, facts.older_ledgers, facts.earlier_cookie_created_ms)
+        for facts in (one.facts, other.facts)
+    ]
+
+
+def stored_ledgers(*written: tuple[int, int, int]) -> tuple[Place, pa.Table]:
+    """Return a run with ledgers as (id, look, time of their last write), and what b1 lacks: each of
+    them.
+    """
+    run = MemoryDirectory()
+    rows = [
+        named_row(LEDGERS, ledger_id=i, look=look, znode_mtime_ms=at) for i, look, at in written
+    ]
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), "all")
+    lacks = [
+        {"bookie_id": "b1", "ledger_id": i, "expected": 10, "absent": 9}
+        for i in dict.fromkeys(i for i, _, _ in written)
+    ]
+    return run, pa.Table.from_pylist(lacks, schema=LACKS)
+
+
+def cookie(created_ms: int | None, czxid: int = 9) -> BookieRecord:
+    return BookieRecord(
+        "b1", 1, 0, Registration.WRITABLE, cookie_czxid=czxid, cookie_created_ms=created_ms
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "history"),
+    [
+        (cookie(50), [], CookieHistory(50, 2, None)),
+        (cookie(40), [], CookieHistory(40, 1, None)),
+        (cookie(50), [cookie(50)], CookieHistory(50, 2, None)),
+        (cookie(50), [cookie(20, 8)], CookieHistory(50, 2, 20)),
+        (cookie(50), [replace(cookie(None), cookie_czxid=None)], CookieHistory(50, 2, None)),
+        (cookie(None), [cookie(20, 8)], CookieHistory()),
+    ],
+)
+def test_ledgers_are_older_than_a_cookie_by_their_last_write(
+    now: BookieRecord, before: list[BookieRecord], history: CookieHistory
+):
+    """At any look. A cookie is another one if another transaction created it."""
+    run, lacks = stored_ledgers((1, 1, 30), (2, 1, 30), (2, 2, 40), (3, 1, 50), (4, 1, 60))
+    heard = Heard(lacks, LastWords({}, {}), {"b1": content(5, 5), "b2": content(5, 5)})
+    assert {"b1": history} == cookie_histories(run, heard, [now], before)
+
+
+def test_no_ledger_is_read_where_no_bookie_lost_its_content():
+    """The scan of the ledgers costs."""
+    run, lacks = stored_ledgers((1, 1, 30))
+    heard = Heard(lacks, LastWords({}, {}), {"b1": content(5, 1)})
+    assert {} == cookie_histories(run, heard, [cookie(50)], [])

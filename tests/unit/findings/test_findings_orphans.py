@@ -20,10 +20,17 @@ from auditor.findings.references import (
     judge_orphans,
     topic_named_by,
 )
-from auditor.model.facts import OrphanedFacts, OrphansInNamespace
+from auditor.model.facts import OrphanedFacts, OrphansInNamespace, OrphansOfTopic
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus, ZnodeStamp
+from auditor.model.ledger import (
+    LedgerMetadata,
+    LedgerRecord,
+    LedgerState,
+    RecordStatus,
+    Segment,
+    ZnodeStamp,
+)
 from auditor.model.topic import (
     Cursor,
     DataLedger,
@@ -149,7 +156,9 @@ def expected_orphans(ids: tuple[LedgerId, ...], undecided: int) -> Orphans:
     """Return the expected finding on closed ledgers of 100 bytes."""
     held = 100 * len(ids)
     where = (OrphansInNamespace("t/n", len(ids), held, False),)
-    facts = OrphanedFacts(len(ids), ids, held, held, 0, 990, 100, 1, where, undecided, 40)
+    whose = (OrphansOfTopic("persistent://t/n/x", len(ids), held),)
+    counts = (len(ids), ids, held, held, 0, 990, 100, 1, where, 1, whose, 0, (), undecided, 40)
+    facts = OrphanedFacts(*counts)
     return Orphans(Finding(Kind.LEDGER_ORPHANED, facts), ids, undecided)
 
 
@@ -207,12 +216,31 @@ def test_a_topic_that_is_gone_names_nothing() -> None:
     )
 
 
+def test_the_bytes_of_orphans_are_spread_over_the_bookies_of_their_segments() -> None:
+    """By the entries of each segment and the write quorum. One that is not closed names its bookies
+    and has no bytes.
+    """
+    segments = (Segment(0, ("b1", "b2", "b3")), Segment(6, ("b1", "b4", "b3")))
+    sizes = {"ensemble_size": 3, "write_quorum": 2, "segments": segments}
+    opened = SeenOrphan(old(6, 1, **sizes, state=LedgerState.OPEN), old(6, 2), TOPIC)
+    closed = SeenOrphan(old(7, 1, **sizes), old(7, 2), TOPIC)
+    empty = SeenOrphan(old(8, 1, **sizes, last_entry_id=-1, length=0), old(8, 2), TOPIC)
+    found = judge_orphans([opened, closed, empty], 1_000, 100).finding
+    assert found is not None and isinstance(found.facts, OrphanedFacts)
+    assert (200, 4) == (found.facts.stored_bytes, found.facts.bookies)
+    assert {"b1": 67, "b3": 67, "b2": 40, "b4": 27} == {
+        bookie.bookie_id: bookie.estimated_bytes for bookie in found.facts.some_bookies
+    }
+    assert {3} == {bookie.ledgers for bookie in found.facts.some_bookies}
+
+
 def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
     """They are counted separately, and so is one whose first look had no stamp."""
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
     unstamped = SeenOrphan(replace(old(7, 1), stamp=None), old(7, 2), TOPIC)
     where = (OrphansInNamespace("t/n", 1, 0, False),)
-    facts = OrphanedFacts(1, (6,), 0, 0, 1, 990, 100, 1, where, 1, 60)
+    whose = (OrphansOfTopic("persistent://t/n/x", 1, 0),)
+    facts = OrphanedFacts(1, (6,), 0, 0, 1, 990, 100, 1, where, 1, whose, 0, (), 1, 60)
     assert Orphans(Finding(Kind.LEDGER_ORPHANED, facts), (6,), 1) == judge_orphans(
         [opened, unstamped], 1_000, 100
     )

@@ -474,6 +474,13 @@ def test_an_old_ledger_that_its_topic_does_not_name_is_an_orphan(scene: Scene) -
                 "is_deleted": False,
             }
         ],
+        "topics": 1,
+        "some_topics": [{"topic": str(TOPIC.topic), "ledgers": 2, "stored_bytes": 200}],
+        "bookies": 3,
+        "some_bookies": [
+            {"bookie_id": bookie, "ledgers": 2, "estimated_bytes": 67}
+            for bookie in ("b1", "b2", "b3")
+        ],
         "oldest_age_ms": NOW_MS - 1,
         "orphan_age_ms": AGE_MS, "undecided": 0, "apart_ms": 1_000,
     } == found["facts"]  # fmt: skip
@@ -679,7 +686,7 @@ def test_a_cluster_without_topics_has_only_zero_counts(scene: Scene) -> None:
     result = reference_findings(scene.run, ABOUT)
     assert ((), (), True) == (result.findings, result.withheld, result.is_complete)
     counts = encode(result.counts)
-    assert {} == counts.pop("unread")
+    assert ({}, None) == (counts.pop("unread"), counts.pop("orphaned_growth"))
     assert {0} == set(counts.values())
 
 
@@ -718,7 +725,7 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
         "truncated": 0, "dropped": 0, "orphaned": 0,
         "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
         "partitions_without_znode": 0,
-        "orphaned_bytes": 0,
+        "orphaned_bytes": 0, "orphaned_without_length": 0, "orphaned_growth": None,
         "newest_missing": 0,
         "unread": {},
     } == encode(result.counts)  # fmt: skip

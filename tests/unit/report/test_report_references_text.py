@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from support import report_stories as stories
 
+from auditor.model.codec import decode
 from auditor.model.finding import Kind
+from auditor.model.summary import References
 from auditor.report.layout import PLAIN
 from auditor.report.outcome_text import outcome_sentences
-from auditor.report.references_text import TOPICS_SHOWN_MAX, references_section
+from auditor.report.references_text import TOPICS_SHOWN_MAX, _orphan_words, references_section
 from auditor.report.text import render
 
 REFERENCES = {
@@ -113,3 +116,34 @@ def test_a_run_with_nothing_but_a_missing_ledger_says_so_first() -> None:
         "1 ledger that topics need is missing or cut short."
     )
     assert "REFERENCED_LEDGER_MISSING" in render(summary, found)
+
+
+@pytest.mark.parametrize(
+    ("orphans", "words"),
+    [
+        ({}, []),
+        ({"orphaned_bytes": 2048}, ["(orphans), with 2.0 KiB in all copies"]),
+        (
+            {"orphaned_bytes": 2048, "orphaned_without_length": 1},
+            ["(orphans), with at least 2.0 KiB in all copies"],
+        ),
+        (
+            {"orphaned_growth": {"ledgers": 2, "stored_bytes": -1024}},
+            ["that is 2 more orphans and 1.0 KiB less than at run r-1 (began 2026-01-01)"],
+        ),
+        (
+            {"orphaned_growth": {"ledgers": -1, "stored_bytes": 1024}},
+            ["that is 1 fewer orphans and 1.0 KiB more than at run r-1 (began 2026-01-01)"],
+        ),
+    ],
+)
+def test_orphans_are_said_with_their_bytes_and_growth(
+    orphans: dict[str, Any], words: list[str]
+) -> None:
+    """The bytes are at least so many where one has no length."""
+    if growth := orphans.get("orphaned_growth"):
+        growth["since"] = {"run_id": "r-1", "started_at": "2026-01-01"}
+    references = decode(References, {"orphaned": 3, **orphans})
+    said = "; ".join(_orphan_words(references))
+    assert all(word in said for word in words)
+    assert ("than at run" in said) == ("orphaned_growth" in orphans)

@@ -98,7 +98,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 
 def test_every_kind_of_the_catalogue_has_a_story(demo: Demo) -> None:
-    """Each kind has one story and a twin, on a bookie or on a ledger as the catalogue says. Five
+    """Each kind has one story and a twin, on a bookie or on a ledger as the catalogue says. Six
     kinds need more than a cluster.
     """
     without_story = {
@@ -106,6 +106,7 @@ def test_every_kind_of_the_catalogue_has_a_story(demo: Demo) -> None:
         Kind.VERIFICATION_OVERDUE: "takes two runs",
         Kind.CLOSED_METADATA_CHANGED: "takes two runs",
         Kind.LEDGER_DROPPED_FROM_TOPIC: "takes two runs",
+        Kind.BOOKIE_DISK_SHRANK: "takes two runs",
         Kind.ENTRY_LOG_LOST: "takes a lister",
     }
     assert set(Kind) - without_story.keys() == set(demo.stories)

@@ -7,13 +7,23 @@ from dataclasses import replace
 import pytest
 
 from auditor.model.cluster import BookieRecord, Registration, Surroundings
-from auditor.model.summary import BookieGrowth, BookieSpace, RackSpace, RunName, Space, SpaceGrowth
+from auditor.model.summary import (
+    BookieGrowth,
+    BookieSpace,
+    OrphanGrowth,
+    RackSpace,
+    References,
+    RunName,
+    Space,
+    SpaceGrowth,
+)
 from auditor.summary.space import (
     BOOKIES_IN_SUMMARY_MAX,
     GROWTH_NAMED_MAX,
-    EarlierSpace,
+    EarlierBytes,
     newest_figures,
     space_of,
+    with_orphan_growth,
 )
 
 AROUND = Surroundings(locations={"b1": "/r1", "b2": "/r2", "b3": "/r2"})
@@ -82,12 +92,12 @@ def test_growth_is_that_of_the_bookies_that_both_runs_know():
     before = Space(fullest=(*spaces, BookieSpace("b3", None, 100, 90)))
     records = [record("b1", 100, 40), record("b2", 200, 155), record("b4", 100, 1), record("b3")]
     assert SpaceGrowth(RUN, 2, 5, (BookieGrowth("b1", 10), BookieGrowth("b2", -5))) == (
-        space_of(records, AROUND, EarlierSpace(RUN, before)).growth
+        space_of(records, AROUND, EarlierBytes(RUN, before)).growth
     )
 
 
-@pytest.mark.parametrize("earlier", [None, EarlierSpace(RUN, Space())])
-def test_without_a_bookie_to_compare_no_growth_is_known(earlier: EarlierSpace | None):
+@pytest.mark.parametrize("earlier", [None, EarlierBytes(RUN), EarlierBytes(RUN, Space())])
+def test_without_a_bookie_to_compare_no_growth_is_known(earlier: EarlierBytes | None):
     """Neither in a first run, nor if the earlier run knew no bookie."""
     assert space_of([record("b1", 100, 40)], AROUND, earlier).growth is None
 
@@ -97,10 +107,29 @@ def test_the_summary_names_a_bounded_number_of_bookies():
     number = BOOKIES_IN_SUMMARY_MAX + 1
     records = [record(f"b{n}", 100, 40) for n in range(number)]
     before = space_of(records, AROUND)
-    space = space_of(records, AROUND, EarlierSpace(RUN, before))
+    space = space_of(records, AROUND, EarlierBytes(RUN, before))
     assert (number, BOOKIES_IN_SUMMARY_MAX) == (space.bookies, len(space.fullest))
     assert space.growth is not None
     assert (BOOKIES_IN_SUMMARY_MAX, GROWTH_NAMED_MAX) == (
         space.growth.bookies,
         len(space.growth.most),
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "growth"),
+    [
+        (References(orphaned=3, orphaned_bytes=70), OrphanGrowth(RUN, 2, -20)),
+        (References(orphaned=3), None),
+        (None, None),
+    ],
+)
+def test_orphans_are_compared_with_those_of_the_run_before(
+    before: References | None, growth: OrphanGrowth | None
+):
+    """Unless it counted no bytes, or looked for no topics."""
+    now = References(orphaned=5, orphaned_bytes=50)
+    found = with_orphan_growth(now, EarlierBytes(RUN, references=before))
+    assert found is not None and growth == found.orphaned_growth
+    assert now == with_orphan_growth(now, None)
+    assert with_orphan_growth(None, EarlierBytes(RUN, references=before)) is None

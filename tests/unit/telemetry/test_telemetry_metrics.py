@@ -65,6 +65,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
         LAST + "timestamp_seconds",
         P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
         LAST + "verified_copies_ratio", LAST + "open_recovery_blocked_ledgers",
+        LAST + "orphaned_ledgers", LAST + "orphaned_bytes",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
@@ -127,6 +128,14 @@ def test_what_verdicts_rest_on_and_what_maintenance_costs_are_gauges():
     assert (900, 80) == tuple(
         series[LAST + "assurance_ledgers", frozenset({word})] for word in ("listed", "probed")
     )
+
+
+def test_orphans_are_gauges():
+    """They are NaN where no topics were looked for."""
+    names = [(LAST + name, frozenset[str]()) for name in ("orphaned_ledgers", "orphaned_bytes")]
+    assert all(math.isnan(series_of(references=None)[name]) for name in names)
+    series = series_of(references={"orphaned": 3, "orphaned_bytes": 70})
+    assert [3, 70] == [series[name] for name in names]
 
 
 def test_disks_are_gauges_by_location_and_by_bookie():

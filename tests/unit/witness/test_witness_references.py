@@ -12,6 +12,7 @@ from auditor.model.facts import (
     NewestMissingFacts,
     OrphanedFacts,
     OrphansInNamespace,
+    OrphansOnBookie,
     TruncatedLedgerFacts,
 )
 from auditor.model.finding import Kind
@@ -114,8 +115,11 @@ def test_orphans_are_reported_with_what_may_be_wrong() -> None:
         == "2 ledgers (70, 71) were written by Pulsar more than 7 days ago, and no topic referenced"
         " them, nor did the topic that they name when it was read again. The looks were 5 min"
         " apart; the oldest ledger is 60 days old. Closed among them: 1, with 5000 bytes before"
-        " replication and 10000 in all copies. By namespace: public/default 2 (10000 bytes). 3 more"
-        " ledgers of Pulsar have no known reference; it is not known whether something needs them."
+        " replication and 10000 in all copies. By namespace, with the bytes of closed ledgers in"
+        " all copies: public/default 2 (10000 bytes). By topic, likewise:"
+        " persistent://public/default/orders 2 (10000 bytes). Bytes by bookie, estimated: b1 5000,"
+        " b2 5000. 3 more ledgers of Pulsar have no known reference; it is not known whether"
+        " something needs them."
         " If another Pulsar shares these bookies, the ledgers may be its own."
     )
 
@@ -125,9 +129,16 @@ def test_a_namespace_that_does_not_exist_is_said_to() -> None:
     some = tuple(OrphansInNamespace(f"t/{name}", 1, 7, name == "a") for name in "abcd")
     said = witness_of(Kind.LEDGER_ORPHANED, some_namespaces=some, namespaces=9)
     assert (
-        "By namespace: t/a 1 (7 bytes, and the namespace does not exist), t/b 1 (7 bytes), t/c 1"
-        " (7 bytes), and 6 more."
+        "copies: t/a 1 (7 bytes, and the namespace does not exist), t/b 1 (7 bytes), t/c 1 (7"
+        " bytes), and 6 more."
     ) in said
+
+
+def test_bookies_of_orphans_without_bytes_are_not_named() -> None:
+    """An orphan that is not closed names bookies, and how much they hold is unknown."""
+    some = (OrphansOnBookie("b1", 1, 0),)
+    said = witness_of(Kind.LEDGER_ORPHANED, some_bookies=some, bookies=1)
+    assert "by bookie" not in said
 
 
 def test_an_owner_by_its_use_names_the_topic_that_uses_it() -> None:

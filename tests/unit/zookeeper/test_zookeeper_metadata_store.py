@@ -42,6 +42,9 @@ READS: dict[str, Callable[[MetadataStore], Any]] = {
 """What tells of the cluster as a whole."""
 
 
+COOKIE = b'4\nbookieHost: "b2:1"\nledgerDirs: "2\\t/d1\\t/d2"\ninstanceId: "theirs"\n'
+
+
 @pytest.fixture
 def store(server: MemoryZooKeeper) -> MetadataStore:
     """A cluster with something of everything."""
@@ -278,3 +281,22 @@ def test_a_lent_session_is_used_again_and_stays_open(store: MetadataStore) -> No
             assert store.cookies() == borrowed.cookies()
     assert store.counts.reads > before
     assert store.counts.reads == borrowed.counts.reads
+
+
+def test_a_cookie_is_read_with_its_creation(server: MemoryZooKeeper, store: MetadataStore) -> None:
+    """One that is not understood has a creation and no contents, and a bookie without one has
+    neither.
+    """
+    server.put(f"{ROOT}/cookies/b2:1", COOKIE)
+    server.put(f"{ROOT}/cookies/b3:1", b"3\nb3:1\n/journal\n1\t/d\n")
+    server.put(f"{ROOT}/available/b4:1", bookie_registration.encode("10.0.0.1", 4))
+    found = {record.bookie_id: record for record in store.bookies(1, lambda: NOW_MS)}
+    assert ("theirs", ("/d1", "/d2")) == (
+        found["b2:1"].cookie_instance_id,
+        found["b2:1"].cookie_directories,
+    )
+    for bookie in ("b1:1", "b3:1"):
+        record = found[bookie]
+        assert (None, None) == (record.cookie_instance_id, record.cookie_directories)
+        assert record.cookie_czxid is not None and record.cookie_created_ms is not None
+    assert (None, None) == (found["b4:1"].cookie_czxid, found["b4:1"].cookie_created_ms)
