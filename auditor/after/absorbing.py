@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from auditor.after.stored_copies import StoredCopies, bytes_on
@@ -18,12 +18,14 @@ class Absorption:
     """The bytes that leave, and the room for them.
 
     bytes_to_move: of closed ledgers, as metadata has them, without what a disk needs beside the
-    entries. room_bytes: of the `known` bookies that stay. unknown: how many that stay did not say
-    how full their disks are.
+    entries. room_bytes: of the `known` bookies that stay. room_near_bytes: of those of them that
+    are at a location of bookies that leave, None if no location of these is known. unknown: how
+    many that stay did not say how full their disks are.
     """
 
     bytes_to_move: int
     room_bytes: int
+    room_near_bytes: int | None
     known: int
     unknown: int
 
@@ -43,22 +45,36 @@ def absorption_of(
     disks: Mapping[BookieId, BookieRecord],
     leaving: Collection[BookieId],
     staying: Collection[BookieId],
+    locations: Mapping[BookieId, str],
 ) -> Absorption:
     """Return whether `staying` bookies have room for what is promised on `leaving`.
 
     `disks` has what the run recorded. Two bookies of one host whose disks have the same size count
     as sharing them.
     """
+    known = [bookie for bookie in staying if _says_its_space(disks.get(bookie))]
+    places = {locations[bookie] for bookie in leaving if bookie in locations}
+    near = [bookie for bookie in known if locations.get(bookie) in places]
+    return Absorption(
+        bytes_on(copies, leaving),
+        _room(disks, known),
+        _room(disks, near) if places else None,
+        len(known),
+        len(staying) - len(known),
+    )
+
+
+def _says_its_space(record: BookieRecord | None) -> bool:
+    return record is not None and None not in (record.total_bytes, record.free_bytes)
+
+
+def _room(disks: Mapping[BookieId, BookieRecord], bookies: Iterable[BookieId]) -> int:
     rooms: dict[tuple[str | None, int], int] = {}
-    unknown = 0
-    for bookie in staying:
-        record = disks.get(bookie)
-        if record is None or record.total_bytes is None or record.free_bytes is None:
-            unknown += 1
-            continue
+    for bookie in bookies:
+        record = disks[bookie]
+        assert record.total_bytes is not None and record.free_bytes is not None, record
         kept_free = round(record.total_bytes * (1 - DISK_USAGE_LIMIT))
         disk = record.host if record.host is not None else bookie, record.total_bytes
         room = max(0, record.free_bytes - kept_free)
         rooms[disk] = min(rooms.get(disk, room), room)
-    known = len(staying) - unknown
-    return Absorption(bytes_on(copies, leaving), sum(rooms.values()), known, unknown)
+    return sum(rooms.values())

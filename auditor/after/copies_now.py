@@ -25,7 +25,7 @@ from auditor.after.stored_copies import (
     Ints,
     Segments,
     StoredCopies,
-    is_understood_and_closed,
+    is_closed,
     newest_rows,
     no_flags,
     promised_copies,
@@ -33,38 +33,42 @@ from auditor.after.stored_copies import (
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark, RecordStatus
+from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
 
 NEVER_READ = -1
 """A czxid and version that no znode has."""
-STAMP_COLUMNS = ["czxid", "znode_version"]
-"""The columns of evidence/ledgers that are needed beside LEDGER_COLUMNS."""
+_STAMP = ["czxid", "znode_version"]
+ZNODE_COLUMNS = ["ledger_id", "look", "status", "state", "last_entry_id", *_STAMP]
+"""The columns of evidence/ledgers that say which znode was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredZnodes:
     """Every ledger of a run, by ascending id: the znode that was read last.
 
-    looks: the look at which it was read last. is_settled: whether it was closed, and its metadata
-    is understood. Then only its ensembles can change.
+    is_settled: whether it was closed and is empty, or its copies are known. Then only its ensembles
+    can change.
     """
 
     ledger_ids: Ints
-    looks: Ints
     czxids: Ints
     versions: Ints
     is_settled: Flags
 
 
-def stored_znodes(ledgers: pa.Table) -> StoredZnodes:
-    """Return the ledgers of evidence/ledgers with LEDGER_COLUMNS and STAMP_COLUMNS."""
+def stored_znodes(ledgers: pa.Table, copies: StoredCopies) -> StoredZnodes:
+    """Return the ledgers of evidence/ledgers, which has ZNODE_COLUMNS. `copies` are those of the
+    same run.
+    """
     newest = newest_rows(ledgers)
+    ids = newest["ledger_id"].to_numpy()
+    is_empty = pc.and_(is_closed(newest), pc.equal(newest["last_entry_id"], -1))
+    is_settled = np.isin(ids, copies.ledger_ids, assume_unique=True)
+    is_settled |= pc.fill_null(is_empty, False).to_numpy()
     czxids, versions = (
-        pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in STAMP_COLUMNS
+        pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in _STAMP
     )
-    looks = newest["look"].to_numpy().astype(np.int64)
-    is_settled = is_understood_and_closed(newest)
-    return StoredZnodes(newest["ledger_id"].to_numpy(), looks, czxids, versions, is_settled)
+    return StoredZnodes(ids, czxids, versions, is_settled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,20 +172,30 @@ def copies_now(
     `batches` are the ledgers that changed, of those that were to be read. Memory is linear in them.
     """
     in_use: dict[LedgerId, LedgerMetadata] = {}
-    tables, changed, vanished = [_empty_rows()], 0, list[LedgerId]()
+    tables, unread = [_empty_rows()], 0
     for records in batches:
         tables.append(_rows_of(records))
         for record in records:
             metadata = record.metadata
             if metadata is not None and metadata.state is not LedgerState.CLOSED:
-                in_use[record.ledger_id] = metadata
-            vanished += [record.ledger_id] if record.status is RecordStatus.GONE else []
+                if _can_be_judged(metadata):
+                    in_use[record.ledger_id] = metadata
+                else:
+                    unread += 1
     rows = pa.concat_tables(tables)
     read_ids = np.sort(rows["ledger_id"].to_numpy())
     changed = int(np.isin(read_ids, copies.ledger_ids).sum())
     fresh, unseen = _with_doubts_of(copies, promised_copies(rows))
     dropped = np.concatenate([reading.deleted, read_ids])
-    return CopiesNow(_merge(copies, dropped, fresh), in_use, changed, unseen)
+    merged = _merge(copies, dropped, fresh)
+    return CopiesNow(replace(merged, unread=merged.unread + unread), in_use, changed, unseen)
+
+
+def _can_be_judged(metadata: LedgerMetadata) -> bool:
+    """Return whether the metadata of a ledger that is not closed has ensembles and quorums."""
+    sizes = {len(segment.ensemble) for segment in metadata.segments}
+    quorums = 1 <= metadata.ack_quorum <= metadata.write_quorum <= metadata.ensemble_size
+    return quorums and sizes == {metadata.ensemble_size}
 
 
 def _empty_rows() -> pa.Table:

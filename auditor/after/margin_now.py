@@ -17,7 +17,8 @@ from auditor.after.absorbing import Absorption, absorption_of
 from auditor.after.copies_now import CopiesNow, Reading, with_marks, with_missing_bookies
 from auditor.after.ledgers_in_use import HarmInUse, Loss, harm_in_use
 from auditor.after.margin import Losses, Sort, losses_without, sort_of
-from auditor.after.stored_copies import Flags, Ints, StoredCopies, no_flags
+from auditor.after.repairing import MarksSince
+from auditor.after.stored_copies import Flags, StoredCopies, no_flags
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, Mark
@@ -137,6 +138,7 @@ def harm_of(
     copies: StoredCopies,
     in_use: Mapping[LedgerId, LedgerMetadata],
     disks: Mapping[BookieId, BookieRecord],
+    locations: Mapping[BookieId, str],
     loss: Loss,
     purpose: Purpose,
 ) -> Harm:
@@ -148,7 +150,7 @@ def harm_of(
     if purpose is Purpose.RESTART:
         return Harm(losses, used, Sort(0, ()))
     lacking = lacking_replacements(copies, loss.asked, loss.down, loss.left)
-    absorption = absorption_of(copies, disks, loss.asked, loss.left)
+    absorption = absorption_of(copies, disks, loss.asked, loss.left, locations)
     return Harm(losses, used, sort_of(copies, lacking), absorption)
 
 
@@ -175,43 +177,28 @@ def lacking_replacements(
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Marks of under-replication since the run, which began `since_s` seconds ago.
+    """How far the repair of marked ledgers went since the run, and what blocks it.
 
-    marked_then: ledgers that were marked in the run. repaired: how many of these exist and are no
-    longer marked. new: how many are marked now, and were not. locked: ledgers at which a
-    replication worker is. in_use: marked ledgers that are not closed. blocked: marked closed
-    ledgers with fewer writable bookies outside of an ensemble than it has missing ones. oldest_ms:
-    when the oldest mark was made, by ZooKeeper's clock.
+    locked: ledgers at which a replication worker is. in_use: marked ledgers that are not closed.
+    blocked: marked closed ledgers with fewer writable bookies outside of an ensemble than it has
+    missing ones. oldest_ms: when the oldest mark was made, by ZooKeeper's clock.
     """
 
-    since_s: float
-    marked_then: int
-    repaired: int
-    new: int
+    since: MarksSince
     locked: int
     in_use: int
     blocked: Sort
-    oldest_ms: int | None = None
-
-    @property
-    def per_hour(self) -> float | None:
-        """Marks that went in an hour; None if none went, or the time is not known."""
-        return self.repaired * 3600 / self.since_s if self.repaired and self.since_s > 0 else None
+    oldest_ms: int | None
 
 
-def repair_since(
-    marked_then: Ints, since_s: float, now: CopiesNow, deleted: Ints, state: StateNow
-) -> Repair:
-    """Return the progress since a run in which the ledgers of `marked_then` were marked."""
-    then, marks = set(marked_then.tolist()), state.marks
+def repair_now(since: MarksSince, now: CopiesNow, state: StateNow) -> Repair:
+    """Return the progress since a run, with what the marks and ledgers of now say."""
+    marks = state.marks
     missing = missing_bookies(state, now.copies, {})
     blocked = lacking_replacements(now.copies, missing, missing, state.writable())
     blocked &= np.isin(now.copies.ledger_ids, np.array(sorted(marks), np.int64))
     return Repair(
-        since_s,
-        len(then),
-        len(then - marks.keys() - set(deleted.tolist())),
-        len(marks.keys() - then),
+        since,
         sum(mark.lock is not None for mark in marks.values()),
         len(marks.keys() & now.in_use.keys()),
         sort_of(now.copies, blocked),

@@ -19,9 +19,10 @@ from auditor.after.margin_text import (
     ids_words,
     sort_json,
 )
+from auditor.after.repairing import repair_json, repair_sentences
 from auditor.clock import rfc3339
 from auditor.model.identity import BookieId
-from auditor.report.layout import Screen, duration, of, printable, table
+from auditor.report.layout import Screen, of, printable, table
 
 _DONE = {Purpose.RESTART: "restarted", Purpose.DECOMMISSION: "decommissioned"}
 _IN_USE = ("no_copy", "not_writable", "may_have_no_copy", "may_not_be_writable")
@@ -81,15 +82,11 @@ def now_json(basis: MarginBasis, answer: NowAnswer, exit_code: int) -> dict[str,
 
 def _repair_json(repair: Repair) -> dict[str, Any]:
     return {
-        "since_s": round(repair.since_s),
-        "marked_then": repair.marked_then,
-        "repaired": repair.repaired,
-        "new": repair.new,
+        **repair_json(repair.since),
         "locked": repair.locked,
         "in_use": repair.in_use,
         "blocked": sort_json(repair.blocked),
         "oldest_ms": repair.oldest_ms,
-        "per_hour": None if repair.per_hour is None else round(repair.per_hour, 2),
     }
 
 
@@ -175,20 +172,18 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
     yield f"{of(len(answer.loss.left), 'writable bookie')} would be left."
     if answer.harm.absorption is not None:
         yield absorption_words(answer.harm.absorption)
-        yield "The room does not consider racks, and is what the run recorded."
+        yield "The room is what the run recorded, and racks are not considered."
     if answer.together_max is not None and len(answer.bookies) < answer.together_max:
         yield (
             f"Up to {answer.together_max} were wanted. Bookies were tried one after the other:"
             " there may be a larger set."
         )
+    yield from repair_sentences(answer.repair.since)
     if state.marks:
-        yield (
-            f"{of(len(state.marks), 'ledger is', 'ledgers are')} marked under-replicated."
-            " A replica that a mark names as missing does not count as sure."
-        )
+        yield "A replica that a mark names as missing does not count as sure."
     if state.is_replication_disabled:
         yield "Replication is switched off: nothing repairs marked ledgers."
-    yield from _repair_sentences(answer.repair, len(state.marks))
+    yield from _blocking_sentences(answer.repair)
     if state.problem:
         yield f"{printable(state.problem, 1_000)}."
     if answer.unlocated:
@@ -204,29 +199,11 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
         )
 
 
-def _repair_sentences(repair: Repair, marked: int) -> Iterator[str]:
-    """Yield how far the repair of marked ledgers went since the run, and what blocks it."""
-    if not marked and not repair.marked_then:
-        return
-    rate = repair.per_hour
-    if repair.since_s <= 0:
-        yield "How fast marked ledgers are repaired is not known: the run lies in the future."
-    elif rate is None and repair.marked_then:
-        yield (
-            f"None of the {of(repair.marked_then, 'ledger')} that the run saw marked has been"
-            " repaired since: no progress is known."
-        )
-    elif rate is not None:
-        left = f", {duration(marked / rate * 3600)} for those of now" if marked else ""
-        yield (
-            f"Repaired since the run: {repair.repaired:,} of {of(repair.marked_then, 'ledger')},"
-            f" {rate:,.1f} an hour{left}."
-        )
+def _blocking_sentences(repair: Repair) -> Iterator[str]:
+    """Yield how old the marks are, who works on them, and what blocks their repair."""
     if repair.oldest_ms is not None:
         oldest = rfc3339(datetime.fromtimestamp(repair.oldest_ms / 1000, UTC))
         yield f"The oldest mark is of {oldest}."
-    if repair.new:
-        yield f"Marked since the run: {of(repair.new, 'ledger')}."
     if repair.locked:
         yield f"A replication worker is at {of(repair.locked, 'ledger')}."
     if repair.in_use:

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from auditor.after.copies_now import STAMP_COLUMNS, StoredZnodes, stored_znodes
+from auditor.after.copies_now import ZNODE_COLUMNS, StoredZnodes, stored_znodes
 from auditor.after.finished_run import (
     open_finished_run,
     read_about,
@@ -34,7 +32,6 @@ from auditor.after.stored_copies import (
     ANSWER_COLUMNS,
     LEDGER_COLUMNS,
     VERDICT_COLUMNS,
-    Ints,
     StoredCopies,
     doubt_bookies,
     ledgers_in_doubt,
@@ -43,7 +40,6 @@ from auditor.after.stored_copies import (
 )
 from auditor.clock import utc_now
 from auditor.errors import OutputError
-from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord, Registration
@@ -64,7 +60,6 @@ class StoredRun:
     bookies: dict[BookieId, BookieRecord]
     """The bookies as of the last look."""
     copies: StoredCopies
-    znodes: StoredZnodes
 
     def locations(self) -> dict[BookieId, str]:
         """Return the known location of every bookie that ledgers name or that is registered."""
@@ -96,12 +91,16 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    ledgers = directory.read_table(
-        "evidence/ledgers", LEDGERS, columns=[*LEDGER_COLUMNS, *STAMP_COLUMNS]
+    copies = doubt_bookies(_copies(directory), unreadable_bookies(directory, summary))
+    return StoredRun(
+        summary, started, read_about(directory), read_newest_bookies(directory), copies
     )
-    copies = doubt_bookies(_copies(directory, ledgers), unreadable_bookies(directory, summary))
-    about, bookies = read_about(directory), read_newest_bookies(directory)
-    return StoredRun(summary, started, about, bookies, copies, stored_znodes(ledgers))
+
+
+def read_znodes(directory: Place, copies: StoredCopies) -> StoredZnodes:
+    """Return which znodes the run read. `copies` are those of the run."""
+    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=ZNODE_COLUMNS)
+    return stored_znodes(ledgers, copies)
 
 
 def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
@@ -119,10 +118,11 @@ def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId
     )
 
 
-def _copies(directory: Place, ledgers: pa.Table) -> StoredCopies:
+def _copies(directory: Place) -> StoredCopies:
     """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a
     verdict.
     """
+    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
     verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
     lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
     if lost:
@@ -134,16 +134,6 @@ def _copies(directory: Place, ledgers: pa.Table) -> StoredCopies:
         directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS
     )
     return with_doubts(promised_copies(ledgers), verdicts, answers)
-
-
-def read_marked(run_dir: str | Place, znodes: StoredZnodes) -> Ints:
-    """Return the ledgers that were marked when the run read them last, ascending."""
-    directory, _ = open_finished_run(run_dir)
-    columns = ["ledger_id", "look"]
-    rows = directory.read_table("evidence/ledgers", LEDGERS, pc.field("mark").is_valid(), columns)
-    ids, looks = rows["ledger_id"].to_numpy(), rows["look"].to_numpy()
-    newest = znodes.looks[np.searchsorted(znodes.ledger_ids, ids)]
-    return distinct_numbers(ids[looks == newest])
 
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from auditor.after.absorbing import DISK_USAGE_LIMIT, Absorption
 from auditor.after.margin import Exposure, Losses, Sort
+from auditor.after.repairing import MarksSince, repair_json, repair_sentences
 from auditor.model.identity import BookieId
 from auditor.report.layout import Screen, duration, of, printable, size, table
 
@@ -67,13 +68,15 @@ class Cluster:
     """The answer for the whole cluster.
 
     `by_copies`: ledgers by the confirmed copies of their worst entry. `by_rack`: the effect of
-    losing a whole location. `unlocated`: as in `Without`, if the run knows any location.
+    losing a whole location. `unlocated`: as in `Without`, if the run knows any location. `repair`:
+    what became of the marks of the run before, None without such a run.
     """
 
     by_copies: Mapping[int, int]
     exposure: Exposure
     by_rack: Mapping[str, Losses]
     unlocated: int = 0
+    repair: MarksSince | None = None
 
 
 def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -> dict[str, Any]:
@@ -106,6 +109,7 @@ def margin_json(basis: MarginBasis, answer: Without | Cluster, exit_code: int) -
             str(copies): ledgers for copies, ledgers in sorted(answer.by_copies.items())
         },
         "bookies": {bookie: _row_json(row) for bookie, *row in rank_exposure(answer.exposure)},
+        "repair": None if answer.repair is None else repair_json(answer.repair),
         "racks": {rack: _losses_json(losses) for rack, losses in answer.by_rack.items()},
     }
 
@@ -135,8 +139,9 @@ def margin_text(
 ) -> str:
     """Return the text form. Its last line is for machines."""
     last = f"auditor: MARGIN run={printable(basis.run_id)} exit={exit_code}"
+    body: Iterable[str]
     if isinstance(answer, Cluster):
-        body = _cluster(basis, answer)
+        body = [*_cluster(basis, answer), *_repair_lines(answer, screen)]
     else:
         body = _without(basis, answer, screen)
         last += (
@@ -177,6 +182,11 @@ def absorption_words(absorption: Absorption) -> str:
     """Return a sentence on the room for the copies of bookies that leave."""
     others = of(absorption.known, "other bookie has", "other bookies have")
     limit = f"{round(DISK_USAGE_LIMIT * 100)} %"
+    near = (
+        ""
+        if absorption.room_near_bytes is None
+        else f" At the same location: {size(absorption.room_near_bytes)}."
+    )
     unknown = (
         f" How full {of(absorption.unknown, 'more bookie')} would be is not known."
         if absorption.unknown
@@ -184,15 +194,16 @@ def absorption_words(absorption: Absorption) -> str:
     )
     return (
         f"To move for good: {size(absorption.bytes_to_move)} of closed ledgers. {others} room for"
-        f" {size(absorption.room_bytes)}, up to {limit} of each disk.{unknown}"
+        f" {size(absorption.room_bytes)}, up to {limit} of each disk.{near}{unknown}"
     )
 
 
-def absorption_json(absorption: Absorption) -> dict[str, int]:
+def absorption_json(absorption: Absorption) -> dict[str, int | None]:
     """Return the room as JSON."""
     return {
         "bytes_to_move": absorption.bytes_to_move,
         "room_bytes": absorption.room_bytes,
+        "room_near_bytes": absorption.room_near_bytes,
         "bookies_known": absorption.known,
         "bookies_unknown": absorption.unknown,
     }
@@ -202,6 +213,11 @@ def ids_words(sort: Sort) -> str:
     """Return the first ids: "5, 7, 9, ..."."""
     shown = ", ".join(map(str, sort.ids[:3]))
     return shown + (", ..." if sort.ledgers > 3 else "")
+
+
+def _repair_lines(answer: Cluster, screen: Screen) -> list[str]:
+    said = " ".join(repair_sentences(answer.repair))
+    return ["", *screen.wrap(said)] if said else []
 
 
 def _cluster(basis: MarginBasis, answer: Cluster) -> Iterator[str]:

@@ -116,7 +116,7 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
     `ledgers` has LEDGER_COLUMNS at every look.
     """
     newest = newest_rows(ledgers)
-    closed = newest.filter(_is_closed(newest))
+    closed = newest.filter(is_closed(newest))
     is_contradictory = pa.array(_contradicts_itself(closed))
     sound = closed.filter(pc.invert(is_contradictory))
     flat = _flatten(sound.filter(pc.greater_equal(sound["last_entry_id"], 0)))
@@ -132,19 +132,10 @@ def newest_rows(ledgers: pa.Table) -> pa.Table:
     return ledgers.take(pa.array(order[is_last]))
 
 
-def _is_closed(rows: pa.Table) -> pa.ChunkedArray:
+def is_closed(rows: pa.Table) -> pa.ChunkedArray:
     """Return for each row whether its metadata was read and says that the ledger is closed."""
     is_found = pc.equal(rows["status"], RecordStatus.FOUND.value)
     return pc.and_(is_found, pc.equal(rows["state"], LedgerState.CLOSED.value))
-
-
-def is_understood_and_closed(rows: pa.Table) -> Flags:
-    """Return for each row whether the ledger is closed and its metadata does not contradict
-    itself.
-    """
-    is_sound: Flags = np.array(pc.fill_null(_is_closed(rows), False).to_pylist(), bool)
-    is_sound[is_sound] = ~_contradicts_itself(rows.filter(pa.array(is_sound)))
-    return is_sound
 
 
 def _count_unread(rows: pa.Table) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 
 from auditor.after.absorbing import absorption_of
@@ -11,6 +12,7 @@ from auditor.after.margin import losses_without
 from auditor.after.margin_now import Purpose
 from auditor.after.margin_of_run import StoredRun, margin_basis, margin_of_cluster, read_copies
 from auditor.after.margin_text import Cluster, MarginBasis, Without, margin_json, margin_text
+from auditor.after.repairing import marks_since_earlier_run
 from auditor.commands.margin_now import margin_now
 from auditor.commands.stored_run import refuse_damaged_run
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
@@ -42,7 +44,7 @@ def margin(
             context, run_dir, named, now, together_max, run=run, bookies_meant=_bookies_meant
         )
     with refuse_damaged_run(context, run_dir):
-        answer = _without(run, named) if named else margin_of_cluster(run)
+        answer = _without(run, named) if named else _of_cluster(run, run_dir)
         basis = margin_basis(run, context.settings.evidence_age_max_ms / 1000)
         code = _exit_code(basis, answer)
         if context.settings.format == "json":
@@ -51,6 +53,10 @@ def margin(
             said = margin_text(basis, answer, code, context.screen)
     context.say(said)
     return code
+
+
+def _of_cluster(run: StoredRun, run_dir: str) -> Cluster:
+    return replace(margin_of_cluster(run), repair=marks_since_earlier_run(run_dir))
 
 
 def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
@@ -66,7 +72,9 @@ def _exit_code(basis: MarginBasis, answer: Without | Cluster) -> int:
 def _without(run: StoredRun, named: Sequence[str]) -> Without:
     bookies = sorted({bookie for name in named for bookie in _bookies_meant(run, name)})
     unlocated = run.count_unlocated() if any(name.startswith("/") for name in named) else 0
-    absorption = absorption_of(run.copies, run.bookies, set(bookies), run.writable() - set(bookies))
+    absorption = absorption_of(
+        run.copies, run.bookies, set(bookies), run.writable() - set(bookies), run.locations()
+    )
     losses = losses_without(run.copies, bookies)
     return Without(tuple(named), tuple(bookies), losses, absorption, unlocated)
 

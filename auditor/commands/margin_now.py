@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeAlias
 
@@ -13,6 +13,7 @@ import numpy as np
 from auditor.after.copies_now import (
     CopiesNow,
     LedgersToRead,
+    StoredZnodes,
     copies_now,
     ledgers_to_read,
 )
@@ -27,10 +28,11 @@ from auditor.after.margin_now import (
     harm_of,
     loss_of,
     missing_bookies,
-    repair_since,
+    repair_now,
 )
 from auditor.after.margin_now_text import is_basis_weak, now_json, now_text
-from auditor.after.margin_of_run import StoredRun, margin_basis, read_marked
+from auditor.after.margin_of_run import StoredRun, margin_basis, read_znodes
+from auditor.after.repairing import MarkedLedgers, marks_since, read_marked
 from auditor.after.stored_copies import Ints, StoredCopies
 from auditor.clock import now_ms, rfc3339, utc_now
 from auditor.commands.endings import end_without_verdict
@@ -40,6 +42,7 @@ from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.credentials.checking import check_credentials
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.evidence.ids import distinct_numbers
+from auditor.evidence.run_directory import place
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerRecord
 from auditor.wire.service_uri import parse as parse_uri
@@ -80,12 +83,13 @@ def margin_now(
     limits = settings.zookeeper_limits(1)
     check_credentials(BookieAccess(), limits.access)
     with refuse_damaged_run(context, run_dir):
-        marked = read_marked(run_dir, run.znodes)
+        marked = read_marked(place(run_dir))
+        znodes = read_znodes(place(run_dir), run.copies)
     uri = settings.metadata_service_uri or run.about.facts.metadata_service_uri
     try:
         with open_store(parse_uri(uri), limits) as store:
             context.progress.stage("read ledgers")
-            gate = _Gate(context, store, run, marked, purpose)
+            gate = _Gate(context, store, run, znodes, marked, purpose)
             bookies = gate.find_bookies(named, bookies_meant)
             seen, answer = gate.answer(named, bookies, together_max)
             for problem in store.problems:
@@ -117,11 +121,22 @@ class _Seen:
     reading: LedgersToRead
     missing: frozenset[BookieId]
     available: StoredCopies
+    locations: Mapping[BookieId, str]
+    harms: dict[frozenset[BookieId], Harm] = field(default_factory=dict)
+    """What was computed already, by the bookies that are lost."""
 
     def harm(self, bookies: frozenset[BookieId]) -> Harm:
         """Return what the loss of these bookies would do."""
+        if bookies not in self.harms:
+            self.harms[bookies] = self._harm(bookies)
+        return self.harms[bookies]
+
+    def _harm(self, bookies: frozenset[BookieId]) -> Harm:
         loss = loss_of(bookies, self.purpose, self.missing, self.state.writable())
-        return harm_of(self.available, self.now.in_use, self.run.bookies, loss, self.purpose)
+        run = self.run
+        return harm_of(
+            self.available, self.now.in_use, run.bookies, self.locations, loss, self.purpose
+        )
 
     def can_go(self, bookies: frozenset[BookieId]) -> bool:
         """Return whether the loss of these bookies would harm no ledger."""
@@ -133,7 +148,7 @@ class _Seen:
         others = sorted(self.state.registered() - asked)
         return propose(
             others,
-            self.run.locations(),
+            self.locations,
             together_max - len(asked),
             lambda chosen: self.can_go(asked | chosen),
         )
@@ -158,11 +173,12 @@ class _Gate:
         context: Context,
         store: MetadataStore,
         run: StoredRun,
-        marked: Ints,
+        znodes: StoredZnodes,
+        marked: MarkedLedgers,
         purpose: Purpose,
     ) -> None:
         self._context, self._store, self._run = context, store, run
-        self._marked_then, self._purpose = marked, purpose
+        self._znodes, self._marked_then, self._purpose = znodes, marked, purpose
         _refuse_other_cluster(store, run)
         store.sync()
         self._marks = store.marks()
@@ -185,7 +201,7 @@ class _Gate:
             while chosen and not seen.can_go(asked | frozenset(chosen)):
                 chosen = chosen[:-1]
             bookies = asked | frozenset(chosen)
-        judged = bookies or seen.least_harmful()
+        judged = bookies or seen.least_harmful()  # each was tried: nothing is computed anew
         return seen.run, self._answer(seen, named, bookies, judged, together_max)
 
     def _answer(
@@ -200,6 +216,8 @@ class _Gate:
         if not judged:
             state = replace(state, problem=state.problem or NO_BOOKIE)
         since_s = (utc_now() - self._run.started).total_seconds()
+        marked = MarkedLedgers(self._listed, np.array(sorted(state.marks), np.int64))
+        since = marks_since(self._run.summary.run_id, since_s, self._marked_then, marked)
         is_location = any(name.startswith("/") for name in named)
         return NowAnswer(
             named=tuple(named),
@@ -211,7 +229,7 @@ class _Gate:
             reading=reading.counts(len(self._listed), now.changed),
             in_use=len(now.in_use),
             unseen=now.unseen,
-            repair=repair_since(self._marked_then, since_s, now, reading.deleted, state),
+            repair=repair_now(since, now, state),
             together_max=together_max,
             unlocated=seen.run.count_unlocated() if is_location else 0,
         )
@@ -222,7 +240,7 @@ class _Gate:
         missing = missing_bookies(state, run.copies, {})
         for _ in range(READINGS_MAX):
             reading = ledgers_to_read(
-                run.copies, run.znodes, self._listed, missing | bookies, state.marks.keys()
+                run.copies, self._znodes, self._listed, missing | bookies, state.marks.keys()
             )
             batches = _read_batches(self._context, self._store, reading)
             now = copies_now(run.copies, reading, batches)
@@ -233,14 +251,16 @@ class _Gate:
         else:
             state = replace(state, problem=state.problem or BOOKIES_LEFT)
         lost = missing if self._purpose is Purpose.RESTART else missing - asked
+        run_now = replace(run, copies=now.copies)
         return _Seen(
-            replace(run, copies=now.copies),
+            run_now,
             self._purpose,
             state,
             now,
             reading,
             missing,
             available_copies(now, state, lost),
+            run_now.locations(),
         )
 
 

@@ -27,6 +27,7 @@ EDGES = {
     "after/page/findings_data.py": "the findings in the page",
     "after/differences_text.py": "auditor diff --format json",
     "after/margin_text.py": "auditor margin --format json",
+    "after/repairing.py": "auditor margin --format json",
     "after/margin_now_text.py": "auditor margin --now --format json",
     "recovery/rehearsal_text.py": "auditor rehearse --format json",
     "recovery/salvage_text.py": "auditor salvage --format json",

@@ -10,6 +10,7 @@ from auditor.after.stored_copies import StoredCopies, bytes_on
 from auditor.model.cluster import BookieRecord, Registration
 
 GB = 10**9
+RACKS = {"b1": "/r1", "b2": "/r2", "b4": "/r1"}
 
 
 def on_b1(length: int) -> StoredCopies:
@@ -41,20 +42,22 @@ def test_the_room_is_what_is_free_up_to_the_limit_of_each_disk():
     """Of 100 GB free on a disk of 1,000 GB, 50 GB stay free. A disk that is full has no room."""
     held = on_b1(80 * GB)
     disks = {"b2": disk("b2", 1000 * GB, 100 * GB), "b3": disk("b3", 1000 * GB, 10 * GB)}
-    found = absorption_of(held, disks, {"b1"}, {"b2", "b3"})
-    assert Absorption(80 * GB, 50 * GB, 2, 0) == found
+    found = absorption_of(held, disks, {"b1"}, {"b2", "b3"}, {"b2": "/r1"})
+    assert Absorption(80 * GB, 50 * GB, None, 2, 0) == found
     assert found.is_too_much and not found.is_open
 
 
 def test_a_disk_that_bookies_share_counts_once():
-    """Two bookies of one host with disks of the same size, and a third on another host."""
+    """Two bookies of one host with disks of the same size, and a third on another host, in the rack
+    of the bookie that leaves.
+    """
     disks = {
         "b2": disk("b2", 1000 * GB, 150 * GB, "h"),
         "b3": disk("b3", 1000 * GB, 149 * GB, "h"),
         "b4": disk("b4", 1000 * GB, 60 * GB),
     }
-    found = absorption_of(on_b1(GB), disks, {"b1"}, {"b2", "b3", "b4"})
-    assert 99 * GB + 10 * GB == found.room_bytes
+    found = absorption_of(on_b1(GB), disks, {"b1"}, {"b2", "b3", "b4"}, RACKS)
+    assert (99 * GB + 10 * GB, 10 * GB) == (found.room_bytes, found.room_near_bytes)
     assert not found.is_too_much and not found.is_open
 
 
@@ -62,6 +65,6 @@ def test_unknown_disks_leave_a_shortage_open():
     """b3 did not say how full it is, and b4 is new."""
     disks = {"b2": disk("b2", 1000 * GB, 60 * GB), "b3": disk("b3", None, None)}
     held = on_b1(80 * GB)
-    found = absorption_of(held, disks, {"b1"}, {"b2", "b3", "b4"})
+    found = absorption_of(held, disks, {"b1"}, {"b2", "b3", "b4"}, {})
     assert (1, 2, False, True) == (found.known, found.unknown, found.is_too_much, found.is_open)
-    assert not absorption_of(on_b1(GB), disks, {"b1"}, {"b2", "b3"}).is_open
+    assert not absorption_of(on_b1(GB), disks, {"b1"}, {"b2", "b3"}, {}).is_open

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.after.copies_now import (
     NEVER_READ,
-    STAMP_COLUMNS,
+    ZNODE_COLUMNS,
     CopiesNow,
     LedgersToRead,
     StoredZnodes,
@@ -81,7 +81,6 @@ class Run:
 
     def stored(self) -> tuple[StoredCopies, StoredZnodes]:
         rows = pa.Table.from_batches([table(LEDGERS, map(ledger_row, self.records))])
-        rows = rows.select([*LEDGER_COLUMNS, *STAMP_COLUMNS])
         verdicts = [
             dict.fromkeys(VERDICT_COLUMNS)
             | {"ledger_id": one.ledger_id, "unknowns": [], "lacks": []}
@@ -95,7 +94,7 @@ class Run:
             pa.Table.from_pylist(verdicts, schema=schema),
             ANSWERS.empty_table(),
         )
-        return copies, stored_znodes(rows)
+        return copies, stored_znodes(rows.select(ZNODE_COLUMNS), copies)
 
 
 def read(reading: LedgersToRead, now: Mapping[int, LedgerRecord]) -> Iterable[list[LedgerRecord]]:
@@ -187,10 +186,12 @@ def test_reading_less_finds_the_same_ledgers_without_a_copy(seed: int):
 
 
 def test_one_bookie_costs_the_ledgers_that_name_it():
-    """Of the others an entry keeps a sure copy, wherever one of its copies was moved."""
+    """Of the others an entry keeps a sure copy, wherever one of its copies was moved. A closed
+    ledger without entries has nothing to lose.
+    """
     ledgers = [record(n, (0, ["b1", "b2"] if n < 3 else ["b2", "b3"])) for n in range(10)]
-    copies, znodes = Run(ledgers, {}).stored()
-    listed = np.arange(10)
+    copies, znodes = Run([*ledgers, record(10, (0, ["b1", "b2"]), last=-1)], {}).stored()
+    listed = np.arange(11)
     assert [0, 1, 2] == ledgers_to_read(copies, znodes, listed, {"b1"}, ()).ledger_ids.tolist()
     assert 10 == len(ledgers_to_read(copies, znodes, listed, {"b1", "b7"}, ()).ledger_ids)
 
@@ -229,6 +230,15 @@ def test_a_mark_doubts_the_replicas_it_names_and_all_if_it_names_none():
     marked = with_marks(copies, marks)
     without_b1, without_b2 = (losses_without(marked, {b}).may_have_no_copy for b in ("b1", "b2"))
     assert ((1, 2, 3), (2, 3)) == (without_b1.ids, without_b2.ids)
+
+
+@pytest.mark.parametrize("write_quorum", [1, 3])
+def test_a_ledger_in_use_that_contradicts_itself_is_unread(write_quorum: int):
+    """An entry cannot be on three of two bookies."""
+    opened = record(1, (0, ["b1", "b2"]), state=LedgerState.OPEN, write_quorum=write_quorum)
+    now = ask(Run([], {}), {1: opened}, {"b1"})
+    is_unread = write_quorum == 3
+    assert (int(is_unread), not is_unread) == (now.copies.unread, 1 in now.in_use)
 
 
 def test_ledgers_that_are_not_closed_are_kept_apart():

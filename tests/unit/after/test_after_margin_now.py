@@ -1,18 +1,17 @@
-"""What a gate counts: lost bookies, and how far the repair of marked ledgers went since a run."""
+"""What a gate counts: lost bookies, and what blocks the repair of marked ledgers."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from support.closed_ledgers import closed_copies
 
 from auditor.after.copies_now import CopiesNow
-from auditor.after.margin_now import Purpose, Repair, StateNow, loss_of, repair_since
+from auditor.after.margin_now import Purpose, Repair, StateNow, loss_of, repair_now
+from auditor.after.repairing import MarksSince
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.ledger import Mark, ReplicationLock
 from auditor.sandbox.cluster import ledger
 
-HOURS_2 = 7200.0
 NOW = CopiesNow(
     closed_copies(dict.fromkeys((1, 2, 3), "e2 w2 a2 0:[b1 b2] closed 9")),
     {7: ledger("e2 w2 a2 0:[b1 b2] open")},
@@ -30,30 +29,16 @@ def state(marks: dict[int, Mark], down: str = "", readonly: str = "") -> StateNo
     return StateNow("2026-11-22T10:00:00Z", records, marks, False)
 
 
-def repair(then: list[int], deleted: list[int], now: StateNow, since_s: float = HOURS_2) -> Repair:
-    as_ids = (np.array(ids, np.int64) for ids in (then, deleted))
-    marked, gone = as_ids
-    return repair_since(marked, since_s, NOW, gone, now)
+def repair(now: StateNow) -> Repair:
+    return repair_now(MarksSince("the-run", 7200.0, 0, len(now.marks), 0, len(now.marks)), NOW, now)
 
 
-def test_a_mark_that_went_is_a_repair_unless_its_ledger_was_deleted():
-    """Of four ledgers one is still marked, one was deleted and two were repaired in two hours."""
+def test_marks_say_who_works_and_what_cannot_be_repaired_yet():
+    """Ledger 7 is not closed. The older mark is that of ledger 1, where a worker is."""
     marks = {1: Mark(900, lock=ReplicationLock("b3", 0)), 7: Mark(1_000)}
-    found = repair([1, 2, 3, 8], [8], state(marks))
-    assert (4, 2, 1, 1, 1) == (
-        found.marked_then,
-        found.repaired,
-        found.new,
-        found.locked,
-        found.in_use,
-    )
-    assert (1.0, 900, 0) == (found.per_hour, found.oldest_ms, found.blocked.ledgers)
-
-
-@pytest.mark.parametrize(("then", "since_s"), [([1], HOURS_2), ([], HOURS_2), ([1, 2], -5.0)])
-def test_without_a_repair_or_a_time_there_is_no_rate(then: list[int], since_s: float):
-    """A clock that is wrong must not become a rate."""
-    assert repair(then, [], state({1: Mark(0)}), since_s).per_hour is None
+    found = repair(state(marks))
+    assert (1, 1, 900, 0) == (found.locked, found.in_use, found.oldest_ms, found.blocked.ledgers)
+    assert repair(state({})).oldest_ms is None
 
 
 @pytest.mark.parametrize(
@@ -63,7 +48,7 @@ def test_a_marked_ledger_needs_a_writable_bookie_outside(
     down: str, readonly: str, blocked: tuple[int, ...]
 ):
     """b2 is missing, and b3 alone could replace it. Ledger 2 is not marked."""
-    assert blocked == repair([], [], state({1: Mark(0)}, down, readonly)).blocked.ids
+    assert blocked == repair(state({1: Mark(0)}, down, readonly)).blocked.ids
 
 
 def test_a_restart_cannot_harm_through_a_bookie_that_is_down():

@@ -299,7 +299,7 @@ def test_the_repair_of_marks_and_what_blocks_it_are_shown(gate: Gate):
     assert (0, 1, None) == tuple(answer["repair"][n] for n in ("marked_then", "new", "per_hour"))
     assert answer["replication_disabled"]
     assert "Replication is switched off: nothing repairs marked ledgers." in text
-    assert "Marked since the run: 1 ledger." in text
+    assert "Marked since then: 1 ledger." in text
 
 
 def test_metadata_that_cannot_be_read_now_leaves_the_answer_open(gate: Gate):
