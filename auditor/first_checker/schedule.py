@@ -265,7 +265,7 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
         length = extent.last_entry_id - extent.first_entry_id + 1
         for bookie, at in positions(extent.segment.ensemble).items():
             if length >= size or expected_entries(extent, at, size, quorum):
-                runs[bookie] = runs.get(bookie, 0) + (1 if quorum >= size else length // size + 1)
+                runs[bookie] = runs.get(bookie, 0) + _runs_at_most(length, size, quorum)
     if (
         metadata.state is LedgerState.CLOSED
         and metadata.last_entry_id is not None
@@ -274,7 +274,48 @@ def questions(metadata: LedgerMetadata) -> tuple[Question, ...]:
         for segment in metadata.segments[-1:]:
             for bookie in segment.ensemble:
                 runs.setdefault(bookie, 0)
+    return tuple(Question(bookie, _bytes_of(count)) for bookie, count in runs.items())
+
+
+class PositionAsked(NamedTuple):
+    """A position of an ensemble to ask for its list, the size of its answer, and the answer that it
+    should give.
+
+    `groups` is None if the answer has no canonical form.
+    """
+
+    position: int
+    expected_bytes: int
+    groups: bytes | None
+
+
+def positions_asked(
+    last: EntryId, ensemble_size: int, write_quorum: int
+) -> tuple[PositionAsked, ...]:
+    """Return what `questions` and `expected_list` say of a closed ledger with entries 0 to `last`
+    and one segment, which names no bookie twice.
+
+    Costs a microsecond for each position: no value is made of the ledger.
+    """
+    runs = _runs_at_most(last + 1, ensemble_size, write_quorum)
+    lists = [
+        expected_groups(0, last, position, ensemble_size, write_quorum)
+        for position in range(ensemble_size)
+    ]
+    # Those that should hold an entry are asked first.
     return tuple(
-        Question(b, min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * count))
-        for b, count in runs.items()
+        PositionAsked(position, _bytes_of(0 if groups == b"" else runs), groups)
+        for is_empty in (False, True)
+        for position, groups in enumerate(lists)
+        if (groups == b"") is is_empty
     )
+
+
+def _runs_at_most(length: int, ensemble_size: int, write_quorum: int) -> int:
+    """Return how many runs a position holds at most of so many entries."""
+    return 1 if write_quorum >= ensemble_size else length // ensemble_size + 1
+
+
+def _bytes_of(runs: int) -> int:
+    """Return the size of an answer with a group for each run."""
+    return min(EXPECTED_BYTES_MAX, _HEADER_BYTES + _GROUP.size * runs)

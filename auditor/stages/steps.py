@@ -19,7 +19,7 @@ from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
 from auditor.evidence.rows import Row, repeat_row, table
 from auditor.evidence.schemas import VERDICTS
-from auditor.first_checker.schedule import expected_groups, expected_list, questions
+from auditor.first_checker.schedule import expected_list, positions_asked
 from auditor.first_checker.spot_reads import ListTests, NamedEntries, expected_among
 from auditor.judging.healthy_ledgers import (
     ClearLedger,
@@ -41,13 +41,10 @@ from auditor.judging.verdict_rows import (
 )
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import LedgerEvidence, Look, Terms
-from auditor.model.identity import EntryId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.ledger import (
-    LedgerMetadata,
     LedgerRecord,
-    LedgerState,
     RecordStatus,
-    Segment,
 )
 from auditor.model.verdict import CopyCounts, Standing, Verdict, cap_copies
 from auditor.second_checker.agreement import is_in_sample
@@ -133,36 +130,7 @@ def _is_unasked(batch: pa.RecordBatch) -> pa.BooleanArray:
 
 SHAPES_MAX = 10_000
 """Shapes of clear ledgers whose questions are kept: a kilobyte each."""
-
-
-@lru_cache(SHAPES_MAX)
-def _questions_of_shape(
-    last: EntryId, ensemble_size: int, write_quorum: int
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[bytes | None, ...]]:
-    """Return the positions to ask about a clear ledger, the sizes of their lists, and the lists.
-
-    A list that has no canonical form is None, and equals no answer.
-    """
-    names = tuple(map(str, range(ensemble_size)))
-    metadata = LedgerMetadata(
-        format_version=3,
-        state=LedgerState.CLOSED,
-        ensemble_size=ensemble_size,
-        write_quorum=write_quorum,
-        ack_quorum=write_quorum,
-        last_entry_id=last,
-        length=0,
-        segments=(Segment(0, names),),
-    )
-    asked = questions(metadata)
-    return (
-        tuple(int(question.bookie_id) for question in asked),
-        tuple(question.expected_bytes for question in asked),
-        tuple(
-            expected_groups(0, last, int(question.bookie_id), ensemble_size, write_quorum)
-            for question in asked
-        ),
-    )
+_questions_of_shape = lru_cache(SHAPES_MAX)(positions_asked)
 
 
 def _clear_questions(
@@ -175,14 +143,15 @@ def _clear_questions(
     columns: tuple[list[Any], ...] = tuple([] for _ in QUESTIONS)
     bookies, ledgers, sizes, lists, compared, kept = columns
     for number, (last, size, quorum, ensemble) in clear.items():
-        positions, expected_bytes, expected = _questions_of_shape(last, size, quorum)
-        count = len(positions)
+        positions, expected_bytes, expected = zip(
+            *_questions_of_shape(last, size, quorum), strict=True
+        )
         bookies.extend([ensemble[position] for position in positions])
-        ledgers.extend([ids[number]] * count)
+        ledgers.extend([ids[number]] * size)
         sizes.extend(expected_bytes)
         lists.extend(expected)
-        compared.extend([True] * count)
-        kept.extend([is_in_sample(ids[number], terms)] * count)
+        kept.extend([is_in_sample(ids[number], terms)] * size)
+    compared.extend([True] * len(ledgers))
     arrays = [pa.array(cells, field.type) for cells, field in zip(columns, QUESTIONS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=QUESTIONS)
 
