@@ -114,7 +114,7 @@ def targets(scratch: Path, ledgers: int, rounds: int) -> Iterator[Target]:
         for _ in range(rounds + 1):
             for name, (_, judge, written) in ways.items():
                 by = SparkExecutor(
-                    spark, stop, runs[name].uri, address, 1, lambda _: None, float("inf")
+                    spark, stop, runs[name], address, 1, lambda _: None, float("inf")
                 )
                 began = time.monotonic()
                 judge(by)

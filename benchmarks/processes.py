@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,22 +19,29 @@ SAMPLE_S = 0.2
 def cpu_s(root: int) -> float:
     """Return the CPU seconds of a process and of those below it, ended ones included."""
     processes = _processes()
-    return sum(processes[pid].ticks for pid in _below(root, processes)) / TICKS_A_SECOND
+    mine = [processes[pid] for pid in _below(root, processes)]
+    return sum(one.ticks + one.ticks_below for one in mine) / TICKS_A_SECOND
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
     """What one command used.
 
-    `peaks_bytes`: by the name of the programme (`java`, `python`), the most memory that one process
-    had at a time. The command itself is "driver".
+    By the name of the programme, such as `java` and `python`: `cpus_s` has the CPU seconds of all
+    its processes, `peaks_bytes` the most memory that one of them had at a time. The command itself
+    is "driver". What a process did after the last sample is missing.
     """
 
     code: int
     wall_s: float
-    cpu_s: float
+    cpus_s: Mapping[str, float]
     peaks_bytes: Mapping[str, int]
     said: str
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds of all processes."""
+        return sum(self.cpus_s.values())
 
 
 def run(command: Sequence[str], directory: Path, timeout_s: float) -> Used:
@@ -43,7 +50,7 @@ def run(command: Sequence[str], directory: Path, timeout_s: float) -> Used:
     Raises TimeoutError, after killing it.
     """
     peaks: dict[str, int] = {}
-    cpu = 0.0
+    ticks: dict[tuple[str, int], int] = {}
     began = time.monotonic()
     with (
         tempfile.TemporaryFile("w+") as out,
@@ -53,20 +60,29 @@ def run(command: Sequence[str], directory: Path, timeout_s: float) -> Used:
             if time.monotonic() - began > timeout_s:
                 process.kill()
                 raise TimeoutError(f"{command} did not end within {timeout_s:g} s")
-            cpu = max(cpu, cpu_s(process.pid))
-            for name, size in _sizes(process.pid):
-                peaks[name] = max(peaks.get(name, 0), size)
+            processes = _processes()
+            for pid in _below(process.pid, processes):
+                one = processes[pid]
+                name = "driver" if pid == process.pid else one.name
+                ticks[name, pid] = one.ticks
+                peaks[name] = max(peaks.get(name, 0), one.pages * PAGE_BYTES)
             time.sleep(SAMPLE_S)
         wall_s = time.monotonic() - began
+        cpus: dict[str, float] = {}
+        for (name, _), spent in ticks.items():
+            cpus[name] = cpus.get(name, 0.0) + spent / TICKS_A_SECOND
         out.seek(0)
-        return Used(process.returncode, wall_s, cpu, peaks, out.read())
+        return Used(process.returncode, wall_s, cpus, peaks, out.read())
 
 
 @dataclass(frozen=True, slots=True)
 class _Process:
+    """`ticks`: of itself. `ticks_below`: of those that it started, and that have ended."""
+
     parent: int
     name: str
     ticks: int
+    ticks_below: int
     pages: int
 
 
@@ -81,7 +97,8 @@ def _processes() -> dict[int, _Process]:
         found[int(stat.parent.name)] = _Process(
             parent=int(fields[1]),
             name=before.partition("(")[2],
-            ticks=sum(map(int, fields[11:15])),
+            ticks=sum(map(int, fields[11:13])),
+            ticks_below=sum(map(int, fields[13:15])),
             pages=int(fields[21]),
         )
     return found
@@ -93,10 +110,3 @@ def _below(root: int, processes: Mapping[int, _Process]) -> set[int]:
     while more := {pid for pid, one in processes.items() if one.parent in mine} - mine:
         mine |= more
     return mine
-
-
-def _sizes(root: int) -> Iterator[tuple[str, int]]:
-    processes = _processes()
-    for pid in _below(root, processes):
-        one = processes[pid]
-        yield "driver" if pid == root else one.name, one.pages * PAGE_BYTES

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -199,6 +199,7 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
         (
             f"ratio {ratio:.1f} on the clock, {used.cpu_s / floor.cpu_s:.1f} in CPU seconds",
             f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {stages}",
+            f"             {_by_process(used.cpus_s, '{:.1f} CPU s')}",
             f"floor        {floor.wall_s:7.1f} s, {floor.cpu_s:7.1f} CPU s;"
             f" {ledgers / floor.znodes_s:,.0f} znodes/s, {pairs / floor.lists_s:,.0f} lists/s",
             f"a ledger: {used.wall_s / ledgers * 1e6:.0f} us, {used.cpu_s / ledgers * 1e6:.0f} CPU"
@@ -210,9 +211,8 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
         f"the driver takes at most {DRIVER_BYTES_MAX / 2**20:,.0f} MiB",
         driver <= DRIVER_BYTES_MAX,
         (
-            "; ".join(
-                f"{name} {used.peaks_bytes.get(name, 0) / 2**20:,.0f} MiB"
-                for name in ("driver", "java", "python")
+            _by_process(
+                {name: size // 2**20 for name, size in used.peaks_bytes.items()}, "{:,} MiB"
             )
             + " at most in one process",
         ),
@@ -223,6 +223,11 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
         each <= EVIDENCE_BYTES_MAX,
         (f"{each:.1f} bytes, {audited.evidence_bytes / 2**20:,.1f} MiB",),
     )
+
+
+def _by_process(figures: Mapping[str, float], form: str) -> str:
+    names = ("driver", "java", "python")
+    return ", ".join(f"{name} {form.format(figures.get(name, 0))}" for name in names)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,6 +22,7 @@ from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.evidence.table_scan import are_of
 from auditor.first_checker.schedule import expected_list
 from auditor.model.availability import Answer, AnswerStatus, EntryRead
 from auditor.model.evidence import LedgerEvidence, Look
@@ -137,8 +138,7 @@ def _metadata_of(
     """Return the metadata of some ledgers, by ledger and look."""
     if not ids:
         return {}
-    of_these = pc.field("ledger_id").isin(sorted(ids))
-    rows = run.read_table("evidence/ledgers", LEDGERS, of_these)
+    rows = run.read_table("evidence/ledgers", LEDGERS, are_of(sorted(ids)))
     return {(one.ledger_id, one.look): one.metadata for one in ledger_records(rows)}
 
 
@@ -184,7 +184,7 @@ def _ledgers_of(run: Place, keep: pc.Expression) -> Ids:
 
 def _has_wrong_comparison(run: Place, ids: list[LedgerId]) -> bool:
     can_be_checked = IS_KEPT_LIST | IS_EXPECTED_UNKNOWN
-    answers = read_answers(run, can_be_checked & pc.field("ledger_id").isin(ids))
+    answers = read_answers(run, can_be_checked & are_of(ids))
     metadata = _metadata_of(run, set(ids))
     return not all(_is_confirmed(a, metadata.get((a.ledger_id, a.look))) for a in answers)
 

@@ -94,8 +94,7 @@ class TableScan:
         them.
         """
         for start in range(0, len(ledger_ids), LEDGERS_AT_ONCE):
-            keep = pc.field("ledger_id").isin(ledger_ids[start : start + LEDGERS_AT_ONCE])
-            yield self.table(columns, keep)
+            yield self.table(columns, are_of(ledger_ids[start : start + LEDGERS_AT_ONCE]))
 
     def count(self, keep: ds.Expression | None = None) -> int:
         """Return how many rows `keep` selects."""
@@ -133,6 +132,17 @@ def _other_types(metadata: pq.FileMetaData) -> str:
             if found != column.physical_type:
                 return f"says {found} and {column.physical_type} of its column {column.path}"
     return ""
+
+
+def are_of(ledger_ids: Sequence[LedgerId] | pa.Array) -> ds.Expression:
+    """Return a filter for the rows of these ledgers, at least one.
+
+    It states their bounds too: the parts of files that are outside are then not decoded.
+    """
+    ids = ledger_ids if isinstance(ledger_ids, pa.Array) else pa.array(ledger_ids, pa.int64())
+    low, high = pc.min_max(ids).values()
+    ledger_id = pc.field("ledger_id")
+    return (ledger_id >= low) & (ledger_id <= high) & ledger_id.isin(ids)
 
 
 def scan_rows(rows: pa.Table) -> TableScan:

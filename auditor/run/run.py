@@ -380,7 +380,7 @@ class Run:
         @cache
         def on_spark() -> Executor:
             return spark.executor(
-                directory.uri,
+                directory,
                 lambda readers: replace(store.address, limits=settings.zookeeper_limits(readers)),
                 settings.tasks,
                 self.watch.done,

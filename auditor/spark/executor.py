@@ -10,7 +10,7 @@ costs half a second of a small audit. A test holds the two hashes equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from auditor.evidence.ids import Shard
+from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import SEEN_TABLES
 from auditor.evidence.schemas import (
     ANSWERS,
@@ -29,6 +30,7 @@ from auditor.evidence.schemas import (
     SEEN,
     SPOT_COLUMNS,
 )
+from auditor.evidence.shard_files import ShardFiles
 from auditor.judging.settle import Todo
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.spark.jobs import renew_workers, run_job
@@ -98,19 +100,23 @@ def by_lane(rows: DataFrame, directory: Directory) -> DataFrame:
 class SparkExecutor:
     """Carries out the stages of a run on Spark.
 
-    `uri` names the run's directory. `readers` is how many tasks read ZooKeeper at once.
+    `run` is the run's directory. `readers` is how many tasks read ZooKeeper at once.
     """
 
     spark: SparkSession
     stop: StopRequest
-    uri: str
+    run: Place
     address: StoreAddress
     readers: int
     tick: Callable[[int], None]
     """Called regularly with the finished tasks of the running job."""
     stall_max_s: float
     """Seconds that a job may run without finishing a task."""
+    files: ShardFiles = field(init=False)
     is_careful: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", ShardFiles(self.run))
 
     def distrust_workers(self) -> None:
         """Let later jobs start new workers."""
@@ -125,19 +131,19 @@ class SparkExecutor:
     def ids(self, which: Ledgers) -> DataFrame:
         """Return the ids of ledgers: at the first look of all that were listed."""
         if which.are_all:
-            return _within(self._read("evidence/listing", LISTING), which.shard)
+            return self._within("evidence/listing", LISTING, which.shard)
         if which.left_by is not None:
             return self._steps(which).select("ledger_id")
         if which.named is not None:
             cells = pa.array(sorted(which.named), pa.int64())
             return self.rows(pa.RecordBatch.from_arrays([cells], schema=LISTING))
         if which.listed_by is not None:
-            answers = _within(self._read("evidence/answers", ANSWERS), which.shard)
+            answers = self._within("evidence/answers", ANSWERS, which.shard)
             is_list = f.col("status") == AnswerStatus.HELD.value
             theirs = f.col("bookie_id").isin(*which.listed_by)
             return answers.where(is_list & theirs).select("ledger_id").distinct()
         if which.are_retested:
-            reads = _within(self._read("evidence/reads", READS), which.shard)
+            reads = self._within("evidence/reads", READS, which.shard)
             is_more = f.col("is_denser") | f.col("is_named")
             ids = reads.where(is_more).select("ledger_id").distinct()
             return ids.join(self._open(1, which.shard), "ledger_id", "left_anti")
@@ -182,25 +188,25 @@ class SparkExecutor:
 
     def write(self, rows: DataFrame, table: str, name: str) -> None:
         """Append rows to a table, in files that Spark names."""
-        self._run(lambda: append(rows, f"{self.uri}/{table}"))
+        self._do(lambda: append(rows, f"{self.run.uri}/{table}"))
 
     def collect(self, rows: DataFrame) -> pa.Table:
         """Return rows, which must fit in memory."""
         found: list[pa.Table] = []
-        self._run(lambda: found.append(rows.toArrow()))
+        self._do(lambda: found.append(rows.toArrow()))
         return found[0]
 
     def _tables(self, which: Ledgers, tables: Sequence[tuple[str, pa.Schema]]) -> list[DataFrame]:
         """Return tables of the run, with the rows of a shard's ledgers."""
-        return [_within(self._read(name, schema), which.shard) for name, schema in tables]
+        return [self._within(name, schema, which.shard) for name, schema in tables]
 
-    def _run(self, action: Callable[[], None]) -> None:
+    def _do(self, action: Callable[[], None]) -> None:
         run_job(self.spark, self.stop, action, self.tick, self.stall_max_s)
 
     def _open(self, look: int, shard: Shard) -> DataFrame:
         """Return the ledgers for which a look demanded another look."""
-        pattern = f"{self.uri}/{steps_prefix(look)}*"
-        steps = _within(read_tables(self.spark, [pattern], STEPS), shard)
+        pattern = f"{self.run.uri}/{steps_prefix(look)}*"
+        steps = _rows_of(shard, read_tables(self.spark, [pattern], STEPS))
         return steps.where(f.col("todo") == Todo.LOOK.value).select("ledger_id")
 
     def _steps(self, which: Ledgers) -> DataFrame:
@@ -209,12 +215,20 @@ class SparkExecutor:
         steps = self._read(steps_name(which.look, which.left_by), STEPS)
         return steps.where(f.col("todo") == which.todo.value)
 
+    def _within(self, name: str, schema: pa.Schema, shard: Shard) -> DataFrame:
+        """Return the rows of a shard's ledgers. Opens only the files that may have some."""
+        if shard.is_all:
+            return self._read(name, schema)
+        files = [f"{self.run.uri}/{file}" for file in self.files.of(name, shard)]
+        if not files:
+            return self.rows(pa.RecordBatch.from_pylist([], schema=schema))
+        return _rows_of(shard, read_tables(self.spark, files, schema))
+
     def _read(self, name: str, schema: pa.Schema) -> DataFrame:
-        return read_tables(self.spark, [f"{self.uri}/{name}"], schema)
+        return read_tables(self.spark, [f"{self.run.uri}/{name}"], schema)
 
 
-def _within(rows: DataFrame, shard: Shard) -> DataFrame:
-    """Return the rows of a shard's ledgers."""
+def _rows_of(shard: Shard, rows: DataFrame) -> DataFrame:
     return rows if shard.is_all else rows.where(f.col("ledger_id").between(shard.first, shard.last))
 
 

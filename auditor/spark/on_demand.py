@@ -42,7 +42,7 @@ class SparkOnDemand:
 
     def executor(
         self,
-        uri: str,
+        run: Place,
         address: Callable[[int], StoreAddress],
         readers: int | None,
         tick: Callable[[int], None],
@@ -53,7 +53,7 @@ class SparkOnDemand:
 
         session = self.session()
         readers = readers or max(2, session.sparkContext.defaultParallelism // 2)
-        return SparkExecutor(session, self.stop, uri, address(readers), readers, tick, stall_max_s)
+        return SparkExecutor(session, self.stop, run, address(readers), readers, tick, stall_max_s)
 
     @property
     def version(self) -> str:

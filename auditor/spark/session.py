@@ -148,10 +148,26 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
         settings[_MASTER] = master or f"local[{lanes},2]"
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_submitted():
-        settings[_SHUFFLE_PARTITIONS] = str(max(2, os.cpu_count() or 2))
+        cores = str(max(2, os.cpu_count() or 2))
+        settings[_SHUFFLE_PARTITIONS] = cores
+        if settings[_MASTER].startswith("local"):
+            settings |= _few_tasks(cores)
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
     return SparkConf().setAppName("bookkeeper-auditor").setAll(list(settings.items()))
+
+
+def _few_tasks(cores: str) -> dict[str, str]:
+    """Return the settings with which Spark on one machine reads small files in few tasks.
+
+    It takes each lane for a core. A table has a small file for each lane, and to read each in a
+    task of its own costs more than what it has. To find more than 32 files Spark would start a job
+    with a task for each.
+    """
+    return {
+        "spark.sql.files.minPartitionNum": cores,
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
+    }
 
 
 def _authentication(master: str | None) -> dict[str, str]:
@@ -217,8 +233,6 @@ _SETTINGS = {
     "spark.sql.parquet.compression.codec": "zstd",
     # A failed job leaves nothing behind: tasks' files are moved in place at its end.
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "1",
-    # One small file, one task: the evidence is few files.
-    "spark.sql.files.openCostInBytes": "134217728",
     "spark.log.level": "ERROR",
 }
 

@@ -20,11 +20,11 @@ from threading import Event, Thread
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import read_seen_rows
 from auditor.evidence.schemas import SEEN
+from auditor.evidence.table_scan import are_of
 from auditor.model.identity import LedgerId
 from auditor.stages.asking import WANTED, Directory
 from auditor.stages.reading import Batches, Work, listed_ids
@@ -113,7 +113,7 @@ class LocalExecutor:
 
         def batches() -> Batches:
             for start in range(0, len(ids), LEDGERS_AT_ONCE):
-                of_these = pc.field("ledger_id").isin(ids[start : start + LEDGERS_AT_ONCE])
+                of_these = are_of(ids[start : start + LEDGERS_AT_ONCE])
                 yield from read_seen_rows(self.run, of_these, with_answers=answered)
 
         return LocalRows(SEEN, batches)

@@ -57,6 +57,11 @@ class Ledgers:
         return self.look == 1 and (self.left_by is None or self.todo is Todo.EVIDENCE)
 
     @property
+    def are_mostly_sound(self) -> bool:
+        """Whether suspects are few among them: most are of the sample, or were read once more."""
+        return self.look == 1 and (self.are_retested or self.todo is Todo.EVIDENCE)
+
+    @property
     def were_asked_about(self) -> bool:
         """Whether this look asked bookies about each of them whose lists are needed."""
         return self.look == 1 or self.left_by is not None

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.run_directory import Place
 from auditor.first_checker.placement import has_no_rule
 from auditor.first_checker.spot_reads import ListTests, NamedEntries
 from auditor.judging.settle import Todo
@@ -124,7 +125,7 @@ class ExecutorOnDemand(Protocol):
 
     def executor(
         self,
-        uri: str,
+        run: Place,
         address: Callable[[int], StoreAddress],
         readers: int | None,
         tick: Callable[[int], None],
@@ -137,6 +138,15 @@ class ExecutorOnDemand(Protocol):
         finished tasks of the running job. A job may run `stall_max_s` without finishing one.
         """
 
+
+SOUND_A_SUSPECT = 4
+"""This process judges so many ledgers that are mostly sound in the time of one suspect, at least.
+A suspect goes through a dozen stages. The sample of a shard (1 % of 200,000 ledgers) is more than
+the suspects that this process takes, and a Spark job reads all tables of the shard to find it."""
+READS_IN_PROCESS_MAX = 50_000
+"""This process makes at most this many of the reads of a shard that test lists. Each takes 50 µs. A
+Spark job starts a task for each bookie, which takes longer than all its reads."""
+NO_WANTED = pa.RecordBatch.from_pylist([], schema=WANTED)
 
 COSTS = pa.schema(
     [("bookie_id", pa.string()), ("requests", pa.int64()), ("expected_bytes", pa.int64())]
@@ -250,6 +260,11 @@ class Stages:
         by = self._executor(which)
         draw = spots_of(tests, self.judging, careful=by.is_careful)
         wanted = by.derive(by.evidence(which, answered=tests.of_lists), draw, WANTED)
+        if by is not self.local:
+            (drawn,) = by.collect(wanted).combine_chunks().to_batches() or [NO_WANTED]
+            are_few = drawn.num_rows <= READS_IN_PROCESS_MAX and self._may_work_here()
+            by = self.local if are_few else by
+            wanted = by.rows(drawn)
         name = f"{_part(1, shard)}-{'denser' if tests.is_denser else 'spots'}"
         self._read(by, wanted, 1, directory, name)
 
@@ -334,7 +349,8 @@ class Stages:
         is_large = which.are_first and not which.are_retested and which.named is None
         if is_large or not self._may_work_here():
             return self.on_spark()
-        are_few = len(self.suspects.ledgers(which)) <= self.suspects_max
+        ledgers_max = self.suspects_max * (SOUND_A_SUSPECT if which.are_mostly_sound else 1)
+        are_few = len(self.suspects.ledgers(which)) <= ledgers_max
         return self.local if are_few else self.on_spark()
 
     def _ledgers_max(self) -> int:

@@ -39,6 +39,7 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "docs/secured-clusters.md",
         "docs/topology.md",
         "docs/cost.md",
+        "docs/scale.md",
         "deploy/README.md",
     ),
     "Look up": (

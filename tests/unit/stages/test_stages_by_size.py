@@ -43,7 +43,7 @@ class Recorder:
         self._done.append(f"{self._name} {table} {name}")
 
     def collect(self, _rows: object) -> pa.Table:
-        self._done.append(f"{self._name} plan")
+        self._done.append(f"{self._name} collects")
         return COSTS.empty_table()
 
     def list_ids(self, portions: object, ids_max: int | None) -> Sequence[int] | None:
@@ -109,6 +109,27 @@ SIZES = [
 """Bounds on suspects and on listed ledgers, and who takes the first look."""
 
 
+@pytest.mark.parametrize(
+    ("suspects_max", "reads_max", "way"), [(1, 0, "here"), (1, -1, "spark"), (0, 0, "spark")]
+)
+def test_few_reads_that_test_lists_are_made_here_wherever_they_are_drawn(
+    suspects_max: int, reads_max: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task for each bookie would take longer than its reads. Nothing is read here if this
+    process may not work.
+    """
+    monkeypatch.setattr("auditor.stages.stages.READS_IN_PROCESS_MAX", reads_max)
+    stages, done = done_by(suspects_max)
+    stages.test_lists(NOBODY, SHARD, ListTests(0, {}))
+    stages.test_lists(NOBODY, SHARD, ListTests(0, {}, of_lists=True, is_denser=True))
+    assert [
+        "spark collects",
+        f"{way} evidence/reads look-01-shard-0007-spots",
+        "spark collects",
+        f"{way} evidence/reads look-01-shard-0007-denser",
+    ] == done
+
+
 @pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)
 def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     suspects_max: int, ledgers_max: int, way: str, counted: list[Ledgers]
@@ -118,15 +139,11 @@ def test_the_first_look_goes_by_the_ledgers_that_were_listed(
     stages.read_ledgers(1, SHARD)
     stages.plan()
     stages.ask_lists(1, NOBODY, SHARD)
-    stages.test_lists(NOBODY, SHARD, ListTests(0, {}))
-    stages.test_lists(NOBODY, SHARD, ListTests(0, {}, of_lists=True, is_denser=True))
     stages.judge(1, 0, SHARD)
     assert [
         f"{way} evidence/ledgers look-01-shard-0007",
-        f"{way} plan",
+        f"{way} collects",
         f"{way} evidence/answers look-01-shard-0007",
-        f"{way} evidence/reads look-01-shard-0007-spots",
-        f"{way} evidence/reads look-01-shard-0007-denser",
         f"{way} steps/look-1-judging-0 suspects",
     ] == done
     assert [] == counted, "the ledgers of a first look are not gathered to be counted"
@@ -228,14 +245,27 @@ def test_a_later_look_goes_by_the_suspects_that_the_look_before_left(
 
 
 @pytest.mark.parametrize(
-    ("suspects_max", "way"),
-    [(0, "spark"), (LEFT_BY_A_LOOK - 1, "spark"), (LEFT_BY_A_LOOK, "here")],
+    ("suspects_max", "sound_a_suspect", "ways_of_both"),
+    [
+        (0, LEFT_BY_A_LOOK, ["spark", "spark"]),
+        (1, LEFT_BY_A_LOOK - 1, ["spark", "here"]),
+        (1, LEFT_BY_A_LOOK, ["here", "here"]),
+        (1, LEFT_BY_A_JUDGING - 1, ["spark", "spark"]),
+        (LEFT_BY_A_LOOK, 1, ["here", "here"]),
+    ],
 )
-def test_what_was_retested_is_judged_by_its_number(suspects_max: int, way: str) -> None:
-    """Few ledgers of a first look are judged again, if a bookie in doubt holds few."""
+def test_ledgers_that_are_mostly_sound_are_judged_by_their_number(
+    suspects_max: int,
+    sound_a_suspect: int,
+    ways_of_both: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More of them than suspects: what was read once more of bookies in doubt, and the sample."""
+    monkeypatch.setattr("auditor.stages.stages.SOUND_A_SUSPECT", sound_a_suspect)
     stages, done = done_by(suspects_max)
     stages.judge(1, 2, SHARD, retested=True)
-    assert [way] == ways(done)
+    stages.judge(1, 1, SHARD, (0, Todo.EVIDENCE))
+    assert ways_of_both == ways(done)
 
 
 @pytest.mark.parametrize(

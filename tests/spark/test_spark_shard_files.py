@@ -1,0 +1,87 @@
+"""A stage opens the files of its shard alone: its work does not grow with the shards before it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import PurePosixPath
+from typing import cast
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.rows import answer_row, ledger_row, table
+from auditor.evidence.run_directory import place
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.spark.executor import SparkExecutor
+from auditor.spark.store import read_tables
+from auditor.stages.selection import Ledgers
+from auditor.stop import StopRequest
+from auditor.zookeeper.metadata_store import StoreAddress
+
+pytestmark = pytest.mark.spark
+
+SHARDS = [Shard(0, 0, 9), Shard(1, 10, 19), Shard(2, 20, 99)]
+"""The last one has no ledger."""
+CORES = max(2, os.cpu_count() or 2)
+BOOKIES = tuple(f"b{number}" for number in range(CORES))
+
+
+@pytest.fixture(scope="module")
+def executor(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkExecutor:
+    """Return an executor over a run with the evidence of two shards, a file for each bookie."""
+    run = place(str(tmp_path_factory.mktemp("run")))
+    run.write_table("evidence/reads", READS.empty_table(), "none")
+    for shard in SHARDS[:2]:
+        ids = range(shard.first, shard.last + 1)
+        records = (ledger_row(LedgerRecord(i, 1, 0, RecordStatus.FOUND)) for i in ids)
+        run.write_table("evidence/ledgers", table(LEDGERS, records), f"shard-{shard.number}")
+        for bookie in BOOKIES:
+            said = (Answer(bookie, i, 1, 0, AnswerStatus.HELD, b"") for i in ids)
+            name = f"shard-{shard.number}-{bookie}"
+            run.write_table("evidence/answers", table(ANSWERS, map(answer_row, said)), name)
+    address = cast("StoreAddress", None)  # nothing reads ZooKeeper
+    return SparkExecutor(spark, StopRequest(), run, address, 1, lambda _: None, float("inf"))
+
+
+def opened(rows: DataFrame) -> set[str]:
+    """Return the shards in the names of the files that a table is read from."""
+    return {PurePosixPath(file).stem.partition("-b")[0] for file in rows.inputFiles()}
+
+
+@pytest.mark.parametrize("shard", SHARDS[:2])
+def test_a_shard_is_gathered_from_its_own_files(executor: SparkExecutor, shard: Shard) -> None:
+    """Each ledger of the shard has all its answers."""
+    for rows in (
+        executor.evidence(Ledgers(1, shard), answered=True),
+        executor.counted(Ledgers(1, shard)),
+    ):
+        assert {f"shard-{shard.number}"} == opened(rows)
+    answers = {
+        row.ledger_id: {answer.bookie_id for answer in row.answers}
+        for row in executor.evidence(Ledgers(1, shard), answered=True).collect()
+    }
+    assert {i: set(BOOKIES) for i in range(shard.first, shard.last + 1)} == answers
+
+
+def test_a_shard_without_rows_opens_nothing(executor: SparkExecutor) -> None:
+    """It has the columns of the table all the same."""
+    rows = executor.evidence(Ledgers(1, SHARDS[2]), answered=True)
+    assert (set(), 0) == (opened(rows), rows.count())
+
+
+def test_the_only_shard_opens_every_file(executor: SparkExecutor) -> None:
+    """It has all ledgers."""
+    rows = executor.evidence(Ledgers(1, EVERYTHING), answered=True)
+    assert {"shard-0", "shard-1"} <= opened(rows)
+
+
+def test_small_files_are_read_together(executor: SparkExecutor) -> None:
+    """A task for each lane's file would cost more than reading the file."""
+    rows = executor.ids(Ledgers(1, listed_by=frozenset(BOOKIES)))
+    answers = [file for file in rows.inputFiles() if "-b" in file]
+    assert 2 * CORES == len(answers)
+    said = read_tables(executor.spark, answers, ANSWERS)
+    assert 1 <= said.rdd.getNumPartitions() <= CORES

@@ -1,0 +1,96 @@
+"""Which files of a table are opened for a shard: all that may have its rows, and no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.shard_files import ShardFiles, span_of
+from auditor.evidence.table_scan import are_of
+
+ROWS = pa.schema([("bookie_id", pa.string()), ("ledger_id", pa.int64())])
+TABLE = "evidence/answers"
+
+
+def rows_of(*ledgers: int | None) -> pa.Table:
+    return pa.Table.from_pylist([{"bookie_id": "b", "ledger_id": i} for i in ledgers], ROWS)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Place:
+    """Return a run with files for ledgers 0 to 9, 10 to 19 and both, and files without ledgers."""
+    directory = place(str(tmp_path / "run"))
+    files = {"low": (9, 0), "high": (10, 19), "both": (5, 15), "greeting": (None,), "none": ()}
+    for name, ledgers in files.items():
+        directory.write_table(TABLE, rows_of(*ledgers), name)
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("shard", "files"),
+    [
+        (Shard(0, 0, 9), ["both", "low"]),
+        (Shard(1, 10, 19), ["both", "high"]),
+        (Shard(1, 16, 19), ["high"]),
+        (Shard(2, 20, 99), []),
+        (EVERYTHING, ["both", "high", "low"]),
+    ],
+)
+def test_files_that_may_have_rows_of_a_shard(run: Place, shard: Shard, files: list[str]) -> None:
+    """A shard's bounds are inclusive. A file without a ledger has no row of a shard."""
+    assert [f"{TABLE}/{name}.parquet" for name in files] == ShardFiles(run).of(TABLE, shard)
+
+
+def test_what_spark_has_not_committed_is_no_file_of_the_table(run: Place) -> None:
+    """A task that died leaves its file below `_temporary`."""
+    run.write_table(f"{TABLE}/_temporary/0", rows_of(1), "part")
+    assert [f"{TABLE}/{name}.parquet" for name in ("both", "low")] == ShardFiles(run).of(
+        TABLE, Shard(0, 0, 9)
+    )
+
+
+def test_the_end_of_each_file_is_read_once(run: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of a stage does not grow with the shards before it. New files are seen."""
+    read: list[str] = []
+    end_of = pq.read_metadata
+
+    def recording(path: str, **options: object) -> pq.FileMetaData:
+        read.append(path)
+        return end_of(path, **options)
+
+    monkeypatch.setattr(pq, "read_metadata", recording)
+    files = ShardFiles(run)
+    for _ in range(3):
+        files.of(TABLE, Shard(0, 0, 9))
+    assert 5 == len(read)
+    run.write_table(TABLE, rows_of(3), "new")
+    assert f"{TABLE}/new.parquet" in files.of(TABLE, Shard(0, 0, 9))
+    assert 6 == len(read)
+
+
+def test_a_file_that_does_not_say_its_bounds_may_have_any_row(tmp_path: Path) -> None:
+    """Another writer may leave out the statistics. A missed row would be a missed loss."""
+    file = tmp_path / "plain.parquet"
+    pq.write_table(rows_of(7), file, write_statistics=False)
+    assert (0, 2**63 - 1) == span_of(pq.read_metadata(file))
+    pq.write_table(rows_of(None, 7), file, row_group_size=1)
+    assert (7, 7) == span_of(pq.read_metadata(file))
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, unique=True),
+    st.lists(st.none() | st.integers(0, 30), max_size=20),
+)
+def test_the_filter_of_some_ledgers_keeps_exactly_their_rows(
+    wanted: list[int], stored: list[int | None]
+) -> None:
+    """Its bounds are those of the ids, whatever their order."""
+    kept = rows_of(*stored).filter(are_of(wanted))["ledger_id"].to_pylist()
+    assert [one for one in stored if one in wanted] == kept
