@@ -2,11 +2,12 @@
 
     .venv/bin/python -m benchmarks.listers [--ledgers 10000] [--rounds 5]
 
-Three ratios, the two sides of each measured one right after the other. *Bare* is the iterator of
+Four ratios, the two sides of each measured one right after the other. *Bare* is the iterator of
 the library that the lister reads with, over all keys of the same index in one go. The lists of the
 lister are beside those of a SortedLedgerStorage bookie that holds the same entries, both asked by
 the client that only counts frames (`bookie_requests`). Adds are sent to the bookie one by one,
-while nobody lists and while its lister, with the default limits, is asked without pause.
+while nobody lists and while its lister, with the default limits, is asked without pause; and while
+its lister scrubs, pass after pass.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from support.real_cluster import RealCluster
 
 from auditor.config import BookieLimits
 from auditor.lister.index_view import IndexView
+from auditor.lister.scrub_process import read_report
 from benchmarks.bookie_requests import floor_round
 from benchmarks.targets import Target, measure_rows
 
@@ -68,6 +70,7 @@ def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iter
             yield compare_sorted(cluster, where, ledgers, rounds)
         with lister_command(*configuration) as where:
             yield compare_adds(cluster, where, ledgers, rounds)
+        yield compare_scrubbed(cluster, configuration, scratch / "scrub", rounds)
 
 
 def store(cluster: RealCluster, bookie: str, ledgers: range, entries: int) -> None:
@@ -170,6 +173,37 @@ def compare_adds(cluster: RealCluster, where: str, ledgers: int, rounds: int) ->
         " lists",
         ratio <= ADD_RATIO_MAX,
         (f"median ratio {ratio:.2f}", f"alone  {shown[0]} ms", f"listed {shown[1]} ms"),
+    )
+
+
+def compare_scrubbed(
+    cluster: RealCluster, configuration: Sequence[str], scratch: Path, rounds: int
+) -> Target:
+    """The 99th percentile of adds while the bookie's logs are scrubbed beside that while they are
+    not. Passes follow each other, with the default limits.
+    """
+    alone, scrubbed = [], []
+    for number in range(1, rounds + 1):
+        ledger_id = ADD_LEDGER + 1_000 + 2 * number
+        alone.append(add_p99_ms(cluster, ledger_id))
+        scrubs = ("--scrub", str(scratch), "--scrub-every", "0")
+        with lister_command(*configuration, *scrubs):
+            time.sleep(2)  # its process imports, and reads the index
+            scrubbed.append(add_p99_ms(cluster, ledger_id + 1))
+    report = read_report(scratch)
+    assert report is not None, "the scrub read nothing"
+    read = sum(one.read_bytes for one in report.passes())
+    ratio = median(a / b for a, b in zip(scrubbed, alone, strict=True))
+    shown = [" ".join(f"{ms:6.2f}" for ms in side) for side in (alone, scrubbed)]
+    return Target(
+        f"lister: the p99 of adds to its bookie is at most {ADD_RATIO_MAX:g} times as long while it"
+        " scrubs",
+        ratio <= ADD_RATIO_MAX,
+        (
+            f"median ratio {ratio:.2f}, {read / 2**20:,.0f} MiB in the last two passes",
+            f"alone    {shown[0]} ms",
+            f"scrubbed {shown[1]} ms",
+        ),
     )
 
 

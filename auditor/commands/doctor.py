@@ -475,9 +475,10 @@ def scrub_words(report: ScrubReport) -> str:
         words.append(f"the pass since {_time(now.began_at_ms)} has read {share}")
     if not words:
         return "no pass has begun"
-    named = of(len(report.candidates), "entry", "entries")
-    words.append(f"the next run reads {named} on the bookie" if report.candidates else "")
-    return "; ".join(filter(None, words))
+    if report.candidates:
+        named = of(len(report.candidates), "entry", "entries")
+        words.append(f"it names {named} for the next run to read")
+    return "; ".join(words)
 
 
 def _pass_words(last: ScrubPass) -> str:

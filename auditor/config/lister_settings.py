@@ -170,8 +170,8 @@ class ListerSettings:
     )
     scrub_bytes_per_second: int = setting(
         SIZE, "8MiB",
-        "Bytes that a scrub reads from disks a second, at most, at idle priority. 0: no limit. A "
-        "scrub also rests four times as long as each read took.",
+        "Bytes that a scrub reads a second, at most, at idle priority. 0: no limit. A scrub also "
+        "rests four times as long as each read of a disk took.",
         "20 TB in 30 days, and a twentieth of what one disk reads.",
         low=0, high=2**40, commands=_SERVING,
     )

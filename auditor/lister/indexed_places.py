@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,8 @@ PLACES_PER_LOG_MAX = 64
 """Most places that are remembered of one log."""
 INDEX_HEADER_BYTES = 1_024
 """Where the places begin in an index file. The header before it has the ledger's master key."""
+PLACE_COST_BYTES = 4_096
+"""What a place counts in the limit on bytes: a block of a table, or a page of a file."""
 PAGE_BYTES = 8_192
 """How much of the end of an index file is read for its last entry: one page of the bookie's."""
 
@@ -134,10 +136,10 @@ class LogGroup:
                         found[int(path.stem, 16)] = path
         return dict(sorted(found.items()))
 
-    def places(self) -> dict[int, dict[int, Location]]:
+    def places(self, pay: Callable[[int], None]) -> dict[int, dict[int, Location]]:
         """Return places by log and position, at most PLACES_PER_LOG_MAX of each log.
 
-        Raises IndexInDoubt.
+        `pay` is called with the bytes that a place costs to read. Raises IndexInDoubt.
         """
         found: dict[int, dict[int, Location]] = {}
         if self.index is None:
@@ -145,6 +147,7 @@ class LogGroup:
         self.index.refresh()
         try:
             for place in self.index.ends():
+                pay(PLACE_COST_BYTES)
                 of_log = found.setdefault(place.log, {})
                 if len(of_log) < PLACES_PER_LOG_MAX:
                     of_log[place.position] = place

@@ -70,8 +70,8 @@ _IDS = struct.Struct(">qq")
 class ScrubPace:
     """How fast a scrub reads: at most `bytes_per_second` (0: no limit), and only some of the time.
 
-    After each read it rests for REST times as long as the read took. On a busy disk reads take
-    longer, and the scrub yields.
+    After each read of the disk it rests for REST times as long as the read took. On a busy disk
+    reads take longer, and the scrub yields.
     """
 
     def __init__(
@@ -88,13 +88,18 @@ class ScrubPace:
         """Read from the disk, then rest. Raises OSError."""
         began = self._monotonic()
         data = os.pread(file, wanted, at)
-        ended = self._monotonic()
-        owed_s = 0.0
-        if self._is_limited:
-            self._bucket.spend(len(data), ended)
-            owed_s = self._bucket.debt_s(ended)
-        self._sleep(max(owed_s, min(REST_MAX_S, REST * (ended - began))))
+        rest_s = min(REST_MAX_S, REST * (self._monotonic() - began))
+        self.pay(len(data), rest_s)
         return data
+
+    def pay(self, count: int, rest_s: float = 0.0) -> None:
+        """Wait until bytes that were read are within the limit, and for `rest_s` at least."""
+        if self._is_limited:
+            now = self._monotonic()
+            self._bucket.spend(count, now)
+            rest_s = max(rest_s, self._bucket.debt_s(now))
+        if rest_s:
+            self._sleep(rest_s)
 
 
 class LogReader:
@@ -111,6 +116,7 @@ class LogReader:
         """Return the bytes from a position on, fewer at the end of the log. Raises OSError."""
         wanted = max(0, min(wanted, self.size - at))
         data = self._cached(at, wanted)
+        self._pace.pay(len(data))
         if len(data) < wanted:
             rest = self._pace.read(self._file, wanted - len(data), at + len(data))
             os.posix_fadvise(self._file, at + len(data), len(rest), os.POSIX_FADV_DONTNEED)
@@ -407,7 +413,7 @@ class LogPass:
 
     def _read_group(self, group: LogGroup) -> None:
         try:
-            places = group.places()
+            places = group.places(self.pace.pay)
         except IndexInDoubt as error:
             self._say(str(error))
             places = {}

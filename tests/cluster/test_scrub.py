@@ -134,19 +134,27 @@ class Scrubbed:
         return found
 
 
+def ledgers_of(number: int, batch: int) -> list[int]:
+    return [100 * (number + 1) + 10 * batch + ledger for ledger in range(LEDGERS)]
+
+
+def fill_logs(cluster: RealCluster) -> None:
+    """Write ledgers of one bookie each, so that each bookie has BATCHES logs or more."""
+    for batch in range(BATCHES):
+        for number, bookie in enumerate(STORAGES):
+            for ledger_id in ledgers_of(number, batch):
+                metadata = cluster.ledger(f"e1 w1 a1 0:[{bookie}] closed {ENTRIES - 1}")
+                cluster.place(ledger_id, metadata)
+        end_and_forget_journal(cluster, "b1")  # its memtable reaches no log before
+        cluster.start_bookie("b1")
+
+
 @pytest.fixture(scope="module")
 def scrubbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrubbed]:
     home = tmp_path_factory.mktemp("scrub")
     storages = tuple(STORAGES.values())
     with RealCluster(home / "cluster", bookies=3, storage=storages, settings=SETTINGS) as cluster:
-        for batch in range(BATCHES):
-            for number, bookie in enumerate(STORAGES):
-                for ledger in range(LEDGERS):
-                    ledger_id = 100 * (number + 1) + 10 * batch + ledger
-                    metadata = cluster.ledger(f"e1 w1 a1 0:[{bookie}] closed {ENTRIES - 1}")
-                    cluster.place(ledger_id, metadata)
-            end_and_forget_journal(cluster, "b1")  # its memtable reaches no log before
-            cluster.start_bookie("b1")
+        fill_logs(cluster)
         for bookie in STORAGES:
             end_and_forget_journal(cluster, bookie)
         rotten = {bookie: rot(cluster, bookie) for bookie in STORAGES}
@@ -240,3 +248,44 @@ def test_scrubs_without_lists_are_no_silent_listers(scrubbed: Scrubbed) -> None:
         scrubbed.outcome.summary["listers"]["not_believed"],
     )
     assert 1 == scrubbed.outcome.summary["listers"]["listed"]
+
+
+COLLECTING = {
+    **SETTINGS,
+    "gcWaitTime": 500,
+    "gcOverreplicatedLedgerWaitTime": 0,
+    "minorCompactionInterval": 1,
+    "majorCompactionInterval": 2,
+    "minorCompactionThreshold": 0.8,
+    "majorCompactionThreshold": 0.9,
+}
+
+
+@pytest.fixture(scope="module")
+def compacted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrubbed]:
+    """Yield a run beside bookies that collected a ledger of each batch, and wrote the others of its
+    log again. They go on to do so.
+    """
+    home = tmp_path_factory.mktemp("compacted")
+    storages = tuple(STORAGES.values())
+    with RealCluster(home / "cluster", bookies=3, storage=storages, settings=COLLECTING) as cluster:
+        fill_logs(cluster)
+        first = {bookie: logs_of(cluster, bookie)[0] for bookie in STORAGES}
+        for number in range(len(STORAGES)):
+            for batch in range(BATCHES):
+                cluster.delete_ledger(ledgers_of(number, batch)[1])
+        for bookie, log in first.items():
+            await_true(lambda path=log: not path.exists(), f"{bookie} compacted no log")
+        yield scrub_and_audit(cluster, home, {})
+
+
+def test_of_undamaged_bookies_that_compact_nothing_is_said(compacted: Scrubbed) -> None:
+    """Logs come and go while they are read, and hold records of deleted ledgers."""
+    for bookie, report in compacted.reports.items():
+        assert report.finished is not None
+        assert (0, 0, 0, 0) == (
+            report.finished.failed, report.finished.unchecked,
+            report.finished.damaged_logs, report.finished.unlisted,
+        ), bookie  # fmt: skip
+        assert all(said == {"present"} for said in compacted.said(bookie).values())
+    assert ([], 0) == (compacted.outcome.findings, compacted.outcome.exit_code)

@@ -82,9 +82,11 @@ def test_the_share_is_that_of_a_sample_of_the_whole_cluster() -> None:
     assert [] == judge_unreadable(looks, {"b1": drawn}, frozenset({"b1"}))
 
 
-def test_reads_in_doubt_count_and_prove_no_share() -> None:
-    """They are where the bookie is suspected: only what was drawn before is a sample."""
-    denser = [Reading(7, entry, (EIO, EIO), is_spot=True, is_denser=True) for entry in range(5, 10)]
+@pytest.mark.parametrize("why", ["is_denser", "is_named"])
+def test_reads_with_a_reason_count_and_prove_no_share(why: str) -> None:
+    """The bookie was in doubt, or a scrub named them: only what was drawn before is a sample."""
+    flags = {"is_spot": True, why: True}
+    denser = [Reading(7, entry, (EIO, EIO), **flags) for entry in range(5, 10)]
     found = unreadable_of([reading(EIO, EIO), reading(SENT, entry=1), *denser])
     assert found is not None
     assert (6, 7, 1, 2) == (found.failed, found.read, found.sample_failed, found.sample_read)

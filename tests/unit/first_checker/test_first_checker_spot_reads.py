@@ -9,7 +9,7 @@ from support.entry_by_entry import expected_on
 
 from auditor.first_checker.circle import WHOLE, Arc, arc_of
 from auditor.first_checker.probing import Draw, step_within
-from auditor.first_checker.spot_reads import end_copies, spot_copies
+from auditor.first_checker.spot_reads import end_copies, expected_among, spot_copies
 from auditor.sandbox.cluster import ledger
 
 SHAPES = (
@@ -84,3 +84,17 @@ def test_the_ends_are_the_first_and_the_last_copy_of_each_segment(shape: str) ->
             mine = [e for e in entries if segment.first_entry_id <= e < end]
             due |= {(bookie, e) for e in mine[:0] or ([min(mine), max(mine)] if mine else [])}
     assert due == set(end_copies(metadata))
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, "e2 w2 a2 0:[b1 b2] open"])
+def test_of_named_copies_those_are_expected_that_are_promised(shape: str) -> None:
+    """Each once, and the highest of each bookie first. An open ledger promises none by its end."""
+    metadata = ledger(shape)
+    bookies = ("b1", "b2", "b6", "unknown")
+    named = [(bookie, entry) for bookie in bookies for entry in (*range(120), 2**62, 3)]
+    expected = expected_on(metadata) if "closed" in shape else {}
+    assert expected_among(metadata, named) == [
+        (bookie, entry)
+        for bookie in sorted(bookies)
+        for entry in sorted(set(expected.get(bookie, ())), reverse=True)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,11 +11,13 @@ from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from support.entry_logs import Entry, flip_bit, log_header, write_index, write_log
 from support.location_index import LocationIndex
 
 from auditor.lister import scrub_pass
-from auditor.lister.indexed_places import groups_of
+from auditor.lister.indexed_places import PLACE_COST_BYTES, groups_of
 from auditor.lister.scrub_pass import LogPass, Position, ScrubPace
 from auditor.model.ledger import DigestType
 from auditor.model.scrub import CANDIDATES_MAX, ScrubPass, Suspicion
@@ -331,24 +334,61 @@ def test_a_scrub_reads_no_faster_than_it_may_and_yields_to_a_busy_disk(tmp_path:
     path = tmp_path / "log"
     path.write_bytes(bytes(4_000))
     for rate, read_s, rest_s in ((1_000.0, 0.0, 3.0), (0.0, 0.25, 1.0), (0.0, 50.0, 10.0)):
-        clock = chain([0.0, 0.0], repeat(read_s)) if rate else chain([0.0, 0.0, read_s])
+        clock = chain([0.0, 0.0], repeat(read_s))
         pace = ScrubPace(rate, partial(next, clock), slept.append)
         with path.open("rb") as file:
             assert 4_000 == len(pace.read(file.fileno(), 4_000, 0))
         assert rest_s == pytest.approx(slept[-1])
 
 
-def test_what_the_page_cache_has_costs_no_read_of_the_disk(disk: Disk) -> None:
-    """The log was just written. A file system that cannot say what it has is read as usual."""
-    disk.write(0, everything())
+def test_every_byte_and_every_place_of_the_index_counts_in_the_limit(disk: Disk) -> None:
+    """Whether the page cache has it or not."""
+    places = disk.write(0, entries_of(7))
+    write_index(disk.current, 7, {entry: (0, at) for (_, entry), at in places.items()})
     slept = list[float]()
     groups = groups_of([disk.directory], [disk.directory], disk.links, is_db=False)
-    one = LogPass(
-        groups, ScrubPace(1, sleep=slept.append), lambda: NOW_MS, lambda: None, ScrubPass(0)
-    )
+    pace = ScrubPace(1_000, lambda: 0.0, slept.append)
+    one = LogPass(groups, pace, lambda: NOW_MS, lambda: None, ScrubPass(0))
     one.run()
-    assert len(LEDGERS) * ENTRIES == one.counts.verified
-    assert not slept or len(slept) == 2
+    read = disk.log(0).stat().st_size + 2 * PLACE_COST_BYTES
+    assert ENTRIES == one.counts.verified
+    assert (read - 1_000) / 1_000 == pytest.approx(slept[-1])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_damage_ends_a_pass_and_what_is_whole_behind_it_is_read(data: st.DataObject) -> None:
+    """Any bytes are overwritten, removed or inserted anywhere, in a log and in an index file."""
+    with tempfile.TemporaryDirectory() as root:
+        disk = Disk(Path(root) / "ledgers", Path(root) / "links")
+        places = disk.write(0, everything())
+        write_index(disk.current, 7, {e: (0, at) for (i, e), at in places.items() if i == 7})
+        disk.write(1, entries_of(9))
+        damaged = data.draw(st.sampled_from([disk.log(0), *disk.current.glob("*/*/*.idx")]))
+        content = damaged.read_bytes()
+        at = data.draw(st.integers(0, len(content)))
+        gone = data.draw(st.sampled_from([0, 1, 4, 8, 100, 3_000]))
+        new = data.draw(st.sampled_from([b"", b"\0" * gone, b"\xff" * gone, None]))
+        new = data.draw(st.binary(max_size=100)) if new is None else new
+        damaged.write_bytes(content[:at] + new + content[at + gone :])
+        one = disk.scrub()
+        assert 2 == one.counts.logs and NOW_MS == one.counts.ended_at_ms
+        assert one.counts.verified >= ENTRIES
+        kept = one.counts
+        assert kept.entries == kept.verified + kept.unchecked + kept.failed
+
+
+def test_index_files_that_are_none_are_left_out(disk: Disk) -> None:
+    """Empty, short, of no ledger, a directory, and one with a single entry far behind."""
+    places = disk.write(0, entries_of(7))
+    write_index(disk.current, 7, {40_000: (0, places[7, 3])})
+    for name, content in {"8": b"", "9": b"BKLE", "a": bytes(1_024 + 7), "x": bytes(2_000)}.items():
+        path = disk.current / "0" / "0" / f"{name}.idx"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    (disk.current / "0" / "1").mkdir()
+    (disk.current / "0" / "1" / "1.idx").mkdir()
+    assert {(7, 40_000): Suspicion.OTHER_RECORD} == named(disk.scrub())
 
 
 def test_an_empty_header_of_a_new_log_is_no_damage(disk: Disk) -> None:

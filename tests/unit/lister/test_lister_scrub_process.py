@@ -26,8 +26,10 @@ from auditor.lister.scrub_process import (
     take_idle_priority,
 )
 from auditor.model.scrub import Suspicion
+from auditor.telemetry.lister_metrics import ListerMetrics
 
 WAIT_S = 60.0
+B1 = {"bookie": "b1"}
 
 
 @pytest.fixture
@@ -167,3 +169,26 @@ def test_the_process_scrubs_and_ends_with_its_lister(terms: ScrubTerms) -> None:
     assert [(7, 3)] == [c[:2] for c in report.candidates]
     assert before == sorted(ledgers.rglob("*"))
     assert [STATE_FILE] == os.listdir(terms.directory)
+
+
+def test_the_metrics_of_a_scrub_are_those_of_the_finished_pass(terms: ScrubTerms) -> None:
+    """-1 before there is one, and if the report cannot be read."""
+    metrics = ListerMetrics("b1", "1")
+    metrics.follow_scrub(lambda: read_report(terms.directory))
+
+    def value(name: str) -> float | None:
+        return metrics._registry.get_sample_value(f"bookkeeper_lister_scrub_{name}", B1)
+
+    assert (-1, -1) == (value("entries"), value("read_bytes"))
+    opened(terms).run_pass()
+    assert (10, 9, 1, 0, 0) == (
+        value("entries"), value("entries_verified"), value("entries_failed"),
+        value("entries_unchecked"), value("logs_damaged"),
+    )  # fmt: skip
+    report = read_report(terms.directory)
+    assert report is not None and report.finished is not None
+    assert report.finished.began_at_ms / 1_000 == value("began_timestamp_seconds")
+    assert (1, -1) == (value("entries_suspected"), value("read_bytes"))
+    (terms.directory / STATE_FILE).unlink()
+    (terms.directory / STATE_FILE).mkdir()
+    assert -1 == value("entries")
