@@ -28,8 +28,9 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES, VERDICTS
 from auditor.model.cluster import ClusterFacts
 from auditor.model.summary import Summary
-from auditor.report.layout import printable
+from auditor.report.layout import of, printable, size
 from auditor.summary.about import About
+from auditor.summary.space import disk_growth, earlier_bytes, with_orphan_growth
 
 COMPARED_TERMS = (
     "placement", "underreplication_grace_ms", "stuck_after_ms", "orphan_age_ms", "probe_entries",
@@ -61,7 +62,10 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What became of each finding from the earlier run to the later one. `notes` limit it."""
+    """What became of each finding from the earlier run to the later one.
+
+    `notes` limit it, and say how disks and orphans grew.
+    """
 
     earlier: StoredRun
     later: StoredRun
@@ -83,7 +87,8 @@ def compare_runs(earlier_dir: str | Place, later_dir: str | Place) -> Comparison
         _known_of(earlier, later.findings, None),
         _known_of(later, earlier.findings, later.directory),
     )
-    return Comparison(earlier, later, _notes(earlier, later), differences)
+    notes = [*_notes(earlier, later), *growth_notes(earlier.summary, later.summary)]
+    return Comparison(earlier, later, notes, differences)
 
 
 def _open(run_dir: str | Place) -> StoredRun:
@@ -137,6 +142,33 @@ def _notes(earlier: StoredRun, later: StoredRun) -> list[str]:
             " have."
         )
     return notes
+
+
+def growth_notes(earlier: Summary, later: Summary) -> list[str]:
+    """Return how much more of the disks is used than at the earlier run, and how much larger its
+    orphans are, as sentences; none of what did not change or is not known of both runs.
+    """
+    before, notes = earlier_bytes(earlier), []
+    growth = disk_growth(() if later.space is None else later.space.fullest, before)
+    if growth is not None and growth.used_bytes:
+        notes.append(
+            f"On the {of(growth.bookies, 'bookie')} of which both runs know how full the disks are,"
+            f" {more_bytes(growth.used_bytes)} is used."
+        )
+    own = None if later.references is None else replace(later.references, orphaned_growth=None)
+    references = with_orphan_growth(own, before)
+    orphans = None if references is None else references.orphaned_growth
+    if orphans is not None and (orphans.ledgers or orphans.stored_bytes):
+        number = f"{abs(orphans.ledgers):,} {'fewer' if orphans.ledgers < 0 else 'more'}"
+        notes.append(
+            f"There are {number} orphans, with {more_bytes(orphans.stored_bytes)} in all copies."
+        )
+    return notes
+
+
+def more_bytes(number: int) -> str:
+    """Return a difference of bytes: "1.0 MiB more", "2.0 KiB less"."""
+    return f"{size(abs(number))} {'less' if number < 0 else 'more'}"
 
 
 def _known_of(run: StoredRun, others: Sequence[ComparedFinding], evidence: Place | None) -> Judged:

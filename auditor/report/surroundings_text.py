@@ -443,7 +443,7 @@ def _bookies_words(summary: Summary) -> str:
 
 
 FULLEST_SHOWN_MAX = 3
-"""At most this many bookies are named in the line on disks, the fullest first."""
+"""At most this many bookies, and locations, are named in the line on disks, the fullest first."""
 
 
 def _space_words(space: Space | None) -> str:
@@ -459,7 +459,7 @@ def _space_words(space: Space | None) -> str:
     words = (
         f"disks     {of_all} said how full their disks are:"
         f" {filled(space.used_bytes, space.total_bytes)}; fullest: {', '.join(some)}"
-        f"{f' and {count(rest)} more' if rest else ''}"
+        f"{f' and {count(rest)} more' if rest else ''}{_rack_words(space)}"
     )
     if space.sharing_hosts:
         words += (
@@ -467,6 +467,19 @@ def _space_words(space: Space | None) -> str:
             " they share are counted more than once"
         )
     return words + _growth_words(space.growth)
+
+
+def _rack_words(space: Space) -> str:
+    """Return how full the disks are at the fullest locations; "" unless there are several."""
+    if len(space.racks) < 2:
+        return ""
+    some = [
+        f"{'no location' if rack.location is None else printable(rack.location)}"
+        f" {filled(rack.total_bytes - rack.free_bytes, rack.total_bytes)}"
+        for rack in space.racks[:FULLEST_SHOWN_MAX]
+    ]
+    rest = len(space.racks) - len(some)
+    return f"; by location: {', '.join(some)}{f' and {count(rest)} more' if rest else ''}"
 
 
 def filled(used_bytes: int, total_bytes: int) -> str:

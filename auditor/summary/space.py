@@ -108,7 +108,7 @@ def space_of(
         free_bytes=sum(space.free_bytes for space in known),
         fullest=tuple(known[:BOOKIES_IN_SUMMARY_MAX]),
         racks=_by_rack(known),
-        growth=_growth(known, earlier),
+        growth=disk_growth(known, earlier),
     )
 
 
@@ -131,7 +131,7 @@ def _by_rack(known: Iterable[BookieSpace]) -> tuple[RackSpace, ...]:
     return tuple(fullest[:RACKS_IN_SUMMARY_MAX])
 
 
-def _growth(known: Iterable[BookieSpace], earlier: EarlierBytes | None) -> SpaceGrowth | None:
+def disk_growth(known: Iterable[BookieSpace], earlier: EarlierBytes | None) -> SpaceGrowth | None:
     """Return how much more is used than at the earlier run, on the bookies of which both runs know
     it; None without such a bookie.
     """

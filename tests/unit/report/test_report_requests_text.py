@@ -8,7 +8,7 @@ import pytest
 from support import report_stories as stories
 from support.hostile_names import HOSTILE, unprintable
 
-from auditor.model.summary import BookieSpace, RunName, Space, SpaceGrowth
+from auditor.model.summary import BookieSpace, RackSpace, RunName, Space, SpaceGrowth
 from auditor.report.surroundings_text import _paces_words, _space_words
 
 
@@ -96,3 +96,30 @@ def test_the_disks_are_said_with_the_fullest_and_their_growth(
         " b2 512.0 MiB of 1.0 GiB used (50.00 %) and 1 more; 2 of them are on a host with another"
         f" bookie: disks that they share are counted more than once{words}"
     )
+
+
+@pytest.mark.parametrize(
+    ("locations", "words"),
+    [
+        ([], ""),
+        (["/r1"], ""),
+        (
+            ["/r1", None],
+            "; by location: /r1 1.0 GiB of 2.0 GiB used (50.00 %), no location 1.0 GiB of 2.0 GiB"
+            " used (50.00 %)",
+        ),
+    ],
+)
+def test_the_disks_are_said_by_location_where_there_are_several(
+    locations: list[str | None], words: str
+) -> None:
+    """A location that is not known is one too."""
+    racks = tuple(RackSpace(location, 1, 2**31, 2**30) for location in locations)
+    space = Space(1, 0, 0, 2**30, 2**30, BOOKIES[:1], racks)
+    assert _space_words(space).endswith(f"fullest: b0 1.0 GiB of 1.0 GiB used (100 %){words}")
+
+
+def test_the_fullest_locations_are_few() -> None:
+    """The others are counted."""
+    racks = tuple(RackSpace(f"/r{n}", 1, 2**31, 2**30) for n in range(9))
+    assert _space_words(Space(1, 0, 0, 2, 1, BOOKIES[:1], racks)).endswith(" and 6 more")
