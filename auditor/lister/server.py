@@ -27,6 +27,7 @@ from auditor.credentials.tls import RenewedContext
 from auditor.errors import ConfigError, LocalFault, PeerProtocolError
 from auditor.lister.bookie_configuration import BookieConfiguration
 from auditor.lister.directory_reader import DirectoryReader, Report
+from auditor.lister.index_file_names import page_of_files
 from auditor.lister.ledger_lists import LedgerList
 from auditor.lister.scrub import Scrub
 from auditor.lister.serving import ServingCheck, call_in_thread
@@ -429,10 +430,18 @@ class ListerServer:
 
     async def _page(self, request: wire.BookieInfo, first: int) -> bytes:
         """Return the response with the ledgers from `first` on; EIO if a directory is in doubt."""
-        found = await asyncio.gather(*(one.ledgers_from(first) for one in self._readers))
-        pages = [page for page in found if page is not None]
-        if not pages or len(pages) < len(found):
-            return wire.encode_info(request, Status.EIO)
+        if self._readers:
+            found = await asyncio.gather(*(one.ledgers_from(first) for one in self._readers))
+            pages = [page for page in found if page is not None]
+            if len(pages) < len(found):
+                return wire.encode_info(request, Status.EIO)
+        else:
+            current = [directory / "current" for directory in self._configured.index_directories]
+            try:
+                pages = [await asyncio.to_thread(page_of_files, current, first)]
+            except OSError as error:
+                self._logger.warning("lister_in_doubt", reason=f"index files: {error}")
+                return wire.encode_info(request, Status.EIO)
         identity = ListerIdentity(
             self._cookie.bookie_id, self._cookie.instance_id, self._oldest_view_ms()
         )

@@ -4,25 +4,32 @@ bookies delete is what they delete, and what `salvage` proposes makes the real c
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from support.command_line import command
-from support.listers import await_listed, listers_of
+from support.listers import FLUSH_TIMEOUT_S, lister_command
 from support.raw_bookie import RawBookie, read_request, status_name
 from support.real_bookkeeper import read_with_client
 from support.real_cluster import RealCluster
 
+from auditor.bookie.indexed_ledgers import indexed_ledgers
+from auditor.config import BookieLimits
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import DigestType
+from auditor.wire import znode_paths
+from auditor.wire.lister_fields import ListerIdentity
 
 pytestmark = pytest.mark.real
 
+STORAGES = ["DbLedgerStorage", "DbLedgerStorage", "SortedLedgerStorage"]
 ENTRIES = 30
 COLLECTED_TIMEOUT_S = 120.0
 POLL_S = 0.5
@@ -53,18 +60,44 @@ class Restored(NamedTuple):
 
 @pytest.fixture(scope="module")
 def restored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restored]:
-    """Yield three bookies as Pulsar runs them."""
+    """Yield two bookies as Pulsar runs them, and one that keeps an index file for each ledger. Its
+    lister only scrubs, and names its ledgers all the same.
+    """
     home = tmp_path_factory.mktemp("restored")
-    with RealCluster(home / "cluster", bookies=3, storage="DbLedgerStorage") as cluster:
+    with (
+        RealCluster(home / "cluster", bookies=len(STORAGES), storage=STORAGES) as cluster,
+        ExitStack() as stack,
+    ):
         plain = cluster.write_as_client(3, 3, 2, ENTRIES, digest=DigestType.CRC32)
         striped = cluster.write_as_client(3, 2, 2, ENTRIES)
         kept = cluster.write_as_client(2, 2, 2, ENTRIES)
         shutil.copytree(cluster.zookeeper_data, home / "backup")
         newer = cluster.write_as_client(3, 2, 2, ENTRIES, digest=DigestType.HMAC, password=SECRET)
-        with listers_of(cluster, home) as listers:
-            for line in listers.read_text().splitlines():
-                await_listed(line.split()[1], newer)
-            yield Restored(cluster, listers, home / "backup", Ledgers(plain, striped, newer, kept))
+        cluster.restart_bookies({}, only=["b3"])  # it writes its index files
+        listers = home / "listers"
+        for bookie, storage in zip(cluster.bookie_ids, STORAGES, strict=True):
+            flags = ["--bookkeeper-conf", str(cluster.directory(bookie) / "bookie.conf")]
+            if storage != "DbLedgerStorage":
+                (home / "scrub").mkdir()
+                flags += ["--scrub", str(home / "scrub")]
+            where = stack.enter_context(lister_command(*flags))
+            with listers.open("a") as lines:
+                lines.write(f"{bookie} {where}\n")
+            await_named(cluster, bookie, where, newer)
+        yield Restored(cluster, listers, home / "backup", Ledgers(plain, striped, newer, kept))
+
+
+def await_named(cluster: RealCluster, bookie: str, where: str, ledger_id: LedgerId) -> None:
+    """Wait until the lister at HOST:PORT names the ledger written last: it is flushed then."""
+    instance, _ = cluster.zk.get(f"{cluster.root}{znode_paths.INSTANCE_ID}")
+    host, port = where.rsplit(":", 1)
+    identity = ListerIdentity(bookie, instance.decode())
+    deadline = time.monotonic() + FLUSH_TIMEOUT_S
+    while ledger_id not in (
+        found := asyncio.run(indexed_ledgers(identity, (host, int(port)), BookieLimits()))
+    ):
+        assert time.monotonic() < deadline, f"{bookie} names only {list(found)}"
+        time.sleep(POLL_S)
 
 
 def said(restored: Restored, *arguments: str) -> Any:

@@ -1,0 +1,52 @@
+"""Name the ledgers of a bookie that keeps one index file for each: `current/XX/YY/ID.idx`, in hex.
+
+InterleavedLedgerStorage and SortedLedgerStorage do. Only names are read.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
+from auditor.wire.ledger_pages import LedgerPage
+
+FILES_A_PAGE_MAX = 50_000
+"""Ledgers in one answer. Each page reads the names of all files again: larger pages than those of a
+sorted index."""
+DEPTH = 2
+"""Directories between `current` and the files."""
+
+_FILE = re.compile(r"([0-9a-f]{1,16})\.idx")
+
+
+def page_of_files(
+    directories: Sequence[Path], first: LedgerId, ledgers_max: int = FILES_A_PAGE_MAX
+) -> LedgerPage:
+    """Return the ledgers from `first` on that have an index file in one of these directories.
+
+    Costs a walk through all files; memory holds the page. Raises OSError if a directory cannot be
+    read.
+    """
+    ids = (i for directory in directories for i in _ledgers_in(str(directory), DEPTH) if i >= first)
+    enough = (ledgers_max + 1) * len(directories)  # a ledger may have a file in each of them
+    found = sorted(set(heapq.nsmallest(enough, ids)))
+    return LedgerPage(
+        tuple(found[:ledgers_max]), found[ledgers_max] if len(found) > ledgers_max else None
+    )
+
+
+def _ledgers_in(directory: str, depth: int) -> Iterator[LedgerId]:
+    """Yield the ledgers below a directory. One that a bookie removes meanwhile has none."""
+    with suppress(FileNotFoundError), os.scandir(directory) as entries:
+        for entry in entries:
+            if depth and len(entry.name) <= 2 and entry.is_dir(follow_symlinks=False):
+                yield from _ledgers_in(entry.path, depth - 1)
+            elif not depth and (match := _FILE.fullmatch(entry.name)):
+                ledger_id = int(match[1], 16)
+                if ledger_id <= LEDGER_ID_MAX:
+                    yield ledger_id
