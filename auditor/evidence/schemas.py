@@ -195,13 +195,29 @@ COMPARISONS = pa.schema(
         ("problem", pa.string()),
         ("compared", pa.int64()),
         ("changed", pa.int64()),
+        ("went_back", pa.list_(pa.int64())),
+        ("went_back_total", pa.int64()),
+        ("returned", pa.list_(pa.int64())),
+        ("returned_total", pa.int64()),
     ]
 )
 """The comparison of the metadata with what the newest earlier run stored. One row.
 
 `compared` counts the ledgers that were closed then and that both runs read, `changed` those that
-differ. `problem` says why nothing was compared: then the counts are null. Without an earlier run,
-`run_id` is null too."""
+differ. `went_back` has the first ledgers whose znode has a lower version than then, `returned` the
+first that were not listed then although they are older. `problem` says why nothing was compared:
+then the counts are null. Without an earlier run, `run_id` is null too."""
+GONE_LEDGERS = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("namespace", pa.string()),
+        ("topic", pa.string()),
+        ("why", pa.string()),
+    ]
+)
+"""A ledger that the newest earlier run listed and this run did not. Key: ledger_id.
+
+`why` is a value of `Gone`. `namespace` and `topic` are of a topic that referenced it then."""
 DROPPED_LEDGERS = pa.schema(
     [
         ("namespace", pa.string()),

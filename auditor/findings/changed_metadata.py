@@ -13,11 +13,12 @@ Whole columns are compared, range of ids by range of ids. Only ledgers that diff
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +27,7 @@ from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, last_
 from auditor.evidence.rows import Row, named_row
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
+from auditor.findings.gone_ledgers import GONE_FILE, gone_ledgers
 from auditor.model.evidence import Look
 from auditor.model.facts import (
     LOOKS_APART_MIN_MS,
@@ -65,7 +67,13 @@ COMPARED: Mapping[MetadataField, str] = {
 }
 """The columns of LEDGERS that are compared. A value that one of the two metadata does not have, as
 in an older format, is not compared."""
-_COLUMNS = ("ledger_id", "look", *COMPARED.values())
+_STAMP = ("czxid", "znode_version", "znode_ctime_ms")
+_COLUMNS = ("ledger_id", "look", *COMPARED.values(), *_STAMP)
+NAMED_MAX = 10
+"""At most this many ledgers that went back, or came back, are named. The others are counted."""
+OLDER_BY_MS = 3_600_000
+"""A ledger counts as older than a run if it was created at least so long before the run began: the
+clocks of clients, of ZooKeeper and of the auditor differ."""
 _FOUND = pc.field("status") == RecordStatus.FOUND.value
 _NONE: Ids = np.empty(0, np.int64)
 
@@ -73,12 +81,16 @@ _NONE: Ids = np.empty(0, np.int64)
 class Compared(NamedTuple):
     """How many ledgers were compared, how many of them differ, and the rows of these.
 
-    `rows` are as CHANGED_LEDGERS has them at look EARLIER, at most SUSPECTS_MAX.
+    `rows` are as CHANGED_LEDGERS has them at look EARLIER, at most SUSPECTS_MAX. `went_back` are
+    ledgers whose znode has a lower version than then, `returned` those that were not listed then
+    although they are older; both ascend.
     """
 
     ledgers: int
     changed: int
     rows: pa.Table
+    went_back: Ids
+    returned: Ids
 
     @property
     def ids(self) -> Ids:
@@ -86,26 +98,41 @@ class Compared(NamedTuple):
         return distinct_numbers(self.rows["ledger_id"].to_numpy())
 
 
-def compare_metadata(earlier: Place, earlier_id: str, run: Place) -> Compared:
+def compare_metadata(
+    earlier: Place, earlier_id: str, run: Place, earlier_began_ms: int
+) -> Compared:
     """Compare the metadata that a run stored with those that an earlier run stored.
 
-    A ledger that already differed is compared with the row that was kept of it. Costs a scan of ten
-    columns of both tables. Memory: COMPARED_AT_ONCE rows of each. Raises OutputError.
+    A ledger that already differed is compared with the row that was kept of it. Costs a scan of
+    thirteen columns of both tables. Memory: COMPARED_AT_ONCE rows of each. Raises OutputError.
     """
     kept, total = kept_rows(earlier), 0
     kept_ids = kept["ledger_id"].to_numpy()
     still, fresh = [_unread_ids(run, kept_ids)], [_NONE]
+    went_back, returned = [_NONE], [_NONE]
     listed = earlier.read_table("evidence/listing", LISTING)["ledger_id"]
+    in_order = distinct_numbers(listed.to_numpy())
     for shard in cut_shards(listed, COMPARED_AT_ONCE):
-        now = newest_rows(run, shard)
-        compared, changed = _differing(_closed(newest_rows(earlier, shard)), now)
-        total += compared
+        then, now = newest_rows(earlier, shard), newest_rows(run, shard)
+        before, after = _in_both(then, now)
+        is_closed = _are_closed(before)
+        total += int(np.count_nonzero(is_closed))
+        changed = _ids_of(before, is_closed & _differ(before, after))
+        went_back.append(_ids_of(before, _have_lower_version(before, after)))
+        returned.append(_older(now, in_order, earlier_began_ms - OLDER_BY_MS))
         fresh.append(np.setdiff1d(changed, kept_ids))
-        still.append(_differing(_within(kept, shard), now)[1])
+        before, after = _in_both(_within(kept, shard), now)
+        still.append(_ids_of(before, _differ(before, after)))
     known, new = distinct_numbers(np.concatenate(still)), np.concatenate(fresh)
     stays = kept.filter(pc.is_in(kept["ledger_id"], pa.array(known)))
     rows = _rows_of(earlier, earlier_id, new[: SUSPECTS_MAX - len(known)])
-    return Compared(total, len(known) + len(new), pa.concat_tables([stays, rows]))
+    return Compared(
+        total,
+        len(known) + len(new),
+        pa.concat_tables([stays, rows]),
+        np.concatenate(went_back),
+        np.concatenate(returned),
+    )
 
 
 def _unread_ids(run: Place, ids: Ids) -> Ids:
@@ -140,8 +167,22 @@ def newest_rows(run: Place, shard: Shard) -> pa.Table:
     return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
 
 
-def _closed(rows: pa.Table) -> pa.Table:
-    return rows.filter(pc.equal(rows["state"], LedgerState.CLOSED.value))
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+def _are_closed(rows: pa.Table) -> Flags:
+    return _flags(pc.equal(rows["state"], LedgerState.CLOSED.value))
+
+
+def _flags(column: pa.ChunkedArray) -> Flags:
+    """Return a column of truth values. Null is false."""
+    flags: Flags = pc.fill_null(column, False).to_numpy()
+    return flags
+
+
+def _ids_of(rows: pa.Table, keep: Flags) -> Ids:
+    ids: Ids = rows["ledger_id"].to_numpy()[keep]
+    return ids
 
 
 def _within(rows: pa.Table, shard: Shard) -> pa.Table:
@@ -149,23 +190,46 @@ def _within(rows: pa.Table, shard: Shard) -> pa.Table:
     return rows.filter(pc.and_(pc.greater_equal(ids, shard.first), pc.less_equal(ids, shard.last)))
 
 
-def _differing(before: pa.Table, now: pa.Table) -> tuple[int, Ids]:
-    """Return how many ledgers both tables have, and which of them differ, ascending.
+def _have_lower_version(before: pa.Table, now: pa.Table) -> Flags:
+    """Return which ledgers have the same znode with a lower version. The rows are as of
+    `_in_both`.
+    """
+    is_same = pc.equal(before["czxid"], now["czxid"])
+    return _flags(pc.and_(is_same, pc.less(now["znode_version"], before["znode_version"])))
+
+
+def _older(now: pa.Table, listed: Ids, limit_ms: int) -> Ids:
+    """Return the ledgers that are not in `listed`, which ascends, and were created before
+    `limit_ms`.
+
+    A ledger whose znode was made anew has its age from its metadata.
+    """
+    created = pc.min_element_wise(now["metadata_ctime_ms"], now["znode_ctime_ms"])
+    ids: Ids = now.filter(pc.less(created, limit_ms))["ledger_id"].to_numpy()
+    return np.setdiff1d(ids, listed, assume_unique=True)
+
+
+def _in_both(before: pa.Table, now: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of the ledgers that both tables have, in the same order.
 
     Both tables have one row a ledger, ascending.
     """
     ids, others = before["ledger_id"].to_numpy(), now["ledger_id"].to_numpy()
     if not len(ids) or not len(others):
-        return 0, _NONE
+        return before.slice(0, 0), now.slice(0, 0)
     at = np.minimum(np.searchsorted(others, ids), len(others) - 1)
     in_both = others[at] == ids
     before = before.filter(pa.array(in_both)).combine_chunks()
-    now = now.combine_chunks().take(pa.array(at[in_both]))
+    return before, now.combine_chunks().take(pa.array(at[in_both]))
+
+
+def _differ(before: pa.Table, now: pa.Table) -> Flags:
+    """Return which ledgers differ in a compared column. The rows are as of `_in_both`."""
     differs = np.zeros(before.num_rows, np.bool_)
     for column in COMPARED.values():
         is_other = pc.fill_null(pc.not_equal(before[column], now[column]), False)
         differs |= is_other.to_numpy()
-    return before.num_rows, ids[in_both][differs]
+    return differs
 
 
 def _rows_of(earlier: Place, earlier_id: str, ids: Ids) -> pa.Table:
@@ -183,12 +247,20 @@ def _rows_of(earlier: Place, earlier_id: str, ids: Ids) -> pa.Table:
     return rows.append_column("run_id", run_id).cast(CHANGED_LEDGERS)
 
 
-def comparison_row(
-    run_id: str | None, problem: str, compared: int | None = None, changed: int | None = None
-) -> Row:
+def comparison_row(run_id: str | None, problem: str, compared: Compared | None = None) -> Row:
     """Return the row of COMPARISONS."""
+    if compared is None:
+        return named_row(COMPARISONS, run_id=run_id, problem=problem)
     return named_row(
-        COMPARISONS, run_id=run_id, problem=problem, compared=compared, changed=changed
+        COMPARISONS,
+        run_id=run_id,
+        problem=problem,
+        compared=compared.ledgers,
+        changed=compared.changed,
+        went_back=compared.went_back[:NAMED_MAX].tolist(),
+        went_back_total=len(compared.went_back),
+        returned=compared.returned[:NAMED_MAX].tolist(),
+        returned_total=len(compared.returned),
     )
 
 
@@ -291,6 +363,8 @@ class MetadataChanges:
     findings: tuple[FindingRecord, ...] = ()
     withheld: tuple[str, ...] = ()
     counts: MetadataComparison | None = None
+    files: Mapping[str, Ids] = field(default_factory=dict)
+    """Ids of ledgers by the file's name: those that are gone and that nothing explains."""
 
 
 def metadata_changes(run: Place, about: About) -> MetadataChanges:
@@ -310,14 +384,22 @@ def metadata_changes(run: Place, about: About) -> MetadataChanges:
         elif judged is not None:
             unknown.append(seen.earlier.ledger_id)
     more = max(0, row["changed"] - SUSPECTS_MAX)
+    gone = gone_ledgers(run)
     counts = MetadataComparison(
         row["run_id"],
         row["problem"],
         compared=row["compared"],
         changed=len(findings),
         unknown=len(unknown) + more,
+        went_back=row["went_back_total"],
+        some_went_back=tuple(row["went_back"]),
+        returned=row["returned_total"],
+        some_returned=tuple(row["returned"]),
+        gone=gone.by_reason,
+        gone_namespaces=gone.namespaces,
     )
-    return MetadataChanges(tuple(findings), tuple(_withheld(unknown, more)), counts)
+    files = {GONE_FILE: gone.unexplained} if len(gone.unexplained) else {}
+    return MetadataChanges(tuple(findings), tuple(_withheld(unknown, more)), counts, files)
 
 
 def _seen_changes(run: Place) -> Iterable[SeenChange]:

@@ -157,6 +157,12 @@ class _Pairs(NamedTuple):
         return dict(zip(codes.tolist(), parts, strict=True))
 
 
+def dropped_ids(run: Place) -> Numbers:
+    """Return the ledgers that topics lost, by the first look."""
+    ids: Numbers = _kept_rows(run)["ledger_id"].to_numpy()
+    return ids
+
+
 def topics_with_drops(run: Place) -> tuple[list[TopicName], int]:
     """Return the topics to read again, and when the first look read the last of them, in ms."""
     topics = sorted({row.name for row in _drops(run)[:DROPPED_MAX]})

@@ -438,12 +438,23 @@ class References(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class GoneInNamespace:
+    """How many ledgers of a namespace are gone."""
+
+    namespace: str
+    ledgers: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataComparison(Part):
     """The comparison of the metadata with what the run `earlier_run` stored.
 
     `earlier_run` is None if there is no earlier run. `problem` says why nothing was compared.
     `compared` counts ledgers that were closed then, `changed` those with changed metadata, and
-    `unknown` those of which that is not known.
+    `unknown` those of which that is not known. `went_back` counts ledgers whose znode has a lower
+    version than then, and `returned` those that were not listed then although they are older; at
+    most ten of each are named. `gone` counts ledgers that are not listed any more, by what explains
+    it (`auditor.findings.gone_ledgers.Gone`), and `gone_namespaces` those of some namespaces.
     """
 
     earlier_run: str | None
@@ -451,6 +462,12 @@ class MetadataComparison(Part):
     compared: int = 0
     changed: int = 0
     unknown: int = 0
+    went_back: int = 0
+    some_went_back: tuple[LedgerId, ...] = ()
+    returned: int = 0
+    some_returned: tuple[LedgerId, ...] = ()
+    gone: Mapping[str, int] = field(default_factory=dict)
+    gone_namespaces: tuple[GoneInNamespace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from auditor.findings.gone_ledgers import Gone
 from auditor.model.finding import Kind
+from auditor.model.identity import LedgerId
 from auditor.model.summary import MetadataComparison, Summary
-from auditor.report.layout import Screen, count, of
+from auditor.report.layout import Screen, count, of, printable
+
+NAMESPACES_SHOWN_MAX = 5
+"""At most this many namespaces are shown. The summary has more."""
+_GONE_WORDS = {
+    Gone.TRIMMED: "trimmed from the front of a topic",
+    Gone.REPLACED: "not named by their topic any more",
+    Gone.TOPIC_DELETED: "of deleted topics",
+    Gone.OFFLOADED: "moved to long-term storage",
+    Gone.REFERENCED: "still referenced by a topic",
+    Gone.DROPPED: "gone from the middle of a topic",
+    Gone.UNEXPLAINED: "that nothing explains (gone/unexplained.txt)",
+}
+assert _GONE_WORDS.keys() == set(Gone), "each reason has its words"
 
 
 def metadata_section(summary: Summary, screen: Screen) -> Iterator[str]:
@@ -34,6 +49,38 @@ def _sentences(compared: MetadataComparison) -> Iterator[str]:
             f"of {of(compared.unknown, 'closed ledger that differs', 'closed ledgers that differ')}"
             " it is not known whether the metadata has changed"
         )
+    if back := compared.went_back:
+        yield (
+            f"{of(back, 'znode of a ledger has', 'znodes of ledgers have')} a lower version than"
+            f" then ({_some(compared.some_went_back, back)}): ZooKeeper has an older state"
+        )
+    if returned := compared.returned:
+        yield (
+            f"{of(returned, 'ledger is', 'ledgers are')} listed that it did not list, although"
+            f" {'it is' if returned == 1 else 'they are'} older"
+            f" ({_some(compared.some_returned, returned)})"
+        )
+    yield from _gone_sentences(compared)
+
+
+def _gone_sentences(compared: MetadataComparison) -> Iterator[str]:
+    gone = sum(compared.gone.values())
+    if not gone:
+        return
+    parts = [
+        f"{count(compared.gone[why])} {words}"
+        for why, words in _GONE_WORDS.items()
+        if why in compared.gone
+    ]
+    yield f"{of(gone, 'ledger is', 'ledgers are')} not listed any more: {', '.join(parts)}"
+    if named := compared.gone_namespaces[:NAMESPACES_SHOWN_MAX]:
+        by = ", ".join(f"{printable(one.namespace)} {count(one.ledgers)}" for one in named)
+        yield f"most of them by namespace: {by}"
+
+
+def _some(ids: Sequence[LedgerId], total: int) -> str:
+    named = ", ".join(map(str, ids))
+    return f"{named} and {count(total - len(ids))} more" if total > len(ids) else named
 
 
 def _changed_words(changed: int) -> str:

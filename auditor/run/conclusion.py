@@ -175,7 +175,8 @@ def conclude(
         verification=verified,
     )
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
-    files = {**why.files, **_stale_marks_file(verdicts), **clustered.files, **unjudged}
+    stale = _stale_marks_file(verdicts)
+    files = {**why.files, **stale, **clustered.files, **changed.files, **unjudged}
     topics = None if clustered.referenced.counts is None else hits.lines
     return Conclusion(summary, hits.findings, files, topics)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
@@ -24,9 +25,11 @@ from auditor.findings.changed_metadata import (
     AGAIN,
     CHANGED_AT,
     COMPARISONS_AT,
+    Compared,
     compare_metadata,
     comparison_row,
 )
+from auditor.findings.gone_ledgers import GONE_AT, compare_listings
 from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.summary.previous_run import read_summary
 from auditor.zookeeper.metadata_store import MetadataStore
@@ -36,12 +39,13 @@ from auditor.zookeeper.metadata_store import MetadataStore
 class EarlierEvidence:
     """Where the newest earlier run of the cluster stored its evidence; None if there is none.
 
-    `problem` says why it cannot be used. Then `run` is None.
+    `problem` says why it cannot be used. Then `run` is None. `began_ms` is when it began.
     """
 
     run: Place | None = None
     run_id: str | None = None
     problem: str = ""
+    began_ms: int = 0
 
     @classmethod
     def of(cls, run: Place, run_id: str) -> EarlierEvidence:
@@ -51,7 +55,9 @@ class EarlierEvidence:
             require_stored(run, None if summary is None else summary.stored)
         except OutputError as error:
             return cls(None, run_id, f"what run {run_id} stored cannot be read: {error}")
-        return cls(run, run_id)
+        started_at = None if summary is None else summary.started_at
+        began = datetime.fromisoformat(started_at) if started_at else datetime.fromtimestamp(0, UTC)
+        return cls(run, run_id, began_ms=int(began.timestamp() * 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +80,20 @@ class MetadataLook:
             self._record(earlier_id, self.earlier.problem)
             return None
         try:
-            compared = compare_metadata(self.earlier.run, earlier_id, self.run)
+            began_ms = self.earlier.began_ms
+            compared = compare_metadata(self.earlier.run, earlier_id, self.run, began_ms)
+            gone = compare_listings(self.earlier.run, self.run)
         except OutputError as error:
             self._record(earlier_id, f"what run {earlier_id} stored cannot be read: {error}")
             return None
         self.run.write_table(CHANGED_AT, compared.rows, "earlier")
-        self._record(earlier_id, "", compared.ledgers, compared.changed)
+        self.run.write_table(GONE_AT, gone, "earlier")
+        self._record(earlier_id, "", compared)
         problem = self._look_again(compared.ids, wait) if len(compared.ids) else None
         return {PROBLEMS: [problem]} if problem else None
 
-    def _record(
-        self,
-        run_id: str | None,
-        problem: str,
-        compared: int | None = None,
-        changed: int | None = None,
-    ) -> None:
-        row = comparison_row(run_id, problem, compared, changed)
+    def _record(self, run_id: str | None, problem: str, compared: Compared | None = None) -> None:
+        row = comparison_row(run_id, problem, compared)
         self.run.write_table(COMPARISONS_AT, table(COMPARISONS, [row]), "metadata")
 
     def _look_again(self, ids: Ids, wait: Callable[[float], None]) -> str | None:

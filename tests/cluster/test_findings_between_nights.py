@@ -91,4 +91,7 @@ def test_a_restored_snapshot_is_found_by_the_versions_that_went_back(
     assert [CLOSED_LATER] == list(found)
     assert "state was CLOSED and is OPEN" in found[CLOSED_LATER]
     assert "The version of its znode went back" in found[CLOSED_LATER]
+    counted = outcome.summary["metadata_compared"]
+    assert [CLOSED_LATER] == counted["some_went_back"]
+    assert (0, {"unexplained": 1}) == (counted["returned"], counted["gone"])
     assert CREATED_LATER not in outcome.verdicts

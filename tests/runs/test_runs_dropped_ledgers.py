@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,32 @@ def test_a_ledger_that_a_list_lost_is_found_on_every_night_and_trimmed_ones_are_
     put_topic(cluster.set_raw, CUT, map(closed, (1, 2, 3, 4)))
     whole = accounted(audit(cluster, tmp_path))
     assert ([], 0) == (whole.findings, whole.exit_code)
+
+
+def test_ledgers_that_are_gone_and_those_that_came_back_are_counted(
+    cluster: SandboxCluster, tmp_path: Path
+) -> None:
+    """A trimmed ledger is explained by its topic, another one is not. A ledger that was deleted
+    before the first run and has its old metadata again came back; a new one did not.
+    """
+    put_topic(cluster.set_raw, TRIMMED, map(closed, (5, 6, 7)))
+    old, new = cluster.ledger(TEXT), int(time.time() * 1000)
+    cluster.place(20, old)
+    accounted(audit(cluster, tmp_path))
+    put_topic(cluster.set_raw, TRIMMED, map(closed, (6, 7)))
+    for ledger_id in (5, 20):
+        cluster.delete_ledger(ledger_id)
+    cluster.place(21, replace(old, ctime_ms=new))
+    cluster.place(22, replace(old, ctime_ms=new - 7_200_000))
+    try:
+        outcome = accounted(audit(cluster, tmp_path))
+    finally:
+        cluster.place(5, old)
+        for ledger_id in (21, 22):
+            cluster.delete_ledger(ledger_id)
+    counted = outcome.summary["metadata_compared"]
+    assert {"trimmed": 1, "unexplained": 1} == counted["gone"]
+    assert [{"namespace": "public/default", "ledgers": 1}] == counted["gone_namespaces"]
+    assert (1, [22], 0) == (counted["returned"], counted["some_returned"], counted["went_back"])
+    assert outcome.run_dir is not None
+    assert "20\n" == (outcome.run_dir / "gone" / "unexplained.txt").read_text()

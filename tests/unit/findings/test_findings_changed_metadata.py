@@ -19,7 +19,6 @@ from auditor.findings.changed_metadata import (
     Doubt,
     SeenChange,
     changed_fields,
-    compare_metadata,
     comparison_row,
     judge_change,
     metadata_changes,
@@ -108,12 +107,20 @@ def runs(tmp_path: Path) -> tuple[Place, Place]:
     return place(str(tmp_path / "earlier")), place(str(tmp_path / "run"))
 
 
+BEGAN_MS = 1_700_000_000_000
+"""When the earlier run began. The ledgers were created then, by their own metadata."""
+
+
+def compare_metadata(earlier: Place, earlier_id: str, run: Place) -> changed_metadata.Compared:
+    return changed_metadata.compare_metadata(earlier, earlier_id, run, BEGAN_MS)
+
+
 def look_again(run: Place, compared: changed_metadata.Compared, again: list[LedgerRecord]) -> None:
     """Write what the comparison found and the closing look, as a run does."""
     run.write_table(CHANGED_AT, compared.rows, "earlier")
     rows = [(*ledger_row(row), None) for row in again]
     run.write_table(CHANGED_AT, table(CHANGED_LEDGERS, rows), "look-2")
-    row = comparison_row(THEN, "", compared.ledgers, compared.changed)
+    row = comparison_row(THEN, "", compared)
     run.write_table(COMPARISONS_AT, table(COMPARISONS, [row]), "metadata")
 
 
@@ -275,3 +282,31 @@ def test_without_an_earlier_run_the_reason_is_kept(runs: tuple[Place, Place]) ->
     counts = metadata_changes(runs[1], ABOUT).counts
     assert counts is not None
     assert (None, "another cluster", 0) == (counts.earlier_run, counts.problem, counts.unknown)
+
+
+def test_znodes_whose_version_went_back_are_counted_whatever_their_state(
+    runs: tuple[Place, Place],
+) -> None:
+    """An open ledger counts too. One whose znode was created anew does not: its version began
+    again.
+    """
+    then = [record(i, OPEN if i == 2 else CLOSED, version=3) for i in range(1, 5)]
+    now = [record(1), record(2, OPEN, version=2), record(3, version=4), record(4, czxid=8)]
+    compared = compare_metadata(write_run(runs[0], then), THEN, write_run(runs[1], now))
+    assert [1, 2] == compared.went_back.tolist()
+
+
+def test_ledgers_that_are_listed_again_although_they_are_older_came_back(
+    runs: tuple[Place, Place],
+) -> None:
+    """A ledger of the time of the earlier run may have been created after its listing. One that the
+    earlier run listed and could not read did not come back.
+    """
+    old = BEGAN_MS - changed_metadata.OLDER_BY_MS - 1
+    ages = {1: old, 2: old + 1, 3: None, 4: old}
+    now = [record(i, replace(CLOSED, ctime_ms=at)) for i, at in ages.items()]
+    new = ZnodeStamp(7, 1, BEGAN_MS, BEGAN_MS)
+    now = [replace(row, stamp=new) for row in now]
+    then = [record(4, status=RecordStatus.UNREADABLE), record(9)]
+    compared = compare_metadata(write_run(runs[0], then), THEN, write_run(runs[1], now))
+    assert [1] == compared.returned.tolist()

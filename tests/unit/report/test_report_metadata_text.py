@@ -48,8 +48,22 @@ def test_without_an_earlier_run_there_is_no_section() -> None:
             " is not known whether the metadata has changed",
         ),
         (counts(earlier_run=None, problem="it is damaged"), "not compared: it is damaged"),
+        (
+            counts(went_back=12, some_went_back=[1, 2], returned=1, some_returned=[7]),
+            "12 znodes of ledgers have a lower version than then (1, 2 and 10 more): ZooKeeper has"
+            " an older state 1 ledger is listed that it did not list, although it is older (7)",
+        ),
+        (
+            counts(
+                gone={"trimmed": 1_000, "unexplained": 2},
+                gone_namespaces=[{"namespace": "public/default", "ledgers": 1_000}],
+            ),
+            "1,002 ledgers are not listed any more: 1,000 trimmed from the front of a topic, 2 that"
+            " nothing explains (gone/unexplained.txt) most of them by namespace: public/default"
+            " 1,000",
+        ),
     ],
-    ids=["sound", "one", "unknown", "not compared"],
+    ids=["sound", "one", "unknown", "not compared", "older", "gone"],
 )
 def test_what_was_compared_is_counted(compared: dict[str, Any], said: str) -> None:
     """Words are singular or plural as the count is."""
