@@ -38,6 +38,7 @@ GROWS: Mapping[Kind, tuple[str, ...]] = {
     Kind.NEWEST_LEDGER_MISSING: ("topics", "uses"),
     Kind.LEDGER_TRUNCATED: ("topics", "uses", "entries"),
     Kind.LEDGER_DROPPED_FROM_TOPIC: ("topics",),
+    Kind.POSITION_BEYOND_END: ("positions",),
 }
 """The facts that make a finding worse when they grow."""
 STAYS: Mapping[Kind, tuple[str, ...]] = {
@@ -55,6 +56,7 @@ STAYS: Mapping[Kind, tuple[str, ...]] = {
     Kind.CLOSED_METADATA_CHANGED: ("earlier_run", "fields"),
     Kind.LEDGER_TRUNCATED: ("last_entry_id",),
     Kind.LEDGER_DROPPED_FROM_TOPIC: ("earlier_run",),
+    Kind.POSITION_BEYOND_END: ("last_entry_id",),
 }
 """The facts that identify a finding."""
 AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
@@ -68,6 +70,7 @@ AMONG: Mapping[Kind, tuple[str, str, tuple[str, ...]]] = {
     Kind.NEWEST_LEDGER_MISSING: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_TRUNCATED: ("some_uses", "uses", ("topic", "role", "name")),
     Kind.LEDGER_DROPPED_FROM_TOPIC: ("some_topics", "topics", ()),
+    Kind.POSITION_BEYOND_END: ("some_positions", "positions", ("topic", "subscription", "what")),
 }
 """By kind: the fact with its first ledgers, logs or uses, the fact that counts all of them, and the
 fields that identify an item. Later items must be among the muted ones."""

@@ -52,6 +52,7 @@ from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
+    PositionBeyondFacts,
     TruncatedLedgerFacts,
 )
 from auditor.model.finding import Finding, Kind
@@ -80,6 +81,10 @@ _DOUBTS = {
     Doubt.SHORT: (
         "ended before what a topic recorded at some look, and the other did not confirm it: whether"
         " anything is lost is not known"
+    ),
+    Doubt.POSITION: (
+        "ended before a position of a subscription at some look, and the other did not confirm it:"
+        " whether the end was cut is not known"
     ),
 }
 
@@ -233,6 +238,9 @@ def reference_findings(run: Place, about: About) -> ReferenceFindings:
         counts=replace(
             _counts(run, judged, problems, orphans),
             dropped=len(dropped),
+            positions_beyond=sum(
+                finding.kind is Kind.POSITION_BEYOND_END for finding in judged.findings
+            ),
             unknown=len(judged.unknown) + judged.more + len(unconfirmed),
         ),
         is_complete=not (judged.unknown or judged.more or unreadable or unconfirmed),
@@ -342,13 +350,18 @@ def _topics_named_by(ledgers: Iterable[LedgerRecord]) -> dict[LedgerId, TopicNam
 
 
 def _record(finding: Finding, seen: SeenReference, about: About) -> FindingRecord:
-    assert isinstance(
-        finding.facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts
-    ), finding
     assert seen.again is not None, "a finding takes two looks"
-    use = finding.facts.some_uses[0]
-    topic = next(read.topic for read in seen.topics if str(read.topic) == use.topic)
-    named = owner_by_use(topic, use.role, use.name)
+    facts = finding.facts
+    if isinstance(facts, PositionBeyondFacts):
+        named_topic, role, name = facts.some_positions[0].topic, Role.DATA, ""
+    else:
+        assert isinstance(facts, MissingLedgerFacts | NewestMissingFacts | TruncatedLedgerFacts), (
+            finding
+        )
+        use = facts.some_uses[0]
+        named_topic, role, name = use.topic, use.role, use.name
+    topic = next(read.topic for read in seen.topics if str(read.topic) == named_topic)
+    named = owner_by_use(topic, role, name)
     looks = [Look(seen.first), Look(seen.again)]
     owner = owner_of(seen.again.metadata) or named
     return znode_testimony(finding, looks, about.facts, owner)

@@ -89,25 +89,26 @@ def suspect_ids(run: Place) -> Ids:
 def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
     """Return the ledgers whose number of entries topics recorded, and the highest number of each.
 
-    Ledgers with a whole copy in long-term storage are left out.
+    A position of a subscription counts as a record, too. Ledgers with a whole copy in long-term
+    storage are left out.
     """
     rows = run.read_table(
         WHERE,
         REFERENCES,
         AT_FIRST & ~_ELSEWHERE,
-        ["row", "ledger_id", "entries", "position"],
+        ["row", "ledger_id", "entries", "position", "acknowledged"],
     )
     data = rows.filter((pc.field("row") == RowOf.DATA.value) & pc.is_valid(pc.field("entries")))
     ends = rows.filter(
-        pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value])
+        pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value, RowOf.CURSOR.value])
         & pc.is_valid(pc.field("position"))
     )
-    ids = np.concatenate(
-        [_int64(data["ledger_id"]), _int64(pc.struct_field(ends["position"], "ledger_id"))]
-    )
-    entries = np.concatenate(
-        [_int64(data["entries"]), _int64(pc.struct_field(ends["position"], "entry_id")) + 1]
-    )
+    ranges = pc.struct_field(pc.list_flatten(rows["acknowledged"]), "upper")
+    ids_of, entries_of = [_int64(data["ledger_id"])], [_int64(data["entries"])]
+    for positions in (ends["position"], ranges):
+        ids_of.append(_int64(pc.struct_field(positions, "ledger_id")))
+        entries_of.append(_int64(pc.struct_field(positions, "entry_id")) + 1)
+    ids, entries = np.concatenate(ids_of), np.concatenate(entries_of)
     order = np.lexsort((entries, ids))
     ids, entries = ids[order], entries[order]
     is_most = last_of_each(ids)

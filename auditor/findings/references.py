@@ -26,12 +26,15 @@ from urllib.parse import unquote_plus
 from auditor.model.facts import (
     LOOKS_APART_MIN_MS,
     USES_SHOWN_MAX,
+    Acknowledgement,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
     OrphansInNamespace,
     OrphansOfTopic,
     OrphansOnBookie,
+    PositionBeyondFacts,
+    PositionFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
@@ -85,12 +88,37 @@ class UsesOfTopic(NamedTuple):
     """What one topic uses one ledger for, at both looks.
 
     `may_miss`: the second look may have missed uses, because it could not read all of the topic.
+    `positions` and `positions_again` are those of its subscriptions in the ledger.
     """
 
     topic: TopicName
     first: tuple[Use, ...]
     again: tuple[Use, ...]
     may_miss: bool
+    positions: tuple[PositionFacts, ...] = ()
+    positions_again: tuple[PositionFacts, ...] = ()
+
+
+def positions_by_ledger(record: TopicRecord) -> dict[LedgerId, tuple[PositionFacts, ...]]:
+    """Return the positions of a topic's subscriptions in each ledger: what is acknowledged in full,
+    and the highest of the ranges. A shadow topic has none: its positions are its source's.
+    """
+    found: dict[LedgerId, list[PositionFacts]] = {}
+    if record.managed_ledger is None or record.managed_ledger.shadow_source is not None:
+        return {}
+    for subscription in record.subscriptions:
+        cursor = subscription.cursor
+        ranges: dict[LedgerId, Position] = {}
+        for _, upper in cursor.acknowledged if cursor else ():
+            ranges[upper.ledger_id] = max(upper, ranges.get(upper.ledger_id, upper))
+        mark = cursor.mark_delete if cursor else None
+        for what, position in (
+            *((Acknowledgement.MARK_DELETE, one) for one in (mark,) if one is not None),
+            *((Acknowledgement.RANGE, one) for one in ranges.values()),
+        ):
+            facts = PositionFacts(str(record.topic), subscription.name, what, position)
+            found.setdefault(position.ledger_id, []).append(facts)
+    return {ledger_id: tuple(positions) for ledger_id, positions in found.items()}
 
 
 def uses_by_ledger(record: TopicRecord) -> dict[LedgerId, list[Use]]:
@@ -107,9 +135,18 @@ def pair_uses(first: TopicRecord, again: TopicRecord | None) -> dict[LedgerId, U
     `again` is None if the topic was not read again.
     """
     later = {} if again is None else uses_by_ledger(again)
+    positions = positions_by_ledger(first)
+    positions_later = {} if again is None else positions_by_ledger(again)
     may_miss = again is None or bool(again.problems)
     return {
-        ledger_id: UsesOfTopic(first.topic, tuple(uses), tuple(later.get(ledger_id, ())), may_miss)
+        ledger_id: UsesOfTopic(
+            first.topic,
+            tuple(uses),
+            tuple(later.get(ledger_id, ())),
+            may_miss,
+            positions.get(ledger_id, ()),
+            positions_later.get(ledger_id, ()),
+        )
         for ledger_id, uses in uses_by_ledger(first).items()
     }
 
@@ -179,6 +216,9 @@ class Doubt(StrEnum):
     SHORT = "short"
     """At one look it ended before what a topic recorded, and the other look did not confirm
     that."""
+    POSITION = "position"
+    """At one look it ended before a position of a subscription, and the other look did not confirm
+    that."""
 
 
 class Judged(NamedTuple):
@@ -198,12 +238,16 @@ class Judged(NamedTuple):
 
 
 NOTHING, OUTDATED = Judged(), Judged(is_outdated=True)
-UNKNOWN_UNREAD, UNKNOWN_MISSING, UNKNOWN_SHORT = (Judged(doubt=doubt) for doubt in Doubt)
+UNKNOWN_UNREAD, UNKNOWN_MISSING, UNKNOWN_SHORT, UNKNOWN_POSITION = (
+    Judged(doubt=doubt) for doubt in Doubt
+)
 
 
 def judge_reference(seen: SeenReference) -> Judged:
     """Return the finding on a referenced ledger, by both looks."""
     judged = _judge_all_uses(seen)
+    if judged is NOTHING:
+        return _judge_positions(seen)
     uses = [use for topic in seen.topics for use in (*topic.first, *topic.again) if use.can_be_lost]
     is_outdated = all(use.role is Role.COMPACTED and use.is_unsure for use in uses)
     return OUTDATED if judged.is_unknown and is_outdated else judged
@@ -331,6 +375,54 @@ def _judge_truncated(seen: SeenReference) -> Judged:
         entries_total=entries - first_lost,
     )
     return Judged(finding)
+
+
+def _judge_positions(seen: SeenReference) -> Judged:
+    """Return the finding on positions above the end of a closed ledger, by both looks.
+
+    A position at the last entry, or before the first one (entry -1), is where a subscription
+    stands that has acknowledged all, or nothing, of the ledger.
+    """
+    end = last_entry(seen.first)
+    if end is None or end < -1:  # no end: METADATA_MALFORMED reports it
+        return NOTHING
+    first = [
+        (topic, one)
+        for topic in seen.topics
+        for one in topic.positions
+        if one.position.entry_id > end
+    ]
+    if not first:
+        return NOTHING
+    again, end_again = seen.again, None if seen.again is None else last_entry(seen.again)
+    if again is not None and again.status is RecordStatus.GONE:
+        return NOTHING
+    if again is None or end_again is None:
+        return UNKNOWN_POSITION
+    found: list[PositionFacts] = []
+    is_unsure = False
+    for topic, before in first:
+        now = [
+            one
+            for one in topic.positions_again
+            if (one.subscription, one.what) == (before.subscription, before.what)
+        ]
+        is_unsure = is_unsure or (topic.may_miss and not now)
+        found += [one for one in now if one.position.entry_id > end_again]
+    if not found:
+        return UNKNOWN_POSITION if is_unsure else NOTHING
+    if end_again != end or not _are_far_apart(seen.first, again):
+        return UNKNOWN_POSITION
+    facts = PositionBeyondFacts(
+        last_entry_id=end,
+        topics=len({one.topic for one in found}),
+        positions=len(found),
+        some_positions=tuple(
+            sorted(found, key=lambda one: (one.topic, one.subscription, one.what))[:USES_SHOWN_MAX]
+        ),
+        apart_ms=again.read_at_ms - seen.first.read_at_ms,
+    )
+    return Judged(Finding(Kind.POSITION_BEYOND_END, facts, ledger_id=seen.ledger_id))
 
 
 def _largest_size(uses: Iterable[Use]) -> int | None:

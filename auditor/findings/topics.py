@@ -346,6 +346,7 @@ def reference_counts(topics: Sequence[TopicReadability]) -> References:
         ),
     ).without(
         "dropped",
+        "positions_beyond",
         "orphaned",
         "orphaned_bytes",
         "orphaned_without_length",

@@ -386,6 +386,41 @@ class DroppedLedgerFacts:
     apart_ms: int
 
 
+class Acknowledgement(StrEnum):
+    """What of a subscription has a position."""
+
+    MARK_DELETE = "mark_delete"
+    """Everything up to it is acknowledged."""
+    RANGE = "range"
+    """The end of a range of entries that are acknowledged one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PositionFacts:
+    """A position of a subscription."""
+
+    topic: str
+    subscription: str
+    what: Acknowledgement
+    position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class PositionBeyondFacts:
+    """POSITION_BEYOND_END. The metadata was closed at `last_entry_id` at two looks, `apart_ms`
+    apart.
+
+    At both of them `positions` positions of `topics` topics were above it.
+    """
+
+    last_entry_id: EntryId
+    topics: int
+    positions: int
+    some_positions: tuple[PositionFacts, ...]
+    """At most 20, sorted by topic and subscription."""
+    apart_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class OrphansInNamespace:
     """The orphans of one namespace.
@@ -838,6 +873,7 @@ Facts: TypeAlias = (
     | NewestMissingFacts
     | TruncatedLedgerFacts
     | DroppedLedgerFacts
+    | PositionBeyondFacts
     | OrphanedFacts
 )
 

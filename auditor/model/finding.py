@@ -87,6 +87,7 @@ class Kind(StrEnum):
     NEWEST_LEDGER_MISSING = "NEWEST_LEDGER_MISSING"
     LEDGER_TRUNCATED = "LEDGER_TRUNCATED"
     LEDGER_DROPPED_FROM_TOPIC = "LEDGER_DROPPED_FROM_TOPIC"
+    POSITION_BEYOND_END = "POSITION_BEYOND_END"
     LEDGER_ORPHANED = "LEDGER_ORPHANED"
 
 
@@ -319,6 +320,13 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Subject.LEDGER,
         "a Pulsar topic's list lost a ledger from between others that it still has; a broker trims"
         " from the front",
+    ),
+    Kind.POSITION_BEYOND_END: KindFacts(
+        Severity.WARNING,
+        Family.REFERENCE,
+        Subject.LEDGER,
+        "a subscription of a Pulsar topic has acknowledged entries above the end of a closed"
+        " ledger",
     ),
     Kind.LEDGER_ORPHANED: KindFacts(
         Severity.INFO,

@@ -424,6 +424,7 @@ class References(Part):
     newest_missing: int = 0
     truncated: int = 0
     dropped: int = 0
+    positions_beyond: int = 0
     orphaned: int = 0
     orphaned_bytes: int | None = None
     orphaned_without_length: int | None = None

@@ -359,6 +359,11 @@ _BESIDE: tuple[tuple[frozenset[Kind], str, str], ...] = (
         "ledgers are gone from the middle of a topic",
     ),
     (
+        frozenset({Kind.POSITION_BEYOND_END}),
+        "ledger ends before what a subscription acknowledged",
+        "ledgers end before what subscriptions acknowledged",
+    ),
+    (
         frozenset({Kind.CLOSED_METADATA_CHANGED}),
         "closed ledger has other metadata than in an earlier run",
         "closed ledgers have other metadata than in an earlier run",

@@ -61,6 +61,11 @@ def _lost_words(references: References) -> Iterator[str]:
             f"{of(missing, 'referenced ledger has', 'referenced ledgers have')} no metadata, and"
             f" {ends} recorded"
         )
+    if beyond := references.positions_beyond:
+        yield (
+            f"{of(beyond, 'ledger ends', 'ledgers end')} before a position that a subscription"
+            " acknowledged"
+        )
     if dropped := references.dropped:
         yield (
             f"{of(dropped, 'ledger is', 'ledgers are')} gone from the middle of a topic's list"

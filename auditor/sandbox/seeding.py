@@ -135,6 +135,7 @@ ADDED_LATER: tuple[Kind, ...] = (
     Kind.BOOKIE_UNREADABLE_ENTRIES,
     Kind.RECOVERY_BLOCKED,
     Kind.COOKIE_OF_ANOTHER_INSTANCE,
+    Kind.POSITION_BEYOND_END,
 )
 """Kinds whose stories follow all others, in this order. A new kind is appended here: the ledgers of
 all other stories then keep their ids, which docs/findings names."""

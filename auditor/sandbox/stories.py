@@ -519,6 +519,19 @@ def _truncated_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     return Story(Kind.LEDGER_TRUNCATED, n, n + 1, fact, (n, n + 1))
 
 
+@story_of(Kind.POSITION_BEYOND_END)
+def _position_beyond_end(cluster: SandboxCluster, n: LedgerId) -> Story:
+    for ledger_id, last in ((n, 55), (n + 1, 49)):
+        _put_ledger(cluster, ledger_id, _TEXT)
+        done = {"done": Cursor(None, Position(ledger_id, last))}
+        put_topic(cluster, f"story-{ledger_id}", [_closed_ledger(ledger_id, 50)], done)
+    fact = (
+        f"Both ledgers end at entry 49. Subscription done has acknowledged entry 55 of ledger {n},"
+        f" and entry 49 of ledger {n + 1}."
+    )
+    return Story(Kind.POSITION_BEYOND_END, n, n + 1, fact, (n, n + 1))
+
+
 @story_of(Kind.LEDGER_ORPHANED)
 def _orphaned_ledger(cluster: SandboxCluster, n: LedgerId) -> Story:
     made_ms = int(time.time() * 1000) - LONG_AGO_MS

@@ -355,7 +355,11 @@ _LEFT_OUT = (
 )
 
 _MISSING = frozenset({Kind.REFERENCED_LEDGER_MISSING, Kind.NEWEST_LEDGER_MISSING})
-_OF_REFERENCES = _MISSING | {Kind.LEDGER_TRUNCATED, Kind.LEDGER_DROPPED_FROM_TOPIC}
+_OF_REFERENCES = _MISSING | {
+    Kind.LEDGER_TRUNCATED,
+    Kind.LEDGER_DROPPED_FROM_TOPIC,
+    Kind.POSITION_BEYOND_END,
+}
 
 _WITHOUT_METADATA = _MISSING | {Kind.METADATA_MALFORMED, Kind.LEDGER_DROPPED_FROM_TOPIC}
 """Kinds on ledgers whose metadata BookKeeper's shell cannot save."""
@@ -370,6 +374,7 @@ _HARMED_BY_LOADING = frozenset(
         Kind.METADATA_MALFORMED,
         Kind.RECOVERY_BLOCKED,
         Kind.LEDGER_STUCK,
+        Kind.POSITION_BEYOND_END,
     }
 )
 """Kinds on ledgers that a broker may fail to read: it then repairs the topic by dropping them."""
@@ -483,6 +488,7 @@ _NEXT: dict[Kind, Callable[[Finding], Steps]] = {
     Kind.NEWEST_LEDGER_MISSING: pulsar_commands.missing_ledger_steps,
     Kind.LEDGER_TRUNCATED: pulsar_commands.truncated_ledger_steps,
     Kind.LEDGER_DROPPED_FROM_TOPIC: pulsar_commands.dropped_ledger_steps,
+    Kind.POSITION_BEYOND_END: pulsar_commands.position_steps,
     Kind.LEDGER_ORPHANED: pulsar_commands.orphan_steps,
 }
 assert _NEXT.keys() == CATALOGUE.keys(), "each kind of the catalogue has its commands"

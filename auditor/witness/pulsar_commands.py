@@ -25,6 +25,7 @@ from auditor.model.facts import (
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
+    PositionBeyondFacts,
     TruncatedLedgerFacts,
 )
 from auditor.model.finding import Finding
@@ -257,6 +258,23 @@ def dropped_ledger_steps(finding: Finding) -> Steps:
     save = [SAVE_ZOOKEEPER, *save_commands(paths)]
     if facts.is_listed:
         save.insert(1, dump_command(finding.ledger_id))
+    look = [command for topic in topics for command in look_commands(topic)]
+    return Steps([_metadata(finding), *look], [], save)
+
+
+def position_steps(finding: Finding) -> Steps:
+    """Suggest no change: the bookies may still have the entries."""
+    facts = finding.facts
+    assert isinstance(facts, PositionBeyondFacts), finding
+    topics = list(dict.fromkeys(one.topic for one in facts.some_positions))[:TOPICS_MAX]
+    paths = [
+        path
+        for one in facts.some_positions
+        if one.topic in topics
+        for path in znodes_of_use(one.topic, Role.CURSOR, one.subscription)
+    ]
+    save = [SAVE_ZOOKEEPER, dump_command(finding.ledger_id)]
+    save += save_commands(list(dict.fromkeys(paths))[: 2 * TOPICS_MAX])
     look = [command for topic in topics for command in look_commands(topic)]
     return Steps([_metadata(finding), *look], [], save)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from auditor.model.facts import (
+    Acknowledgement,
     DroppedLedgerFacts,
     MissingLedgerFacts,
     NewestMissingFacts,
     OrphanedFacts,
+    PositionBeyondFacts,
+    PositionFacts,
     TruncatedLedgerFacts,
     UseFacts,
 )
@@ -208,6 +211,39 @@ def _dropped_sentences(finding: Finding, facts: DroppedLedgerFacts) -> str:
     )
 
 
+def _position_sentences(finding: Finding, facts: PositionBeyondFacts) -> str:
+    """Say where the ledger ends, which positions lie above, and what a broker does with them."""
+    ends = (
+        f"ends at entry {facts.last_entry_id}"
+        if facts.last_entry_id >= 0
+        else "says that it has no entry"
+    )
+    shown = "; ".join(map(_position_words, facts.some_positions[:_USES_SHOWN]))
+    more = facts.positions - min(len(facts.some_positions), _USES_SHOWN)
+    rest = f"; and {more} more" if more else ""
+    return (
+        f"The metadata of ledger {finding.ledger_id} is CLOSED and {ends}. ZooKeeper has positions"
+        f" above it: {shown}{rest}. Both were so at two looks, {span(facts.apart_ms)} apart. A"
+        " subscription acknowledges what it was sent: the ledger had these entries, unless"
+        f" somebody set the position. {POSITION_EFFECT}"
+    )
+
+
+POSITION_EFFECT = (
+    "By Pulsar's source, a broker that loads the topic puts a position behind the topic's last"
+    " entry back to that entry, and goes on from any other one with the next ledger. That was not"
+    " tried."
+)
+
+
+def _position_words(facts: PositionFacts) -> str:
+    name = facts.subscription.strip() or "without a name"
+    what = (
+        "everything up to" if facts.what is Acknowledgement.MARK_DELETE else "a range that ends at"
+    )
+    return f"subscription {name} of {facts.topic} has acknowledged {what} {facts.position}"
+
+
 def _orphaned_sentences(_finding: Finding, facts: OrphanedFacts) -> str:
     is_single = facts.ledgers == 1
     which = (
@@ -273,5 +309,6 @@ TELL: dict[Kind, TellOther] = {
     Kind.NEWEST_LEDGER_MISSING: _newest_sentences,
     Kind.LEDGER_TRUNCATED: _truncated_sentences,
     Kind.LEDGER_DROPPED_FROM_TOPIC: _dropped_sentences,
+    Kind.POSITION_BEYOND_END: _position_sentences,
     Kind.LEDGER_ORPHANED: _orphaned_sentences,
 }

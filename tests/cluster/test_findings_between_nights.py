@@ -1,5 +1,5 @@
-"""Metadata that changed between two nights, on real BookKeeper and ZooKeeper: a znode that was
-written by hand, a ledger that was replicated again, and a restored snapshot.
+"""What changed between two nights, on real BookKeeper and ZooKeeper: a znode that was written by
+hand, a ledger that was replicated again, a topic that lost a ledger, and a restored snapshot.
 """
 
 from __future__ import annotations
@@ -13,15 +13,19 @@ from typing import NamedTuple
 import pytest
 from support.audits import Outcome, accounted, audit
 from support.real_cluster import RealCluster
+from support.topics import closed, put_topic
 
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerState
+from auditor.model.topic import Cursor, Position
 from auditor.wire import ledger_metadata
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 TEXT = "e2 w2 a2 0:[b1 b2] closed 9"
 CUT, REPLICATED, CLOSED_LATER, CREATED_LATER = 1, 2, 3, 4
+FRONT, MIDDLE, BACK = 11, 12, 13
+TOPIC = "public/default/orders"
 
 
 class Nights(NamedTuple):
@@ -38,8 +42,10 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     home = tmp_path_factory.mktemp("nights")
     with RealCluster(home / "cluster", bookies=3) as cluster:
         metadata = cluster.ledger(TEXT)
-        for ledger_id in (CUT, REPLICATED):
+        for ledger_id in (CUT, REPLICATED, FRONT, MIDDLE, BACK):
             cluster.place(ledger_id, metadata)
+        at_end = {"behind": Cursor(None, Position(BACK, 9))}
+        put_topic(cluster.set_raw, TOPIC, map(closed, (FRONT, MIDDLE, BACK)), at_end)
         is_open = replace(metadata, state=LedgerState.OPEN, last_entry_id=None, length=0)
         cluster.add_ledger(CLOSED_LATER, is_open)
         shutil.copytree(cluster.zookeeper_data, home / "snapshot")
@@ -79,6 +85,23 @@ def test_a_lower_end_is_found_and_a_replicated_ledger_is_not(
     assert "lastEntryId was 9 and is 6" in found[CUT]
     assert "Its znode is the same and was written since then." in found[CUT]
     assert "cuts off 3 entries: 7-9." in found[CUT]
+
+
+def test_a_topic_that_lost_a_ledger_and_a_position_beyond_the_end_are_found(
+    nights: Nights, tmp_path: Path
+) -> None:
+    """BookKeeper has all that the metadata of the three ledgers promises."""
+    beyond = {"behind": Cursor(None, Position(BACK, 12))}
+    put_topic(nights.cluster.set_raw, TOPIC, map(closed, (FRONT, BACK)), beyond)
+    outcome = next_night(nights, tmp_path)
+    found = {
+        one["kind"]: one["ledger_id"]
+        for one in outcome.findings
+        if one["kind"] != Kind.CLOSED_METADATA_CHANGED
+    }
+    assert MIDDLE == found[Kind.LEDGER_DROPPED_FROM_TOPIC]
+    assert BACK == found[Kind.POSITION_BEYOND_END]
+    assert ["sound"] * 3 == outcome.standings(FRONT, MIDDLE, BACK)
 
 
 def test_a_restored_snapshot_is_found_by_the_versions_that_went_back(

@@ -91,6 +91,10 @@ ELSEWHERE = {
     Kind.VERIFICATION_OVERDUE: (
         "test_findings_verification.py::test_what_was_not_read_within_the_period_is_overdue"
     ),
+    **dict.fromkeys(
+        (Kind.LEDGER_DROPPED_FROM_TOPIC, Kind.POSITION_BEYOND_END),
+        "test_findings_between_nights.py::test_a_topic_that_lost_a_ledger_and_a_position_beyond_the_end_are_found",
+    ),
     Kind.CLOSED_METADATA_CHANGED: (
         "test_findings_between_nights.py::test_a_lower_end_is_found_and_a_replicated_ledger_is_not"
     ),

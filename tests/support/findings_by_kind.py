@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, get_args
 
 from auditor.model.facts import (
+    Acknowledgement,
     BeyondEndFacts,
     ChangedField,
     ChangedMetadataFacts,
@@ -42,6 +43,8 @@ from auditor.model.facts import (
     OverdueFacts,
     PlacementFacts,
     PopulationFacts,
+    PositionBeyondFacts,
+    PositionFacts,
     RecoveryFacts,
     ShrunkFacts,
     SilentFacts,
@@ -236,6 +239,17 @@ _FACTS: tuple[Facts, ...] = (
         size_bytes=4_000,
         is_offloaded=False,
         is_listed=True,
+        apart_ms=300_000,
+    ),
+    PositionBeyondFacts(
+        last_entry_id=39,
+        topics=1,
+        positions=1,
+        some_positions=(
+            PositionFacts(
+                "persistent://public/default/t", "s", Acknowledgement.MARK_DELETE, Position(7, 49)
+            ),
+        ),
         apart_ms=300_000,
     ),
     OrphanedFacts(

@@ -722,7 +722,7 @@ def test_what_was_looked_at_is_counted_at_the_first_look(scene: Scene) -> None:
     assert [] == found
     assert {
         "topics": 2, "cursors": 2, "schemas": 2, "ledgers_referenced": 4, "missing": 0,
-        "truncated": 0, "dropped": 0, "orphaned": 0,
+        "truncated": 0, "dropped": 0, "positions_beyond": 0, "orphaned": 0,
         "unreadable": 1, "not_listed": 2, "unknown": 0, "outdated": 0, "orphaned_unknown": 0,
         "partitions_without_znode": 0,
         "orphaned_bytes": 0, "orphaned_without_length": 0, "orphaned_growth": None,

@@ -125,14 +125,15 @@ def test_what_a_topic_deleted_in_bookkeeper_is_not_referenced_there(run: Place) 
         (topic(closed(7, 11), schema=1), [7]),
         (topic(closed(9, 99)), []),
         (topic(closed(7, 10), closed(8, 10), terminated=Position(8, 10)), [8]),
-        (topic(closed(7), acknowledged=Position(7, 10)), []),
+        (topic(closed(7), acknowledged=Position(7, 10)), [7]),
+        (topic(closed(7), acknowledged=Position(7, 9)), []),
     ],
 )
 def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
     run: Place, record: TopicRecord, expected: list[int]
 ) -> None:
-    """Its data, a schema and the terminated position count; the position of a subscription does
-    not. Both ledgers end with entry 9.
+    """Its data, a schema, the terminated position and the positions of subscriptions count. Both
+    ledgers end with entry 9.
     """
     write(run, record, ledgers=(7, 8))
     assert expected == suspect_ids(run).tolist()

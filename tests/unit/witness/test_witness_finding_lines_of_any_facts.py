@@ -17,6 +17,7 @@ from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStat
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Look
 from auditor.model.facts import (
+    Acknowledgement,
     BeyondEndFacts,
     ChangedField,
     ChangedMetadataFacts,
@@ -48,6 +49,8 @@ from auditor.model.facts import (
     OverdueFacts,
     PlacementFacts,
     PopulationFacts,
+    PositionBeyondFacts,
+    PositionFacts,
     RecoveryFacts,
     Search,
     ShrunkFacts,
@@ -389,6 +392,24 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.none() | numbers,
         st.booleans(),
         st.booleans(),
+        ms,
+    ),
+    PositionBeyondFacts: st.builds(
+        PositionBeyondFacts,
+        st.integers(-1, 2**40),
+        st.just(1),
+        st.integers(3, 9),
+        st.lists(
+            st.builds(
+                PositionFacts,
+                st.just("persistent://public/default/t"),
+                words,
+                st.sampled_from(Acknowledgement),
+                st.just(Position(7, 49)),
+            ),
+            min_size=3,
+            max_size=3,
+        ).map(tuple),
         ms,
     ),
     ChangedMetadataFacts: st.builds(

@@ -207,6 +207,7 @@ def test_a_topic_that_a_broker_may_not_read_is_saved_before_it_is_loaded(kind, o
         Kind.METADATA_MALFORMED,
         Kind.RECOVERY_BLOCKED,  # a broker gives up a cursor whose ledger it cannot recover
         Kind.LEDGER_STUCK,
+        Kind.POSITION_BEYOND_END,  # a broker moves such a position
     )
     assert harmed == (NO_LOADING in steps.notes)
     assert harmed == any("PULSAR_ZOOKEEPER get -b" in command for command in steps.save)
