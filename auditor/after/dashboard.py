@@ -161,6 +161,14 @@ LEDGERS = (
         (_metric("last_run_coverage_ratio"), "ledgers")],
         unit="percentunit",
     ),
+    Panel(
+        "Ledgers that are gone", "Since the run before, by what explains it.",
+        [(_metric("last_run_gone_ledgers"), "{{why}}")],
+    ),
+    Panel(
+        "Ledgers with an older state", "That came back, or whose znode has a lower version.",
+        [(_metric("last_run_older_ledgers"), "{{sign}}")],
+    ),
     Panel("Open ledgers that could not be recovered", "If their writers died at the last run.",
     [(_metric("last_run_open_recovery_blocked_ledgers"), "{{cluster}}")]),
 )  # fmt: skip

@@ -427,7 +427,7 @@ def judged_run(
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
         nobody_answered=summary.has_no_answer,
-        is_metadata_compared=compared is not None and not compared.problem and not compared.unknown,
+        is_metadata_compared=compared is not None and compared.was_made and not compared.unknown,
         reread=ledgers_reread(run, corrupt) if run else frozenset(),
         content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},
     )

@@ -470,6 +470,11 @@ class MetadataComparison(Part):
     gone: Mapping[str, int] = field(default_factory=dict)
     gone_namespaces: tuple[GoneInNamespace, ...] = ()
 
+    @property
+    def was_made(self) -> bool:
+        """Whether there was an earlier run, and it could be compared with."""
+        return self.earlier_run is not None and not self.problem
+
 
 @dataclass(frozen=True, slots=True)
 class HitNamespace(Part):

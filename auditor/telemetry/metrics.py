@@ -34,9 +34,11 @@ from prometheus_client.registry import Collector
 
 from auditor.config import without_credentials
 from auditor.console import without_controls
+from auditor.findings.gone_ledgers import Gone
 from auditor.model.finding import CATALOGUE
 from auditor.model.summary import (
     MarkCounts,
+    MetadataComparison,
     MuteCounts,
     References,
     RequestOutcomes,
@@ -229,6 +231,27 @@ def _muted_findings(summary: Summary, cluster: str) -> Metric:
     return _gauge(PREFIX + "last_run_muted_findings", says, cluster, samples)
 
 
+def _since_earlier_run(compared: MetadataComparison | None, cluster: str) -> Iterator[Metric]:
+    """Yield what the comparison with the newest earlier run counted; NaN where there was none."""
+    found = compared if compared is not None and compared.was_made else None
+    gone = {} if found is None else {why.value: found.gone.get(why.value, 0) for why in Gone}
+    yield _gauge(
+        PREFIX + "last_run_gone_ledgers",
+        "Ledgers that the run before listed and this one did not, by what explains it; NaN where"
+        " nothing was compared.",
+        cluster,
+        [({"why": why.value}, float(gone.get(why.value, nan))) for why in Gone],
+    )
+    signs = {"returned": found.returned, "version": found.went_back} if found else {}
+    yield _gauge(
+        PREFIX + "last_run_older_ledgers",
+        "Ledgers that came back although they are older than the run before (returned), and those"
+        " whose znode has a lower version than then (version); NaN where nothing was compared.",
+        cluster,
+        [({"sign": sign}, float(signs.get(sign, nan))) for sign in ("returned", "version")],
+    )
+
+
 def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
     """Yield what verdicts are based on: assurance, verified copies, marks and maintenance."""
     assurance = summary.assurance
@@ -252,6 +275,7 @@ def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
         cluster,
         [({}, nan if blocked is None else float(blocked.ledgers))],
     )
+    yield from _since_earlier_run(summary.metadata_compared, cluster)
     marks = asdict(summary.marks or MarkCounts())
     yield _gauge(
         PREFIX + "last_run_marks",

@@ -71,6 +71,7 @@ def summary(**changes: Any) -> Summary:
         "poison",
         "unjudged",
         "open_recovery_blocked",
+        "metadata_compared",
         "odd_lists",
         "checkers_disagree",
         "partial",

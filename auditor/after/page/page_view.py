@@ -53,6 +53,7 @@ from auditor.report.findings_text import (
     worst_finding,
 )
 from auditor.report.layout import Screen, count, duration, moment, of, printable, share
+from auditor.report.metadata_text import metadata_section
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     HUES,
@@ -367,6 +368,7 @@ def page_view(contents: PageContents) -> Json:
         "marks": _marks(contents),
         "copies": copies_by_rack(contents.margin.racks) if contents.margin else None,
         "namespaces": bytes_by_namespace(contents.namespaces or ()),
+        "metadata": _metadata(contents),
         "topics": _topics(contents),
         "unjudged_rows": list(_unjudged_rows(summary)),
         "unjudged": section_lines(unjudged_section(summary, Screen(UNBROKEN))),
@@ -479,6 +481,11 @@ def _marks(contents: PageContents) -> Json | None:
     if not lines:
         return None
     return {"lines": lines, **marks_by_age(summary, contents.grace_ms)}
+
+
+def _metadata(contents: PageContents) -> Json | None:
+    lines = section_lines(metadata_section(contents.summary, Screen(UNBROKEN)))
+    return {"lines": lines} if lines else None
 
 
 def _topics(contents: PageContents) -> Json | None:

@@ -57,8 +57,8 @@ def reasons(earlier: Place, run: Place) -> dict[int, str]:
 
 
 def test_each_ledger_that_is_gone_has_one_reason(runs: tuple[Place, Place]) -> None:
-    """What retention, a new cursor, a deleted topic and long-term storage explain is told from what
-    nothing explains.
+    """What retention, a new cursor, a deleted topic and long-term storage explain is kept apart
+    from what nothing explains.
     """
     then = [
         topic("a/trimmed", (1, 2, 3, 4), cursor=20),

@@ -6,6 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from support import report_stories as stories
 
+from auditor.findings.gone_ledgers import Gone
 from auditor.model.finding import CATALOGUE, Kind
 from auditor.model.verdict import Exempt, Standing, Unknown
 from auditor.report.outcome_text import OUTCOMES
@@ -68,6 +69,8 @@ def test_every_series_of_the_contract_is_there_at_zero():
         LAST + "orphaned_ledgers", LAST + "orphaned_bytes",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
+    expected |= {(LAST + "gone_ledgers", frozenset({why.value})) for why in Gone}
+    expected |= {(LAST + "older_ledgers", frozenset({sign})) for sign in ("returned", "version")}
     states = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
     expected |= {(LAST + "marks", frozenset({state})) for state in states}
     expected |= {(LAST + "assurance_ledgers", frozenset({word})) for word in ("listed", "probed")}
@@ -168,6 +171,24 @@ def test_open_ledgers_that_could_not_be_recovered_are_a_gauge():
     blocked = {"ledgers": 4, "some": [3, 5, 7], "bookies": ["b3"]}
     assert 4 == series_of(open_recovery_blocked=blocked)[name]
     assert math.isnan(series_of(open_recovery_blocked=None)[name])
+
+
+def test_ledgers_that_are_gone_and_those_that_came_back_are_gauges():
+    """A run that compared nothing says NaN, which triggers no alert."""
+    compared = {
+        "earlier_run": "20260101T030000Z-000001", "problem": "", "compared": 9, "changed": 0,
+        "unknown": 0, "went_back": 2, "some_went_back": [1, 2], "returned": 1, "some_returned": [7],
+        "gone": {"trimmed": 5}, "gone_namespaces": [],
+    }  # fmt: skip
+    gone, older = LAST + "gone_ledgers", LAST + "older_ledgers"
+    found = series_of(metadata_compared=compared)
+    trimmed, unexplained = frozenset({"trimmed"}), frozenset({"unexplained"})
+    assert (5, 0) == (found[gone, trimmed], found[gone, unexplained])
+    signs = [found[older, frozenset({sign})] for sign in ("returned", "version")]
+    assert [1, 2] == signs
+    for nothing in (None, compared | {"problem": "damaged"}, compared | {"earlier_run": None}):
+        found = series_of(metadata_compared=nothing)
+        assert math.isnan(found[gone, trimmed]) and math.isnan(found[older, frozenset({"version"})])
 
 
 def test_the_help_of_gauges_says_what_they_count():
