@@ -47,6 +47,7 @@ BARE_RATIO_MIN = SORTED_RATIO_MIN = 0.5
 ADD_RATIO_MAX = 1.2
 ADDS = 2_000
 """Adds of one side of a round: 20 of them are beyond the 99th percentile."""
+PASS_TIMEOUT_S = 120.0
 ADD_LEDGER = 10_000_000
 """The ledger of the adds; each round has one of its own behind it."""
 WINDOW = BookieLimits().bookie_inflight
@@ -188,7 +189,7 @@ def compare_scrubbed(
         alone.append(add_p99_ms(cluster, ledger_id))
         scrubs = ("--scrub", str(scratch), "--scrub-every", "0")
         with lister_command(*configuration, *scrubs):
-            time.sleep(2)  # its process imports, and reads the index
+            await_pass(scratch)
             scrubbed.append(add_p99_ms(cluster, ledger_id + 1))
     report = read_report(scratch)
     assert report is not None, "the scrub read nothing"
@@ -205,6 +206,14 @@ def compare_scrubbed(
             f"scrubbed {shown[1]} ms",
         ),
     )
+
+
+def await_pass(scratch: Path) -> None:
+    """Wait until the scrub goes on with a pass or began one: a new process imports for a while."""
+    began = time.time()
+    while (report := read_report(scratch)) is None or report.written_at_ms < began * 1_000:
+        assert time.time() - began < PASS_TIMEOUT_S, "the scrub writes no report"
+        time.sleep(0.1)
 
 
 def add_p99_ms(cluster: RealCluster, ledger_id: int) -> float:
