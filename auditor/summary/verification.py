@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,27 +63,64 @@ class _Pairs:
         self.starts.append(starts[swept])
         self.copies.append(copies[swept].astype(np.uint32))
 
-    def by_place(self, order: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the copies at each place of a grid. `order` has the residue of each place."""
-        grid = len(order)
+    def in_pieces(self, painted: _Painted, grid: int) -> npt.NDArray[np.int64]:
+        """Return the copies in each piece of a grid. Those that were not read are all in one.
+
+        Costs a sort of the ledgers, and a search for each place that was read; if these are many,
+        some operations on the whole grid.
+        """
         rounds, rest = np.divmod(np.concatenate(self.copies).astype(np.int64), grid)
         first = -np.concatenate(self.starts).astype(np.int64) % grid
         behind = first + rest
         # Where the residues go on at 0, all have one more, except those between the two ends.
         goes_on = behind > grid
         end = np.where(goes_on, behind - grid, behind)
-        changes = np.bincount(first, minlength=grid + 1) - np.bincount(end, minlength=grid + 1)
-        residues = np.cumsum(changes[:-1]) + int(rounds.sum()) + int(goes_on.sum())
-        placed: npt.NDArray[np.int64] = residues[order]
-        return placed
+        of_all = int(rounds.sum()) + int(goes_on.sum())
+        lengths = np.diff(painted.starts, append=grid)
+        sums = np.zeros(len(lengths), np.int64)
+        is_read = painted.read_at > 0
+        if not is_read.any():
+            sums[0] = int((rounds * grid + rest).sum())
+            return sums
+        spans = zip(painted.starts[is_read].tolist(), lengths[is_read].tolist(), strict=True)
+        places = np.concatenate([np.arange(start, start + length) for start, length in spans])
+        residues = _residues(places, grid)
+        if len(places) > grid // WHOLE_GRID_SHARE:
+            changes = np.bincount(first, minlength=grid + 1) - np.bincount(end, minlength=grid + 1)
+            here = np.cumsum(changes[:-1])[residues]
+        else:
+            here = np.searchsorted(np.sort(first), residues, "right")
+            here -= np.searchsorted(np.sort(end), residues, "right")
+        offsets = np.concatenate([[0], np.cumsum(lengths[is_read])[:-1]])
+        sums[is_read] = np.add.reduceat(here + of_all, offsets)
+        unread = np.flatnonzero(~is_read)
+        if len(unread):
+            sums[unread[0]] = int((rounds * grid + rest).sum()) - int(sums.sum())
+        return sums
 
 
-def _residues(grid: int) -> npt.NDArray[np.int64]:
+WHOLE_GRID_SHARE = 16
+"""Above one of so many places, counting at all of them costs less than a search for each."""
+
+
+def _residues(places: npt.NDArray[np.int64], grid: int) -> npt.NDArray[np.int64]:
     """Return the residue of each place: its bits in reverse order."""
-    order = np.zeros(1, np.int64)
-    while len(order) < grid:
-        order = np.concatenate([2 * order, 2 * order + 1])
-    return order
+    found = np.zeros(len(places), np.int64)
+    left = places.copy()
+    for _ in range(grid.bit_length() - 1):
+        found = found << 1 | left & 1
+        left >>= 1
+    return found
+
+
+class _Painted(NamedTuple):
+    """Pieces of a grid, by the place where each starts. The first one starts at 0.
+
+    `read_at`: when the newest read of a piece began; 0 without a read.
+    """
+
+    starts: npt.NDArray[np.int64]
+    read_at: npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -139,19 +177,21 @@ class AgeCount:
 
     def planned_copies(self) -> int:
         """Return how many copies this run drew."""
-        order = _residues(self._grid)
-        is_planned = self._paint([ReadArc(self.planned, 1)]) > 0
-        return sum(int(one.by_place(order)[is_planned].sum()) for one in self.groups.values())
+        if not self.planned.length:
+            return 0
+        painted = self._paint([ReadArc(self.planned, 1)])
+        sums = (pairs.in_pieces(painted, self._grid) for pairs in self.groups.values())
+        return sum(int(placed[painted.read_at > 0].sum()) for placed in sums)
 
     def counts(self, reads: BookieReads) -> CopiesByAge:
         """Return the copies by age. `reads` are those before this run, or after it."""
-        order, now = _residues(self._grid), self.plan.began_at_ms
+        now = self.plan.began_at_ms
         found: Counter[str] = Counter()
         oldest: list[int] = []
         for group, pairs in self.groups.items():
             after = self._times[group] if group < len(self._times) else now + 1
-            read_at = self._paint([one for one in reads.arcs if one.at_ms >= after])
-            placed = pairs.by_place(order)
+            painted = self._paint([one for one in reads.arcs if one.at_ms >= after])
+            placed, read_at = pairs.in_pieces(painted, self._grid), painted.read_at
             age = now - read_at
             is_read = read_at > 0
             is_late = self._is_old(group) and reads.since_ms <= self._late_ms
@@ -176,13 +216,19 @@ class AgeCount:
         """Return whether the metadata of a group's ledgers changed before the period."""
         return group <= self._times.index(self._late_ms)
 
-    def _paint(self, arcs: Iterable[ReadArc]) -> npt.NDArray[np.int64]:
-        """Return for each place of the grid when its newest read began; 0 without a read."""
-        read_at = np.zeros(self._grid, np.int64)
-        for arc, at_ms in arcs:
-            for first, end in arc.pieces():
-                read_at[first // self._unit : end // self._unit] = at_ms
-        return read_at
+    def _paint(self, arcs: Iterable[ReadArc]) -> _Painted:
+        """Cut the grid into pieces of one colour: when their newest read began."""
+        pieces = [
+            (first // self._unit, end // self._unit, at_ms)
+            for arc, at_ms in arcs
+            for first, end in arc.pieces()
+        ]
+        ends = {0, *(end for first, after, _ in pieces for end in (first, after))}
+        starts = np.array(sorted(ends - {self._grid}), np.int64)
+        read_at = np.zeros(len(starts), np.int64)
+        for first, end, at_ms in pieces:
+            read_at[(first <= starts) & (starts < end)] = at_ms
+        return _Painted(starts, read_at)
 
 
 AGE_COLUMNS = [*SHARE_COLUMNS, "znode_mtime_ms"]

@@ -95,9 +95,17 @@ def ages_one_by_one(
     )
 
 
+BY_SEARCH, ON_THE_WHOLE_GRID = 1, 2 * CIRCLE
+"""Values of WHOLE_GRID_SHARE with which all places are counted in one way."""
+
+
+@pytest.mark.parametrize("share", [BY_SEARCH, ON_THE_WHOLE_GRID])
 @pytest.mark.parametrize("seed", range(40))
-def test_copies_are_counted_by_age_as_one_by_one(seed: int) -> None:
+def test_copies_are_counted_by_age_as_one_by_one(
+    seed: int, share: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever was read when, and whenever the metadata of each ledger changed."""
+    monkeypatch.setattr("auditor.summary.verification.WHOLE_GRID_SHARE", share)
     random = Random(seed)
     closed = {
         number: (ledger(random.choice(SHAPES)), NOW - random.randrange(60 * DAY))
@@ -110,6 +118,16 @@ def test_copies_are_counted_by_age_as_one_by_one(seed: int) -> None:
         arc = Arc(reads.next_place // unit * unit, unit * random.randint(1, 2))
         reads = reads.with_arc(Arc(arc.first, min(CIRCLE, arc.length)), at, PERIOD)
     assert ages_one_by_one(closed, reads) == count(closed, reads).counts(reads)
+
+
+def test_few_places_are_counted_without_the_whole_circle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run reads some hundred places of four million, on each of a hundred bookies."""
+    reads = BookieReads(1, (ReadArc(Arc(5, 101), NOW - 2 * DAY),))
+    made = count({7: (ledger("e1 w1 a1 0:[b1] closed 4194303"), 1)}, reads, Arc(3, 7))
+    monkeypatch.delattr("numpy.bincount")
+    assert 7 == made.planned_copies()
+    counted = made.counts(reads)
+    assert (CIRCLE, 101, CIRCLE - 101) == (counted.copies, counted.within_week, counted.never)
 
 
 def test_nothing_is_overdue_before_the_period_has_passed_since_it_was_seen() -> None:
