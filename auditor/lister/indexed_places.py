@@ -65,13 +65,17 @@ class IndexFiles:
     def ends(self) -> Iterator[Location]:
         """Yield the first and the last place in each file, ledger by ledger in no order.
 
-        A file that is gone or cannot be read is left out. Costs two reads a ledger.
+        A file that is gone or cannot be read is left out. Raises IndexInDoubt if a directory cannot
+        be listed. Costs two reads a ledger.
         """
         for directory in self.directories:
-            for path in directory.glob("*/*/*.idx"):
-                ledger_id = _ledger_of(path)
-                if ledger_id is not None:
-                    yield from _ends_of(path, ledger_id)
+            try:
+                for path in directory.glob("*/*/*.idx"):
+                    ledger_id = _ledger_of(path)
+                    if ledger_id is not None:
+                        yield from _ends_of(path, ledger_id)
+            except OSError as error:
+                raise IndexInDoubt(f"the index files cannot be listed: {error}") from None
 
     def locate(self, ledger_id: int, entry_id: int) -> Location | None:
         for directory in self.directories:

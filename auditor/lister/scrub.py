@@ -61,10 +61,10 @@ def check_directory(directory: Path, configured: BookieConfiguration) -> None:
     """Create the scrub's directory. Raises ConfigError if that fails or it is one of the
     bookie's.
     """
-    for own in (*configured.ledger_directories, *configured.index_directories):
-        if directory.absolute().is_relative_to(own):
-            raise ConfigError(f"scrub is {directory}, which is in the bookie's directory {own}")
     try:
+        for own in (*configured.ledger_directories, *configured.index_directories):
+            if directory.resolve().is_relative_to(own.resolve()):
+                raise ConfigError(f"scrub is {directory}, which is in the bookie's directory {own}")
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"scrub {directory} cannot be created: {error.strerror}") from None

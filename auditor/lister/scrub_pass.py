@@ -221,6 +221,13 @@ class LogScan:
     """The neighbours of records whose ledger may be misread."""
     _began_at: int = 0
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was noted so far that a pass would lose if it went on from `at`."""
+        has_strangers = 0 < len(self._strangers) <= STRANGERS_MAX
+        noted = self.candidates or self.misplaced or self._unmet(self.at)
+        return not (noted or has_strangers or self.is_damaged)
+
     def chunks(self) -> Iterator[None]:
         """Scan the log, and yield after each chunk. Raises OSError."""
         self._began_at = self.at
@@ -250,7 +257,7 @@ class LogScan:
             self._note_damage()
         if len(self._strangers) <= STRANGERS_MAX:
             self.candidates += self._strangers
-        self._compare_places()
+        self.misplaced += self._unmet()
 
     def _is_reserved(self, at: int) -> bool:
         """Return whether there are only zeroes from here on: space that was reserved."""
@@ -360,12 +367,17 @@ class LogScan:
                     break
         return min(found, default=None)
 
-    def _compare_places(self) -> None:
-        """Note the places at which the scan met no record, although it read them."""
-        self.misplaced += [
+    def _unmet(self, end: int | None = None) -> list[Location]:
+        """Return the places before `end` at which the scan met no record, although it read them.
+
+        Without `end`, they are those of the whole log, and beyond its end.
+        """
+        return [
             place
             for position, place in self.places.items()
-            if position not in self._met and position - SIZE_BYTES >= self._began_at
+            if position not in self._met
+            and position - SIZE_BYTES >= self._began_at
+            and (end is None or position - SIZE_BYTES < end)
         ]
 
     def _suspect(self, ledger_id: LedgerId, entries: Sequence[EntryId], why: Suspicion) -> None:
@@ -445,7 +457,11 @@ class LogPass:
         *,
         is_live: bool,
     ) -> None:
-        """Read one log. One that is gone, or cannot be read, does not end the pass."""
+        """Read one log. One that is gone, or cannot be read, does not end the pass.
+
+        A pass that is interrupted behind something that was noted reads it again: what one log
+        shows is taken at its end.
+        """
         before = self.counts
         self.position = Position(self.position.group, log, at)
         scan: LogScan | None = None
@@ -455,8 +471,9 @@ class LogPass:
             with closing(os.fdopen(file, "rb", buffering=0)):
                 scan = LogScan(LogReader(file, self.pace), places, self._memory, is_live, at)
                 for _ in scan.chunks():
-                    self._count(before, scan, at)
-                    self.position.at = scan.at
+                    if scan.is_clean:
+                        self._count(before, scan, at)
+                        self.position.at = scan.at
                     self.on_progress()
         except FileNotFoundError:
             return  # the bookie has collected it

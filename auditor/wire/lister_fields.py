@@ -113,7 +113,7 @@ def decode_scrub(words: object) -> ScrubReport | None:
 
     Candidates of a later version's kinds are left out, and so are those beyond CANDIDATES_MAX.
     """
-    if not isinstance(words, dict) or not _is_count(words.get("written_at_ms")):
+    if not isinstance(words, dict) or not _is_time(words.get("written_at_ms")):
         return None
     candidates = words.get("candidates")
     found = map(_candidate, candidates if isinstance(candidates, list) else ())
@@ -129,10 +129,12 @@ def _scrub_pass(words: object) -> ScrubPass | None:
     if not isinstance(words, dict):
         return None
     known = {field.name: words.get(field.name, 0) for field in fields(ScrubPass)}
-    ended = known.pop("ended_at_ms")
-    if not all(map(_is_count, known.values())) or not (ended is None or _is_count(ended)):
+    began, ended = known.pop("began_at_ms"), known.pop("ended_at_ms")
+    if not all(map(_is_count, known.values())) or not _is_time(began):
         return None
-    return ScrubPass(ended_at_ms=ended, **known)
+    if ended is not None and not _is_time(ended):
+        return None
+    return ScrubPass(began, ended, **known)
 
 
 def _candidate(words: object) -> Candidate | None:
@@ -147,6 +149,14 @@ def _candidate(words: object) -> Candidate | None:
 
 def _is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= ENTRY_ID_MAX  # True is an int
+
+
+_TIME_MAX_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: no later time can be shown."""
+
+
+def _is_time(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value <= _TIME_MAX_MS
 
 
 MISSING_LOGS_MAX = 64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -321,6 +322,49 @@ def test_a_pass_goes_on_where_it_stopped(disk: Disk, monkeypatch: pytest.MonkeyP
             break
         stops += 7
     assert stops > 20
+
+
+def test_what_a_pass_noted_in_a_log_is_named_wherever_it_was_interrupted(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record with a wrong digest, and a place of the index at which there is none."""
+    monkeypatch.setattr(scrub_pass, "CHUNK_BYTES", 1_000)
+    places = disk.write(0, everything())
+    flip_bit(disk.log(0), places[7, 20] + 40)
+    write_index(disk.current, 9, {0: (0, places[7, 30] + 8)})
+    whole = disk.scrub()
+    assert {(7, 20): Suspicion.DIGEST, (9, 0): Suspicion.OTHER_RECORD}.items() <= named(
+        whole
+    ).items()
+    groups = groups_of([disk.directory], [disk.directory], disk.links, is_db=False)
+    pace = ScrubPace(0, sleep=lambda _: None)
+    for stops in range(20):
+        stop = partial(stop_at_zero, iter(range(stops, -1, -1)))
+        first = LogPass(groups, pace, lambda: NOW_MS, stop, ScrubPass(0))
+        with suppress(StopIteration):
+            first.run()
+        second = LogPass(
+            groups, pace, lambda: NOW_MS, lambda: None,
+            first.counts, first.position, first.candidates,
+        )  # fmt: skip
+        if first.counts.ended_at_ms is None:
+            second.run()
+        assert (whole.counts, named(whole)) == (second.counts, named(second)), stops
+
+
+def test_an_index_that_cannot_be_listed_ends_no_pass(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The logs are read without it."""
+    disk.write(0, everything())
+
+    def failing(*_: object) -> Iterator[Path]:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "glob", failing)
+    one = disk.scrub()
+    assert (1, len(everything())) == (one.counts.logs, one.counts.verified)
+    assert ["the index files cannot be listed: [Errno 5] Input/output error"] == one.problems
 
 
 def stop_at_zero(countdown: Iterator[int]) -> None:

@@ -129,6 +129,12 @@ def test_a_scrub_never_writes_among_the_bookies_files(tmp_path: Path) -> None:
     for inside in ("ledgers", "ledgers/current/x", "index/x"):
         with pytest.raises(ConfigError, match="in the bookie's directory"):
             check_directory(tmp_path / inside, configured)
+    (tmp_path / "ledgers").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "ledgers")
+    for way in ("link/x", "own/../ledgers/x"):
+        with pytest.raises(ConfigError, match="in the bookie's directory"):
+            check_directory(tmp_path / way, configured)
+    assert [] == list((tmp_path / "ledgers").iterdir())
     check_directory(tmp_path / "own" / "scrub", configured)
     assert (tmp_path / "own" / "scrub").is_dir()
     (tmp_path / "file").touch()

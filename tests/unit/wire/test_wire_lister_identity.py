@@ -102,7 +102,9 @@ def test_a_lister_of_an_earlier_version_lists_and_does_not_scrub() -> None:
 
 
 @pytest.mark.parametrize(
-    "scrub", [None, 7, [], {}, {"written_at_ms": -1}, {"written_at_ms": True}], ids=repr
+    "scrub",
+    [None, 7, [], {}, {"written_at_ms": -1}, {"written_at_ms": True}, {"written_at_ms": 2**48}],
+    ids=repr,
 )
 def test_what_is_no_report_is_none_and_the_lister_still_lists(scrub: object) -> None:
     found = decode_identity(said(scrub=scrub))
@@ -111,10 +113,17 @@ def test_what_is_no_report_is_none_and_the_lister_still_lists(scrub: object) -> 
 
 @pytest.mark.parametrize(
     "part",
-    [{"began_at_ms": "1"}, {"began_at_ms": 1, "logs": -1}, {"began_at_ms": 1, "ended_at_ms": 1.5}],
+    [
+        {"began_at_ms": "1"},
+        {"began_at_ms": 1, "logs": -1},
+        {"began_at_ms": 1, "ended_at_ms": 1.5},
+        {"began_at_ms": 2**48},
+        {"began_at_ms": 1, "ended_at_ms": 2**62},
+    ],
     ids=repr,
 )
 def test_a_pass_with_impossible_numbers_is_none(part: object) -> None:
+    """A time beyond the year 9999 cannot be shown."""
     found = decode_scrub({"written_at_ms": 1, "finished": part, "current": 3})
     assert ScrubReport(1) == found
 
