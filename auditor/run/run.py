@@ -330,12 +330,12 @@ class Run:
     def _reading_plan(self, about: About) -> ReadingPlan:
         """Return how copies are read, as a continuation of what earlier runs read.
 
-        Runs that continue one another share the seed. Without a period each run has its own.
+        Runs that continue one another share the seed, with a period or without one: the arcs of
+        earlier runs mean other copies under another seed.
         """
         settings, before = self.context.settings, self.previous.verification
-        is_continued = before is not None and settings.verify_within_ms > 0
         return ReadingPlan(
-            before.seed if before is not None and is_continued else about.terms.probe_seed,
+            about.terms.probe_seed if before is None else before.seed,
             milliseconds(about.started_at),
             settings.verify_within_ms,
             settings.verify_bytes_per_second,

@@ -128,8 +128,8 @@ class ReadingPlan:
     """What decides which copies a run reads to test lists and to verify them: a part of run.json.
 
     `before`: what earlier runs read, by bookie. `copies`: how many each should hold by the count of
-    the last run. `arcs`: what this run reads. Without a period (0) nothing is verified, and
-    `before` is handed on.
+    the last run. `arcs`: what this run reads. Without a period (0) only lists are tested. These
+    reads go on where the last ones ended, too.
     """
 
     seed: int = 0
@@ -177,11 +177,11 @@ class ReadingPlan:
 
         The second part is limited by `bytes_per_second`. A bookie that is new is only tested.
         """
-        before = self.before.get(bookie) if self.period_ms else None
+        before = self.before.get(bookie)
         at = before.next_place if before else 0
         step = step_within(spot_reads, due.copies)
         tested = arc_of(Draw(step, at * step // CIRCLE))
-        if before is None:
+        if before is None or not self.period_ms:
             return tested
         length = min(self.length_needed(before), self.length_allowed(due))
         return arc_from(at, length) if length > tested.length else tested

@@ -107,3 +107,13 @@ def test_arcs_are_handed_on_and_not_counted_by_runs_that_do_not_count(nights: Ni
         handed = audit(nights.cluster, nights.output, **at).summary["verification"]
         assert handed["counts"] is None
         assert [one["arcs"] for one in first] == [one["arcs"] for one in handed["bookies"]]
+
+
+def test_a_run_without_a_period_goes_on_with_the_series(nights: Nights) -> None:
+    """What is said of the copies stays true when the period is set again."""
+    read: set[tuple[str, int, int]] = set()
+    for day, within in enumerate(("720h", "0", "720h")):
+        outcome = nights.run(day, verify_bytes_per_second="0", verify_within=within)
+        read |= copies_read(outcome)
+        ages = outcome.summary["verification"]["counts"]
+        assert (3 * HELD - len(read), 0) == (ages["never"], ages["overdue"])
