@@ -47,11 +47,15 @@ def compare_lists(earlier: Place, earlier_id: str, run: Place) -> pa.Table:
     looks of both.
 
     A ledger that was dropped before is kept as long as its topic exists and its neighbours are in
-    the list. Costs a scan of the references of both runs, and a sort. Raises OutputError.
+    the list, and over runs that did not read the topic. Costs a scan of the references of both
+    runs, and a sort. Raises OutputError.
     """
-    if not were_references_read(earlier) or not were_references_read(run):
-        return DROPPED_LEDGERS.empty_table()
-    then, kept = earlier.read_table(WHERE, REFERENCES, _DATA, _COLUMNS), _kept_rows(earlier)
+    kept = _kept_rows(earlier)
+    if not were_references_read(run):
+        return kept
+    then = REFERENCES.empty_table().select(_COLUMNS)
+    if were_references_read(earlier):
+        then = earlier.read_table(WHERE, REFERENCES, _DATA, _COLUMNS)
     run_ids = pa.array([earlier_id] * then.num_rows, pa.string())
     rows = [kept.select([*_COLUMNS, "run_id"]), then.append_column("run_id", run_ids)]
     before, after = (
@@ -75,12 +79,24 @@ def _kept_rows(run: Place) -> pa.Table:
 
 
 def _unread_rows(earlier: Place, run: Place) -> pa.Table:
-    """Return the kept rows of topics that this run could not read."""
+    """Return the kept rows of topics that this run could not read, or may have missed."""
     kept = _kept_rows(earlier)
-    unread = pc.field("status") == TopicStatus.UNREADABLE.value
-    mine = AT_FIRST & (pc.field("row") == RowOf.TOPIC.value) & unread
-    topics = run.read_table(WHERE, REFERENCES, mine, ["topic"])["topic"].combine_chunks()
-    return kept.filter(pc.is_in(kept["topic"], topics))
+    if not kept.num_rows:
+        return kept
+    mine = pc.field("topic").isin(kept["topic"].unique())
+    is_topic = pc.field("row") == RowOf.TOPIC.value
+    read = run.read_table(WHERE, REFERENCES, AT_FIRST & is_topic & mine, ["topic", "status"])
+    unread = read.filter(pc.equal(read["status"], TopicStatus.UNREADABLE.value))["topic"]
+    stays = pc.is_in(kept["topic"], unread.combine_chunks())
+    if _may_miss_topics(run):
+        stays = pc.or_(stays, pc.invert(pc.is_in(kept["topic"], read["topic"].combine_chunks())))
+    return kept.filter(stays)
+
+
+def _may_miss_topics(run: Place) -> bool:
+    """Return whether the first look could not list all topics."""
+    without_topic = pc.field("topic").is_null() & (pc.field("row") == RowOf.PROBLEM.value)
+    return run.count(WHERE, REFERENCES, AT_FIRST & without_topic) > 0
 
 
 Flags: TypeAlias = npt.NDArray[np.bool_]

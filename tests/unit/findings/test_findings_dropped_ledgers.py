@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from support.topics import closed
 
-from auditor.evidence.rows import table
+from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import DROPPED_LEDGERS, LISTING, REFERENCES
 from auditor.findings.dropped_ledgers import (
@@ -172,3 +172,23 @@ def test_a_dropped_ledger_is_found_on_every_night_until_the_topic_is_trimmed_bey
         assert THEN == found.facts.earlier_run
     trimmed = (runs[1], place(str(tmp_path / "trimmed")))
     assert [] == judged(trimmed, topic([3]), topic([3], at_ms=LATER))
+
+
+@pytest.mark.parametrize("missed", ["the topic", "all topics"])
+def test_a_dropped_ledger_is_not_forgotten_by_a_run_that_missed_its_topic(
+    runs: tuple[Place, Place], tmp_path: Path, missed: str
+) -> None:
+    """Its namespace could not be listed, or no topic was read."""
+    write_look(runs[0], [topic([1, 2, 3])])
+    judged(runs, topic([1, 3]), topic([1, 3], at_ms=LATER))
+    between = place(str(tmp_path / "between"))
+    if missed == "the topic":
+        problem = named_row(
+            REFERENCES, namespace="public/default", look=FIRST, row="problem", problem="no access"
+        )
+        between.write_table(WHERE, table(REFERENCES, [problem]), "look-1")
+    between.write_table(DROPPED_AT, compare_lists(runs[1], NOW, between), "compared")
+    later = (between, place(str(tmp_path / "later")))
+    (found,) = judged(later, topic([1, 3]), topic([1, 3], at_ms=LATER))
+    assert isinstance(found, Finding) and isinstance(found.facts, DroppedLedgerFacts)
+    assert THEN == found.facts.earlier_run
