@@ -18,6 +18,8 @@ from auditor.model.finding_record import (
 )
 from auditor.model.identity import BookieId, EntryId, LedgerId
 
+_LOOKED_UP = frozenset({Kind.ENTRY_CORRUPT, Kind.CLOSED_METADATA_CHANGED})
+
 
 class Subjects(NamedTuple):
     """The key by which findings are matched. Both ids are None for a finding on the cluster.
@@ -93,8 +95,9 @@ class ComparedFinding(OfKind):
     @classmethod
     def of(cls, finding: FindingRecord) -> ComparedFinding:
         """Return the part of a finding that is compared."""
-        # The facts of findings on the cluster have their extent, those of ENTRY_CORRUPT its copies.
-        needs_facts = finding.is_on_cluster or finding.kind is Kind.ENTRY_CORRUPT
+        # The facts of findings on the cluster have their extent. What those of the other kinds say
+        # is looked up again.
+        needs_facts = finding.is_on_cluster or finding.kind in _LOOKED_UP
         return cls(
             finding.id,
             finding.kind,

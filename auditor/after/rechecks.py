@@ -1,7 +1,7 @@
 """What a stored run knows of the subjects of another run's findings, and whether it checked them.
 
-A run may have asked again about the corrupt copies and the emptied bookies of the other run.
-Nothing of the evidence is read unless the other run found such copies or bookies.
+A run may have asked again about the corrupt copies, the emptied bookies and the changed metadata of
+the other run. Nothing of the evidence is read unless the other run found such.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.after.compared_finding import ComparedFinding, Subjects
+from auditor.evidence.gathered import ledger_records
 from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan, iterate_rows
+from auditor.findings.changed_metadata import field_values
 from auditor.findings.lost_content import (
     SPOKEN,
     by_word,
@@ -36,6 +38,7 @@ from auditor.model.availability import (
     ReadStatus,
 )
 from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.facts import MetadataField
 from auditor.model.finding import (
     BESIDE_VERDICTS,
     CATALOGUE,
@@ -46,12 +49,13 @@ from auditor.model.finding import (
     Subject,
 )
 from auditor.model.identity import BookieId, EntryId, LedgerId
+from auditor.model.ledger import LedgerMetadata
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
 from auditor.summary.about import About
 from auditor.witness.finding_lines import PROBED
 
-_NOT_COMPARED = "the later run did not compare all metadata with what an earlier run stored"
+_NOT_PUT_BACK = "the later run did not read its metadata as it was before the change"
 SAMPLED = "the later run only read a sample of its entries"
 UNREAD = (
     "its corrupt copies were not all read again: a list does not show whether the bytes are right"
@@ -99,11 +103,11 @@ class Judged:
     listed. `withholds`: the run could not decide something about bookies or the cluster.
     `are_references_known`: it read everything that Pulsar's topics reference. `terms` are the terms
     of judgement as JSON. `baseline`: the run with whose number of ledgers this one was compared.
-    `nobody_answered`: no bookie did, and the run therefore judged none. `is_metadata_compared`: all
-    metadata was compared with what an earlier run stored.
+    `nobody_answered`: no bookie did, and the run therefore judged none.
 
-    The last two are about findings of the other run. `reread` has the ledgers whose corrupt copies
-    this run all read again. `content_unknown` says by bookie why this run does not show whether the
+    The last three are about findings of the other run. `reread` has the ledgers whose corrupt
+    copies this run all read again, `put_back` those whose metadata is again as it was before it
+    changed. `content_unknown` says by bookie why this run does not show whether the
     bookie holds what it should.
     """
 
@@ -117,8 +121,8 @@ class Judged:
     terms: Mapping[str, Any] = field(default_factory=dict)
     baseline: str | None = None
     nobody_answered: bool = False
-    is_metadata_compared: bool = False
     reread: frozenset[LedgerId] = frozenset()
+    put_back: frozenset[LedgerId] = frozenset()
     content_unknown: Mapping[BookieId, str] = field(default_factory=dict)
 
 
@@ -188,7 +192,7 @@ def why_unchecked(
     if row.exempt == Exempt.DELETED:
         return "the ledger was not there when the later run read it last"
     if kind in BESIDE_VERDICTS:
-        return "" if later.is_metadata_compared else _NOT_COMPARED
+        return "" if subjects.ledger_id in later.put_back else _NOT_PUT_BACK
     if row.unknowns:
         return f"the later run could not judge it ({', '.join(row.unknowns)})"
     if row.exempt == Exempt.MARKED_UNDERREPLICATED and subjects.family != Family.METADATA:
@@ -379,6 +383,39 @@ def _why_unknown(named: Ids, heard: Ids, lacking: Ids) -> str:
     return ""
 
 
+def ledgers_put_back(run: Place, others: Iterable[ComparedFinding]) -> frozenset[LedgerId]:
+    """Return the ledgers of CLOSED_METADATA_CHANGED whose metadata this run last read as it was
+    before. `others` are the findings of another run.
+
+    That this run has no such finding does not show it: it may have compared with a run that read
+    the changed metadata.
+    """
+    before = {
+        finding.ledger_id: finding.facts.metadata_before
+        for finding in others
+        if finding.kind is Kind.CLOSED_METADATA_CHANGED
+        and finding.ledger_id is not None
+        and finding.facts is not None
+    }
+    if not before:
+        return frozenset()
+    newest: dict[LedgerId, LedgerMetadata] = {}
+    for table in run.scan("evidence/ledgers", LEDGERS).tables_of_ledgers(
+        sorted(before), LEDGERS.names
+    ):
+        for record in ledger_records(table.sort_by("look")):
+            if record.metadata is not None:
+                newest[record.ledger_id] = record.metadata
+    return frozenset(
+        ledger_id
+        for ledger_id, metadata in newest.items()
+        if all(
+            value in (None, before[ledger_id].get(name.value, value))
+            for name, value in zip(MetadataField, field_values(metadata), strict=True)
+        )
+    )
+
+
 HEARD = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
 """The greetings of bookies that answer."""
 
@@ -397,7 +434,7 @@ def judged_run(
     is not looked up what was checked again. Raises OutputError if the verdicts or the evidence
     cannot be read.
     """
-    references, compared = summary.references, summary.metadata_compared
+    references = summary.references
     ledgers = {finding.ledger_id for finding in others if finding.ledger_id is not None}
     corrupt = [finding for finding in others if finding.kind is Kind.ENTRY_CORRUPT]
     emptied = {
@@ -427,8 +464,8 @@ def judged_run(
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
         nobody_answered=summary.has_no_answer,
-        is_metadata_compared=compared is not None and compared.was_made and not compared.unknown,
         reread=ledgers_reread(run, corrupt) if run else frozenset(),
+        put_back=ledgers_put_back(run, others) if run else frozenset(),
         content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},
     )
 

@@ -332,13 +332,15 @@ def changed_fields(before: LedgerMetadata, after: LedgerMetadata) -> tuple[Chang
     """Return the fields of two metadata that differ. A value that one of them lacks does not."""
     return tuple(
         ChangedField(name, one, other)
-        for name, one, other in zip(MetadataField, _values(before), _values(after), strict=True)
+        for name, one, other in zip(
+            MetadataField, field_values(before), field_values(after), strict=True
+        )
         if one is not None and other is not None and one != other
     )
 
 
-def _values(metadata: LedgerMetadata) -> tuple[str | None, ...]:
-    """Return the values in the order of MetadataField."""
+def field_values(metadata: LedgerMetadata) -> tuple[str | None, ...]:
+    """Return the values in the order of MetadataField, None where the metadata has none."""
     values: tuple[int | None, ...] = (
         metadata.last_entry_id,
         metadata.length,

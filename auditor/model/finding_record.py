@@ -123,6 +123,14 @@ class RecordedFacts:
         return {str(bookie): tuple(map(int, entries)) for bookie, entries in copies}
 
     @property
+    def metadata_before(self) -> dict[str, str]:
+        """The fields of metadata that changed, with the value that each had
+        (CLOSED_METADATA_CHANGED).
+        """
+        fields = self.values.get("fields") or ()
+        return {str(field["name"]): str(field["before"]) for field in fields}
+
+    @property
     def found_first(self) -> dict[BookieId, EntryId]:
         """The bookies on which the search found entries, each with the lowest of them."""
         search = self.on_entries.values.get("search") or {}

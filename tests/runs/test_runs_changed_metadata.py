@@ -82,7 +82,29 @@ def test_changed_metadata_is_found_on_every_night_until_it_is_as_it_was(
     assert {cut["facts"]["earlier_run"]} == {found["facts"]["earlier_run"] for found in still}
     for ledger_id in (CUT, OPENED):
         cluster.add_ledger(ledger_id, before)
-    assert [] == changed_in(accounted(audit(cluster, tmp_path)))
+    last = accounted(audit(cluster, tmp_path))
+    assert [] == changed_in(last)
+    changes = last.summary["changes"]
+    assert 0 == changes["not_checked_again"] < changes["resolved"]
+
+
+def test_changed_metadata_is_not_resolved_because_a_night_was_not_compared(
+    cluster: SandboxCluster, output: Path, tmp_path: Path
+) -> None:
+    """The run after that night compares with the changed metadata, and finds nothing."""
+    before = cluster.ledger(TEXT)
+    cluster.place(SAME, cluster.ledger(TEXT.replace("49", "39")))
+    found = accounted(audit(cluster, tmp_path))
+    assert [SAME] == changed_in(found)
+    for file in (found.run_dir / "evidence" / "ledgers").rglob("*.parquet"):
+        file.unlink()
+    for _ in range(2):
+        later = accounted(audit(cluster, tmp_path))
+        assert [] == changed_in(later)
+        changes = later.summary["changes"]
+        assert (0, 1) == (changes["resolved"], changes["not_checked_again"])
+    cluster.place(SAME, before)
+    assert 1 == accounted(audit(cluster, tmp_path)).summary["changes"]["resolved"]
 
 
 def test_metadata_that_is_put_back_before_the_closing_look_accuses_nobody(

@@ -11,15 +11,17 @@ import pytest
 from support.report_stories import finding
 
 from auditor.after.compared_finding import ComparedFinding
-from auditor.after.rechecks import ledgers_reread, why_content_unknown
-from auditor.evidence.rows import answer_row, read_row, table
+from auditor.after.rechecks import ledgers_put_back, ledgers_reread, why_content_unknown
+from auditor.evidence.rows import answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import ANSWERS, READS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, VERDICTS
 from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import RANGES_MAX, Kind
 from auditor.model.finding_record import RecordedFacts
+from auditor.model.ledger import LedgerRecord, RecordStatus
+from auditor.sandbox import cluster
 
 HELD, TIMED_OUT = AnswerStatus.HELD, AnswerStatus.TIMED_OUT
 Said = Iterable[tuple[str, int, AnswerStatus]]
@@ -200,3 +202,35 @@ def test_nothing_is_read_where_the_other_run_found_neither(tmp_path: Path):
     assert frozenset() == ledgers_reread(nowhere, [])
     assert {} == why_content_unknown(nowhere, verdicts_of(), [], set())
     assert {} == why_unknown(run_of(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("looks", "is_put_back"),
+    [
+        ((49,), True),
+        ((39,), False),
+        ((39, 49), True),
+        ((49, 39), False),
+        ((), False),
+    ],
+    ids=["as it was", "still changed", "put back between looks", "changed again", "not read"],
+)
+def test_metadata_is_put_back_if_the_newest_look_read_it_as_it_was(
+    tmp_path: Path, looks: tuple[int, ...], is_put_back: bool
+) -> None:
+    """Whatever the run was compared with. Only the fields that changed count."""
+    run = place(str(tmp_path))
+    shapes = [cluster.ledger(f"e1 w1 a1 0:[b1] closed {end}") for end in looks]
+    rows = [
+        ledger_row(LedgerRecord(7, look, 0, RecordStatus.FOUND, metadata=shape))
+        for look, shape in enumerate(shapes, 1)
+    ]
+    rows.append(ledger_row(LedgerRecord(8, 1, 0, RecordStatus.UNREADABLE)))
+    run.write_table("evidence/ledgers", table(LEDGERS, rows), "look")
+    facts = {"fields": [{"name": "lastEntryId", "before": "49", "after": "39"}]}
+    changed = [
+        ComparedFinding.of(finding(Kind.CLOSED_METADATA_CHANGED, number, facts=facts))
+        for number in (7, 8, 9)
+    ]
+    assert frozenset({7} if is_put_back else ()) == ledgers_put_back(run, changed)
+    assert frozenset() == ledgers_put_back(run, corrupt(("b1", [4])))

@@ -502,6 +502,16 @@ def test_a_corrupt_copy_is_resolved_only_where_it_was_read_again(row: Row, why: 
     assert Change.NOT_CHECKED_AGAIN is compare_one(before, [], later=other).change
 
 
+def test_changed_metadata_is_resolved_only_where_it_is_as_it_was():
+    """The later run may have compared with a run that read the changed metadata already."""
+    before = [finding(Kind.CLOSED_METADATA_CHANGED, 7)]
+    found = compare_one(before, [], later=judged_run({7: SOUND}))
+    assert Change.NOT_CHECKED_AGAIN is found.change
+    assert "did not read its metadata as it was" in found.why
+    found = compare_one(before, [], later=judged_run({7: SOUND}, put_back=frozenset({7})))
+    assert (Change.RESOLVED, "") == (found.change, found.why)
+
+
 def test_corruption_that_was_not_read_again_is_not_better():
     """The later run found a weaker kind on the ledger, and did not read the corrupt copies."""
     before = [finding(Kind.ENTRY_CORRUPT, 7)]
