@@ -103,7 +103,8 @@ class Judged:
     listed. `withholds`: the run could not decide something about bookies or the cluster.
     `are_references_known`: it read everything that Pulsar's topics reference. `terms` are the terms
     of judgement as JSON. `baseline`: the run with whose number of ledgers this one was compared.
-    `nobody_answered`: no bookie did, and the run therefore judged none.
+    `nobody_answered`: no bookie did, and the run therefore judged none. `are_ages_counted`: it
+    counted how long ago copies were read, and had a period for it.
 
     The last three are about findings of the other run. `reread` has the ledgers whose corrupt
     copies this run all read again, `put_back` those whose metadata is again as it was before it
@@ -121,6 +122,7 @@ class Judged:
     terms: Mapping[str, Any] = field(default_factory=dict)
     baseline: str | None = None
     nobody_answered: bool = False
+    are_ages_counted: bool = False
     reread: frozenset[LedgerId] = frozenset()
     put_back: frozenset[LedgerId] = frozenset()
     content_unknown: Mapping[BookieId, str] = field(default_factory=dict)
@@ -252,6 +254,8 @@ def _why_unchecked_around(
             if later.are_references_known
             else "the later run could not read everything that topics reference"
         )
+    if kind is Kind.VERIFICATION_OVERDUE and not later.are_ages_counted:
+        return "the later run did not count how long ago copies were read"
     if subjects.bookie_id is None:
         return ""
     if later.nobody_answered:
@@ -434,7 +438,7 @@ def judged_run(
     is not looked up what was checked again. Raises OutputError if the verdicts or the evidence
     cannot be read.
     """
-    references = summary.references
+    references, verified = summary.references, summary.verification
     ledgers = {finding.ledger_id for finding in others if finding.ledger_id is not None}
     corrupt = [finding for finding in others if finding.kind is Kind.ENTRY_CORRUPT]
     emptied = {
@@ -464,6 +468,9 @@ def judged_run(
         terms=terms_json(about),
         baseline=None if baseline is None else baseline.run_id,
         nobody_answered=summary.has_no_answer,
+        are_ages_counted=verified is not None
+        and verified.counts is not None
+        and verified.period_ms > 0,
         reread=ledgers_reread(run, corrupt) if run else frozenset(),
         put_back=ledgers_put_back(run, others) if run else frozenset(),
         content_unknown=why_content_unknown(run, verdicts, last.values(), emptied) if run else {},

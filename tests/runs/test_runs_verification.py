@@ -93,8 +93,10 @@ def test_what_was_not_read_in_time_is_overdue_until_a_run_reads_it(nights: Night
     assert (0, []) == (facts["not_read"], facts["some_not_read"])
     assert 1 == late.exit_code
     assert 90_000 < facts["rate_needed"] < 100_000
+    off = nights.run(32, verify_bytes_per_second="0", verify_within="0")
+    assert ([], 1) == (off.findings, off.summary["changes"]["not_checked_again"])
     mended = nights.run(33, verify_bytes_per_second="10MiB")
-    assert [] == mended.findings
+    assert ([], 1) == (mended.findings, mended.summary["changes"]["resolved"])
     assert 0 == mended.summary["verification"]["counts"]["overdue"]
 
 

@@ -502,6 +502,16 @@ def test_a_corrupt_copy_is_resolved_only_where_it_was_read_again(row: Row, why: 
     assert Change.NOT_CHECKED_AGAIN is compare_one(before, [], later=other).change
 
 
+def test_overdue_reads_are_resolved_only_by_a_run_that_counted_ages():
+    """Not by one without a period or without spot reads."""
+    before = [finding(Kind.VERIFICATION_OVERDUE, "cluster", facts={"bookies": 1})]
+    found = compare_one(before, [], later=judged_run())
+    assert Change.NOT_CHECKED_AGAIN is found.change and "did not count how long" in found.why
+    assert (
+        Change.RESOLVED is compare_one(before, [], later=judged_run(are_ages_counted=True)).change
+    )
+
+
 def test_changed_metadata_is_resolved_only_where_it_is_as_it_was():
     """The later run may have compared with a run that read the changed metadata already."""
     before = [finding(Kind.CLOSED_METADATA_CHANGED, 7)]
