@@ -490,7 +490,7 @@ def _pass_words(last: ScrubPass) -> str:
     if last.damaged_logs:
         words += f"; {of(last.damaged_logs, 'log')} could not be read to the end"
     if last.unlisted:
-        words += f"; {of(last.unlisted, 'directory', 'directories')} could not be listed"
+        words += f"; {of(last.unlisted, 'directory', 'directories')} could not be listed to the end"
     return words
 
 

@@ -61,6 +61,8 @@ LIVE_S = 600.0
 """A log that changed so recently may still be written."""
 LIVE_LOGS = 2
 """The newest logs may still be written: a bookie creates its next log before it needs it."""
+MOVED_ROUNDS_MAX = 3
+"""If logs are gone before they are read, those that appeared meanwhile are read too, so often."""
 SEARCH_BYTES_MAX = 16 * 2**20
 """How far behind a damaged place the next record is looked for."""
 
@@ -429,23 +431,64 @@ class LogPass:
         except IndexInDoubt as error:
             self._say(str(error))
             places = {}
-        try:
-            logs = group.paths()
-        except OSError as error:
-            self._say(f"the entry logs cannot be listed: {error}")
-            self.counts = replace(self.counts, unlisted=self.counts.unlisted + 1)
+        is_resumed = self.position.log >= 0
+        logs = self._paths_of(group)
+        if logs is None:
             return
+        missing = [place for log in places.keys() - logs.keys() for place in places[log].values()]
         left = {log: path for log, path in logs.items() if log >= self.position.log}
-        sizes = sum(_size_of(path) for path in left.values())
-        if self.position.log < 0:
-            self.counts = replace(self.counts, total_bytes=self.counts.total_bytes + sizes)
+        if not is_resumed:
+            self._count_total(left)
+        may_have_moved = self._read_logs(group, logs, left, places) or is_resumed
+        self._take_misplaced(group, missing, Suspicion.LOG_MISSING)
+        known = set[int]()
+        for _ in range(MOVED_ROUNDS_MAX):
+            if not may_have_moved:
+                return
+            known, logs = {*known, *logs}, self._paths_of(group)
+            if logs is None:
+                return
+            left = {log: path for log, path in logs.items() if log not in known}
+            self._count_total(left)
+            may_have_moved = self._read_logs(group, logs, left, {})
+        if may_have_moved:
+            self._count_unlisted("the bookie removes logs faster than they are read")
+
+    def _paths_of(self, group: LogGroup) -> dict[int, Path] | None:
+        """Return the logs of a group. None if they cannot be listed: that is counted."""
+        try:
+            return group.paths()
+        except OSError as error:
+            self._count_unlisted(f"the entry logs cannot be listed: {error}")
+            return None
+
+    def _count_unlisted(self, problem: str) -> None:
+        self._say(problem)
+        self.counts = replace(self.counts, unlisted=self.counts.unlisted + 1)
+
+    def _count_total(self, logs: Mapping[int, Path]) -> None:
+        sizes = sum(_size_of(path) for path in logs.values())
+        self.counts = replace(self.counts, total_bytes=self.counts.total_bytes + sizes)
+
+    def _read_logs(
+        self,
+        group: LogGroup,
+        logs: Mapping[int, Path],
+        left: Mapping[int, Path],
+        places: Mapping[int, Mapping[int, Location]],
+    ) -> bool:
+        """Read those that are `left` of a group's logs.
+
+        Return whether one was gone: compaction may have moved its entries to a newer log.
+        """
         newest = list(logs)[-LIVE_LOGS:]
+        is_gone = False
         for log, path in left.items():
             at = self.position.at if log == self.position.log else LOG_HEADER_BYTES
             is_live = log in newest or self._is_recent(path)
-            self._read_log(group, log, path, at, places.get(log, {}), is_live=is_live)
-        missing = [place for log in places.keys() - logs.keys() for place in places[log].values()]
-        self._take_misplaced(group, missing, Suspicion.LOG_MISSING)
+            was_there = self._read_log(group, log, path, at, places.get(log, {}), is_live=is_live)
+            is_gone = is_gone or not was_there
+        return is_gone
 
     def _read_log(
         self,
@@ -456,8 +499,9 @@ class LogPass:
         places: Mapping[int, Location],
         *,
         is_live: bool,
-    ) -> None:
-        """Read one log. One that is gone, or cannot be read, does not end the pass.
+    ) -> bool:
+        """Read one log, and return False if it is gone. One that cannot be read does not end the
+        pass.
 
         A pass that is interrupted behind something that was noted reads it again: what one log
         shows is taken at its end.
@@ -476,7 +520,7 @@ class LogPass:
                         self.position.at = scan.at
                     self.on_progress()
         except FileNotFoundError:
-            return  # the bookie has collected it
+            return False  # the bookie has collected it
         except OSError as error:
             is_damaged = True
             self._say(f"{path} cannot be read: {error.strerror}")
@@ -497,6 +541,7 @@ class LogPass:
         )
         self.position = Position(self.position.group, log + 1)
         self.on_progress()
+        return True
 
     def _say(self, problem: str) -> None:
         if len(self.problems) < PROBLEMS_MAX:

@@ -42,9 +42,9 @@ class ScrubPass:
 
     `entries` records were read: `verified` with a right digest, `unchecked` of ledgers whose digest
     needs a password or whose entries have none, `failed` with a wrong digest. `damaged_logs` could
-    not be read to their end, or not opened. `unlisted` directories of logs could not be listed:
-    nothing is known of their logs. `suspected` counts the candidates, named or not. `ended_at_ms`
-    is None while the pass lasts.
+    not be read to their end, or not opened. `unlisted` directories of logs could not be listed,
+    or lost logs faster than they were read: other logs of theirs were not read. `suspected` counts
+    the candidates, named or not. `ended_at_ms` is None while the pass lasts.
     """
 
     began_at_ms: int

@@ -101,7 +101,8 @@ WHOLE = (
         ),
         (
             ScrubReport(5, replace(PASS, damaged_logs=1, unlisted=2)),
-            f"{WHOLE}; 1 log could not be read to the end; 2 directories could not be listed",
+            f"{WHOLE}; 1 log could not be read to the end; 2 directories could not be listed to the"
+            " end",
         ),
     ],
     ids=["nothing", "first pass", "pass", "candidate", "damage"],

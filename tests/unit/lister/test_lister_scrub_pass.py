@@ -367,6 +367,47 @@ def test_an_index_that_cannot_be_listed_ends_no_pass(
     assert ["the index files cannot be listed: [Errno 5] Input/output error"] == one.problems
 
 
+def test_what_compaction_moves_before_its_turn_is_read_in_the_new_log(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bookie does not check digests when it moves entries."""
+    for number in range(3):
+        disk.write(number, entries_of(number))
+    one = compacting(disk, monkeypatch, times=1)
+    assert (3, 3 * ENTRIES - 1, 0) == (one.counts.logs, one.counts.verified, one.counts.unlisted)
+    assert {(1, 20): Suspicion.DIGEST} == named(one)
+
+
+def test_a_pass_that_logs_outrun_says_so(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they had was not read."""
+    for number in range(3):
+        disk.write(number, entries_of(number))
+    one = compacting(disk, monkeypatch, times=10)
+    assert (1, ["the bookie removes logs faster than they are read"]) == (
+        one.counts.unlisted,
+        one.problems,
+    )
+
+
+def compacting(disk: Disk, monkeypatch: pytest.MonkeyPatch, times: int) -> LogPass:
+    """Return a finished pass, in which the next log to be read is moved to a new log after others
+    were listed, so many times. The entry 1/20 rots meanwhile.
+    """
+    paths, moved = scrub_pass.LogGroup.paths, list[int]()
+
+    def move(group: scrub_pass.LogGroup) -> dict[int, Path]:
+        found = paths(group)
+        if len(moved) < times:
+            disk.log(moved[-1] if moved else 1).unlink()
+            moved.append(10 + len(moved))
+            places = disk.write(moved[-1], entries_of(1))
+            flip_bit(disk.log(moved[-1]), places[1, 20] + 40)
+        return found
+
+    monkeypatch.setattr(scrub_pass.LogGroup, "paths", move)
+    return disk.scrub()
+
+
 def stop_at_zero(countdown: Iterator[int]) -> None:
     if next(countdown, 1) == 0:
         raise StopIteration
