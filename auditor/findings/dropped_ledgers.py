@@ -88,12 +88,12 @@ def _unread_rows(earlier: Place, run: Place) -> pa.Table:
     read = run.read_table(WHERE, REFERENCES, AT_FIRST & is_topic & mine, ["topic", "status"])
     unread = read.filter(pc.equal(read["status"], TopicStatus.UNREADABLE.value))["topic"]
     stays = pc.is_in(kept["topic"], unread.combine_chunks())
-    if _may_miss_topics(run):
+    if may_miss_topics(run):
         stays = pc.or_(stays, pc.invert(pc.is_in(kept["topic"], read["topic"].combine_chunks())))
     return kept.filter(stays)
 
 
-def _may_miss_topics(run: Place) -> bool:
+def may_miss_topics(run: Place) -> bool:
     """Return whether the first look could not list all topics."""
     without_topic = pc.field("topic").is_null() & (pc.field("row") == RowOf.PROBLEM.value)
     return run.count(WHERE, REFERENCES, AT_FIRST & without_topic) > 0

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from auditor.evidence.ids import Ids, last_of_each
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import GONE_LEDGERS, LISTING, REFERENCES
-from auditor.findings.dropped_ledgers import dropped_ids
+from auditor.findings.dropped_ledgers import dropped_ids, may_miss_topics
 from auditor.findings.reference_tables import AT_FIRST, WHERE, were_references_read
 from auditor.model.summary import GoneInNamespace
 from auditor.model.topic import TopicStatus
@@ -48,7 +48,8 @@ class Gone(StrEnum):
     DROPPED = "dropped"
     """It is gone from the middle of its topic's list."""
     UNEXPLAINED = "unexplained"
-    """No topic that was read referenced it then, or its topic could not be read now."""
+    """No topic that was read referenced it then, its topic may not have been read now, or it had
+    entries and is gone from the end of its topic's list."""
 
 
 _UNEXPLAINED = (Gone.DROPPED.value, Gone.UNEXPLAINED.value)
@@ -76,13 +77,15 @@ def compare_listings(earlier: Place, run: Place) -> pa.Table:
         used = used.append_column(name, pc.is_in(used["ledger_id"], still))
     dropped = pa.array(dropped_ids(run))
     used = used.append_column("is_dropped", pc.is_in(used["ledger_id"], dropped))
-    return _with_reasons(rows.join(used, "ledger_id", join_type="left outer"), used)
+    rows = rows.join(used, "ledger_id", join_type="left outer")
+    return _with_reasons(rows, used, may_miss=may_miss_topics(run))
 
 
 def _first_uses(run: Place, ids: Ids) -> pa.Table:
     """Return one reference of each of these ledgers that topics referenced at the first look."""
     mine = AT_FIRST & pc.field("ledger_id").isin(pa.array(ids))
-    rows = run.read_table(WHERE, REFERENCES, mine, ["ledger_id", "namespace", "topic", "row"])
+    columns = ["ledger_id", "namespace", "topic", "row", "entries"]
+    rows = run.read_table(WHERE, REFERENCES, mine, columns)
     rows = rows.sort_by([("ledger_id", "ascending"), ("topic", "descending")])
     return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
 
@@ -109,8 +112,10 @@ def _list_begins(run: Place, mine: pc.Expression) -> pa.Table:
     return lowest.rename_columns({"ledger_id_min": "lowest"})
 
 
-def _with_reasons(rows: pa.Table, used: pa.Table | None) -> pa.Table:
-    """Return GONE_LEDGERS rows. `used` is None if no references are known."""
+def _with_reasons(rows: pa.Table, used: pa.Table | None, *, may_miss: bool = False) -> pa.Table:
+    """Return GONE_LEDGERS rows. `used` is None if no references are known. `may_miss`: not all
+    topics could be listed.
+    """
     if used is None:
         nothing = pa.nulls(rows.num_rows, pa.string())
         why = pa.array([Gone.UNEXPLAINED.value] * rows.num_rows, pa.string())
@@ -123,6 +128,9 @@ def _with_reasons(rows: pa.Table, used: pa.Table | None) -> pa.Table:
         pc.is_null(rows["status"]), pc.equal(rows["status"], TopicStatus.MISSING.value)
     )
     is_unread = pc.equal(rows["status"], TopicStatus.UNREADABLE.value)
+    if may_miss:
+        is_unread = pc.or_kleene(is_unread, pc.is_null(rows["status"]))
+    is_full = pc.and_kleene(is_data, pc.greater(rows["entries"], 0))
     cases = {
         Gone.UNEXPLAINED: pc.or_kleene(pc.is_null(rows["topic"]), is_unread),
         Gone.REFERENCED: rows["is_referenced"],
@@ -131,9 +139,9 @@ def _with_reasons(rows: pa.Table, used: pa.Table | None) -> pa.Table:
         Gone.TRIMMED: is_trimmed,
         Gone.DROPPED: rows["is_dropped"],
     }
-    flags = [pc.fill_null(_whole(case), False) for case in cases.values()]
-    words = [pa.scalar(case.value) for case in (*cases, Gone.REPLACED)]
-    struct = pa.StructArray.from_arrays(flags, names=[case.value for case in cases])
+    flags = [pc.fill_null(_whole(case), False) for case in (*cases.values(), is_full)]
+    words = [pa.scalar(case.value) for case in (*cases, Gone.UNEXPLAINED, Gone.REPLACED)]
+    struct = pa.StructArray.from_arrays(flags, names=list(map(str, range(len(flags)))))
     why = pc.case_when(struct, *words)
     columns = [ids, rows["namespace"], rows["topic"], why]
     return pa.Table.from_arrays(columns, schema=GONE_LEDGERS).sort_by("ledger_id")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.topics import closed
 
-from auditor.evidence.rows import table
+from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, REFERENCES
 from auditor.findings.dropped_ledgers import DROPPED_AT, compare_lists
@@ -28,9 +28,16 @@ from auditor.pulsar.topic_paths import parse_topic
 
 
 def topic(
-    name: str, ids: Iterable[int], cursor: int | None = None, deleted: Iterable[int] = ()
+    name: str,
+    ids: Iterable[int],
+    cursor: int | None = None,
+    deleted: Iterable[int] = (),
+    empty: Iterable[int] = (),
 ) -> TopicRecord:
-    ledgers = tuple(closed(i, offloaded=i in deleted, deleted=i in deleted) for i in ids)
+    ledgers = tuple(
+        closed(i, 0 if i in empty else 10, offloaded=i in deleted, deleted=i in deleted)
+        for i in ids
+    )
     subscription = Subscription("s", Cursor(cursor, Position(1, 0)))
     return TopicRecord(
         parse_topic(f"public/{name}"), 5, TopicStatus.FOUND, ManagedLedger(ledgers),
@@ -64,11 +71,12 @@ def test_each_ledger_that_is_gone_has_one_reason(runs: tuple[Place, Place]) -> N
         topic("a/trimmed", (1, 2, 3, 4), cursor=20),
         topic("a/emptied", (5,)),
         topic("a/middle", (6, 7, 8)),
-        topic("b/rolled", (9, 10)),
+        topic("b/rolled", (9, 10), empty=(10,)),
         topic("b/deleted", (11,)),
         topic("b/kept", (12, 13, 14)),
         topic("b/unread", (15,)),
         topic("b/missing", (16,)),
+        topic("c/cut", (40, 41)),
     ]
     now = [
         topic("a/trimmed", (3, 4), cursor=21),
@@ -76,11 +84,13 @@ def test_each_ledger_that_is_gone_has_one_reason(runs: tuple[Place, Place]) -> N
         topic("a/middle", (6, 8)),
         topic("b/rolled", (9, 17)),
         topic("b/kept", (12, 13, 14), deleted=(13,)),
+        topic("c/cut", (40, 42)),
         replace(topic("b/unread", ()), status=TopicStatus.UNREADABLE, managed_ledger=None),
         replace(topic("b/missing", ()), status=TopicStatus.MISSING, managed_ledger=None),
     ]
-    earlier = write_run(runs[0], range(1, 31), then)
-    run = write_run(runs[1], (3, 4, 6, 8, 9, 14, 17, *range(18, 20), *range(21, 30)), now)
+    earlier = write_run(runs[0], (*range(1, 31), 40, 41), then)
+    listed = (3, 4, 6, 8, 9, 14, 17, *range(18, 20), *range(21, 30), 40)
+    run = write_run(runs[1], listed, now)
     expected = {
         **dict.fromkeys((1, 2, 5), Gone.TRIMMED),
         7: Gone.DROPPED,
@@ -89,15 +99,25 @@ def test_each_ledger_that_is_gone_has_one_reason(runs: tuple[Place, Place]) -> N
         12: Gone.REFERENCED,
         13: Gone.OFFLOADED,
         20: Gone.REPLACED,
-        **dict.fromkeys((15, 30), Gone.UNEXPLAINED),
+        **dict.fromkeys((15, 30, 41), Gone.UNEXPLAINED),
     }
     run.write_table(DROPPED_AT, compare_lists(earlier, "then", run), "compared")
     assert expected == reasons(earlier, run)
     run.write_table(GONE_AT, compare_listings(earlier, run), "earlier")
     gone = gone_ledgers(run)
-    assert [7, 15, 30] == gone.unexplained.tolist()
+    assert [7, 15, 30, 41] == gone.unexplained.tolist()
     assert {why.value: list(expected.values()).count(why) for why in Gone} == gone.by_reason
-    assert [("public/b", 6), ("public/a", 5)] == [(n.namespace, n.ledgers) for n in gone.namespaces]
+    assert {"public/b": 6, "public/a": 5, "public/c": 1} == {
+        n.namespace: n.ledgers for n in gone.namespaces
+    }
+
+
+def test_a_topic_that_may_have_been_missed_is_not_called_deleted(runs: tuple[Place, Place]) -> None:
+    """Its namespace could not be listed."""
+    earlier, run = write_run(runs[0], (1, 2), [topic("a/t", (1, 2))]), write_run(runs[1], (2,), [])
+    problem = named_row(REFERENCES, namespace="public/a", look=FIRST, row="problem", problem="no")
+    run.write_table(WHERE, table(REFERENCES, [problem]), "problem")
+    assert {1: Gone.UNEXPLAINED} == reasons(earlier, run)
 
 
 def test_nothing_is_explained_where_no_topics_were_read(runs: tuple[Place, Place]) -> None:
