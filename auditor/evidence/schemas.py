@@ -230,7 +230,7 @@ DROPPED_LEDGERS = pa.schema(
         ("run_id", pa.string()),
     ]
 )
-"""A data ledger that is gone from between others of a topic's list. Key: (topic, ledger_id).
+"""A data ledger that is gone from behind others of a topic's list. Key: (topic, ledger_id).
 
 Run `run_id` read it in the list at `read_at_ms`. `before` and `after` are the nearest ledgers that
 are still in the list."""

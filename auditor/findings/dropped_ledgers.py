@@ -1,9 +1,10 @@
-"""Ledgers that are gone from the middle of a topic's list, between two runs.
+"""Ledgers that are gone from the middle or the end of a topic's list, between two runs.
 
 A broker trims a topic from its front, and drops an empty ledger at its end. Verified: an earlier
 run read the ledger in the topic's list; at two looks of this run the list lacks it, and still has
-an earlier and a later ledger of those that it had then. Not verified: who removed it. Trimming was
-read in the source of Pulsar 2 to 4.
+an earlier ledger of those that it had then. It has a later one too, or the topic had recorded
+entries of the ledger. Not verified: who removed it. Trimming was read in the source of Pulsar 2 to
+4.
 
 A ledger that was dropped keeps the row of the run that read it in the list. Otherwise it would be
 forgotten after one night.
@@ -62,7 +63,7 @@ def compare_lists(earlier: Place, earlier_id: str, run: Place) -> pa.Table:
         kept.select(["topic", name]).rename_columns(["topic", "ledger_id"])
         for name in ("before", "after")
     )
-    neighbours = pa.concat_tables([before, after])
+    neighbours = pa.concat_tables([before, after.filter(after["ledger_id"].is_valid())])
     now = run.read_table(WHERE, REFERENCES, _DATA, ["topic", "ledger_id"])
     return pa.concat_tables(
         [_missing_between(pa.concat_tables(rows), neighbours, now), _unread_rows(earlier, run)]
@@ -105,8 +106,10 @@ _NONE: Numbers = np.empty(0, np.int64)
 
 
 def _missing_between(then: pa.Table, neighbours: pa.Table, now: pa.Table) -> pa.Table:
-    """Return the rows of `then` that `now` lacks between two ledgers of `then` or `neighbours` that
-    it has, with the nearest of these.
+    """Return the rows of `then` that `now` lacks behind a ledger of `then` or `neighbours` that it
+    has, with the nearest of these.
+
+    Behind the last of these, only ledgers with entries are returned.
     """
     tables = (then, neighbours, now)
     topics = pa.chunked_array([chunk for rows in tables for chunk in rows["topic"].chunks])
@@ -119,18 +122,21 @@ def _missing_between(then: pa.Table, neighbours: pa.Table, now: pa.Table) -> pa.
     parts = [pairs.of_topics(of_then.topics[gone]) for pairs in (of_then, of_neighbours)]
     stayed = _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
     anchors = stayed.among(of_now).by_topic()
-    found: list[tuple[int, int, int]] = []
+    is_full = pc.fill_null(pc.greater(then["entries"], 0), False).to_numpy()
+    found: list[tuple[int, int, int | None]] = []
     for index in gone.tolist():
         ids = anchors.get(int(of_then.topics[index]), _NONE)
         at = int(np.searchsorted(ids, of_then.ledgers[index]))
-        if 0 < at < len(ids):
-            found.append((index, int(ids[at - 1]), int(ids[at])))
+        if at and (at < len(ids) or is_full[index]):
+            found.append((index, int(ids[at - 1]), int(ids[at]) if at < len(ids) else None))
     indices, before, after = (pa.array(column, pa.int64()) for column in _columns_of(found))
     rows = then.take(indices).append_column("before", before).append_column("after", after)
     return rows.select(DROPPED_LEDGERS.names).cast(DROPPED_LEDGERS)
 
 
-def _columns_of(rows: list[tuple[int, int, int]]) -> tuple[list[int], list[int], list[int]]:
+def _columns_of(
+    rows: list[tuple[int, int, int | None]],
+) -> tuple[list[int], list[int], list[int | None]]:
     return [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
 
 
@@ -202,7 +208,7 @@ class Drop(NamedTuple):
     offloaded: bool
     bookkeeper_deleted: bool
     before: LedgerId
-    after: LedgerId
+    after: LedgerId | None
     run_id: str
 
     @property
@@ -225,8 +231,8 @@ class SeenDrop(NamedTuple):
 
 
 def is_confirmed(seen: SeenDrop) -> bool | None:
-    """Return whether both looks confirm that the ledger is gone from between its neighbours; None
-    if they do not show it.
+    """Return whether both looks confirm that the ledger is gone from behind a ledger of the list;
+    None if they do not show it.
     """
     if seen.row.entries == 0:
         return False
@@ -249,7 +255,7 @@ def _lists_without(seen: SeenDrop, look: int) -> bool | None:
         return False
     ids = {ledger.ledger_id for ledger in record.managed_ledger.ledgers}
     row = seen.row
-    return row.ledger_id not in ids and {row.before, row.after} <= ids
+    return row.ledger_id not in ids and ids.issuperset({row.before, row.after} - {None})
 
 
 def judge_drops(run: Place) -> Iterator[tuple[Finding, SeenDrop] | LedgerId]:

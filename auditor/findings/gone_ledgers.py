@@ -46,7 +46,7 @@ class Gone(StrEnum):
     REFERENCED = "referenced"
     """A topic still references it: see REFERENCED_LEDGER_MISSING."""
     DROPPED = "dropped"
-    """It is gone from the middle of its topic's list."""
+    """It is gone from the middle or the end of its topic's list."""
     UNEXPLAINED = "unexplained"
     """No topic that was read referenced it then, its topic may not have been read now, or it had
     entries and is gone from the end of its topic's list."""

@@ -273,11 +273,11 @@ def _judge_drops(
 
 
 def dropped_sentences(unknown: Sequence[LedgerId]) -> Iterator[str]:
-    """Yield which ledgers may be gone from the middle of a topic's list."""
+    """Yield which ledgers may be gone from inside a topic's list."""
     if unknown:
         yield (
             f"{_count(unknown, 'ledger')} (such as {_some(unknown)}) that an earlier run read in a"
-            " topic's list, between others: two looks did not show whether the list has lost them"
+            " topic's list, behind others: two looks did not show whether the list has lost them"
         )
 
 

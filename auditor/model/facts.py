@@ -366,10 +366,11 @@ class TruncatedLedgerFacts:
 class DroppedLedgerFacts:
     """LEDGER_DROPPED_FROM_TOPIC. Run `earlier_run` read the ledger in the lists of `topics` topics.
 
-    At two looks, `apart_ms` apart, these lists lack it, and still have the ledgers `before` and
-    `after` it. `entries` and `size_bytes` are what the topic recorded, None if nothing was
-    recorded. `is_offloaded`: a copy was in long-term storage. `is_listed`: BookKeeper still has its
-    metadata. The numbers are those of the first topic.
+    At two looks, `apart_ms` apart, these lists lack it, and still have the ledger `before` it and
+    the one `after` it, None if they have none of those that they had. `entries` and `size_bytes`
+    are what the topic recorded, None if nothing was recorded. `is_offloaded`: a copy was in
+    long-term storage. `is_listed`: BookKeeper still has its metadata. The numbers are those of the
+    first topic.
     """
 
     earlier_run: str
@@ -378,7 +379,7 @@ class DroppedLedgerFacts:
     some_topics: tuple[str, ...]
     """At most 20, sorted."""
     before: LedgerId
-    after: LedgerId
+    after: LedgerId | None
     entries: int | None
     size_bytes: int | None
     is_offloaded: bool

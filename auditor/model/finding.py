@@ -318,7 +318,7 @@ CATALOGUE: dict[Kind, KindFacts] = {
         Severity.CRITICAL,
         Family.REFERENCE,
         Subject.LEDGER,
-        "a Pulsar topic's list lost a ledger from between others that it still has; a broker trims"
+        "a Pulsar topic's list lost a ledger from behind others that it still has; a broker trims"
         " from the front",
     ),
     Kind.POSITION_BEYOND_END: KindFacts(

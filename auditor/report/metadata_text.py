@@ -18,7 +18,7 @@ _GONE_WORDS = {
     Gone.TOPIC_DELETED: "of deleted topics",
     Gone.OFFLOADED: "moved to long-term storage",
     Gone.REFERENCED: "still referenced by a topic",
-    Gone.DROPPED: "gone from the middle of a topic",
+    Gone.DROPPED: "gone from the middle or the end of a topic",
     Gone.UNEXPLAINED: "that nothing explains (gone/unexplained.txt)",
 }
 assert _GONE_WORDS.keys() == set(Gone), "each reason has its words"

@@ -355,8 +355,8 @@ _BESIDE: tuple[tuple[frozenset[Kind], str, str], ...] = (
     ),
     (
         frozenset({Kind.LEDGER_DROPPED_FROM_TOPIC}),
-        "ledger is gone from the middle of a topic",
-        "ledgers are gone from the middle of a topic",
+        "ledger is gone from the middle or the end of a topic",
+        "ledgers are gone from the middle or the end of a topic",
     ),
     (
         frozenset({Kind.POSITION_BEYOND_END}),

@@ -68,7 +68,7 @@ def _lost_words(references: References) -> Iterator[str]:
         )
     if dropped := references.dropped:
         yield (
-            f"{of(dropped, 'ledger is', 'ledgers are')} gone from the middle of a topic's list"
+            f"{of(dropped, 'ledger is', 'ledgers are')} gone from inside a topic's list"
             " since an earlier run"
         )
     if newest := references.newest_missing:

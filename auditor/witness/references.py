@@ -201,13 +201,20 @@ def _dropped_sentences(finding: Finding, facts: DroppedLedgerFacts) -> str:
         else "BookKeeper does not list the ledger any more."
     )
     copy = " A copy was in long-term storage." if facts.is_offloaded else ""
+    around, where = (
+        f"and neither {finding.ledger_id} nor a later one of those that it had then",
+        "from the end",
+    )
+    if facts.after is not None:
+        around = f"ledger {facts.after} after it, and not {finding.ledger_id}"
+        where = "from between"
     return (
         f"Run {facts.earlier_run} read ledger {finding.ledger_id} in the list of"
         f" {name_some(facts.some_topics, facts.topics)} at {clock(facts.earlier_read_at_ms)} UTC."
-        f" At two looks, {span(facts.apart_ms)} apart, the list has ledger {facts.before} before it"
-        f" and ledger {facts.after} after it, and not {finding.ledger_id}. {held} {left}{copy} A"
-        f" broker trims a topic from its front: nothing that is known removes a ledger from"
-        " between. Readers of the topic pass from the one to the other, and get no error."
+        f" At two looks, {span(facts.apart_ms)} apart, the list has ledger {facts.before} before"
+        f" it, {around}. {held} {left}{copy} A broker trims a topic from its front: nothing that is"
+        f" known removes a ledger with entries {where}. Readers of the topic pass from ledger"
+        f" {facts.before} to the next one, and get no error."
     )
 
 

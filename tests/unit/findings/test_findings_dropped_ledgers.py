@@ -1,4 +1,4 @@
-"""What the lists of topics of two runs show: a ledger that is gone from between others, and the
+"""What the lists of topics of two runs show: a ledger that is gone from behind others, and the
 ones that a broker trimmed or dropped.
 """
 
@@ -55,7 +55,7 @@ def runs(tmp_path: Path) -> tuple[Place, Place]:
     return place(str(tmp_path / "earlier")), place(str(tmp_path / "run"))
 
 
-def dropped(runs: tuple[Place, Place], *now: TopicRecord) -> list[tuple[int, int, int]]:
+def dropped(runs: tuple[Place, Place], *now: TopicRecord) -> list[tuple[int, int, int | None]]:
     """Return each dropped ledger with its neighbours, by the first looks."""
     rows = compare_lists(runs[0], THEN, write_look(runs[1], now))
     columns = ("ledger_id", "before", "after")
@@ -87,8 +87,29 @@ def test_only_a_ledger_between_two_that_stayed_was_dropped(
     """Retention trims from the front, and an empty ledger is dropped at the end. Another topic with
     the same ledger does not stand for this one.
     """
-    write_look(runs[0], [topic([1, 2, 3, 4]), topic([2], "u")])
+    write_look(runs[0], [topic([1, 2, 3, closed(4, 0)]), topic([2], "u")])
     assert expected == dropped(runs, topic([2], "u"), topic(now))
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ([1, 2], [(3, 2, None), (4, 2, None)]),
+        ([2, 9], [(3, 2, None), (4, 2, None)]),
+        ([1, 2, 4], [(3, 2, 4)]),
+        ([4, 5], []),
+        ([9], []),
+    ],
+    ids=["an older list", "written since", "middle", "trimmed", "made anew"],
+)
+def test_a_ledger_with_entries_does_not_leave_the_end_of_a_list(
+    runs: tuple[Place, Place], now: list[int], expected: list[tuple[int, int, int | None]]
+) -> None:
+    """A list that was restored from an older state lacks its newest ledgers. Of the last one, to
+    which the broker still wrote, no entries were recorded.
+    """
+    write_look(runs[0], [topic([1, 2, 3, 4, DataLedger(5)])])
+    assert expected == dropped(runs, topic(now))
 
 
 def test_a_topic_that_was_deleted_or_not_read_dropped_nothing(runs: tuple[Place, Place]) -> None:
@@ -192,3 +213,17 @@ def test_a_dropped_ledger_is_not_forgotten_by_a_run_that_missed_its_topic(
     (found,) = judged(later, topic([1, 3]), topic([1, 3], at_ms=LATER))
     assert isinstance(found, Finding) and isinstance(found.facts, DroppedLedgerFacts)
     assert THEN == found.facts.earlier_run
+
+
+def test_a_list_that_was_cut_is_found_until_it_is_trimmed_beyond_the_ledger(
+    runs: tuple[Place, Place], tmp_path: Path
+) -> None:
+    """Also when the broker has written new ledgers since."""
+    write_look(runs[0], [topic([1, 2, 3])])
+    (found,) = judged(runs, topic([1, 2]), topic([1, 2, 9], at_ms=LATER))
+    assert isinstance(found, Finding) and isinstance(found.facts, DroppedLedgerFacts)
+    assert (3, 2, None) == (found.ledger_id, found.facts.before, found.facts.after)
+    later = runs[1], place(str(tmp_path / "later"))
+    assert 1 == len(judged(later, topic([2, 9]), topic([2, 9], at_ms=LATER)))
+    trimmed = later[1], place(str(tmp_path / "trimmed"))
+    assert [] == judged(trimmed, topic([9]), topic([9], at_ms=LATER))

@@ -93,13 +93,13 @@ def test_each_ledger_that_is_gone_has_one_reason(runs: tuple[Place, Place]) -> N
     run = write_run(runs[1], listed, now)
     expected = {
         **dict.fromkeys((1, 2, 5), Gone.TRIMMED),
-        7: Gone.DROPPED,
+        **dict.fromkeys((7, 41), Gone.DROPPED),
         10: Gone.REPLACED,
         **dict.fromkeys((11, 16), Gone.TOPIC_DELETED),
         12: Gone.REFERENCED,
         13: Gone.OFFLOADED,
         20: Gone.REPLACED,
-        **dict.fromkeys((15, 30, 41), Gone.UNEXPLAINED),
+        **dict.fromkeys((15, 30), Gone.UNEXPLAINED),
     }
     run.write_table(DROPPED_AT, compare_lists(earlier, "then", run), "compared")
     assert expected == reasons(earlier, run)

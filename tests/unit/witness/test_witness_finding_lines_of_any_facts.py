@@ -387,7 +387,7 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         st.just(1),
         st.just(("persistent://public/default/t",)),
         numbers,
-        numbers,
+        st.none() | numbers,
         st.none() | numbers,
         st.none() | numbers,
         st.booleans(),
