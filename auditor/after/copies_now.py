@@ -1,8 +1,9 @@
 """The copies of a stored run, brought up to date with what ZooKeeper says now.
 
 The run says which copies were seen. ZooKeeper says which ledgers are new, deleted or changed since
-then, which bookies are not registered, and which replicas are marked as missing. A copy that only
-the newer metadata promises was seen by nobody: it counts as there, and its ledger is counted.
+then, which bookies are not registered or have a new cookie, and which replicas are marked as
+missing. A copy that only the newer metadata promises was seen by nobody: it counts as there, and
+its ledger is counted.
 
 A closed ledger is read again only if its loss is possible. Each of its entries had some sure copies
 in the run. As long as the missing bookies are fewer, and the run's metadata names none of them, an
@@ -11,8 +12,9 @@ entry keeps a sure copy, however its copies were moved since then.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from auditor.after.stored_copies import (
     Ints,
     Segments,
     StoredCopies,
+    doubt_bookies,
     is_closed,
     newest_rows,
     no_flags,
@@ -32,6 +35,7 @@ from auditor.after.stored_copies import (
 )
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, Mark
 
@@ -150,33 +154,68 @@ def _codes(copies: StoredCopies, bookies: Collection[BookieId]) -> list[int]:
     return [code for code, bookie in enumerate(copies.bookies) if bookie in bookies]
 
 
+Doubts: TypeAlias = Mapping[LedgerId, Set[BookieId]]
+"""For some ledgers, the bookies whose copy is not sure."""
+
+
 @dataclass(frozen=True, slots=True)
 class CopiesNow:
     """The copies of closed ledgers as of now, and the ledgers that are not closed.
 
     changed: ledgers of the run whose metadata is another one now. unseen: closed ledgers with a
-    copy that no run has seen, and that counts as there.
+    copy that no run has seen, and that counts as there. doubted: of ledgers that were read now,
+    the bookies with a newer cookie.
     """
 
     copies: StoredCopies
     in_use: Mapping[LedgerId, LedgerMetadata]
     changed: int
     unseen: int
+    doubted: Doubts = field(default_factory=dict)
+
+
+def bookies_with_new_cookies(
+    before: Mapping[BookieId, BookieRecord], now: Mapping[BookieId, BookieRecord]
+) -> dict[BookieId, int]:
+    """Return the bookies whose cookie is another znode than `before`, with its czxid.
+
+    Somebody deleted the cookie, as before a bookie is formatted. What the bookie held may be gone.
+    """
+    czxids = {
+        bookie: (before[bookie].cookie_czxid, record.cookie_czxid)
+        for bookie, record in now.items()
+        if bookie in before
+    }
+    return {
+        bookie: new
+        for bookie, (old, new) in czxids.items()
+        if old is not None and new is not None and old != new
+    }
 
 
 def copies_now(
-    copies: StoredCopies, reading: LedgersToRead, batches: Iterable[Collection[LedgerRecord]]
+    copies: StoredCopies,
+    reading: LedgersToRead,
+    batches: Iterable[Collection[LedgerRecord]],
+    new_cookies: Mapping[BookieId, int] | None = None,
 ) -> CopiesNow:
     """Return the run's copies with the ledgers of `batches` as they are now.
 
     `batches` are the ledgers that changed, of those that were to be read. Memory is linear in them.
+    `new_cookies` has the czxid of cookies that are newer than the run. A copy on such a bookie is
+    not sure if its ledger was created before the cookie.
     """
+    new_cookies = new_cookies or {}
+    copies = doubt_bookies(copies, new_cookies)
     in_use: dict[LedgerId, LedgerMetadata] = {}
+    doubted: dict[LedgerId, Set[BookieId]] = {}
     tables, unread = [_empty_rows()], 0
     for records in batches:
         tables.append(_rows_of(records))
         for record in records:
             metadata = record.metadata
+            if older := _with_newer_cookies(record, new_cookies):
+                doubted[record.ledger_id] = older
             if metadata is not None and metadata.state is not LedgerState.CLOSED:
                 if _can_be_judged(metadata):
                     in_use[record.ledger_id] = metadata
@@ -188,7 +227,40 @@ def copies_now(
     fresh, unseen = _with_doubts_of(copies, promised_copies(rows))
     dropped = np.concatenate([reading.deleted, read_ids])
     merged = _merge(copies, dropped, fresh)
-    return CopiesNow(replace(merged, unread=merged.unread + unread), in_use, changed, unseen)
+    merged = replace(_with_doubtful(merged, doubted), unread=merged.unread + unread)
+    return CopiesNow(merged, in_use, changed, unseen, doubted)
+
+
+def _with_newer_cookies(
+    record: LedgerRecord, new_cookies: Mapping[BookieId, int]
+) -> frozenset[BookieId]:
+    if not new_cookies or record.metadata is None or record.stamp is None:
+        return frozenset()
+    named = {bookie for segment in record.metadata.segments for bookie in segment.ensemble}
+    czxid = record.stamp.czxid
+    return frozenset(b for b in named & new_cookies.keys() if czxid < new_cookies[b])
+
+
+def doubts_in_use(now: CopiesNow, marks: Mapping[LedgerId, Mark]) -> Doubts:
+    """Return the copies of ledgers in use that are not sure, by newer cookies and by marks.
+
+    A mark that names no replica, or could not be read, makes all copies of its ledger doubtful.
+    """
+    found = {i: now.doubted[i] for i in now.doubted.keys() & now.in_use.keys()}
+    for ledger_id in marks.keys() & now.in_use.keys():
+        named = _missing_replicas(marks[ledger_id])
+        if named is None:
+            segments = now.in_use[ledger_id].segments
+            named = {bookie for segment in segments for bookie in segment.ensemble}
+        found[ledger_id] = found.get(ledger_id, frozenset()) | named
+    return found
+
+
+def _missing_replicas(mark: Mark) -> Set[BookieId] | None:
+    """Return the bookies whose replica a mark names as missing; None if it may be any."""
+    if mark.problem is not None or not mark.missing_replicas:
+        return None
+    return frozenset(mark.missing_replicas)
 
 
 def _can_be_judged(metadata: LedgerMetadata) -> bool:
@@ -295,16 +367,25 @@ def with_marks(copies: StoredCopies, marks: Mapping[LedgerId, Mark]) -> StoredCo
 
     A mark that names no replica, or could not be read, makes all copies of its ledger doubtful.
     """
-    marked = np.array(sorted(marks), np.int64)
-    marked = marked[np.isin(marked, copies.ledger_ids)]
-    places = np.searchsorted(copies.ledger_ids, marked)
+    return _with_doubtful(copies, {i: _missing_replicas(mark) for i, mark in marks.items()})
+
+
+def _with_doubtful(
+    copies: StoredCopies, doubted: Mapping[LedgerId, Set[BookieId] | None]
+) -> StoredCopies:
+    """Return the copies with those on these bookies doubtful; None stands for all of a ledger."""
+    if not doubted:
+        return copies
+    ids = np.array(sorted(doubted), np.int64)
+    ids = ids[np.isin(ids, copies.ledger_ids)]
+    places = np.searchsorted(copies.ledger_ids, ids)
     codes = {bookie: code for code, bookie in enumerate(copies.bookies)}
     all_of = no_flags(len(copies.ledger_ids))
     pairs = []
-    for place, ledger_id in zip(places.tolist(), marked.tolist(), strict=True):
-        mark = marks[ledger_id]
-        all_of[place] = mark.problem is not None or not mark.missing_replicas
-        known = (codes[bookie] for bookie in mark.missing_replicas if bookie in codes)
+    for place, ledger_id in zip(places.tolist(), ids.tolist(), strict=True):
+        bookies = doubted[ledger_id]
+        all_of[place] = bookies is None
+        known = (codes[bookie] for bookie in bookies or () if bookie in codes)
         pairs += [place * len(copies.bookies) + code for code in known]
     keys = np.array(pairs, np.int64)
     blocks = []

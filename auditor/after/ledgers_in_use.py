@@ -5,7 +5,8 @@ bookie BookKeeper's client gives the ledger up, unless its `delayEnsembleChange`
 quorum of each write set can still be written.
 
 An acknowledged entry of such a ledger has at least as many copies as the ack quorum. Which of its
-write set have them is not known. Each bookie that is lost may have been one of them.
+write set have them is not known. Each bookie that is lost may have been one of them, and so may
+each whose copy is not sure.
 """
 
 from __future__ import annotations
@@ -70,14 +71,19 @@ class HarmInUse:
 _SORTS = ("no_copy", "not_writable", "may_have_no_copy", "may_not_be_writable")
 
 
-def harm_in_use(ledgers: Mapping[LedgerId, LedgerMetadata], loss: Loss) -> HarmInUse:
+def harm_in_use(
+    ledgers: Mapping[LedgerId, LedgerMetadata],
+    loss: Loss,
+    doubted: Mapping[LedgerId, Set[BookieId]],
+) -> HarmInUse:
     """Return the ledgers in use that the loss would harm.
 
-    A ledger that names none of the lost bookies counts only if they had to replace others there.
+    `doubted` has, for some of them, the bookies whose copy is not sure. A ledger that names none of
+    the lost bookies counts only if they had to replace others there.
     """
     found: dict[str, list[LedgerId]] = {name: [] for name in _SORTS}
     for ledger_id, metadata in ledgers.items():
-        harms = set(_harms(metadata, loss))
+        harms = set(_harms(metadata, loss, doubted.get(ledger_id, frozenset())))
         worst = next((name for name in _SORTS if name in harms), None)
         if worst is not None:
             found[worst].append(ledger_id)
@@ -88,7 +94,7 @@ def _sort(ids: list[LedgerId]) -> Sort:
     return Sort(len(ids), tuple(sorted(ids)[:SHOWN_IDS_MAX]))
 
 
-def _harms(metadata: LedgerMetadata, loss: Loss) -> Iterator[str]:
+def _harms(metadata: LedgerMetadata, loss: Loss, doubted: Set[BookieId]) -> Iterator[str]:
     if not metadata.segments:
         return
     current = metadata.segments[-1].ensemble
@@ -100,7 +106,7 @@ def _harms(metadata: LedgerMetadata, loss: Loss) -> Iterator[str]:
             for places in _write_sets(metadata, current)
         )
         yield "may_not_be_writable" if is_quorum_left else "not_writable"
-    yield from _harms_to_readers(metadata, loss)
+    yield from _harms_to_readers(metadata, loss, doubted)
 
 
 def _lacks_replacements(ensemble: tuple[BookieId, ...], writable: Set[BookieId]) -> bool:
@@ -118,7 +124,9 @@ def _write_sets(
         yield frozenset((start + place) % size for place in range(metadata.write_quorum))
 
 
-def _harms_to_readers(metadata: LedgerMetadata, loss: Loss) -> Iterator[str]:
+def _harms_to_readers(
+    metadata: LedgerMetadata, loss: Loss, doubted: Set[BookieId]
+) -> Iterator[str]:
     ends = [segment.first_entry_id for segment in metadata.segments[1:]]
     for segment, end in zip(metadata.segments, [*ends, None], strict=True):
         if loss.asked.isdisjoint(segment.ensemble):
@@ -130,7 +138,7 @@ def _harms_to_readers(metadata: LedgerMetadata, loss: Loss) -> Iterator[str]:
                 continue
             if end is not None and names <= loss.down:
                 yield "no_copy"
-            elif len(names & loss.down) >= metadata.ack_quorum:
+            elif len(names & (loss.down | doubted)) >= metadata.ack_quorum:
                 yield "may_have_no_copy"
 
 

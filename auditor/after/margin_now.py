@@ -14,7 +14,13 @@ from enum import StrEnum
 import numpy as np
 
 from auditor.after.absorbing import Absorption, absorption_of
-from auditor.after.copies_now import CopiesNow, Reading, with_marks, with_missing_bookies
+from auditor.after.copies_now import (
+    CopiesNow,
+    Doubts,
+    Reading,
+    with_marks,
+    with_missing_bookies,
+)
 from auditor.after.ledgers_in_use import HarmInUse, Loss, harm_in_use
 from auditor.after.margin import Losses, Sort, losses_without, sort_of
 from auditor.after.repairing import MarksSince
@@ -137,6 +143,7 @@ def available_copies(now: CopiesNow, state: StateNow, missing: frozenset[BookieI
 def harm_of(
     copies: StoredCopies,
     in_use: Mapping[LedgerId, LedgerMetadata],
+    doubted: Doubts,
     disks: Mapping[BookieId, BookieRecord],
     locations: Mapping[BookieId, str],
     loss: Loss,
@@ -144,9 +151,10 @@ def harm_of(
 ) -> Harm:
     """Return the effect of the loss. `copies` has none on missing bookies.
 
-    `disks` has what the run recorded of the disks of bookies.
+    `doubted` has the copies of ledgers in use that are not sure, `disks` what the run recorded of
+    the disks of bookies.
     """
-    losses, used = losses_without(copies, loss.asked), harm_in_use(in_use, loss)
+    losses, used = losses_without(copies, loss.asked), harm_in_use(in_use, loss, doubted)
     if purpose is Purpose.RESTART:
         return Harm(losses, used, Sort(0, ()))
     lacking = lacking_replacements(copies, loss.asked, loss.down, loss.left)
@@ -212,8 +220,8 @@ class NowAnswer:
 
     named: the names that were given. bookies: what these stand for, and what --max added. If --max
     found none, `bookies` is empty, and `loss` and `harm` are of the bookie that would harm least.
-    unseen: closed ledgers with a copy that no run has seen. unlocated: bookies
-    without a known location, if a location was given.
+    unseen: closed ledgers with a copy that no run has seen. new_cookies: bookies whose cookie is
+    newer than the run. unlocated: bookies without a known location, if a location was given.
     """
 
     named: tuple[str, ...]
@@ -228,6 +236,7 @@ class NowAnswer:
     repair: Repair
     together_max: int | None = None
     unlocated: int = 0
+    new_cookies: tuple[BookieId, ...] = ()
 
     @property
     def down(self) -> tuple[BookieId, ...]:

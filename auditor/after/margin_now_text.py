@@ -64,6 +64,7 @@ def now_json(basis: MarginBasis, answer: NowAnswer, exit_code: int) -> dict[str,
         "copies_assumed": basis.assumed_copies,
         "bookies_missing": sorted(answer.loss.missing),
         "bookies_down": list(answer.down),
+        "bookies_with_new_cookies": list(answer.new_cookies),
         "bookies_writable": len(answer.loss.left),
         "bookies_without_location": answer.unlocated,
         "marked": len(state.marks),
@@ -169,6 +170,11 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
         yield f"Not registered, and counted as lost: {_names(missing)}."
     if answer.down and answer.purpose is Purpose.RESTART:
         yield (f"Already down, so that a stop changes nothing: {_names(answer.down)}.")
+    if answer.new_cookies:
+        yield (
+            f"A new cookie since the run: {_names(answer.new_cookies)}. What was there may be gone:"
+            " copies of ledgers that are older than the cookie do not count as sure."
+        )
     yield f"{of(len(answer.loss.left), 'writable bookie')} would be left."
     if answer.harm.absorption is not None:
         yield absorption_words(answer.harm.absorption)

@@ -12,9 +12,12 @@ import numpy as np
 
 from auditor.after.copies_now import (
     CopiesNow,
+    Doubts,
     LedgersToRead,
     StoredZnodes,
+    bookies_with_new_cookies,
     copies_now,
+    doubts_in_use,
     ledgers_to_read,
 )
 from auditor.after.going_together import propose
@@ -111,7 +114,8 @@ def margin_now(
 class _Seen:
     """The cluster as it was read for the loss of some bookies.
 
-    run: with the copies as they are now. available: those on bookies that are registered.
+    run: with the copies as they are now. available: those on bookies that are registered. doubted:
+    copies of ledgers in use that are not sure.
     """
 
     run: StoredRun
@@ -121,6 +125,8 @@ class _Seen:
     reading: LedgersToRead
     missing: frozenset[BookieId]
     available: StoredCopies
+    doubted: Doubts
+    new_cookies: tuple[BookieId, ...]
     locations: Mapping[BookieId, str]
     harms: dict[frozenset[BookieId], Harm] = field(default_factory=dict)
     """What was computed already, by the bookies that are lost."""
@@ -135,7 +141,13 @@ class _Seen:
         loss = loss_of(bookies, self.purpose, self.missing, self.state.writable())
         run = self.run
         return harm_of(
-            self.available, self.now.in_use, run.bookies, self.locations, loss, self.purpose
+            self.available,
+            self.now.in_use,
+            self.doubted,
+            run.bookies,
+            self.locations,
+            loss,
+            self.purpose,
         )
 
     def can_go(self, bookies: frozenset[BookieId]) -> bool:
@@ -232,6 +244,7 @@ class _Gate:
             repair=repair_now(since, now, state),
             together_max=together_max,
             unlocated=seen.run.count_unlocated() if is_location else 0,
+            new_cookies=seen.new_cookies,
         )
 
     def _read(self, bookies: frozenset[BookieId], asked: frozenset[BookieId]) -> _Seen:
@@ -239,11 +252,16 @@ class _Gate:
         run, state = self._run, self._state
         missing = missing_bookies(state, run.copies, {})
         for _ in range(READINGS_MAX):
+            new_cookies = bookies_with_new_cookies(run.bookies, state.bookies)
             reading = ledgers_to_read(
-                run.copies, self._znodes, self._listed, missing | bookies, state.marks.keys()
+                run.copies,
+                self._znodes,
+                self._listed,
+                missing | bookies | new_cookies.keys(),
+                state.marks.keys(),
             )
             batches = _read_batches(self._context, self._store, reading)
-            now = copies_now(run.copies, reading, batches)
+            now = copies_now(run.copies, reading, batches, new_cookies)
             state = _read_state(self._store, self._marks)
             before, missing = missing, missing_bookies(state, now.copies, now.in_use)
             if missing <= before:
@@ -260,6 +278,8 @@ class _Gate:
             reading,
             missing,
             available_copies(now, state, lost),
+            doubts_in_use(now, state.marks),
+            tuple(sorted(new_cookies)),
             run_now.locations(),
         )
 

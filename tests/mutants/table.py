@@ -1493,6 +1493,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_what_a_loss_does_to_a_ledger_in_use",),
     ),
     Mutant(
+        "a gate counts a marked copy of a ledger in use",
+        COLUMNS,
+        "after:_harms_to_readers",
+        "len(names & (loss.down | doubted)) >= metadata.ack_quorum",
+        "len(names & loss.down) >= metadata.ack_quorum",
+        ("test_a_copy_that_is_not_sure_may_be_missing",),
+    ),
+    Mutant(
+        "a gate counts a copy from before the cookie of its bookie",
+        COLUMNS,
+        "after:_with_newer_cookies",
+        "czxid < new_cookies[b]",
+        "czxid > new_cookies[b]",
+        ("test_a_copy_from_before_a_new_cookie_is_not_sure",),
+    ),
+    Mutant(
         "a KDC that is away is a refusal",
         LOGIN,
         "credentials:_failure",

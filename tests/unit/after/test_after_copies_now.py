@@ -16,7 +16,9 @@ from auditor.after.copies_now import (
     CopiesNow,
     LedgersToRead,
     StoredZnodes,
+    bookies_with_new_cookies,
     copies_now,
+    doubts_in_use,
     ledgers_to_read,
     stored_znodes,
     with_marks,
@@ -32,6 +34,7 @@ from auditor.after.stored_copies import (
 )
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.ledger import (
     LedgerMetadata,
     LedgerRecord,
@@ -230,6 +233,43 @@ def test_a_mark_doubts_the_replicas_it_names_and_all_if_it_names_none():
     marked = with_marks(copies, marks)
     without_b1, without_b2 = (losses_without(marked, {b}).may_have_no_copy for b in ("b1", "b2"))
     assert ((1, 2, 3), (2, 3)) == (without_b1.ids, without_b2.ids)
+
+
+def test_a_copy_from_before_a_new_cookie_is_not_sure():
+    """The czxid of ledger n is 100 + n, and b1's new cookie has 105. Ledger 1 is of the run and is
+    not read again, 2 moved to b1, 3 and 9 are new, 4 and 10 are in use.
+    """
+    run = Run([record(1, (0, ["b1", "b2"])), record(2, (0, ["b3", "b2"]))], {})
+    now = {
+        1: record(1, (0, ["b1", "b2"])),
+        2: record(2, (0, ["b1", "b2"]), version=1),
+        3: record(3, (0, ["b1", "b2"])),
+        9: record(9, (0, ["b1", "b2"])),
+        4: record(4, (0, ["b1", "b2"]), state=LedgerState.OPEN),
+        10: record(10, (0, ["b1", "b2"]), state=LedgerState.OPEN),
+    }
+    copies, znodes = run.stored()
+    listed = np.array(sorted(now))
+    reading = ledgers_to_read(copies, znodes, listed, {"b1", "b2"}, ())
+    found = copies_now(copies, reading, read(reading, now), {"b1": 105})
+    assert (1, 2, 3) == losses_without(found.copies, {"b2"}).may_have_no_copy.ids
+    assert {4: {"b1"}} == doubts_in_use(found, {})
+    marks = {10: Mark(0), 4: Mark(0, missing_replicas=("b2",)), 3: Mark(0)}
+    assert {4: {"b1", "b2"}, 10: {"b1", "b2"}} == doubts_in_use(found, marks)
+
+
+def test_only_a_cookie_that_was_known_can_be_new():
+    """Evidence of an earlier version says nothing of cookies, and b4 is new altogether."""
+    before = {"b1": 5, "b2": 5, "b3": None}
+    now = {"b1": 5, "b2": 9, "b3": 9, "b4": 9}
+    records = (
+        {
+            bookie: BookieRecord(bookie, 1, 0, Registration.WRITABLE, cookie_czxid=czxid)
+            for bookie, czxid in czxids.items()
+        }
+        for czxids in (before, now)
+    )
+    assert {"b2": 9} == bookies_with_new_cookies(*records)
 
 
 @pytest.mark.parametrize("write_quorum", [1, 3])

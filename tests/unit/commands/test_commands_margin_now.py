@@ -155,6 +155,22 @@ def test_a_replica_that_a_mark_names_is_not_sure(gate: Gate):
         gate.cluster.unmark(PAIR)
 
 
+def test_a_mark_counts_for_a_ledger_in_use_too(gate: Gate):
+    """Entries 0 to 4 may be on b2 alone. A mark that names nobody may mean any copy."""
+    with ledger(gate, LATER, "e2 w2 a2 0:[b1 b2] 5:[b3 b2] open"):
+        assert "GO" == gate.word("b2")
+        for missing in (["b1"], []):
+            gate.cluster.mark(LATER, missing)
+            try:
+                answer = gate.ask("b2")
+            finally:
+                gate.cluster.unmark(LATER)
+            assert ("NOT_KNOWN", [LATER]) == (
+                answer["answer"],
+                answer["of_ledgers_in_use"]["may_have_no_copy"]["ids"],
+            )
+
+
 def test_a_ledger_that_is_newer_than_the_run_counts(gate: Gate):
     """Its only copy is on b4. Nobody has looked for it: it counts as there, and is named."""
     with ledger(gate, LATER, "e1 w1 a1 0:[b4] closed 3"):
@@ -341,3 +357,25 @@ def test_options_that_go_together_are_asked_for(words: list[str], says: str):
     """A gate that ignored an option would answer another question."""
     done = CliRunner().invoke(cli, ["margin", *words])
     assert 2 == done.exit_code and says in done.output
+
+
+def test_a_bookie_that_came_back_with_a_new_cookie_has_no_sure_copies(gate: Gate):
+    """b1 was formatted since the run: the copy on b2 may be the last. A ledger that was created
+    after the new cookie, and its copy on b1, are newer than the format. The cookie stays: this is
+    the last test of the cluster.
+    """
+    opened = "e2 w2 a2 0:[b1 b2] open"
+    with ledger(gate, LATER, opened):
+        gate.cluster.delete_cookie("b1")
+        gate.cluster.cookie("b1")
+        with ledger(gate, LATER + 1, "e2 w2 a2 0:[b1 b2] closed 9"):
+            answer = gate.ask("b2")
+            text = " ".join(gate.ask("b2", format="text")[1].split())
+    assert ("NOT_KNOWN", [PAIR], [LATER], ids(gate, "b1")) == (
+        answer["answer"],
+        answer["may_have_no_copy"]["ids"],
+        answer["of_ledgers_in_use"]["may_have_no_copy"]["ids"],
+        answer["bookies_with_new_cookies"],
+    )
+    assert "A new cookie since the run" in text
+    assert "GO" == gate.word("b1") == gate.word("b5")
