@@ -16,18 +16,18 @@ from auditor.config.operator_files import read_small_file
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
 from auditor.evidence.ids import Ids, distinct_numbers
-from auditor.evidence.newest_run import NewestRun, newest_run
+from auditor.evidence.newest_run import newest_run
 from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits
 from auditor.model.cluster import Registration
-from auditor.model.identity import LedgerId
-from auditor.model.ledger import LedgerMetadata, RecordStatus
+from auditor.model.ledger import RecordStatus
 from auditor.recovery.restored_metadata import listed_ids
 from auditor.recovery.salvage_text import Salvage, salvage_json, salvage_text, stray_json
 from auditor.recovery.stray_ledgers import (
     Examination,
     Indexes,
     StrayLedger,
+    ledgers_of_run,
     metadata_of_run,
     read_indexes,
 )
@@ -78,7 +78,9 @@ def _salvage(
             "nothing names the ledgers on bookies: give --lister-port or --lister-map, or --output"
             " with a finished run of this cluster"
         )
-    bookies = [b for b in store.bookies(1, now_ms) if b.registration is not Registration.NONE]
+    known_bookies = store.bookies(1, now_ms)
+    bookies = [b for b in known_bookies if b.registration is not Registration.NONE]
+    away = [b.bookie_id for b in known_bookies if b.registration is Registration.NONE]
     check_admission(settings, bookies)
     context.progress.stage("read indexes")
     limits = settings.bookie_limits()
@@ -91,11 +93,13 @@ def _salvage(
     # The metadata is listed after the indexes: a ledger created meanwhile is not called stray.
     store.sync()
     living = listed_ids(store)
-    known = _known(newest, living)
-    strays = _without_metadata(store, _gone(indexes, living, known))
+    of_run = None if newest is None else place(newest.path)
+    read_before = np.empty(0, np.int64) if of_run is None else ledgers_of_run(of_run, living)
+    strays = _without_metadata(store, _gone(indexes, living, read_before))
     examined = strays[::-1][:most].tolist()
+    known = {} if of_run is None else metadata_of_run(of_run, examined)
     context.progress.stage("ask bookies")
-    examination = Examination(bookies, limits, listers, now_ms, password)
+    examination = Examination(bookies, limits, listers, now_ms, password, away)
     found, unheard = asyncio.run(examination.examine(examined, indexes, known))
     if directory is not None:
         _write(directory, found, password)
@@ -104,20 +108,16 @@ def _salvage(
         len(strays) - len(examined),
         len(examined) - len(found) - unheard,
         unheard,
-        indexes.unknown,
+        {**indexes.unknown, **dict.fromkeys(away, "it is not registered")},
         newest.run_id if newest is not None else "",
         str(directory) if directory is not None else "",
     )
 
 
-def _known(newest: NewestRun | None, living: Ids) -> dict[LedgerId, LedgerMetadata]:
-    return {} if newest is None else metadata_of_run(place(newest.path), living)
-
-
-def _gone(indexes: Indexes, living: Ids, known: dict[LedgerId, LedgerMetadata]) -> Ids:
+def _gone(indexes: Indexes, living: Ids, read_before: Ids) -> Ids:
     """Return the ledgers of the indexes and of the run that are not listed, ascending."""
     held = [np.setdiff1d(ids, living) for ids in indexes.ledgers.values()]
-    return distinct_numbers(np.concatenate([np.fromiter(known, np.int64), *held]))
+    return distinct_numbers(np.concatenate([read_before, *held]))
 
 
 def _without_metadata(store: MetadataStore, ids: Ids) -> Ids:

@@ -12,6 +12,7 @@ nothing any more. If W equals E, the order of the ensemble does not matter.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -173,6 +174,26 @@ def _first_elsewhere(
     if found == start:
         raise Ambiguous(f"entry {start} is where no ensemble puts it")
     return found
+
+
+def out_of_place(metadata: LedgerMetadata, held: Held) -> EntryId | None:
+    """Return the first held entry that shows that older metadata is out of date, None without any.
+
+    In a closed ledger it is one that no bookie holds where the metadata puts it: a copy elsewhere
+    may be left over from a replication. In another it is any entry that is elsewhere, because the
+    ensemble changed.
+    """
+    last = metadata.last_entry_id if metadata.state is LedgerState.CLOSED else last_held(held)
+    if last is None or last < 0:
+        return None
+    until_last = replace(metadata, state=LedgerState.CLOSED, last_entry_id=last)
+    in_place, elsewhere = EMPTY, EMPTY
+    for bookie, entries in held.items():
+        promised = held_entries(expected_list(until_last, bookie))
+        in_place |= entries & promised
+        elsewhere |= (entries - promised) & EntrySet.span(0, last)
+    wrong = elsewhere - in_place if metadata.state is LedgerState.CLOSED else elsewhere
+    return wrong.first() if wrong else None
 
 
 def missing_copies(metadata: LedgerMetadata, held: Held) -> int:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.bookie.indexed_ledgers import indexed_ledgers_or_why
@@ -23,7 +22,7 @@ from auditor.bookie.listers import Listers, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import Ids
+from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
 from auditor.first_checker.entry_set import EMPTY, EntrySet
@@ -31,8 +30,15 @@ from auditor.first_checker.schedule import held_entries
 from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState
-from auditor.recovery.inference import Ambiguous, EndOfLedger, infer, last_held, missing_copies
+from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, RecordStatus
+from auditor.recovery.inference import (
+    Ambiguous,
+    EndOfLedger,
+    infer,
+    last_held,
+    missing_copies,
+    out_of_place,
+)
 from auditor.wire.lister_fields import ListerIdentity
 
 DIGESTS = (DigestType.CRC32C, DigestType.CRC32, DigestType.HMAC)
@@ -70,19 +76,30 @@ async def read_indexes(
     return Indexes(found, unknown)
 
 
-def metadata_of_run(run: Place, living: Ids) -> dict[LedgerId, LedgerMetadata]:
-    """Return the metadata that a run read of ledgers that the living metadata lacks.
+def ledgers_of_run(run: Place, living: Ids) -> Ids:
+    """Return the ledgers whose metadata a run read and that are not in `living`, ascending.
 
-    Memory holds their metadata, and a batch. Raises OutputError.
+    `living` is ascending. Memory holds their ids, and a batch. Raises OutputError.
+    """
+    found = [np.empty(0, np.int64)]
+    is_found = pc.field("status") == RecordStatus.FOUND.value
+    for batch in run.scan("evidence/ledgers", LEDGERS).batches(["ledger_id"], is_found):
+        ids = batch.column("ledger_id").to_numpy()
+        places = np.searchsorted(living, ids)
+        is_living = places < len(living)
+        is_living[is_living] = living[places[is_living]] == ids[is_living]
+        found.append(ids[~is_living])
+    return distinct_numbers(np.concatenate(found))
+
+
+def metadata_of_run(run: Place, ids: Sequence[LedgerId]) -> dict[LedgerId, LedgerMetadata]:
+    """Return the metadata that a run read last of those of these ledgers that it read.
+
+    Memory holds their metadata. Raises OutputError.
     """
     found: dict[LedgerId, tuple[int, LedgerMetadata]] = {}
-    there = pa.array(living)
-    for batch in run.scan("evidence/ledgers", LEDGERS).batches(LEDGERS.names):
-        gone = pc.and_(
-            pc.invert(pc.is_in(batch.column("ledger_id"), there)),
-            pc.equal(batch.column("status"), "found"),
-        )
-        for record in ledger_records(pa.Table.from_batches([batch]).filter(gone)):
+    for rows in run.scan("evidence/ledgers", LEDGERS).tables_of_ledgers(ids, LEDGERS.names):
+        for record in ledger_records(rows):
             look = found[record.ledger_id][0] if record.ledger_id in found else 0
             if record.metadata is not None and record.look >= look:
                 found[record.ledger_id] = record.look, record.metadata
@@ -130,8 +147,8 @@ def _union(sets: Iterable[EntrySet]) -> EntrySet:
 class Examination:
     """Asks bookies about ledgers without metadata.
 
-    `holders` has the ledgers in each bookie's index. A bookie whose index is not known is asked
-    about every ledger.
+    A bookie whose index is not known is asked about every ledger. `away` have a cookie and are not
+    registered: they cannot be asked.
     """
 
     bookies: Sequence[BookieRecord]
@@ -139,6 +156,7 @@ class Examination:
     listers: Listers | None
     now_ms: Callable[[], int]
     password: bytes = b""
+    away: Sequence[BookieId] = ()
     _lanes: dict[BookieId, AsyncLane] = field(default_factory=dict)
 
     async def examine(
@@ -170,7 +188,7 @@ class Examination:
         finally:
             await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
         strays = [
-            _propose(StrayLedger(i, held[i], unheard[i], *ends.get(i, (None, None))), known.get(i))
+            propose(StrayLedger(i, held[i], unheard[i], *ends.get(i, (None, None))), known.get(i))
             for i in kept
         ]
         return strays, sum(not held[i] and bool(unheard[i]) for i in ids)
@@ -179,7 +197,8 @@ class Examination:
         self, ids: Sequence[LedgerId], indexes: Indexes, gate: LaneGate
     ) -> tuple[dict[LedgerId, dict[BookieId, EntrySet]], dict[LedgerId, tuple[BookieId, ...]]]:
         held: dict[LedgerId, dict[BookieId, EntrySet]] = {i: {} for i in ids}
-        unheard: dict[LedgerId, tuple[BookieId, ...]] = dict.fromkeys(ids, ())
+        addressless = (b.bookie_id for b in self.bookies if b.bookie_id not in self._lanes)
+        unheard = dict.fromkeys(ids, (*self.away, *addressless))
 
         async def ask(bookie: BookieId) -> None:
             index = indexes.ledgers.get(bookie)
@@ -244,12 +263,48 @@ class Examination:
         return found
 
 
-def _propose(stray: StrayLedger, known: LedgerMetadata | None) -> StrayLedger:
-    """Return the ledger with the metadata of the run if there is any, else with inferred one."""
-    if known is not None:
-        is_closed = known.state is LedgerState.CLOSED
-        missing = missing_copies(known, stray.held) if is_closed else 0
+def propose(stray: StrayLedger, known: LedgerMetadata | None) -> StrayLedger:
+    """Return the ledger with a proposal, or with why there is none.
+
+    `known`, which a run read, is proposed unless entries show that it is out of date. Else the
+    metadata is inferred. Nothing is proposed for a ledger that may go on at bookies which did not
+    say what they hold: a reader would close it too early.
+    """
+    if known is None:
+        return _inferred(stray)
+    elsewhere = out_of_place(known, stray.held)
+    if elsewhere is not None:
+        found = _inferred(stray)
+        why = f"the run's metadata is out of date, because entry {elsewhere} is elsewhere"
+        if found.proposal is None:
+            return replace(found, why=f"{why}; {found.why}")
+        end = found.proposal.last_entry_id
+        if known.state is LedgerState.CLOSED and end != known.last_entry_id:
+            return replace(stray, why=f"{why}; its end was {known.last_entry_id}, and is {end} now")
+        return found
+    if known.state is LedgerState.CLOSED:
+        missing = missing_copies(known, stray.held)
         return replace(stray, proposal=known, is_from_run=True, missing_copies=missing)
+    if why := _may_go_on(stray, known.ack_quorum):
+        return replace(stray, why=why)
+    return replace(stray, proposal=known, is_from_run=True)
+
+
+def _may_go_on(stray: StrayLedger, quorum: int) -> str:
+    """Return why the ledger may have entries behind those that are held, or "".
+
+    That is if as many bookies as a quorum, or more, did not say what they hold.
+    """
+    silent = len(stray.unheard)
+    if silent < quorum:
+        return ""
+    return (
+        f"entries behind {last_held(stray.held)} may be on the {silent} bookies that did not say"
+        " what they hold"
+    )
+
+
+def _inferred(stray: StrayLedger) -> StrayLedger:
     if stray.end is None or stray.digest is None:
         return replace(
             stray, why="its last entry proves no digest: it has another password, or is damaged"
@@ -258,4 +313,6 @@ def _propose(stray: StrayLedger, known: LedgerMetadata | None) -> StrayLedger:
         inferred = infer(stray.held, stray.end, stray.digest)
     except Ambiguous as error:
         return replace(stray, why=str(error))
+    if why := _may_go_on(stray, inferred.metadata.write_quorum):
+        return replace(stray, why=why)
     return replace(stray, proposal=inferred.metadata, missing_copies=inferred.missing_copies)

@@ -102,6 +102,18 @@ def test_a_run_has_the_exact_metadata(story: Story, tmp_path: Path) -> None:
         assert story.cluster.ledger(NOTATIONS[ledger_id]) == ledger_metadata.decode(data)
 
 
+def test_a_bookie_that_is_down_may_hold_more(story: Story, tmp_path: Path) -> None:
+    """Its cookie says that it exists. It is named, and ledgers it may hold are not closed early."""
+    story.cluster.unregister("b2")
+    try:
+        found = salvage(story, output=tmp_path)
+    finally:
+        story.cluster.register("b2")
+    assert {"b2": "it is not registered"} == found["bookies_not_known"]
+    rows = {row["ledger_id"]: row for row in found["ledgers"]}
+    assert ["b2"] == rows[COPIED]["not_heard"] and rows[COPIED]["proposal"] is not None
+
+
 def test_the_screen_shows_the_command_and_what_may_delete_them(
     story: Story, tmp_path: Path
 ) -> None:
