@@ -188,8 +188,8 @@ def _deletions(comparison: Comparison) -> Iterator[str]:
         return
     yield (
         "Bookies would delete, as the living metadata names them: at the next collection"
-        " (gcWaitTime) what is gone; later, if gcOverreplicatedLedgerWaitTime is set, closed"
-        " ledgers whose restored ensembles do not name the bookie."
+        " (gcWaitTime) what is gone; later (gcOverreplicatedLedgerWaitTime, a day by default)"
+        " closed ledgers whose restored ensembles do not name the bookie."
     )
     head = ["bookie", "next collection", "", "over-replicated", ""]
     shown = [

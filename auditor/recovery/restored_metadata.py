@@ -1,9 +1,10 @@
 """Compare restored metadata with the living: what a restore would lose, cut, open or bring back.
 
 A bookie deletes each ledger that it holds and that the metadata service does not list, at its next
-collection (ScanAndCompareGarbageCollector, every `gcWaitTime`). Later, and only with
-`gcOverreplicatedLedgerWaitTime`, it also deletes closed ledgers of which no ensemble names it. The
-ledgers that a bookie holds are taken from the living metadata: those that name it.
+collection (ScanAndCompareGarbageCollector, every `gcWaitTime`). Every
+`gcOverreplicatedLedgerWaitTime`, a day by default, it also deletes closed ledgers of which no
+ensemble names it. The ledgers that a bookie holds are taken from the living metadata: those that
+name it.
 
 Sizes are of the payload, as `length` has it. The share of one bookie assumes entries of equal size.
 """

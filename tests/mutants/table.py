@@ -1725,6 +1725,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_nothing_is_proposed_for_what_the_entries_do_not_show",),
     ),
     Mutant(
+        "the metadata of a run is proposed after its ensemble changed",
+        RECOVERY,
+        "recovery:out_of_place",
+        "elsewhere - in_place if metadata.state is LedgerState.CLOSED else elsewhere",
+        "elsewhere - in_place",
+        ("test_the_metadata_of_a_run_is_proposed_unless_entries_are_elsewhere",),
+    ),
+    Mutant(
+        "metadata is proposed for a ledger that may go on at silent bookies",
+        RECOVERY,
+        "recovery:_may_go_on",
+        "silent < quorum",
+        "silent <= quorum",
+        ("test_nothing_is_proposed_if_the_ledger_may_go_on_at_silent_bookies",),
+    ),
+    Mutant(
         "an inferred ensemble is turned by one position",
         RECOVERY,
         "recovery:_ensemble_at",
