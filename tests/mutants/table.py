@@ -1730,7 +1730,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "recovery:out_of_place",
         "elsewhere - in_place if metadata.state is LedgerState.CLOSED else elsewhere",
         "elsewhere - in_place",
-        ("test_the_metadata_of_a_run_is_proposed_unless_entries_are_elsewhere",),
+        ("test_metadata_that_is_out_of_date_is_not_proposed",),
     ),
     Mutant(
         "metadata is proposed for a ledger that may go on at silent bookies",
