@@ -82,12 +82,30 @@ def find_files(places: Sequence[Path]) -> list[DataFile]:
         raise ConfigError(f"{where} has no usable snapshot: {snapshots[-1].path.name} {why}")
     kept = usable[-SNAPSHOTS_COPIED_MAX:]
     oldest = kept[0].zxid
+    _refuse_gap(kept[-1], logs)
     behind = [f for f in logs if f.zxid > oldest + 1]
     before = [f for f in logs if f.zxid <= oldest + 1][-1:]
     for log in (*before, *behind):
         if log.size_bytes and (why := _problem(log)):
             raise ConfigError(f"{log.path} {why}: copy it again, or rehearse without it")
     return sorted((*kept, *before, *behind), key=lambda f: (f.zxid, f.kind))
+
+
+def _refuse_gap(snapshot: DataFile, logs: Sequence[DataFile]) -> None:
+    """Raise ConfigError if the log with the transactions right behind the snapshot is missing.
+
+    ZooKeeper would apply the later ones without a word. Within an epoch, the upper half of a zxid,
+    it numbers transactions without a gap. `logs` are by zxid.
+    """
+    if not logs or logs[0].zxid <= snapshot.zxid + 1:
+        return
+    first = logs[0]
+    if first.zxid >> 32 == snapshot.zxid >> 32:
+        raise ConfigError(
+            f"{snapshot.path.name} ends before {first.path.name} begins: the log with the"
+            f" transactions 0x{snapshot.zxid + 1:x} to 0x{first.zxid - 1:x} is missing. Copy it too,"
+            " or rehearse without the logs"
+        )
 
 
 def _files_in(place: Path) -> list[DataFile]:

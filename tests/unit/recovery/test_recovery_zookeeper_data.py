@@ -44,6 +44,22 @@ def test_an_unusable_snapshot_is_left_out_if_there_is_another(tmp_path: Path) ->
     assert ["snapshot.1"] == names(tmp_path)
 
 
+def test_a_missing_log_is_noticed(tmp_path: Path) -> None:
+    """ZooKeeper would apply the later transactions to the older state. After an election the
+    numbers begin anew: nothing is missing there.
+    """
+    put(tmp_path, "snapshot.16")
+    put(tmp_path, "log.2d")
+    with pytest.raises(ConfigError, match=r"log with the transactions 0x17 to 0x2c is missing"):
+        find_files([tmp_path])
+    put(tmp_path, "log.17")
+    assert 3 == len(names(tmp_path))
+    later = tmp_path / "later"
+    put(later, "snapshot.100000016")
+    put(later, "log.200000001")
+    assert 2 == len(names(later))
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
