@@ -134,7 +134,9 @@ def _copy(context: Context, data: Sequence[str]) -> Iterator[ServedCopy]:
     context.progress.stage("load the copy")
     with (
         tempfile.TemporaryDirectory(prefix="auditor-rehearse-") as scratch,
-        serve_copy([Path(name) for name in data], Path(scratch)) as copy,
+        serve_copy(
+            [Path(name) for name in data], Path(scratch), on_wait=context.stop.check
+        ) as copy,
     ):
         yield copy
 

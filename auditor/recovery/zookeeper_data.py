@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import shutil
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,8 +103,8 @@ def _refuse_gap(snapshot: DataFile, logs: Sequence[DataFile]) -> None:
     if first.zxid >> 32 == snapshot.zxid >> 32:
         raise ConfigError(
             f"{snapshot.path.name} ends before {first.path.name} begins: the log with the"
-            f" transactions 0x{snapshot.zxid + 1:x} to 0x{first.zxid - 1:x} is missing. Copy it too,"
-            " or rehearse without the logs"
+            f" transactions 0x{snapshot.zxid + 1:x} to 0x{first.zxid - 1:x} is missing. Copy it"
+            " too, or rehearse without the logs"
         )
 
 
@@ -166,11 +166,14 @@ class ServedCopy:
 
 
 @contextmanager
-def serve_copy(places: Sequence[Path], scratch: Path) -> Iterator[ServedCopy]:
+def serve_copy(
+    places: Sequence[Path], scratch: Path, on_wait: Callable[[], None] = lambda: None
+) -> Iterator[ServedCopy]:
     """Copy a ZooKeeper's data below `scratch`, and serve the copy while the context is open.
 
-    Raises ConfigError if the data cannot be used or there is no room for the copy, StoreUnavailable
-    if no server starts.
+    `on_wait` is called between files and while the server loads, and may raise. Raises ConfigError
+    if the data cannot be used or there is no room for the copy, StoreUnavailable if no server
+    starts.
     """
     files = find_files(places)
     needed = sum(file.size_bytes for file in files)
@@ -183,6 +186,7 @@ def serve_copy(places: Sequence[Path], scratch: Path) -> Iterator[ServedCopy]:
     data = scratch / "data" / "version-2"
     data.mkdir(parents=True)
     for file in files:
+        on_wait()
         shutil.copyfile(file.path, data / file.path.name)
     newest = [file for file in files if file.kind == "snapshot"][-1]
     factor = HEAP_PER_PACKED_BYTE if newest.is_packed else HEAP_PER_SNAPSHOT_BYTE
@@ -191,12 +195,13 @@ def serve_copy(places: Sequence[Path], scratch: Path) -> Iterator[ServedCopy]:
         heap_mb=HEAP_MB + factor * newest.size_bytes // 2**20,
         start_timeout_s=START_TIMEOUT_S,
         properties=("zookeeper.skipACL=yes", f"jute.maxbuffer={ZNODE_BYTES_MAX}"),
+        on_wait=on_wait,
     )
     try:
-        server.start()
-    except StoreUnavailable as error:
-        raise ConfigError(_refusal(str(error), newest)) from None
-    try:
+        try:
+            server.start()
+        except StoreUnavailable as error:
+            raise ConfigError(_refusal(str(error), newest)) from None
         last_zxid = server.last_zxid()
         snapshots = [file for file in files if file.kind == "snapshot"]
         if last_zxid is not None and last_zxid < snapshots[0].zxid:

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -60,6 +60,7 @@ class EmbeddedZooKeeper:
 
     `workdir` is created if missing. It holds `data`, configuration and log. A snapshot in
     `data/version-2` is loaded. `properties` are further Java properties, each `name=value`.
+    `on_wait` is called while the server starts; what it raises leaves `start`.
     """
 
     def __init__(
@@ -70,11 +71,13 @@ class EmbeddedZooKeeper:
         heap_mb: int = HEAP_MB,
         start_timeout_s: float = START_TIMEOUT_S,
         properties: Sequence[str] = (),
+        on_wait: Callable[[], None] = lambda: None,
     ) -> None:
         self._workdir = workdir
         self._java = java
         self._heap_mb, self._start_timeout_s = heap_mb, start_timeout_s
         self._properties = tuple(properties)
+        self._on_wait = on_wait
         self._process: subprocess.Popen[bytes] | None = None
         self._port: int | None = None
 
@@ -168,6 +171,7 @@ class EmbeddedZooKeeper:
         """
         deadline = time.monotonic() + self._start_timeout_s
         while time.monotonic() < deadline:
+            self._on_wait()
             if process.poll() is not None:
                 return False
             # The server says "Mode:" only after it has loaded its data and can serve requests.

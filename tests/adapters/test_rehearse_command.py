@@ -18,7 +18,9 @@ import pytest
 from support.command_line import at, cluster_with_a_loss, command_here, environment_of
 
 from auditor.java import find_java
+from auditor.recovery.zookeeper_data import serve_copy
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stop import Interrupted
 
 KEPT, DELETED, LOST, CLOSED_SINCE, MOVED, WRITTEN = 1, 2, 3, 4, 5, 50
 FATES = {"gone": WRITTEN, "open_again": CLOSED_SINCE, "moved": MOVED}
@@ -137,6 +139,19 @@ def test_a_served_copy_can_be_audited_and_rehearsed(night: Night) -> None:
         finally:
             served.send_signal(signal.SIGTERM)
         assert 0 == served.wait(60)
+
+
+def test_a_signal_ends_the_load_and_its_server(night: Night, tmp_path: Path) -> None:
+    """Ten million znodes take minutes to load."""
+    calls = iter(range(4))
+
+    def check() -> None:
+        if next(calls, None) is None:
+            raise Interrupted(signal.SIGTERM)
+
+    with pytest.raises(Interrupted), serve_copy([night.backup], tmp_path, check):
+        pytest.fail("the server was not waited for")
+    assert 1 == subprocess.run(["pgrep", "-f", str(tmp_path)], check=False).returncode
 
 
 def test_metadata_of_another_cluster_is_refused(night: Night, tmp_path: Path) -> None:
