@@ -18,9 +18,10 @@ class Absorption:
     """The bytes that leave, and the room for them.
 
     bytes_to_move: of closed ledgers, as metadata has them, without what a disk needs beside the
-    entries. room_bytes: of the `known` bookies that stay. room_near_bytes: of those of them that
-    are at a location of bookies that leave, None if no location of these is known. unknown: how
-    many that stay did not say how full their disks are.
+    entries. room_bytes: of the `known` bookies that stay, as if those on one host shared disks of
+    one size. room_near_bytes: of those of them that are at a location of bookies that leave, None
+    if no location of these is known. unknown: how many that stay did not say how full their disks
+    are. room_unshared_bytes: of the `known` ones if they share no disk.
     """
 
     bytes_to_move: int
@@ -28,16 +29,17 @@ class Absorption:
     room_near_bytes: int | None
     known: int
     unknown: int
+    room_unshared_bytes: int
 
     @property
     def is_too_much(self) -> bool:
         """Whether the room is known, and is too small."""
-        return self.bytes_to_move > self.room_bytes and not self.unknown
+        return self.bytes_to_move > self.room_unshared_bytes and not self.unknown
 
     @property
     def is_open(self) -> bool:
         """Whether the known room is too small, and more may be there."""
-        return self.bytes_to_move > self.room_bytes and self.unknown > 0
+        return self.bytes_to_move > self.room_bytes and not self.is_too_much
 
 
 def absorption_of(
@@ -49,8 +51,8 @@ def absorption_of(
 ) -> Absorption:
     """Return whether `staying` bookies have room for what is promised on `leaving`.
 
-    `disks` has what the run recorded. Two bookies of one host whose disks have the same size count
-    as sharing them.
+    `disks` has what the run recorded. Two bookies of one host whose disks have the same size may
+    share them, or have one each.
     """
     known = [bookie for bookie in staying if _says_its_space(disks.get(bookie))]
     places = {locations[bookie] for bookie in leaving if bookie in locations}
@@ -61,6 +63,7 @@ def absorption_of(
         _room(disks, near) if places else None,
         len(known),
         len(staying) - len(known),
+        sum(_room(disks, [bookie]) for bookie in known),
     )
 
 

@@ -7,7 +7,7 @@ mark names as missing is not sure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,6 +84,16 @@ def missing_bookies(
         for segment in metadata.segments:
             named.update(segment.ensemble)
     return frozenset(named) - state.registered()
+
+
+def count_unlocated(
+    state: StateNow, now: CopiesNow, location_of: Callable[[BookieId], str | None]
+) -> int:
+    """Return how many bookies that are registered, or that ledgers name, have no known location."""
+    named = {*now.copies.bookies, *state.registered()}
+    for metadata in now.in_use.values():
+        named.update(*(segment.ensemble for segment in metadata.segments))
+    return sum(location_of(bookie) is None for bookie in named)
 
 
 def loss_of(

@@ -182,6 +182,11 @@ def absorption_words(absorption: Absorption) -> str:
     """Return a sentence on the room for the copies of bookies that leave."""
     others = of(absorption.known, "other bookie has", "other bookies have")
     limit = f"{round(DISK_USAGE_LIMIT * 100)} %"
+    unshared = (
+        ""
+        if absorption.room_unshared_bytes == absorption.room_bytes
+        else f" If bookies on one host share no disk: {size(absorption.room_unshared_bytes)}."
+    )
     near = (
         ""
         if absorption.room_near_bytes is None
@@ -194,7 +199,7 @@ def absorption_words(absorption: Absorption) -> str:
     )
     return (
         f"To move for good: {size(absorption.bytes_to_move)} of closed ledgers. {others} room for"
-        f" {size(absorption.room_bytes)}, up to {limit} of each disk.{near}{unknown}"
+        f" {size(absorption.room_bytes)}, up to {limit} of each disk.{unshared}{near}{unknown}"
     )
 
 
@@ -204,6 +209,7 @@ def absorption_json(absorption: Absorption) -> dict[str, int | None]:
         "bytes_to_move": absorption.bytes_to_move,
         "room_bytes": absorption.room_bytes,
         "room_near_bytes": absorption.room_near_bytes,
+        "room_unshared_bytes": absorption.room_unshared_bytes,
         "bookies_known": absorption.known,
         "bookies_unknown": absorption.unknown,
     }

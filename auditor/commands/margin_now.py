@@ -28,6 +28,7 @@ from auditor.after.margin_now import (
     StateNow,
     Word,
     available_copies,
+    count_unlocated,
     harm_of,
     loss_of,
     missing_bookies,
@@ -243,7 +244,9 @@ class _Gate:
             unseen=now.unseen,
             repair=repair_now(since, now, state),
             together_max=together_max,
-            unlocated=seen.run.count_unlocated() if is_location else 0,
+            unlocated=count_unlocated(state, now, self._run.about.terms.around.location_of)
+            if is_location
+            else 0,
             new_cookies=seen.new_cookies,
         )
 

@@ -43,7 +43,7 @@ def test_the_room_is_what_is_free_up_to_the_limit_of_each_disk():
     held = on_b1(80 * GB)
     disks = {"b2": disk("b2", 1000 * GB, 100 * GB), "b3": disk("b3", 1000 * GB, 10 * GB)}
     found = absorption_of(held, disks, {"b1"}, {"b2", "b3"}, {"b2": "/r1"})
-    assert Absorption(80 * GB, 50 * GB, None, 2, 0) == found
+    assert Absorption(80 * GB, 50 * GB, None, 2, 0, 50 * GB) == found
     assert found.is_too_much and not found.is_open
 
 
@@ -59,6 +59,21 @@ def test_a_disk_that_bookies_share_counts_once():
     found = absorption_of(on_b1(GB), disks, {"b1"}, {"b2", "b3", "b4"}, RACKS)
     assert (99 * GB + 10 * GB, 10 * GB) == (found.room_bytes, found.room_near_bytes)
     assert not found.is_too_much and not found.is_open
+
+
+@pytest.mark.parametrize(
+    ("length", "is_too_much", "is_open"),
+    [(99, False, False), (100, False, True), (199, False, True), (200, True, False)],
+)
+def test_whether_bookies_of_one_host_share_a_disk_is_not_known(
+    length: int, is_too_much: bool, is_open: bool
+):
+    """The room is 99 GB if they do, and 100 + 99 GB if each has a disk of its own."""
+    disks = {
+        name: disk(name, 1000 * GB, free * GB, "h") for name, free in (("b2", 150), ("b3", 149))
+    }
+    found = absorption_of(on_b1(length * GB), disks, {"b1"}, {"b2", "b3"}, {})
+    assert (is_too_much, is_open) == (found.is_too_much, found.is_open)
 
 
 def test_unknown_disks_leave_a_shortage_open():

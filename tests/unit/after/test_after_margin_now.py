@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.closed_ledgers import closed_copies
 
 from auditor.after.copies_now import CopiesNow
-from auditor.after.margin_now import Purpose, Repair, StateNow, loss_of, repair_now
+from auditor.after.margin_now import (
+    Purpose,
+    Repair,
+    StateNow,
+    count_unlocated,
+    loss_of,
+    repair_now,
+)
 from auditor.after.repairing import MarksSince
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.ledger import Mark, ReplicationLock
@@ -59,3 +68,12 @@ def test_a_restart_cannot_harm_through_a_bookie_that_is_down():
     assert ({"b1"}, {"b2", "b3"}) == (restart.asked, restart.missing)
     assert ({"b1", "b2"}, {"b3"}) == (final.asked, final.missing)
     assert restart.down == final.down and set() == restart.left
+
+
+def test_a_bookie_that_is_newer_than_the_run_may_be_at_the_location():
+    """b3 is registered, and no closed ledger names it. It may be at the location asked about."""
+    known = {"b1": "/r1", "b2": "/r2"}
+    assert 1 == count_unlocated(state({}), NOW, known.get)
+    assert 0 == count_unlocated(state({}), NOW, (known | {"b3": "/r1"}).get)
+    opened = replace(NOW, in_use={7: ledger("e2 w2 a2 0:[b1 b9] open")})
+    assert 2 == count_unlocated(state({}), opened, known.get)

@@ -161,7 +161,7 @@ def test_the_room_on_other_bookies_is_shown(tmp_path: Path):
     """b1 holds two ledgers of 100 bytes. The three others are 95 % full at 50 free bytes."""
     run = stored(tmp_path)
     room = {"bytes_to_move": 200, "room_bytes": 1_050, "room_near_bytes": 350}
-    room |= {"bookies_known": 3, "bookies_unknown": 0}
+    room |= {"room_unshared_bytes": 1_050, "bookies_known": 3, "bookies_unknown": 0}
     assert room == json.loads(said(run, "b1", format="json")[1])["absorption"]
     sentence = "200 B of closed ledgers. 3 other bookies have room for 1.0 KiB, up to 95 % of each"
     assert sentence in " ".join(said(run, "b1")[1].split())
