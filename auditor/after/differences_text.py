@@ -179,7 +179,9 @@ def _nouns(subjects: Subjects) -> tuple[str, str]:
     """Return the unit in which a finding's extent is counted."""
     if subjects.kind is Kind.MARK_WITHOUT_LEDGER:
         return "mark", "marks"
-    if subjects.kind is not None:
+    if subjects.kind is Kind.VERIFICATION_OVERDUE:
+        return "bookie", "bookies"
+    if subjects.ledger_id is None:
         return "ledger", "ledgers"
     return ("segment", "segments") if subjects.family is Family.PLACEMENT else ("entry", "entries")
 

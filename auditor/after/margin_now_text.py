@@ -105,6 +105,7 @@ def now_text(basis: MarginBasis, answer: NowAnswer, exit_code: int, screen: Scre
     )
     lines = [
         *screen.wrap(_first_sentence(word, answer)),
+        *(screen.wrap(_why_not_known(basis, answer)) if word is Word.NOT_KNOWN else ()),
         "",
         *_harm_lines(basis, answer, screen),
         "",
@@ -135,6 +136,24 @@ def _first_sentence(word: Word, answer: NowAnswer) -> str:
     if word is Word.NO_GO:
         return f"NO GO: {who} must not be {done} now{many}."
     return f"NOT KNOWN: it is not known whether {who} can be {done} now{many}."
+
+
+def _why_not_known(basis: MarginBasis, answer: NowAnswer) -> str:
+    """Return each reason why the answer is neither GO nor NO GO."""
+    absorption = answer.harm.absorption
+    may_lose = answer.harm.losses.may_have_no_copy.ledgers or answer.harm.in_use.is_possible
+    unread = f"the metadata of {of(basis.unread, 'ledger')} could not be read or understood"
+    unlocated = f"the location of {of(answer.unlocated, 'bookie')} is not known"
+    reasons = (
+        ("the run is not of the age that --evidence-age-max allows", basis.is_too_old),
+        ("the run audited named ledgers only", basis.is_partial),
+        (unread, basis.unread > 0),
+        ("harm is not ruled out for the ledgers below", may_lose),
+        ("too little room for the copies is known", absorption is not None and absorption.is_open),
+        ("not everything is known of the cluster's state now", bool(answer.state.problem)),
+        (unlocated, answer.unlocated > 0),
+    )
+    return f"Why: {'; '.join(reason for reason, is_so in reasons if is_so)}."
 
 
 def _harm_lines(basis: MarginBasis, answer: NowAnswer, screen: Screen) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from typing import TypeAlias
 
 import numpy as np
@@ -194,9 +194,10 @@ class _Gate:
         self._znodes, self._marked_then, self._purpose = znodes, marked, purpose
         _refuse_other_cluster(store, run)
         store.sync()
-        self._marks = store.marks()
-        self._state = _read_state(store, self._marks)
+        marks = store.marks()
         self._listed = _list_ledgers(context, store)
+        self._marks = _of_listed(marks, self._listed)
+        self._state = _read_state(store, self._marks)
 
     def find_bookies(self, named: Sequence[str], meant: BookiesMeant) -> frozenset[BookieId]:
         """Return the bookies that the names stand for."""
@@ -294,6 +295,13 @@ def _refuse_other_cluster(store: MetadataStore, run: StoredRun) -> None:
             f"run {run.summary.run_id} is of another cluster than"
             f" {facts.metadata_service_uri}: give --metadata-service-uri, or another run"
         )
+
+
+def _of_listed(marks: Marks, listed: Ints) -> Marks:
+    """Return the marks of ledgers that exist: a run counts no others in its ledgers."""
+    exists = np.isin(np.array(list(marks.by_ledger), np.int64), listed)
+    kept = compress(marks.by_ledger.items(), exists)
+    return replace(marks, by_ledger=dict(kept))
 
 
 def _read_state(store: MetadataStore, marks: Marks) -> StateNow:

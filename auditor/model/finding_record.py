@@ -8,7 +8,7 @@ fields in the file (docs/names.md, "Fields of a finding").
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,10 @@ class RecordedFacts:
     def count(self, name: str) -> int:
         """Return a fact that is a number. Raises KeyError without it."""
         return int(self.values[name])
+
+    def parts(self, name: str) -> Sequence[Mapping[str, Any]]:
+        """Return a fact that is a list of objects; empty without it."""
+        return [part for part in self.values.get(name) or () if isinstance(part, Mapping)]
 
     @property
     def on_entries(self) -> RecordedFacts:

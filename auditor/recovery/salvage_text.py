@@ -169,7 +169,8 @@ def _gaps(found: Salvage) -> Iterator[str]:
     for bookie, why in sorted(found.unknown.items())[:BOOKIES_SHOWN_MAX]:
         yield f"The ledgers on {printable(bookie)} are not known: {printable(why, 300)}."
     if len(found.unknown) > BOOKIES_SHOWN_MAX:
-        yield f"So are those of {len(found.unknown) - BOOKIES_SHOWN_MAX} more bookies."
+        left = len(found.unknown) - BOOKIES_SHOWN_MAX
+        yield f"Nor are those of {of(left, 'more bookie')}."
 
 
 def _advice(found: Salvage) -> Iterator[str]:

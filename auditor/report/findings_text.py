@@ -494,9 +494,9 @@ def _lines(finding: FindingRecord, screen: Screen) -> Iterator[str]:
     yield from screen.wrap(printable(finding.witness, WITNESS_CHARS_MAX), "  ")
     yield ""
     yield from _entries(finding, screen)
-    yield "  What each bookie answered"
-    yield from matrix(finding, LOOKS_INDENT)
-    yield ""
+    answers = list(matrix(finding, LOOKS_INDENT))
+    if answers:
+        yield from ("  What each bookie answered", *answers, "")
     if finding.next:
         yield "  What to do: save, then look"
         yield from commands_of(finding, screen)

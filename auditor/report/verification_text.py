@@ -24,14 +24,14 @@ def verification_sentences(summary: Summary) -> Iterator[str]:
         for number in (counts.within_day, counts.within_week, counts.within_period)
     )
     yield (
-        f"{day} of {of(counts.copies, 'copy', 'copies')} were read within a day, {week} within a"
-        f" week and {whole} within {period}."
+        f"Of {of(counts.copies, 'copy', 'copies')} the passes over all copies read {day} within a"
+        f" day, {week} within a week and {whole} within {period}."
     )
     if counts.overdue:
         yield f"{of(counts.overdue, 'copy is', 'copies are')} overdue."
     elif counts.never:
         yield (
-            f"{of(counts.never, 'copy was', 'copies were')} not read yet, and none is overdue"
+            f"No such read counts yet for {of(counts.never, 'copy', 'copies')}; none is overdue"
             f"{_before(verified, summary.started_at)}."
         )
 

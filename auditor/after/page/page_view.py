@@ -36,7 +36,7 @@ from auditor.after.page.pictures import (
     racks_view,
     stacked_bar,
 )
-from auditor.model.finding import CATALOGUE, Severity
+from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import ChangeCounts, Summary
 from auditor.model.verdict import Exempt, Standing
@@ -52,7 +52,7 @@ from auditor.report.findings_text import (
     without_cause,
     worst_finding,
 )
-from auditor.report.layout import Screen, count, duration, moment, of, printable, share
+from auditor.report.layout import Screen, count, duration, moment, of, printable, share, size
 from auditor.report.metadata_text import metadata_section
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
@@ -370,6 +370,7 @@ def page_view(contents: PageContents) -> Json:
         "namespaces": bytes_by_namespace(contents.namespaces or ()),
         "metadata": _metadata(contents),
         "topics": _topics(contents),
+        "orphans": _orphans(contents.findings),
         "unjudged_rows": list(_unjudged_rows(summary)),
         "unjudged": section_lines(unjudged_section(summary, Screen(UNBROKEN))),
         "history": _history(contents.history or ()),
@@ -512,6 +513,25 @@ def _topics(contents: PageContents) -> Json | None:
         "rows": rows,
         "left": left,
     }
+
+
+def _orphans(findings: Sequence[FindingRecord]) -> Json | None:
+    """Return a row for each topic whose orphans hold the most, as the finding names them."""
+    found = next((one for one in findings if one.kind is Kind.LEDGER_ORPHANED), None)
+    if found is None:
+        return None
+    topics = found.facts.parts("some_topics")
+    rows = [
+        {
+            "topic": printable(str(one.get("topic", "")), 300),
+            "ledgers": count(int(one.get("ledgers", 0))),
+            "bytes": size(int(one.get("stored_bytes", 0))),
+        }
+        for one in topics
+    ]
+    if not rows:
+        return None
+    return {"rows": rows, "left": max(0, found.facts.count("topics") - len(rows))}
 
 
 def _history(runs: Sequence[PastRun]) -> Json | None:

@@ -376,9 +376,11 @@ def _disk_words(record: BookieRecord) -> str:
 
 
 def _rack_words(location: str | None, space: Space | None) -> str:
-    """Return how full the disks at a location are; "" if no bookie there said it."""
+    """Return how full the disks at a location are; "" if only one bookie there, or none, said it:
+    its own line says the same.
+    """
     for rack in () if space is None else space.racks:
-        if rack.location == location:
+        if rack.location == location and rack.bookies > 1:
             used = rack.total_bytes - rack.free_bytes
             return f"disks of {of(rack.bookies, 'bookie')}: {filled(used, rack.total_bytes)}"
     return ""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 from support.report_stories import finding
 
 from auditor.after.compared_finding import ComparedFinding
@@ -11,9 +15,10 @@ from auditor.after.differences_text import (
     ComparedRun,
     differences_json,
     differences_text,
+    extent_words,
 )
 from auditor.after.rechecks import Judged, Row
-from auditor.model.finding import Kind
+from auditor.model.finding import CATALOGUE, Kind, Subject
 from auditor.model.finding_record import FindingRecord
 from auditor.report.layout import PLAIN, Screen
 
@@ -51,6 +56,24 @@ def test_the_numbers_before_and_after_are_shown_if_the_kind_is_the_same():
     after = [finding(Kind.ENTRY_WITHOUT_REPLICA, 7, entries_total=3)]
     text = differences_text(EARLIER, LATER, [], differences(before, after), PLAIN)
     assert "2,000 -> 3 entries" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "extent"),
+    [
+        (Kind.CLOSED_METADATA_CHANGED, {"entries_total": 9}, "9 entries"),
+        (Kind.VERIFICATION_OVERDUE, {"facts": {"bookies": 3}}, "3 bookies"),
+        (Kind.LEDGER_ORPHANED, {"facts": {"ledgers": 2}}, "2 ledgers"),
+        (Kind.MARK_WITHOUT_LEDGER, {"facts": {"marks": 1}}, "1 mark"),
+    ],
+)
+def test_an_extent_has_the_unit_that_its_kind_counts(
+    kind: Kind, changes: Mapping[str, Any], extent: str
+):
+    """Entries that a new end cuts off are no ledgers, and neither are bookies that are behind."""
+    subject = 7 if CATALOGUE[kind].subject is Subject.LEDGER else "cluster"
+    (found,) = differences([], [finding(kind, subject, **changes)])
+    assert extent == extent_words(found)
 
 
 def test_findings_that_stand_unchanged_are_only_counted():

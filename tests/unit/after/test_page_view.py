@@ -146,6 +146,22 @@ def test_the_age_of_reads_is_a_share_of_its_own():
     assert read["says"].endswith("75.00 % within 1 day. 2 copies are overdue.")
 
 
+def test_orphans_are_shown_by_topic_with_their_bytes():
+    """As the finding names them. Without one, and of an earlier version's, there is no table."""
+    of_topic = {"topic": "persistent://a/b/c", "ledgers": 1_000, "stored_bytes": 2_048}
+    facts = {"some_topics": [of_topic], "topics": 3}
+    found = finding(Kind.LEDGER_ORPHANED, "cluster", facts=facts)
+    made = replace(contents(), findings=[found])
+    assert {
+        "rows": [{"topic": "persistent://a/b/c", "ledgers": "1,000", "bytes": "2.0 KiB"}],
+        "left": 2,
+    } == page_view(made)["orphans"]
+    assert "2 more topics have orphans with fewer bytes" in render_page(made)
+    earlier = finding(Kind.LEDGER_ORPHANED, "cluster", facts={})
+    assert page_view(replace(made, findings=[earlier]))["orphans"] is None
+    assert page_view(sound())["orphans"] is None
+
+
 def test_topics_beyond_the_table_are_counted():
     """The table is bounded, and the page has the number of the others."""
     made = contents()

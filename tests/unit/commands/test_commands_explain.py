@@ -155,6 +155,13 @@ def test_ranges_that_a_bookie_lacks_may_continue_after_the_last_stored(
     assert f", {2 * stored - 2}{more} What each bookie answered" in text
 
 
+def test_a_finding_without_looks_has_no_table_of_answers(output: Path):
+    """No bookie is asked about changed metadata."""
+    write(output / RUN, [report_stories.finding(Kind.CLOSED_METADATA_CHANGED, 7, looks=[])])
+    text = said("7", output / RUN)
+    assert "CLOSED_METADATA_CHANGED" in text and "What each bookie answered" not in text
+
+
 def test_a_ledger_without_a_finding_gets_its_verdict(output: Path):
     """Its standing and why: each reason with its meaning and what to do."""
     assert said("30", output / RUN).startswith("Ledger 30 is SOUND. No finding is on it.\n")

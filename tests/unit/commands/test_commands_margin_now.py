@@ -318,12 +318,27 @@ def test_the_repair_of_marks_and_what_blocks_it_are_shown(gate: Gate):
     assert "Marked since then: 1 ledger." in text
 
 
+def test_a_mark_without_a_ledger_is_no_marked_ledger(gate: Gate):
+    """It is a finding of the run's, and nothing can repair it."""
+    gate.cluster.mark(LATER, ["b2"])
+    try:
+        answer = gate.ask("b5")
+    finally:
+        gate.cluster.unmark(LATER)
+    repair = answer["repair"]
+    assert (0, 0, 0, None) == (
+        answer["marked"], repair["marked_now"], repair["new"], repair["oldest_ms"],
+    )  # fmt: skip
+
+
 def test_metadata_that_cannot_be_read_now_leaves_the_answer_open(gate: Gate):
     """It may name the bookie. The run could read it, and that does not help."""
     gate.cluster.set_raw(TRIPLE, b"no metadata")
     try:
         answer = gate.ask("b1")
         assert ("NOT_KNOWN", 1) == (answer["answer"], answer["ledgers"]["unread"])
+        text = gate.ask("b1", format="text")[1]
+        assert "\nWhy: the metadata of 1 ledger could not be read or understood.\n" in text
     finally:
         gate.cluster.add_ledger(TRIPLE, gate.cluster.ledger(LEDGERS[TRIPLE]))
 

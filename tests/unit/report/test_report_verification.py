@@ -34,22 +34,22 @@ def said(value: Any) -> str:
 def test_shares_are_said_and_what_is_overdue() -> None:
     """They are rounded down."""
     shares = (
-        "5.00 % of 8,000 copies were read within a day, 25.00 % within a week and 75.00 % within 30"
-        " days."
+        "Of 8,000 copies the passes over all copies read 5.00 % within a day, 25.00 % within a week"
+        " and 75.00 % within 30 days."
     )
     assert shares == said(verification())
     assert f"{shares} 1,234 copies are overdue." == said(verification(overdue=1_234, never=9))
-    assert "reads     5.00 % of 8,000 copies" in render(
-        stories.summary(verification=verification()), []
-    )
+    assert "reads     Of 8,000 copies" in render(stories.summary(verification=verification()), [])
 
 
 def test_what_is_unread_in_a_young_series_is_not_called_late() -> None:
     """The date is when the period ends for the bookie that was known first."""
     young = said(verification("2025-12-15T00:00:00.000Z", never=7))
-    assert young.endswith("7 copies were not read yet, and none is overdue before 2026-01-14.")
+    assert young.endswith(
+        "No such read counts yet for 7 copies; none is overdue before 2026-01-14."
+    )
     old = said(verification("2025-11-01T00:00:00.000Z", never=1))
-    assert old.endswith("1 copy was not read yet, and none is overdue.")
+    assert old.endswith("No such read counts yet for 1 copy; none is overdue.")
 
 
 @pytest.mark.parametrize(
