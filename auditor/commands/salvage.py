@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -148,6 +149,15 @@ def _new_directory(name: str | None) -> Path | None:
     return directory
 
 
+def _write_private(path: Path, data: bytes) -> None:
+    """Write a file that only its owner can read: it holds a password. The directory may be one that
+    others can read, because it was there before.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+
+
 def _write(directory: Path, strays: Sequence[StrayLedger], password: bytes) -> None:
     """Write each proposal as the shell reads it, and salvage.jsonl. Raises ConfigError."""
     try:
@@ -159,6 +169,6 @@ def _write(directory: Path, strays: Sequence[StrayLedger], password: bytes) -> N
                     data = ledger_metadata.encode(
                         stray.proposal, password=password if has_digest else b""
                     )
-                    (directory / f"{stray.ledger_id}.metadata").write_bytes(data)
+                    _write_private(directory / f"{stray.ledger_id}.metadata", data)
     except OSError as error:
         raise ConfigError(f"--into: {directory} cannot be written: {error.strerror}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -116,9 +117,11 @@ def _headline(found: Salvage) -> Iterator[str]:
             f" payload, {count(found.proposed)} with a proposal."
         )
     if found.collected:
+        source = f"run {printable(found.run_id)}" if found.run_id else "an index"
         yield (
-            f"{of(found.collected, 'ledger')} that run {printable(found.run_id)} read"
-            f" {'is' if found.collected == 1 else 'are'} gone, and no asked bookie holds an entry."
+            f"{of(found.collected, 'ledger')} that {source} named"
+            f" {'has' if found.collected == 1 else 'have'} no metadata, and no asked bookie holds"
+            " an entry."
         )
     if found.unheard:
         yield (
@@ -187,7 +190,8 @@ def _advice(found: Salvage) -> Iterator[str]:
         yield "With --into DIRECTORY the proposals are written as input for BookKeeper's shell."
         return
     yield f"The proposals are in {printable(found.directory, 500)}. Nothing is applied. For each:"
+    file = shlex.quote(f"{found.directory}/{first.ledger_id}.metadata")
     yield (
         f"  bookkeeper shell ledgermetadata --ledgerid {first.ledger_id} --restorefromfile"
-        f" {printable(found.directory, 500)}/{first.ledger_id}.metadata"
+        f" {printable(file, 500)}"
     )

@@ -94,11 +94,14 @@ def test_entries_alone_show_the_metadata_of_long_ledgers(story: Story, tmp_path:
 
 def test_a_run_has_the_exact_metadata(story: Story, tmp_path: Path) -> None:
     """It is used first. A ledger that bookies have collected is counted, and not proposed."""
+    (tmp_path / "into").mkdir(mode=0o755)
     found = salvage(story, "--into", str(tmp_path / "into"))
     assert {"run"} == {row["proposal"]["source"] for row in found["ledgers"]}
     assert (3, 1) == (len(found["ledgers"]), found["collected"])
     for ledger_id in (STRIPED, SHORT, COPIED):
-        data = (tmp_path / "into" / f"{ledger_id}.metadata").read_bytes()
+        file = tmp_path / "into" / f"{ledger_id}.metadata"
+        assert 0o600 == file.stat().st_mode & 0o777
+        data = file.read_bytes()
         assert story.cluster.ledger(NOTATIONS[ledger_id]) == ledger_metadata.decode(data)
 
 
