@@ -15,7 +15,7 @@ something that is not decoded. Not verified: whether another Pulsar shares the b
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from enum import StrEnum
@@ -647,16 +647,25 @@ def _by_topic(orphans: Iterable[SeenOrphan]) -> tuple[OrphansOfTopic, ...]:
 def _by_bookie(orphans: Iterable[SeenOrphan]) -> tuple[OrphansOnBookie, ...]:
     """Return the orphans that name each bookie, the bookies with the most bytes first."""
     ledgers: Counter[BookieId] = Counter()
-    sizes: defaultdict[BookieId, Fraction] = defaultdict(Fraction)
+    sizes: Counter[BookieId] = Counter()
     for orphan in orphans:
         metadata = orphan.first.metadata
         if metadata is None:
             continue
         ledgers.update({bookie for segment in metadata.segments for bookie in segment.ensemble})
         for bookie, part in _parts(metadata):
-            sizes[bookie] += part
-    counted = [OrphansOnBookie(bookie, ledgers[bookie], round(sizes[bookie])) for bookie in ledgers]
+            sizes[bookie] += (part.numerator << PART_BITS) // part.denominator
+    counted = [
+        OrphansOnBookie(bookie, ledgers[bookie], (sizes[bookie] + HALF_PART) >> PART_BITS)
+        for bookie in ledgers
+    ]
     return tuple(sorted(counted, key=lambda counted: (-counted.estimated_bytes, counted.bookie_id)))
+
+
+PART_BITS = 20
+"""Shares of ledgers are summed in units of 2**-20 bytes. The denominator of an exact sum is as long
+as the list of ledgers, and the time for it grows with the square of their number."""
+HALF_PART = 1 << (PART_BITS - 1)
 
 
 def _parts(metadata: LedgerMetadata) -> Iterator[tuple[BookieId, Fraction]]:

@@ -234,6 +234,26 @@ def test_the_bytes_of_orphans_are_spread_over_the_bookies_of_their_segments() ->
     assert {3} == {bookie.ledgers for bookie in found.facts.some_bookies}
 
 
+def test_the_shares_of_many_orphans_add_up_to_the_byte() -> None:
+    """Thirds and sevenths of a byte are not lost one by one: b1 has a copy of every entry."""
+    segments = (Segment(0, ("b1", "b2", "b3")), Segment(2, ("b1", "b4", "b3")))
+    sizes = {"ensemble_size": 3, "write_quorum": 3, "segments": segments}
+    orphans = [
+        SeenOrphan(one, replace(one, look=2), TOPIC)
+        for one in (old(n, 1, **sizes, last_entry_id=6, length=n % 5) for n in range(101, 3_101))
+    ]
+    found = judge_orphans(orphans, 1_000, 100).finding
+    assert found is not None and isinstance(found.facts, OrphanedFacts)
+    shares = {one.bookie_id: one.estimated_bytes for one in found.facts.some_bookies}
+    total = 600 * (0 + 1 + 2 + 3 + 4)
+    assert {
+        "b1": total,
+        "b3": total,
+        "b2": round(total * 2 / 7),
+        "b4": round(total * 5 / 7),
+    } == shares
+
+
 def test_the_length_of_ledgers_that_are_not_closed_is_not_known() -> None:
     """They are counted separately, and so is one whose first look had no stamp."""
     opened = SeenOrphan(old(6, 1, state=LedgerState.OPEN), old(6, 2), TOPIC)
