@@ -498,7 +498,8 @@ def _lines(finding: FindingRecord, screen: Screen) -> Iterator[str]:
     if answers:
         yield from ("  What each bookie answered", *answers, "")
     if finding.next:
-        yield "  What to do: save, then look"
+        has_saves = bool(sort_steps(finding.next).save)
+        yield f"  What to do{': save, then look' if has_saves else ''}"
         yield from commands_of(finding, screen)
         yield ""
     yield from table([["page", printable(finding.runbook or "none")]], "  ")

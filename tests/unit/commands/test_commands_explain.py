@@ -162,6 +162,17 @@ def test_a_finding_without_looks_has_no_table_of_answers(output: Path):
     assert "CLOSED_METADATA_CHANGED" in text and "What each bookie answered" not in text
 
 
+def test_saving_is_advised_where_there_is_something_to_save(output: Path):
+    """What looks needs no heading of its own."""
+    look = "bookkeeper shell bookieinfo"
+    for steps, heading in (
+        ([look], "What to do\n    bookkeeper shell bookieinfo\n"),
+        (["SAVE FIRST: cp -a a b", look], "What to do: save, then look\n"),
+    ):
+        write(output / RUN, [report_stories.finding(Kind.BOOKIE_DISK_SHRANK, "b1", next=steps)])
+        assert f"  {heading}" in said("b1", output / RUN)
+
+
 def test_a_ledger_without_a_finding_gets_its_verdict(output: Path):
     """Its standing and why: each reason with its meaning and what to do."""
     assert said("30", output / RUN).startswith("Ledger 30 is SOUND. No finding is on it.\n")
