@@ -62,10 +62,10 @@ def next_night(nights: Nights, tmp_path: Path) -> Outcome:
     return accounted(audit(nights.cluster, tmp_path, output=str(output)))
 
 
-def changed_in(outcome: Outcome) -> dict[int, str]:
-    """Return the witness of each ledger with CLOSED_METADATA_CHANGED."""
+def changed_in(outcome: Outcome) -> dict[tuple[str, int], str]:
+    """Return the witness of each ledger with CLOSED_METADATA_CHANGED, by kind and ledger."""
     return {
-        found["ledger_id"]: found["witness"]
+        (found["kind"], found["ledger_id"]): found["witness"]
         for found in outcome.findings
         if found["kind"] == Kind.CLOSED_METADATA_CHANGED
     }
@@ -81,10 +81,11 @@ def test_a_lower_end_is_found_and_a_replicated_ledger_is_not(
     assert ("b1", "b3") == ledger_metadata.decode(data).segments[0].ensemble
     cluster.add_ledger(CUT, replace(cluster.ledger(TEXT), last_entry_id=6))
     found = changed_in(next_night(nights, tmp_path))
-    assert [CUT] == list(found)
-    assert "lastEntryId was 9 and is 6" in found[CUT]
-    assert "Its znode is the same and was written since then." in found[CUT]
-    assert "cuts off 3 entries: 7-9." in found[CUT]
+    assert [(Kind.CLOSED_METADATA_CHANGED, CUT)] == list(found)
+    (witness,) = found.values()
+    assert "lastEntryId was 9 and is 6" in witness
+    assert "Its znode is the same and was written since then." in witness
+    assert "cuts off 3 entries: 7-9." in witness
 
 
 def test_a_topic_that_lost_a_ledger_and_a_position_beyond_the_end_are_found(
@@ -111,9 +112,10 @@ def test_a_restored_snapshot_is_found_by_the_versions_that_went_back(
     nights.cluster.restore_zookeeper(nights.snapshot)
     outcome = next_night(nights, tmp_path)
     found = changed_in(outcome)
-    assert [CLOSED_LATER] == list(found)
-    assert "state was CLOSED and is OPEN" in found[CLOSED_LATER]
-    assert "The version of its znode went back" in found[CLOSED_LATER]
+    assert [(Kind.CLOSED_METADATA_CHANGED, CLOSED_LATER)] == list(found)
+    (witness,) = found.values()
+    assert "state was CLOSED and is OPEN" in witness
+    assert "The version of its znode went back" in witness
     counted = outcome.summary["metadata_compared"]
     assert [CLOSED_LATER] == counted["some_went_back"]
     assert (0, {"unexplained": 1}) == (counted["returned"], counted["gone"])

@@ -21,6 +21,7 @@ from support.real_cluster import RealCluster
 from support.recorded_frames import Exchange
 
 from auditor.config import BookieLimits
+from auditor.model.availability import DiskSpace
 from auditor.wire import entry_availability, frames
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 
@@ -37,9 +38,19 @@ def seeded_sandbox() -> Iterator[dict[str, SandboxBookieUnderTest]]:
 
 
 def decoded(exchanges: Iterable[Exchange]) -> Decoded:
-    """Return what the product makes of each answer: the frame, and the list if there is one."""
+    """Return what the product makes of each answer: the frame, and the list if there is one.
+
+    Of the sizes of disks, which depend on the machine, only whether they are known is compared.
+    """
     answers = {one.name: frames.decode_response(one.answer) for one in exchanges}
-    return {name: (answer, _listed(answer)) for name, answer in answers.items()}
+    return {name: (_without_sizes(answer), _listed(answer)) for name, answer in answers.items()}
+
+
+def _without_sizes(answer: frames.Response) -> frames.Response:
+    if answer.disk is None:
+        return answer
+    known = (None if size is None else 1 for size in answer.disk)
+    return answer._replace(disk=DiskSpace(*known))
 
 
 def _listed(answer: frames.Response) -> entry_availability.Decoded | None:

@@ -55,7 +55,7 @@ def reads(
     rows = table(
         WANTED,
         [
-            (cluster.id_of(name), LEDGER, entry, CRC32C, False, False, False)
+            (cluster.id_of(name), LEDGER, entry, CRC32C, False, False, False, False)
             for name, entry in wanted
         ],
     )
