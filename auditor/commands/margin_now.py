@@ -211,9 +211,14 @@ class _Gate:
         bookies, seen = asked, self._read(asked, asked)
         if together_max is not None and (not asked or seen.can_go(asked)):
             chosen = seen.propose(asked, together_max)
-            seen = self._read(asked | frozenset(chosen), asked)
-            while chosen and not seen.can_go(asked | frozenset(chosen)):
-                chosen = chosen[:-1]
+            if chosen:
+                seen = self._read(asked | frozenset(chosen), asked)
+                while chosen and not seen.can_go(asked | frozenset(chosen)):
+                    chosen = chosen[:-1]
+            if not chosen and not asked:
+                # What stood in the way when the run looked may be repaired since: read all of it.
+                seen = self._read(seen.state.registered(), asked)
+                chosen = seen.propose(asked, together_max)
             bookies = asked | frozenset(chosen)
         judged = bookies or seen.least_harmful()  # each was tried: nothing is computed anew
         return seen.run, self._answer(seen, named, bookies, judged, together_max)

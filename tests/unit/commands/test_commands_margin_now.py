@@ -374,6 +374,25 @@ def test_options_that_go_together_are_asked_for(words: list[str], says: str):
     assert 2 == done.exit_code and says in done.output
 
 
+def test_what_was_repaired_since_the_run_stands_in_no_ones_way(tmp_path: Path):
+    """Each bookie had the only copy of a ledger. Workers have replaced the copies that lacked."""
+    with SandboxCluster(tmp_path / "cluster", 3) as cluster:
+        ensembles = ("b1 b2", "b2 b3", "b3 b1")
+        for number, names in enumerate(ensembles):
+            metadata = cluster.ledger(f"e2 w2 a2 0:[{names}] closed 9")
+            cluster.place(number, metadata, lose={names.split()[1]: "0-9"})
+        run = Gate(cluster, str(audit(cluster, tmp_path).run_dir))
+        assert "NO_GO" == run.ask(together_max=1)["answer"]
+        for number, names in enumerate(("b1 b3", "b2 b1", "b3 b2")):
+            cluster.add_ledger(number, cluster.ledger(f"e2 w2 a2 0:[{names}] closed 9"))
+        answer = run.ask(together_max=1)
+        assert ("GO", 1, 3) == (
+            answer["answer"],
+            len(answer["bookies"]),
+            answer["ledgers_read"]["read"],
+        )
+
+
 def test_a_bookie_that_came_back_with_a_new_cookie_has_no_sure_copies(gate: Gate):
     """b1 was formatted since the run: the copy on b2 may be the last. A ledger that was created
     after the new cookie, and its copy on b1, are newer than the format. The cookie stays: this is
