@@ -199,14 +199,16 @@ COMPARISONS = pa.schema(
         ("went_back_total", pa.int64()),
         ("returned", pa.list_(pa.int64())),
         ("returned_total", pa.int64()),
+        ("not_kept", pa.int64()),
     ]
 )
 """The comparison of the metadata with what the newest earlier run stored. One row.
 
 `compared` counts the ledgers that were closed then and that both runs read, `changed` those that
 differ. `went_back` has the first ledgers whose znode has a lower version than then, `returned` the
-first that were not listed then although they are older. `problem` says why nothing was compared:
-then the counts are null. Without an earlier run, `run_id` is null too."""
+first that were not listed then although they are dated before it. `not_kept` counts the ledgers
+that differed and of which neither this run nor an earlier one kept the other row. `problem` says
+why nothing was compared: then the counts are null. Without an earlier run, `run_id` is null too."""
 GONE_LEDGERS = pa.schema(
     [
         ("ledger_id", pa.int64()),

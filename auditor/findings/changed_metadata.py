@@ -72,7 +72,7 @@ _COLUMNS = ("ledger_id", "look", *COMPARED.values(), *_STAMP)
 NAMED_MAX = 10
 """At most this many ledgers that went back, or came back, are named. The others are counted."""
 OLDER_BY_MS = 3_600_000
-"""A ledger counts as older than a run if it was created at least so long before the run began: the
+"""A ledger counts as older than a run if it is dated at least so long before the run began: the
 clocks of clients, of ZooKeeper and of the auditor differ."""
 _FOUND = pc.field("status") == RecordStatus.FOUND.value
 _NONE: Ids = np.empty(0, np.int64)
@@ -83,7 +83,8 @@ class Compared(NamedTuple):
 
     `rows` are as CHANGED_LEDGERS has them at look EARLIER, at most SUSPECTS_MAX. `went_back` are
     ledgers whose znode has a lower version than then, `returned` those that were not listed then
-    although they are older; both ascend.
+    although they are dated before it; both ascend. `not_kept` counts the ledgers that differed and
+    of which neither this run nor an earlier one kept a row.
     """
 
     ledgers: int
@@ -91,6 +92,7 @@ class Compared(NamedTuple):
     rows: pa.Table
     went_back: Ids
     returned: Ids
+    not_kept: int
 
     @property
     def ids(self) -> Ids:
@@ -132,7 +134,15 @@ def compare_metadata(
         pa.concat_tables([stays, rows]),
         np.concatenate(went_back),
         np.concatenate(returned),
+        _not_kept(earlier) + max(0, len(known) + len(new) - SUSPECTS_MAX),
     )
+
+
+def _not_kept(run: Place) -> int:
+    """Return the number of ledgers that differed and of which no run up to this one kept a row."""
+    if not run.has_table(COMPARISONS_AT):
+        return 0
+    return pc.sum(run.read_table(COMPARISONS_AT, COMPARISONS)["not_kept"]).as_py() or 0
 
 
 def _unread_ids(run: Place, ids: Ids) -> Ids:
@@ -199,13 +209,19 @@ def _have_lower_version(before: pa.Table, now: pa.Table) -> Flags:
 
 
 def _older(now: pa.Table, listed: Ids, limit_ms: int) -> Ids:
-    """Return the ledgers that are not in `listed`, which ascends, and were created before
-    `limit_ms`.
+    """Return the ledgers that are not in `listed`, which ascends, and that ZooKeeper or their
+    metadata dates before `limit_ms`.
 
-    A ledger whose znode was made anew has its age from its metadata.
+    A ledger whose znode was made anew has its age from its metadata, which a client dates by its
+    own clock. That counts only up to the highest id then listed: a higher id may be new, from a
+    client whose clock is slow.
     """
-    created = pc.min_element_wise(now["metadata_ctime_ms"], now["znode_ctime_ms"])
-    ids: Ids = now.filter(pc.less(created, limit_ms))["ledger_id"].to_numpy()
+    highest = int(listed[-1]) if len(listed) else -1
+    is_dated = pc.and_kleene(
+        pc.less(now["metadata_ctime_ms"], limit_ms), pc.less_equal(now["ledger_id"], highest)
+    )
+    is_older = pc.or_kleene(pc.less(now["znode_ctime_ms"], limit_ms), is_dated)
+    ids: Ids = now.filter(is_older)["ledger_id"].to_numpy()
     return np.setdiff1d(ids, listed, assume_unique=True)
 
 
@@ -261,6 +277,7 @@ def comparison_row(run_id: str | None, problem: str, compared: Compared | None =
         went_back_total=len(compared.went_back),
         returned=compared.returned[:NAMED_MAX].tolist(),
         returned_total=len(compared.returned),
+        not_kept=compared.not_kept,
     )
 
 
@@ -397,6 +414,7 @@ def metadata_changes(run: Place, about: About) -> MetadataChanges:
         some_went_back=tuple(row["went_back"]),
         returned=row["returned_total"],
         some_returned=tuple(row["returned"]),
+        forgotten=(row["not_kept"] or 0) - more,
         gone=gone.by_reason,
         gone_namespaces=gone.namespaces,
     )

@@ -1,8 +1,8 @@
 """Ledgers that an earlier run listed and this run did not: whose they were, and what explains it.
 
-What Pulsar's topics referenced then and reference now is all that is known: a topic that was
-trimmed from its front, or deleted, explains that its ledgers are gone. Of other ledgers nothing is
-known.
+What Pulsar's topics referenced then and reference now is all that is known: a topic whose list
+begins behind its ledgers now, or that was deleted, explains that they are gone. Of other ledgers
+nothing is known.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Gone(StrEnum):
     """What explains that a ledger is not listed any more."""
 
     TRIMMED = "trimmed"
-    """Its topic's list begins behind it now, or is empty: the broker trimmed it."""
+    """Its topic's list begins behind it now, or is empty: the broker trimmed it, or the topic was
+    deleted and created again."""
     REPLACED = "replaced"
     """Its topic does not name it any more: a cursor's ledger that was replaced, a schema that was
     deleted, an empty ledger that was dropped at the end of the list."""

@@ -33,6 +33,9 @@ orphans. Memory holds their metadata. Further ledgers are counted as unknown: so
 ledgers are a different disaster."""
 LEDGERS_AT_ONCE = 50_000
 """Ledgers whose metadata is in memory at a time."""
+RECORDS_AT_ONCE = 1_000_000
+"""Ends of ledgers that topics recorded, in memory before only the highest of each ledger is kept:
+16 bytes each."""
 
 _NO_IDS: Ids = np.empty(0, np.int64)
 AT_FIRST = pc.field("look") == FIRST
@@ -90,14 +93,21 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
     """Return the ledgers whose number of entries topics recorded, and the highest number of each.
 
     A position of a subscription counts as a record, too. Ledgers with a whole copy in long-term
-    storage are left out.
+    storage are left out. Memory: a batch of rows, RECORDS_AT_ONCE records, and one of each ledger.
     """
-    rows = run.read_table(
-        WHERE,
-        REFERENCES,
-        AT_FIRST & ~_ELSEWHERE,
-        ["row", "ledger_id", "entries", "position", "acknowledged"],
-    )
+    columns = ["row", "ledger_id", "entries", "position", "acknowledged"]
+    most, waiting, rows = (_NO_IDS, _NO_IDS), [], 0
+    for batch in run.scan(WHERE, REFERENCES).batches(columns, AT_FIRST & ~_ELSEWHERE):
+        found = _most_of_each([_recorded_in(batch)])
+        waiting.append(found)
+        rows += len(found[0])
+        if rows > max(RECORDS_AT_ONCE, len(most[0])):
+            most, waiting, rows = _most_of_each([most, *waiting]), [], 0
+    return _most_of_each([most, *waiting])
+
+
+def _recorded_in(rows: pa.RecordBatch) -> tuple[Ids, Ids]:
+    """Return the ledgers of which these rows record the end, in any order, and their entries."""
     data = rows.filter((pc.field("row") == RowOf.DATA.value) & pc.is_valid(pc.field("entries")))
     ends = rows.filter(
         pc.field("row").isin([RowOf.SCHEMA.value, RowOf.TOPIC.value, RowOf.CURSOR.value])
@@ -108,7 +118,12 @@ def _recorded_entries(run: Place) -> tuple[Ids, Ids]:
     for positions in (ends["position"], ranges):
         ids_of.append(_int64(pc.struct_field(positions, "ledger_id")))
         entries_of.append(_int64(pc.struct_field(positions, "entry_id")) + 1)
-    ids, entries = np.concatenate(ids_of), np.concatenate(entries_of)
+    return np.concatenate(ids_of), np.concatenate(entries_of)
+
+
+def _most_of_each(records: Sequence[tuple[Ids, Ids]]) -> tuple[Ids, Ids]:
+    """Return the ledgers, ascending, and the highest number of entries of each."""
+    ids, entries = map(np.concatenate, zip(*records, strict=True))
     order = np.lexsort((entries, ids))
     ids, entries = ids[order], entries[order]
     is_most = last_of_each(ids)
@@ -266,5 +281,5 @@ def _unique(column: pa.ChunkedArray) -> Ids:
 
 
 def _int64(column: Any) -> Ids:
-    values: Ids = column.to_numpy()
+    values: Ids = column.to_numpy(zero_copy_only=False)
     return values.astype(np.int64)

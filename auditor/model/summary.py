@@ -453,9 +453,11 @@ class MetadataComparison(Part):
     `earlier_run` is None if there is no earlier run. `problem` says why nothing was compared.
     `compared` counts ledgers that were closed then, `changed` those with changed metadata, and
     `unknown` those of which that is not known. `went_back` counts ledgers whose znode has a lower
-    version than then, and `returned` those that were not listed then although they are older; at
-    most ten of each are named. `gone` counts ledgers that are not listed any more, by what explains
-    it (`auditor.findings.gone_ledgers.Gone`), and `gone_namespaces` those of some namespaces.
+    version than then, and `returned` those that were not listed then although ZooKeeper or their
+    metadata dates them before it; at most ten of each are named. `forgotten` counts ledgers that
+    differed in earlier runs and were not judged then: their other metadata was not kept. `gone`
+    counts ledgers that are not listed any more, by what explains it
+    (`auditor.findings.gone_ledgers.Gone`), and `gone_namespaces` those of some namespaces.
     """
 
     earlier_run: str | None
@@ -467,6 +469,7 @@ class MetadataComparison(Part):
     some_went_back: tuple[LedgerId, ...] = ()
     returned: int = 0
     some_returned: tuple[LedgerId, ...] = ()
+    forgotten: int = 0
     gone: Mapping[str, int] = field(default_factory=dict)
     gone_namespaces: tuple[GoneInNamespace, ...] = ()
 

@@ -13,7 +13,7 @@ from auditor.report.layout import Screen, count, of, printable
 NAMESPACES_SHOWN_MAX = 5
 """At most this many namespaces are shown. The summary has more."""
 _GONE_WORDS = {
-    Gone.TRIMMED: "trimmed from the front of a topic",
+    Gone.TRIMMED: "of topics whose list begins behind them or is empty",
     Gone.REPLACED: "not named by their topic any more",
     Gone.TOPIC_DELETED: "of deleted topics",
     Gone.OFFLOADED: "moved to long-term storage",
@@ -49,6 +49,12 @@ def _sentences(compared: MetadataComparison) -> Iterator[str]:
             f"of {of(compared.unknown, 'closed ledger that differs', 'closed ledgers that differ')}"
             " it is not known whether the metadata has changed"
         )
+    if compared.forgotten:
+        yield (
+            f"in earlier runs {of(compared.forgotten, 'more closed ledger', 'more closed ledgers')}"
+            " differed than a run can judge: whether their metadata changed is not known, and they"
+            " are compared with what they were afterwards"
+        )
     if back := compared.went_back:
         yield (
             f"{of(back, 'znode of a ledger has', 'znodes of ledgers have')} a lower version than"
@@ -56,8 +62,8 @@ def _sentences(compared: MetadataComparison) -> Iterator[str]:
         )
     if returned := compared.returned:
         yield (
-            f"{of(returned, 'ledger is', 'ledgers are')} listed that it did not list, although"
-            f" {'it is' if returned == 1 else 'they are'} older"
+            f"{of(returned, 'ledger is', 'ledgers are')} listed that it did not list, although the"
+            f" znode or the metadata {'is' if returned == 1 else 'of each is'} dated before it"
             f" ({_some(compared.some_returned, returned)})"
         )
     yield from _gone_sentences(compared)

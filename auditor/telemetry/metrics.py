@@ -245,7 +245,7 @@ def _since_earlier_run(compared: MetadataComparison | None, cluster: str) -> Ite
     signs = {"returned": found.returned, "version": found.went_back} if found else {}
     yield _gauge(
         PREFIX + "last_run_older_ledgers",
-        "Ledgers that came back although they are older than the run before (returned), and those"
+        "Ledgers that came back although they are dated before the run before (returned), and those"
         " whose znode has a lower version than then (version); NaN where nothing was compared.",
         cluster,
         [({"sign": sign}, float(signs.get(sign, nan))) for sign in ("returned", "version")],

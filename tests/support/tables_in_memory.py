@@ -73,7 +73,7 @@ class Tables:
 
 @dataclass
 class RowsOfLedgers:
-    """A substitute for a TableScan: it gives the rows of named ledgers alone."""
+    """A substitute for a TableScan: it gives batches, or the rows of named ledgers alone."""
 
     tables: Tables
     name: str
@@ -85,6 +85,10 @@ class RowsOfLedgers:
         if len(ledgers):
             keep = ds.field("ledger_id").isin(list(ledgers))
             yield self.tables.read_table(self.name, self.schema, keep).select(columns)
+
+    def batches(self, columns: list[str], keep: Any = None) -> Iterator[pa.RecordBatch]:
+        rows = self.tables.read_table(self.name, self.schema, keep, self.schema.names)
+        yield from rows.select(columns).to_batches()
 
 
 def _kept(rows: pa.Table, keep: Any) -> pa.Table:

@@ -272,6 +272,25 @@ def test_a_run_keeps_a_bounded_number_of_rows(
     said = metadata_changes(run, ABOUT)
     assert said.counts is not None
     assert (5, 2, 3) == (compared.changed, len(said.findings), said.counts.unknown)
+    assert 0 == said.counts.forgotten
+
+
+def test_ledgers_that_no_run_kept_are_counted_on_every_later_night(
+    runs: tuple[Place, Place], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next runs compare them with what they were afterwards, and say how many they are."""
+    monkeypatch.setattr(changed_metadata, "SUSPECTS_MAX", 2)
+    write_run(runs[0], [record(i) for i in range(5)])
+    earlier, expected = runs[0], [(0, 3), (3, 0), (3, 0)]
+    for number, (forgotten, unknown) in enumerate(expected):
+        run = place(str(tmp_path / f"night-{number}"))
+        write_run(run, [record(i, CUT) for i in range(5)])
+        compared = compare_metadata(earlier, THEN, run)
+        look_again(run, compared, [record(i, CUT, AGAIN, 2_000) for i in compared.ids.tolist()])
+        counts = metadata_changes(run, ABOUT).counts
+        assert counts is not None
+        assert (2, forgotten, unknown) == (counts.changed, counts.forgotten, counts.unknown)
+        earlier = run
 
 
 def test_without_an_earlier_run_the_reason_is_kept(runs: tuple[Place, Place]) -> None:
@@ -310,3 +329,19 @@ def test_ledgers_that_are_listed_again_although_they_are_older_came_back(
     then = [record(4, status=RecordStatus.UNREADABLE), record(9)]
     compared = compare_metadata(write_run(runs[0], then), THEN, write_run(runs[1], now))
     assert [1] == compared.returned.tolist()
+
+
+def test_a_new_ledger_of_a_client_whose_clock_is_slow_did_not_come_back(
+    runs: tuple[Place, Place],
+) -> None:
+    """Its id is above those then listed, and ZooKeeper dates it after them. A ledger with such an
+    id that ZooKeeper itself dates before the earlier run came back.
+    """
+    old = BEGAN_MS - changed_metadata.OLDER_BY_MS - 1
+    slow = replace(CLOSED, ctime_ms=old)
+    dated = {8: BEGAN_MS, 9: BEGAN_MS, 10: BEGAN_MS, 11: old}
+    now = [
+        replace(record(i, slow), stamp=ZnodeStamp(7, 1, at_ms, at_ms)) for i, at_ms in dated.items()
+    ]
+    then = write_run(runs[0], [record(9)])
+    assert [8, 11] == compare_metadata(then, THEN, write_run(runs[1], now)).returned.tolist()

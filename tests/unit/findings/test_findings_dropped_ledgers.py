@@ -14,6 +14,7 @@ from support.topics import closed
 from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import DROPPED_LEDGERS, LISTING, REFERENCES
+from auditor.findings import dropped_ledgers
 from auditor.findings.dropped_ledgers import (
     DROPPED_AT,
     compare_lists,
@@ -110,6 +111,22 @@ def test_a_ledger_with_entries_does_not_leave_the_end_of_a_list(
     """
     write_look(runs[0], [topic([1, 2, 3, 4, DataLedger(5)])])
     assert expected == dropped(runs, topic(now))
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 40, 1_000])
+def test_lists_that_are_compared_in_parts_lose_what_each_of_them_lost(
+    runs: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """Topics have the same ledgers, and each lost another one. Each row is of its own topic."""
+    monkeypatch.setattr(dropped_ledgers, "PAIRS_AT_ONCE", at_once)
+    names = [f"t{number}" for number in range(20)]
+    write_look(runs[0], [topic([1, *range(2, 5), 9], name) for name in names])
+    lists = [[1, *({2, 3, 4} - {2 + number % 3}), 9] for number in range(20)]
+    write_look(runs[1], [topic(ids, name) for ids, name in zip(lists, names, strict=True)])
+    rows = compare_lists(runs[0], THEN, runs[1])
+    found = {tuple(row.values()) for row in rows.select(["topic", "ledger_id"]).to_pylist()}
+    assert {(f"{NAME}{number}", 2 + number % 3) for number in range(20)} == found
+    assert 20 == rows.num_rows
 
 
 def test_a_topic_that_was_deleted_or_not_read_dropped_nothing(runs: tuple[Place, Place]) -> None:

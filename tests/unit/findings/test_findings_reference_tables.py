@@ -139,6 +139,18 @@ def test_a_ledger_is_suspect_if_it_ends_before_the_most_that_was_recorded(
     assert expected == suspect_ids(run).tolist()
 
 
+@pytest.mark.parametrize("order", [(9, 11, 3), (11, 9, 3), (3, 9, 11), (3, 9, 10)])
+def test_the_most_that_any_topic_recorded_counts_wherever_it_stands(
+    run: Place, monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...]
+) -> None:
+    """Records of the same ledger come in several batches, and only the highest is kept."""
+    monkeypatch.setattr(reference_tables, "RECORDS_AT_ONCE", 0)
+    for entries in order:
+        write(run, topic(closed(8, 1), closed(7, entries)), ledgers=())
+    write(run, topic(closed(8, 2)), ledgers=(7, 8))
+    assert ([7] if max(order) > 10 else []) == suspect_ids(run).tolist()
+
+
 def test_the_version_of_a_schema_is_not_a_number_of_entries(run: Place) -> None:
     """Version 50 of the schema is in entry 1."""
     schemas = (SchemaVersion(50, Position(7, 1)),)

@@ -49,21 +49,28 @@ def test_without_an_earlier_run_there_is_no_section() -> None:
         ),
         (counts(earlier_run=None, problem="it is damaged"), "not compared: it is damaged"),
         (
+            counts(compared=9, forgotten=1_400),
+            "nothing but ensembles changed in earlier runs 1,400 more closed ledgers differed than"
+            " a run can judge: whether their metadata changed is not known, and they are compared"
+            " with what they were afterwards",
+        ),
+        (
             counts(went_back=12, some_went_back=[1, 2], returned=1, some_returned=[7]),
             "12 znodes of ledgers have a lower version than then (1, 2 and 10 more): ZooKeeper has"
-            " an older state 1 ledger is listed that it did not list, although it is older (7)",
+            " an older state 1 ledger is listed that it did not list, although the znode or the"
+            " metadata is dated before it (7)",
         ),
         (
             counts(
                 gone={"trimmed": 1_000, "unexplained": 2},
                 gone_namespaces=[{"namespace": "public/default", "ledgers": 1_000}],
             ),
-            "1,002 ledgers are not listed any more: 1,000 trimmed from the front of a topic, 2 that"
-            " nothing explains (gone/unexplained.txt) most of them by namespace: public/default"
-            " 1,000",
+            "1,002 ledgers are not listed any more: 1,000 of topics whose list begins behind them"
+            " or is empty, 2 that nothing explains (gone/unexplained.txt) most of them by"
+            " namespace: public/default 1,000",
         ),
     ],
-    ids=["sound", "one", "unknown", "not compared", "older", "gone"],
+    ids=["sound", "one", "unknown", "not compared", "forgotten", "older", "gone"],
 )
 def test_what_was_compared_is_counted(compared: dict[str, Any], said: str) -> None:
     """Words are singular or plural as the count is."""
