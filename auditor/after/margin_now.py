@@ -86,6 +86,15 @@ def missing_bookies(
     return frozenset(named) - state.registered()
 
 
+def largest_ensemble(now: CopiesNow) -> int:
+    """Return how many bookies the largest ensemble has, 0 without ledgers."""
+    closed = (block.ensembles.shape[1] for block in now.copies.segments)
+    used = (
+        len(metadata.segments[-1].ensemble) for metadata in now.in_use.values() if metadata.segments
+    )
+    return max((*closed, *used), default=0)
+
+
 def count_unlocated(
     state: StateNow, now: CopiesNow, location_of: Callable[[BookieId], str | None]
 ) -> int:
@@ -232,6 +241,7 @@ class NowAnswer:
     found none, `bookies` is empty, and `loss` and `harm` are of the bookie that would harm least.
     unseen: closed ledgers with a copy that no run has seen. new_cookies: bookies whose cookie is
     newer than the run. unlocated: bookies without a known location, if a location was given.
+    largest_ensemble: bookies in the largest ensemble of a ledger, 0 without ledgers.
     """
 
     named: tuple[str, ...]
@@ -247,6 +257,7 @@ class NowAnswer:
     together_max: int | None = None
     unlocated: int = 0
     new_cookies: tuple[BookieId, ...] = ()
+    largest_ensemble: int = 0
 
     @property
     def down(self) -> tuple[BookieId, ...]:

@@ -66,6 +66,7 @@ def now_json(basis: MarginBasis, answer: NowAnswer, exit_code: int) -> dict[str,
         "bookies_down": list(answer.down),
         "bookies_with_new_cookies": list(answer.new_cookies),
         "bookies_writable": len(answer.loss.left),
+        "largest_ensemble": answer.largest_ensemble,
         "bookies_without_location": answer.unlocated,
         "marked": len(state.marks),
         "replication_disabled": state.is_replication_disabled,
@@ -195,9 +196,20 @@ def _state_sentences(basis: MarginBasis, answer: NowAnswer) -> Iterator[str]:
             " copies of ledgers that are older than the cookie do not count as sure."
         )
     yield f"{of(len(answer.loss.left), 'writable bookie')} would be left."
+    if len(answer.loss.left) < answer.largest_ensemble:
+        yield (
+            f"That is fewer than the {answer.largest_ensemble} of the largest ensemble: no ledger"
+            " of that size can be created until more bookies are writable."
+        )
+    yield "Racks are not considered."
     if answer.harm.absorption is not None:
         yield absorption_words(answer.harm.absorption)
-        yield "The room is what the run recorded, and racks are not considered."
+        yield "The room is what the run recorded."
+    if answer.in_use:
+        yield (
+            "Assumption: each acknowledged entry of a ledger in use has an ack quorum of copies. No"
+            " run looks for these."
+        )
     if answer.together_max is not None and len(answer.bookies) < answer.together_max:
         yield (
             f"Up to {answer.together_max} were wanted. Bookies were tried one after the other:"

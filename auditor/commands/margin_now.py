@@ -30,6 +30,7 @@ from auditor.after.margin_now import (
     available_copies,
     count_unlocated,
     harm_of,
+    largest_ensemble,
     loss_of,
     missing_bookies,
     repair_now,
@@ -254,6 +255,7 @@ class _Gate:
             if is_location
             else 0,
             new_cookies=seen.new_cookies,
+            largest_ensemble=largest_ensemble(now),
         )
 
     def _read(self, bookies: frozenset[BookieId], asked: frozenset[BookieId]) -> _Seen:

@@ -123,6 +123,18 @@ def test_the_text_begins_with_the_answer_and_ends_with_the_line_for_machines(gat
     assert "No bookie was asked" in " ".join(text.split())
 
 
+@pytest.mark.parametrize(
+    ("bookies", "is_said"), [(("b1", "b2"), False), (("b1", "b2", "b3"), True)]
+)
+def test_too_few_bookies_for_the_largest_ensemble_are_noticed(
+    gate: Gate, bookies: tuple[str, ...], is_said: bool
+):
+    """Ledgers that do not exist yet are not judged: the text says that they cannot be created."""
+    _, text = gate.ask(*bookies, format="text")
+    says = "That is fewer than the 3 of the largest ensemble"
+    assert is_said == (says in " ".join(text.split()))
+
+
 def test_a_second_bookie_must_not_stop_while_the_first_is_down(gate: Gate):
     """The only other copy of ledger 1 is on the bookie that is not registered."""
     with down(gate, "b2"):
