@@ -43,10 +43,11 @@ def judge_overdue(verified: Verification, away: Collection[BookieId]) -> Finding
         return None
     late = [one for one in verified.bookies if one.bookie_id not in away and _share_overdue(one)]
     late.sort(key=_share_overdue, reverse=True)
-    not_read, scrubbed = (
+    not_read, scrubbed, unanswered = (
         [one.bookie_id for one in late if one.verified_by is by]
-        for by in (VerifiedBy.NOTHING, VerifiedBy.SCRUB)
+        for by in (VerifiedBy.NOTHING, VerifiedBy.SCRUB, VerifiedBy.UNANSWERED)
     )
+    read = [one for one in late if one.verified_by is VerifiedBy.READS]
     facts = OverdueFacts(
         period_ms=verified.period_ms,
         copies_due=counts.copies,
@@ -60,6 +61,9 @@ def judge_overdue(verified: Verification, away: Collection[BookieId]) -> Finding
         some_not_read=tuple(not_read[:BOOKIES_NAMED_MAX]),
         scrubbed=len(scrubbed),
         some_scrubbed=tuple(scrubbed[:BOOKIES_NAMED_MAX]),
+        unanswered=len(unanswered),
+        some_unanswered=tuple(unanswered[:BOOKIES_NAMED_MAX]),
+        reads_unanswered=sum(len(one.unanswered) for one in read),
     )
     return Finding(Kind.VERIFICATION_OVERDUE, facts)
 

@@ -30,6 +30,10 @@ class Arc(NamedTuple):
     first: int
     length: int
 
+    def __contains__(self, at: object) -> bool:
+        """Return whether a place is in the arc."""
+        return isinstance(at, int) and (at - self.first) % CIRCLE < self.length
+
     @property
     def end(self) -> int:
         """The place behind the arc."""
@@ -76,6 +80,11 @@ def arc_from(first: int, length: int) -> Arc:
     unit = max(1, (1 << length.bit_length() - 1) // UNITS)
     begin = first // unit * unit
     return Arc(begin, min(CIRCLE, -(-(first + length - begin) // unit) * unit))
+
+
+def place_of_rank(rank: int, start: int) -> int:
+    """Return the place of a copy. `start` is the hash of the ledger and the bookie."""
+    return place(Draw(CIRCLE, (rank - start) % CIRCLE))
 
 
 def arc_entries(arc: Arc, start: int, share: EntrySet) -> list[EntryId]:

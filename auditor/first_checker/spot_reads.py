@@ -18,7 +18,7 @@ from hashlib import blake2b
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
-from auditor.first_checker.circle import NO_ARC, Arc, arc_entries, arc_of
+from auditor.first_checker.circle import NO_ARC, Arc, arc_entries, arc_of, place_of_rank
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import (
@@ -125,6 +125,14 @@ def spot_copies(
         share = EntrySet.join(_wants(parts, metadata, bookie))
         for entry in arc_entries(arc, start, share):
             yield bookie, entry
+
+
+def place_of(metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, copy: Copy) -> int:
+    """Return the place on the circle of a copy that the metadata promises. Costs the segments."""
+    bookie, entry = copy
+    share = EntrySet.join(_wants(extents(metadata), metadata, bookie))
+    rank = (share & EntrySet.span(0, entry - 1)).count()
+    return place_of_rank(rank, start_of(seed, ledger_id, bookie))
 
 
 def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:

@@ -41,6 +41,13 @@ class ScrubTerms:
     bytes_per_second: int
     every_s: float
 
+    @property
+    def key(self) -> list[str]:
+        """What the state belongs to: the bookie and its directories."""
+        configured = self.configured
+        paths = (*configured.ledger_directories, *configured.index_directories)
+        return [self.bookie_id, *map(str, paths)]
+
     def encode(self) -> bytes:
         """Return the message to the process."""
         return encode_message(
@@ -83,7 +90,7 @@ class Scrub:
 
     def report(self) -> ScrubReport | None:
         """Return what the scrub reports; None before its first report. Raises OSError."""
-        return read_report(self._terms.directory)
+        return read_report(self._terms.directory, self._terms.key)
 
     def start(self) -> None:
         """Start the process, and a thread that starts it again whenever it ends."""

@@ -87,8 +87,7 @@ class ScrubState:
             position = Position(*map(int, words["position"]))
         except (ValueError, KeyError, TypeError, RecursionError):
             return cls(key)
-        is_mine = words.get("version") == STATE_VERSION and words.get("key") == list(key)
-        if not is_mine or report is None or own is None or earlier is None:
+        if not _is_mine(words, key) or report is None or own is None or earlier is None:
             return cls(key)
         suspected = report.current.suspected if report.current is not None else 0
         named = {c[:2]: c for c in own.candidates}
@@ -102,10 +101,11 @@ class ScrubState:
         )
 
 
-def read_report(directory: Path) -> ScrubReport | None:
+def read_report(directory: Path, key: Sequence[str]) -> ScrubReport | None:
     """Return what the scrub with this directory reports; None before its first report.
 
-    Raises OSError.
+    A report of another version, or of other directories than those of `key`, is none. Raises
+    OSError.
     """
     try:
         with (directory / STATE_FILE).open("rb") as file:
@@ -114,7 +114,16 @@ def read_report(directory: Path) -> ScrubReport | None:
         return None
     except ValueError:
         return None
-    return decode_scrub(words.get("report")) if isinstance(words, dict) else None
+    return decode_scrub(words.get("report")) if _is_mine(words, key) else None
+
+
+def _is_mine(words: object, key: Sequence[str]) -> bool:
+    """Return whether a state is of this version, and of these directories of this bookie."""
+    return (
+        isinstance(words, dict)
+        and words.get("version") == STATE_VERSION
+        and words.get("key") == list(key)
+    )
 
 
 @dataclass(slots=True)

@@ -260,6 +260,11 @@ class OverdueFacts:
     scrubbed: int
     """How many of the bookies have a lister that scrubs."""
     some_scrubbed: tuple[BookieId, ...]
+    unanswered: int
+    """How many of the bookies did not answer the run, or too few of its reads."""
+    some_unanswered: tuple[BookieId, ...]
+    reads_unanswered: int
+    """How many reads on the other bookies had no answer when they were last made, at least."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,6 +250,9 @@ class VerifiedBy(StrEnum):
     """A sweep of the runs: the bookie cannot list. Its copies are not counted by age."""
     NOTHING = "nothing"
     """Its lister lists, and does not scrub; or no read of it is known."""
+    UNANSWERED = "unanswered"
+    """The run got no answer from it, or to less than half of the reads of its arc, or too many
+    places would be kept apart. What reads it is not known, or the same arc is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +280,8 @@ class VerifiedBookie:
     `arcs` has the first place of each arc, its length, and when the run began (ms since 1970), the
     oldest first. `since`: when the first run began that is known here. `counts` is None where the
     run did not count. `rate_needed`: bytes a second to read all within the period; None where reads
-    cannot do it.
+    cannot do it. `unanswered`: places whose last read was not answered, since when that is, and
+    when they were read before (ms since 1970; 0 for never).
     """
 
     bookie_id: BookieId
@@ -286,6 +290,7 @@ class VerifiedBookie:
     arcs: tuple[tuple[int, int, int], ...] = ()
     counts: CopiesByAge | None = None
     rate_needed: int | None = None
+    unanswered: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

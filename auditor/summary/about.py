@@ -12,7 +12,7 @@ from auditor.first_checker.circle import Arc
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.model.identity import BookieId
-from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, UnansweredPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,11 @@ def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
         "bytes_per_second": plan.bytes_per_second,
         "requests_per_second": plan.requests_per_second,
         "before": {
-            bookie: [reads.since_ms, [[*one.arc, one.at_ms] for one in reads.arcs]]
+            bookie: [
+                reads.since_ms,
+                [[*one.arc, one.at_ms] for one in reads.arcs],
+                [list(one) for one in reads.unanswered],
+            ]
             for bookie, reads in sorted(plan.before.items())
         },
         "copies": dict(sorted(plan.copies.items())),
@@ -142,9 +146,11 @@ def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
 def _reading(value: Mapping[str, Any]) -> ReadingPlan:
     before = {
         bookie: BookieReads(
-            since, tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in arcs)
+            since,
+            tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in arcs),
+            tuple(UnansweredPlace(*one) for one in unanswered),
         )
-        for bookie, (since, arcs) in value["before"].items()
+        for bookie, (since, arcs, unanswered) in value["before"].items()
     }
     arcs = {bookie: Arc(first, length) for bookie, (first, length) in value["arcs"].items()}
     return ReadingPlan(**{**value, "before": before, "arcs": arcs})

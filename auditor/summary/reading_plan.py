@@ -7,7 +7,7 @@ when. The plan is a part of run.json.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -34,6 +34,11 @@ ARCS_MAX = 256
 read."""
 
 
+UNANSWERED_MAX = 256
+"""At most this many places of a bookie are kept apart because their reads were not answered. An arc
+with which there would be more does not count."""
+
+
 class ReadArc(NamedTuple):
     """An arc that was read, and when the run began, in ms."""
 
@@ -41,15 +46,29 @@ class ReadArc(NamedTuple):
     at_ms: int
 
 
+class UnansweredPlace(NamedTuple):
+    """A place of which no arc counts since `since_ms`: a read of it was not answered then, nor
+    later.
+
+    `read_at_ms`: when the run before that began that read it; 0 without one.
+    """
+
+    place: int
+    since_ms: int
+    read_at_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class BookieReads:
     """The arcs that runs read on one bookie, oldest first. Each begins within or behind the last.
 
-    `since_ms`: when the first run began whose plan had the bookie.
+    `since_ms`: when the first run began whose plan had the bookie. `unanswered`: places that were
+    not read with the arcs that have them.
     """
 
     since_ms: int
     arcs: tuple[ReadArc, ...] = ()
+    unanswered: tuple[UnansweredPlace, ...] = ()
 
     @property
     def next_place(self) -> int:
@@ -60,6 +79,21 @@ class BookieReads:
     def newest_ms(self) -> int:
         """When the last run began that read an arc; without one, `since_ms`."""
         return self.arcs[-1].at_ms if self.arcs else self.since_ms
+
+    @property
+    def length_unanswered(self) -> int:
+        """How many places there are from the first one to ask for again, up to `next_place`.
+
+        A place is asked for again by the next run, if it was not answered for the first time and
+        the run before had not read it. It is 0 if there is none.
+        """
+        before_ms = self.arcs[-2].at_ms if len(self.arcs) > 1 else 1
+        lengths = (
+            (self.next_place - 1 - one.place) % CIRCLE + 1
+            for one in self.unanswered
+            if one.since_ms >= self.newest_ms and one.read_at_ms < before_ms
+        )
+        return max(lengths, default=0)
 
     def length_since(self, at_ms: int) -> int:
         """Return how many places up to `next_place` were read by runs that began at `at_ms` or
@@ -75,12 +109,29 @@ class BookieReads:
             length = max(length, begins)
         return min(length, CIRCLE)
 
-    def with_arc(self, arc: Arc, at_ms: int, period_ms: int) -> BookieReads:
-        """Return the reads with those of one more run, without arcs that were read again."""
+    def with_arc(
+        self, arc: Arc, at_ms: int, period_ms: int, unanswered: Collection[int] = ()
+    ) -> BookieReads:
+        """Return the reads with those of one more run, without arcs that were read again.
+
+        `unanswered`: places in the arc with a read that was not answered.
+        """
+        known = {one.place: one for one in self.unanswered}
+        left = {
+            *(place for place in known if place not in arc),
+            *unanswered,
+        }
+        apart = tuple(
+            known.get(place) or UnansweredPlace(place, at_ms, self._read_at(place))
+            for place in sorted(left)
+        )
         arcs = [*self.arcs, ReadArc(arc, at_ms)]
         if len(arcs) > 1 and at_ms - arcs[-2].at_ms <= period_ms * MERGED_SHARE:
             arcs[-2:] = [ReadArc(_joined(arcs[-2].arc, arc), arcs[-2].at_ms)]
-        return replace(self, arcs=tuple(_without_hidden(arcs))[-ARCS_MAX:])
+        return replace(self, arcs=tuple(_without_hidden(arcs))[-ARCS_MAX:], unanswered=apart)
+
+    def _read_at(self, place: int) -> int:
+        return max((read.at_ms for read in self.arcs if place in read.arc), default=0)
 
 
 def _overlap(arc: Arc, newer: Arc) -> int:
@@ -175,7 +226,8 @@ class ReadingPlan:
     def arc(self, bookie: BookieId, due: Due, spot_reads: int) -> Arc:
         """Return what to read on a bookie: enough to test its lists, and what the period needs.
 
-        The second part is limited by `bytes_per_second`. A bookie that is new is only tested.
+        The second part is limited by `bytes_per_second`. A bookie that is new is only tested. The
+        arc begins earlier if the last run got no answer to some reads, and the limit allows it.
         """
         before = self.before.get(bookie)
         at = before.next_place if before else 0
@@ -183,7 +235,12 @@ class ReadingPlan:
         tested = arc_of(Draw(step, at * step // CIRCLE))
         if before is None or not self.period_ms:
             return tested
-        length = min(self.length_needed(before), self.length_allowed(due))
+        allowed = self.length_allowed(due)
+        length = min(self.length_needed(before), allowed)
+        again = before.length_unanswered
+        longer = min(CIRCLE, again + max(length, tested.length))
+        if again and longer <= allowed:
+            return arc_from((at - again) % CIRCLE, longer)
         return arc_from(at, length) if length > tested.length else tested
 
     def length_needed(self, before: BookieReads) -> int:
@@ -210,6 +267,14 @@ class ReadingPlan:
         share = min(1.0, elapsed_ms / (self.period_ms * PASS_SHARE))
         return share * ROUNDING * _cost_bytes(due) / self._seconds(due)
 
+    @property
+    def elapsed_ms(self) -> int | None:
+        """How long ago the last run began of which reads counted on any bookie; None without
+        one.
+        """
+        times = [reads.newest_ms for reads in self.before.values() if reads.arcs]
+        return self.began_at_ms - max(times) if times else None
+
     def _seconds(self, due: Due) -> float:
         """Return how long the lists of a bookie take at the limit on requests, at least
         SECONDS_MIN.
@@ -230,9 +295,12 @@ def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
     found = {}
     for bookie in stored.bookies if stored else ():
         arcs = tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in bookie.arcs)
+        apart = tuple(UnansweredPlace(*one) for one in bookie.unanswered)
         if not all(0 <= arc.first < CIRCLE and 0 < arc.length <= CIRCLE for arc, _ in arcs):
             return {}
-        found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs)
+        if not all(0 <= one.place < CIRCLE for one in apart):
+            return {}
+        found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs, apart)
     return found
 
 

@@ -23,10 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.evidence.gathered import ledger_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
+from auditor.first_checker.spot_reads import place_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.identity import BookieId
@@ -34,7 +36,7 @@ from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, Ver
 from auditor.summary.about import About
 from auditor.summary.assurance import listed_by_lister
 from auditor.summary.due_copies import DUE_COLUMNS, SHARE_COLUMNS, Due, due_by_bookie, shares_of
-from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
+from auditor.summary.reading_plan import UNANSWERED_MAX, BookieReads, ReadArc, ReadingPlan
 from auditor.witness.phrases import moment
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -155,7 +157,8 @@ class AgeCount:
             bounds |= one.arc.first | one.arc.length
         self._unit = bounds & -bounds
         self._late_ms = now - period - 1 if period else -1
-        self._times = sorted({self._late_ms, *(one.at_ms for one in arcs)})
+        earlier = (one.read_at_ms for one in self.before.unanswered if one.read_at_ms)
+        self._times = sorted({self._late_ms, *(one.at_ms for one in arcs), *earlier})
 
     @property
     def _grid(self) -> int:
@@ -192,6 +195,10 @@ class AgeCount:
             after = self._times[group] if group < len(self._times) else now + 1
             painted = self._paint([one for one in reads.arcs if one.at_ms >= after])
             placed, read_at = pairs.in_pieces(painted, self._grid), painted.read_at
+            if reads.unanswered:
+                copies, in_arcs, earlier = self._set_apart(pairs, painted, reads, after)
+                placed = np.concatenate([placed, -copies, copies])
+                read_at = np.concatenate([read_at, in_arcs, earlier])
             age = now - read_at
             is_read = read_at > 0
             is_late = self._is_old(group) and reads.since_ms <= self._late_ms
@@ -202,9 +209,27 @@ class AgeCount:
             found["overdue"] += int(placed[is_read & (read_at <= self._late_ms)].sum())
             for name, limit in self._limits():
                 found[name] += int(placed[is_read & (age <= limit)].sum())
-            held = read_at[is_read & (placed > 0)]
+            times, at = np.unique(read_at, return_inverse=True)
+            sums = np.zeros(len(times), np.int64)
+            np.add.at(sums, at, placed)
+            held = times[(times > 0) & (sums > 0)]
             oldest += [int(held.min())] if len(held) else []
         return _ages(found, moment(min(oldest)) if oldest else None)
+
+    def _set_apart(
+        self, pairs: _Pairs, painted: _Painted, reads: BookieReads, after: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return for each place that was not answered how many copies have it, the time of the
+        arcs that have it, and when it was read.
+        """
+        places = np.array([one.place for one in reads.unanswered], np.int64)
+        cut = np.unique(np.concatenate([[0], places, places + 1]))
+        cut = cut[cut < CIRCLE]
+        is_apart = np.isin(cut, places)
+        copies = pairs.in_pieces(_Painted(cut, is_apart.astype(np.int64)), CIRCLE)[is_apart]
+        piece = np.searchsorted(painted.starts, places // self._unit, "right") - 1
+        earlier = [one.read_at_ms if one.read_at_ms >= after else 0 for one in reads.unanswered]
+        return copies, painted.read_at[piece], np.array(earlier, np.int64)
 
     def _limits(self) -> Iterator[tuple[str, int]]:
         yield "within_day", DAY_MS
@@ -280,7 +305,9 @@ SAYS_OF_ENTRY = frozenset(
     }
 )
 """Results of a read in which the bookie said something about the entry, or tried to send it. After
-any other the entry is not read, and the bookie's arc is read again in the next run."""
+any other the entry is not read: its place is kept apart from the arc, or the arc does not count."""
+ANSWERED_SHARE_MIN = 1 / 2
+"""An arc counts if at least this share of its reads was answered."""
 
 
 def verification_of(
@@ -300,13 +327,13 @@ def verification_of(
         )
         return replace(result, bookies=handed_on)
     due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
-    found = [_with_rate(one, plan, due) for one in _count_bookies(run, about, bookies, due)]
+    found = list(_count_bookies(run, about, bookies, due))
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 
 
 def _count_bookies(
-    run: Place, about: About, bookies: Sequence[BookieRecord], due: Collection[BookieId]
+    run: Place, about: About, bookies: Sequence[BookieRecord], due: Mapping[BookieId, Due]
 ) -> Iterator[VerifiedBookie]:
     """Yield the bookies that should hold something, sorted."""
     plan, scrubs = about.reading, read_scrubs(run)
@@ -325,14 +352,62 @@ def _count_bookies(
     columns = ["look", *AGE_COLUMNS]
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
     count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
-    answered = _count_answered(run)
+    answered, unanswered = _count_drawn(run, says=True), _unanswered_places(run, plan.seed)
     for bookie in sorted(counts):
         count = counts.pop(bookie)
-        by = by_bookie.get(bookie)
-        is_read = by is VerifiedBy.READS and answered[bookie] >= count.planned_copies()
-        reads = count.after if is_read else count.before
+        by = by_bookie.get(bookie, VerifiedBy.UNANSWERED)
+        reads = count.before
+        if by is VerifiedBy.READS and count.planned.length:
+            after = _reads_after(count, answered[bookie], unanswered.get(bookie, ()))
+            by = VerifiedBy.UNANSWERED if after is None else by
+            reads = after or reads
         ages = None if by is VerifiedBy.SAMPLE else count.counts(reads)
-        yield _row(bookie, reads, by or _known_by(reads), ages)
+        row = _row(bookie, reads, by, ages)
+        if by is VerifiedBy.READS and count.counts(replace(reads, unanswered=())).overdue:
+            row = _with_rate(row, plan, due[bookie])
+        yield row
+
+
+def _reads_after(count: AgeCount, answered: int, unanswered: Collection[int]) -> BookieReads | None:
+    """Return the reads with those of this run; None if its arc does not count.
+
+    `answered`: how many of its reads were. `unanswered`: the places of the others, if they are few.
+    """
+    planned = count.planned_copies()
+    if answered >= planned:
+        return count.after
+    is_each_known = answered + len(unanswered) >= planned
+    if not is_each_known or answered < planned * ANSWERED_SHARE_MIN:
+        return None
+    after = count.before.with_arc(
+        count.planned, count.plan.began_at_ms, count.plan.period_ms, unanswered
+    )
+    return after if len(after.unanswered) <= UNANSWERED_MAX else None
+
+
+def _unanswered_places(run: Place, seed: int) -> dict[BookieId, list[int]]:
+    """Return the places of the drawn reads that were not answered, of bookies with few of them.
+
+    Costs two scans of the reads, and one of the ledgers if there are any.
+    """
+    counted = _count_drawn(run, says=False)
+    few = sorted(bookie for bookie, count in counted.items() if count <= UNANSWERED_MAX)
+    if not few:
+        return {}
+    theirs = _IS_DRAWN & ~_SAYS & pc.field("bookie_id").isin(few)
+    columns = ["bookie_id", "ledger_id", "entry_id"]
+    reads = run.read_table("evidence/reads", READS, theirs, columns)
+    first = pc.field("look") == 1
+    named = pc.field("ledger_id").isin(pc.unique(reads["ledger_id"]))
+    rows = run.read_table("evidence/ledgers", LEDGERS, first & named)
+    metadata = {one.ledger_id: one.metadata for one in ledger_records(rows)}
+    places: dict[BookieId, list[int]] = {}
+    for bookie, ledger_id, entry in zip(*reads.to_pydict().values(), strict=True):
+        promised = metadata.get(ledger_id)
+        if promised is not None:
+            at = place_of(promised, ledger_id, seed, (bookie, entry))
+            places.setdefault(bookie, []).append(at)
+    return places
 
 
 def read_scrubs(run: Place) -> dict[BookieId, int | None]:
@@ -363,18 +438,20 @@ def _reads_before(
     scrubbed_ms = scrubs[bookie]
     if not scrubbed_ms:
         return before
-    return replace(before, arcs=(ReadArc(WHOLE, min(scrubbed_ms, plan.began_at_ms)),))
+    whole = ReadArc(WHOLE, min(scrubbed_ms, plan.began_at_ms))
+    return replace(before, arcs=(whole,), unanswered=())
 
 
 def _row(
     bookie: BookieId, reads: BookieReads, by: VerifiedBy, ages: CopiesByAge | None
 ) -> VerifiedBookie:
     arcs = tuple((*one.arc, one.at_ms) for one in reads.arcs)
-    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, ages)
+    unanswered = tuple((*one,) for one in reads.unanswered)
+    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, ages, None, unanswered)
 
 
 def _known_by(reads: BookieReads) -> VerifiedBy:
-    """Return what reads a bookie that this run did not hear: what read it at earlier runs."""
+    """Return what read a bookie at earlier runs, for a run that does not count."""
     return VerifiedBy.READS if reads.arcs else VerifiedBy.NOTHING
 
 
@@ -402,22 +479,22 @@ def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
     return {name for name, one in last.items() if one.registration is Registration.NONE}
 
 
-def _count_answered(run: Place) -> Counter[BookieId]:
-    """Return by bookie how many of the drawn entries it said something of."""
-    is_drawn = pc.field("is_spot") & ~pc.field("is_denser") & ~pc.field("is_named")
-    drawn = is_drawn & (pc.field("look") == 1)
-    says = pc.field("status").isin(sorted(status.value for status in SAYS_OF_ENTRY))
-    reads = run.read_table("evidence/reads", READS, drawn & says, ["bookie_id"])
+_IS_DRAWN = (
+    pc.field("is_spot") & ~pc.field("is_denser") & ~pc.field("is_named") & (pc.field("look") == 1)
+)
+_SAYS = pc.field("status").isin(sorted(status.value for status in SAYS_OF_ENTRY))
+
+
+def _count_drawn(run: Place, *, says: bool) -> Counter[BookieId]:
+    """Return by bookie how many of the drawn entries it said something of, or nothing."""
+    kept = _IS_DRAWN & (_SAYS if says else ~_SAYS)
+    reads = run.read_table("evidence/reads", READS, kept, ["bookie_id"])
     return Counter(reads["bookie_id"].to_pylist())
 
 
-def _with_rate(
-    one: VerifiedBookie, plan: ReadingPlan, due: Mapping[BookieId, Due]
-) -> VerifiedBookie:
-    """Return the bookie with the rate that it needs, if copies are overdue that reads can reach."""
-    is_overdue = one.counts is not None and one.counts.overdue > 0
-    if not is_overdue or one.verified_by is not VerifiedBy.READS:
-        return one
-    before = plan.before.get(one.bookie_id)
-    elapsed = plan.began_at_ms - before.newest_ms if before else DAY_MS
-    return replace(one, rate_needed=ceil(plan.rate_needed(due[one.bookie_id], elapsed)))
+def _with_rate(one: VerifiedBookie, plan: ReadingPlan, due: Due) -> VerifiedBookie:
+    """Return the bookie with the rate that it needs, if runs are as far apart as the last two."""
+    elapsed = plan.elapsed_ms
+    return (
+        one if elapsed is None else replace(one, rate_needed=ceil(plan.rate_needed(due, elapsed)))
+    )

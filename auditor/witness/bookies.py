@@ -263,6 +263,16 @@ def _overdue_sentences(_finding: Finding, facts: OverdueFacts) -> str:
             f"No scrub of {name_some(facts.some_scrubbed, facts.scrubbed)} that checked every"
             " record began within the period."
         )
+    if facts.unanswered:
+        sentences.append(
+            f"{name_some(facts.some_unanswered, facts.unanswered)} did not answer this run, or"
+            " answered too few of its reads. What was read there before still counts."
+        )
+    if facts.reads_unanswered:
+        sentences.append(
+            f"{_of(facts.reads_unanswered, 'read', 'reads')} on the bookies that runs read had no"
+            " answer when last made: a higher rate does not help there."
+        )
     return " ".join(sentences)
 
 

@@ -4,6 +4,7 @@ says what it is. On SortedLedgerStorage, InterleavedLedgerStorage and DbLedgerSt
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from support.entry_logs import flip_bit
 from support.listers import lister_command
 from support.real_cluster import RealCluster
 
-from auditor.lister.scrub_process import read_report
+from auditor.lister.scrub_process import STATE_FILE, read_report
 from auditor.model.finding import Kind
 from auditor.model.scrub import ScrubReport
 from auditor.wire.entry_log import LOG_HEADER_BYTES, Record, split_records
@@ -163,6 +164,15 @@ def scrubbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrubbed]:
         yield scrub_and_audit(cluster, home, rotten)
 
 
+def report_in(own: Path) -> ScrubReport | None:
+    """Return the report of whatever bookie has this directory; None before the first."""
+    try:
+        key = json.loads((own / STATE_FILE).read_bytes())["key"]
+    except FileNotFoundError:
+        return None
+    return read_report(own, key)
+
+
 def scrub_and_audit(cluster: RealCluster, home: Path, rotten: Mapping[str, Rot]) -> Scrubbed:
     """Let a scrub beside each bookie make one pass, and audit without any other spot read."""
     reports: dict[str, ScrubReport] = {}
@@ -180,10 +190,10 @@ def scrub_and_audit(cluster: RealCluster, home: Path, rotten: Mapping[str, Rot])
         for bookie in STORAGES:
             own = home / f"scrub-{bookie}"
             await_true(
-                lambda d=own: (r := read_report(d)) is not None and r.finished is not None,
+                lambda d=own: (r := report_in(d)) is not None and r.finished is not None,
                 f"no pass over {bookie} ended",
             )
-            report = read_report(own)
+            report = report_in(own)
             assert report is not None
             reports[bookie] = report
         (home / "listers").write_text("".join(lines))

@@ -202,6 +202,9 @@ _FACTS: tuple[Facts, ...] = (
         some_not_read=("b2",),
         scrubbed=0,
         some_scrubbed=(),
+        unanswered=0,
+        some_unanswered=(),
+        reads_unanswered=0,
     ),
     PopulationFacts("run-1", "2026-01-01T03:00:00Z", 900, 400, 399, 60_000, 50, (7,), "id"),
     ChangedMetadataFacts(

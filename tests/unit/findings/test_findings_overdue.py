@@ -42,22 +42,26 @@ def test_the_bookies_with_the_greatest_shares_are_named_first() -> None:
             bookie("b3", 0),
             bookie("b4", 100, VerifiedBy.NOTHING),
             bookie("b5", 1, VerifiedBy.SCRUB),
+            bookie("b6", 3, VerifiedBy.UNANSWERED),
         ),
         (),
     )
     facts = OverdueFacts(
         period_ms=30 * DAY_MS,
-        copies_due=500,
-        overdue=196,
+        copies_due=600,
+        overdue=199,
         oldest_read_ms=1_767_225_600_000,
-        bookies=4,
-        some_bookies=("b4", "b2", "b1", "b5"),
+        bookies=5,
+        some_bookies=("b4", "b2", "b1", "b6", "b5"),
         bytes_per_second=131_072,
         rate_needed=5_000_000,
         not_read=1,
         some_not_read=("b4",),
         scrubbed=1,
         some_scrubbed=("b5",),
+        unanswered=1,
+        some_unanswered=("b6",),
+        reads_unanswered=0,
     )
     assert Finding(Kind.VERIFICATION_OVERDUE, facts) == found
 
@@ -114,4 +118,15 @@ def test_the_witness_says_nothing_of_a_rate_that_would_not_help() -> None:
     assert "No scrub" not in record.witness
     (record,) = overdue_findings(verification(bookie("b5", 1, VerifiedBy.SCRUB)), ABOUT, ())
     assert "No scrub of b5 that checked every record began" in record.witness
+    assert "answer" not in record.witness
     assert isinstance(finding_of(Kind.VERIFICATION_OVERDUE).facts, OverdueFacts)
+
+
+def test_the_witness_says_what_was_not_answered() -> None:
+    """Neither a rate nor a lister would help a bookie that is silent."""
+    (record,) = overdue_findings(verification(bookie("b7", 9, VerifiedBy.UNANSWERED)), ABOUT, ())
+    assert "b7 did not answer this run, or answered too few of its reads." in record.witness
+    assert "bytes-per-second" not in record.witness and "Runs do not read" not in record.witness
+    one = replace(bookie("b1", 1), unanswered=((7, 1, 0),))
+    (record,) = overdue_findings(verification(one), ABOUT, ())
+    assert "1 read on the bookies that runs read had no answer when last made" in record.witness

@@ -55,7 +55,7 @@ def test_a_pass_leaves_a_report_and_is_not_repeated_at_once(terms: ScrubTerms) -
     """A new process knows when the last pass began."""
     first = opened(terms)
     assert 0 == first.due_in_s() and first.run_pass()
-    report = read_report(terms.directory)
+    report = read_report(terms.directory, terms.key)
     assert report is not None and report.finished is not None and report.current is None
     assert [(7, 3, Suspicion.DIGEST)] == list(report.candidates)
     assert (10, 9, 1) == (
@@ -97,7 +97,7 @@ def test_candidates_of_the_last_pass_end_with_the_next_one(terms: ScrubTerms) ->
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b'{"version": 2}', b"null", b"7"])
 def test_a_state_that_is_none_begins_anew(terms: ScrubTerms, data: bytes) -> None:
     (terms.directory / STATE_FILE).write_bytes(data)
-    assert read_report(terms.directory) is None
+    assert read_report(terms.directory, terms.key) is None
     assert ScrubState(["b1", *_directories(terms)]) == opened(terms).state
 
 
@@ -106,6 +106,8 @@ def test_the_state_of_another_bookie_begins_anew(terms: ScrubTerms) -> None:
     scrubber.run_pass()
     data = (terms.directory / STATE_FILE).read_bytes()
     assert ScrubState(["b2"]) == ScrubState.decode(data, ["b2"])
+    assert read_report(terms.directory, ["b2"]) is None
+    assert read_report(terms.directory, terms.key) is not None
     assert scrubber.state == ScrubState.decode(data, ["b1", *_directories(terms)])
 
 
@@ -180,7 +182,7 @@ def test_the_process_scrubs_and_ends_with_its_lister(terms: ScrubTerms) -> None:
 def test_the_metrics_of_a_scrub_are_those_of_the_finished_pass(terms: ScrubTerms) -> None:
     """-1 before there is one, and if the report cannot be read."""
     metrics = ListerMetrics("b1", "1")
-    metrics.follow_scrub(lambda: read_report(terms.directory))
+    metrics.follow_scrub(lambda: read_report(terms.directory, terms.key))
 
     def value(name: str) -> float | None:
         return metrics._registry.get_sample_value(f"bookkeeper_lister_scrub_{name}", B1)
@@ -191,7 +193,7 @@ def test_the_metrics_of_a_scrub_are_those_of_the_finished_pass(terms: ScrubTerms
         value("entries"), value("entries_verified"), value("entries_failed"),
         value("entries_unchecked"), value("logs_damaged"),
     )  # fmt: skip
-    report = read_report(terms.directory)
+    report = read_report(terms.directory, terms.key)
     assert report is not None and report.finished is not None
     assert report.finished.began_at_ms / 1_000 == value("began_timestamp_seconds")
     assert (1, -1) == (value("entries_suspected"), value("read_bytes"))

@@ -15,7 +15,7 @@ from auditor.first_checker.circle import WHOLE, Arc
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
 from auditor.summary.about import About
-from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan
+from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, UnansweredPlace
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 COUNT = st.integers(0, 2**53)
@@ -53,7 +53,7 @@ TERMS = st.builds(
 )
 
 
-SERIES = BookieReads(5, (ReadArc(Arc(64, 64), 7), ReadArc(WHOLE, 9)))
+SERIES = BookieReads(5, (ReadArc(Arc(64, 64), 7), ReadArc(WHOLE, 9)), (UnansweredPlace(70, 9, 7),))
 
 
 def about(terms: Terms) -> About:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -15,6 +16,7 @@ from auditor.summary.reading_plan import (
     BookieReads,
     ReadArc,
     ReadingPlan,
+    UnansweredPlace,
     copies_before,
     reads_before,
 )
@@ -35,16 +37,22 @@ def has(arc: Arc, cell: int) -> bool:
     return (cell * (CIRCLE // CELLS) - arc.first) % CIRCLE < arc.length
 
 
-def run_series(times: list[int], rate: int = NO_BOUND, due: Due = LARGE) -> list[list[int]]:
-    """Return for each cell when it was read, in runs at these times."""
+def run_series(
+    times: list[int], rate: int = NO_BOUND, due: Due = LARGE, unanswered: Collection[int] = ()
+) -> list[list[int]]:
+    """Return for each cell when it was read, in runs at these times, and that of the others.
+
+    The cells in `unanswered` never answer.
+    """
     reads = [[times[0]] for _ in range(CELLS)]
     series = BookieReads(times[0])
     for at in times:
         known = series if at > times[0] else None
         arc = plan_at(at, known, rate).arc("b1", due, 500)
         if arc.length:
-            series = series.with_arc(arc, at, PERIOD)
-        for cell in range(CELLS):
+            apart = [cell * (CIRCLE // CELLS) for cell in unanswered if has(arc, cell)]
+            series = series.with_arc(arc, at, PERIOD, apart)
+        for cell in set(range(CELLS)) - set(unanswered):
             if has(arc, cell):
                 reads[cell].append(at)
     return reads
@@ -68,6 +76,56 @@ def test_each_copy_is_read_within_the_period(seed: int) -> None:
         times.append(times[-1] + one)
     for mine in run_series(times):
         assert all(later - earlier <= PERIOD for earlier, later in pairwise([*mine, times[-1]]))
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_entries_that_never_answer_delay_no_others(seed: int) -> None:
+    """However many they are and whenever the runs are, without a bound and with a sufficient one.
+
+    Before, the arc that had one of them was read again each night, and no other.
+    """
+    random, times = Random(seed), [1_000]
+    never = set(random.sample(range(CELLS), random.choice([1, 5, 60])))
+    nightly = [DAY] * 120
+    for one in random.choice([nightly, intervals(random)]):
+        times.append(times[-1] + one)
+    rates = [NO_BOUND]
+    if times[-1] - times[-2] == DAY == times[1] - times[0]:
+        rates.append(int(plan_at(DAY, None).rate_needed(LARGE, DAY) * 1.05))
+    for rate in rates:
+        found = run_series(times, rate, LARGE, never)
+        for cell in set(range(CELLS)) - never:
+            mine = [*found[cell], times[-1]]
+            assert all(later - earlier <= PERIOD for earlier, later in pairwise(mine))
+
+
+def test_a_read_that_is_not_answered_is_made_again_once() -> None:
+    """By the next run, if the bound allows. What answers then counts as read."""
+    series = BookieReads(1_000).with_arc(Arc(0, CIRCLE // 16), 1_000 + DAY, PERIOD, [70, 90])
+    plan = plan_at(1_000 + 2 * DAY, series)
+    arc = plan.arc("b1", LARGE, 500)
+    assert {70, 90, CIRCLE // 16} <= {place for place in (70, 90, CIRCLE // 16) if place in arc}
+    bound = replace(plan, bytes_per_second=int(plan.rate_needed(LARGE, DAY)) + 1)
+    assert CIRCLE // 16 in bound.arc("b1", LARGE, 500)
+    assert 90 not in bound.arc("b1", LARGE, 500)
+    later = series.with_arc(arc, 1_000 + 2 * DAY, PERIOD, [90])
+    assert (UnansweredPlace(90, 1_000 + DAY, 0),) == later.unanswered
+    assert 0 == later.length_unanswered
+    assert 90 not in plan_at(1_000 + 3 * DAY, later).arc("b1", LARGE, 500)
+    again = later.with_arc(WHOLE, 1_000 + 3 * DAY, PERIOD, [80])
+    assert (UnansweredPlace(80, 1_000 + 3 * DAY, 1_000 + 2 * DAY),) == again.unanswered
+
+
+def test_runs_with_time_outs_each_night_read_at_most_about_twice_as_much() -> None:
+    """Of what was read the night before, nothing is read again for them."""
+    random, series, lengths = Random(3), BookieReads(1_000), []
+    for night in range(1, 90):
+        at = 1_000 + night * DAY
+        arc = plan_at(at, series).arc("b1", LARGE, 500)
+        lengths.append(arc.length)
+        here = [cell * (CIRCLE // CELLS) for cell in range(CELLS) if has(arc, cell)]
+        series = series.with_arc(arc, at, PERIOD, random.sample(here, 2))
+    assert max(lengths) <= 2.7 * CIRCLE / 22.5
 
 
 @pytest.mark.parametrize("days", [9, 12, 16, 20, 30])
@@ -193,4 +251,9 @@ def test_an_impossible_summary_begins_anew() -> None:
     assert {"b1": series} == reads_before(one)
     for arc in ((CIRCLE, 64, 7), (0, 0, 7), (0, CIRCLE + 1, 7)):
         assert {} == reads_before(replace(one, bookies=(replace(row, arcs=(arc,)),)))
+    apart = replace(row, unanswered=((70, 7, 0),))
+    known = replace(series, unanswered=(UnansweredPlace(70, 7, 0),))
+    assert {"b1": known} == reads_before(replace(one, bookies=(apart,)))
+    outside = replace(row, unanswered=((CIRCLE, 7, 0),))
+    assert {} == reads_before(replace(one, bookies=(outside,)))
     assert {} == reads_before(None)

@@ -17,7 +17,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUB_PASS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
-from auditor.first_checker.spot_reads import spot_copies
+from auditor.first_checker.spot_reads import place_of, spot_copies
 from auditor.model.availability import LISTED_BY_LISTER, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Sweep, Terms
@@ -81,6 +81,9 @@ def ages_one_by_one(
                 ),
                 default=0,
             )
+            for apart in reads.unanswered:
+                if apart.place == place:
+                    at = apart.read_at_ms if changed <= apart.read_at_ms else 0
             newest.append(at)
             late += (at or max(changed, reads.since_ms)) + PERIOD < NOW
     read = [at for at in newest if at]
@@ -112,11 +115,18 @@ def test_copies_are_counted_by_age_as_one_by_one(
         for number in random.sample(range(10**6), random.randint(1, 12))
     }
     reads, at = BookieReads(NOW - random.choice([20, 40, 80]) * DAY), NOW - 60 * DAY
+    some_places = [
+        place_of(metadata, ledger_id, SEED, ("b1", entry))
+        for ledger_id, (metadata, _) in closed.items()
+        for entry in sorted(set(expected_on(metadata).get("b1", ())))[::9][:9]
+    ]
     while at < NOW:
         at = min(NOW, at + random.randint(1, 20 * DAY))
         unit = CIRCLE >> random.randrange(10)
         arc = Arc(reads.next_place // unit * unit, unit * random.randint(1, 2))
-        reads = reads.with_arc(Arc(arc.first, min(CIRCLE, arc.length)), at, PERIOD)
+        arc = Arc(arc.first, min(CIRCLE, arc.length))
+        apart = [one for one in some_places if one in arc and random.random() < 0.3]
+        reads = reads.with_arc(arc, at, PERIOD, apart)
     assert ages_one_by_one(closed, reads) == count(closed, reads).counts(reads)
 
 
@@ -223,24 +233,44 @@ def verify(
     ],
     ids=str,
 )
-def test_an_arc_counts_if_each_of_its_reads_was_answered(
+def test_an_arc_counts_without_the_reads_that_were_not_answered(
     tmp_path: Path, status: ReadStatus, counts: bool
 ) -> None:
-    """What the bookie said of an entry is a finding's matter. Without a word the arc is read again
-    in the next run.
+    """What the bookie said of an entry is a finding's matter. Without a word the copy counts as not
+    read, and the others in the arc as read.
     """
-    (row,) = verify(tmp_path, {3: status}).bookies
-    after = BEFORE.with_arc(HALF, NOW, PERIOD)
-    assert reads_before(verify(tmp_path, {3: status})) == {"b1": after if counts else BEFORE}
-    assert row.counts is not None
-    assert (row.counts.within_day, row.counts.never > 0) == ((20, False) if counts else (10, True))
+    found = verify(tmp_path, {3: status})
+    (row,) = found.bookies
+    copy = list(spot_copies(ledger("e1 w1 a1 0:[b1] closed 19"), 7, SEED, {"b1": HALF}))[3]
+    at = [] if counts else [place_of(ledger("e1 w1 a1 0:[b1] closed 19"), 7, SEED, copy)]
+    assert reads_before(found) == {"b1": BEFORE.with_arc(HALF, NOW, PERIOD, at)}
+    assert row.counts is not None and VerifiedBy.READS is row.verified_by
+    assert (row.counts.within_day, row.counts.never) == ((20, 0) if counts else (19, 1))
+
+
+def test_an_arc_does_not_count_if_few_of_its_reads_were_answered(tmp_path: Path) -> None:
+    """The same arc is read again in the next run. A half is enough."""
+    for count, counts in ((5, True), (6, False)):
+        found = verify(tmp_path / str(count), dict.fromkeys(range(count), ReadStatus.TIMED_OUT))
+        by = VerifiedBy.READS if counts else VerifiedBy.UNANSWERED
+        assert by is found.bookies[0].verified_by
+        assert counts == (reads_before(found) != {"b1": BEFORE})
+
+
+def test_an_arc_does_not_count_with_too_many_places_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("auditor.summary.verification.UNANSWERED_MAX", 1)
+    for count, counts in ((1, True), (2, False)):
+        found = verify(tmp_path / str(count), dict.fromkeys(range(count), ReadStatus.TIMED_OUT))
+        assert counts == (reads_before(found) != {"b1": BEFORE})
 
 
 @pytest.mark.parametrize(
     ("bookie", "by"),
     [
         (b1(), VerifiedBy.READS),
-        (b1(Greeting.SILENT), VerifiedBy.READS),
+        (b1(Greeting.SILENT), VerifiedBy.UNANSWERED),
         (b1(Greeting.UNSUPPORTED), VerifiedBy.NOTHING),
         (b1(detail=f"{LISTED_BY_LISTER}h:1"), VerifiedBy.NOTHING),
     ],
@@ -276,15 +306,31 @@ def test_a_bookie_that_is_sampled_is_not_counted_by_age(tmp_path: Path) -> None:
 
 
 def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
-    """And only on bookies that are read. Without a period nothing is overdue."""
-    silent = dict.fromkeys(range(20), ReadStatus.SILENT)
+    """And only on bookies whose reads are answered. Without a period nothing is overdue."""
     late = ReadingPlan(SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF})
-    (row,) = verify(tmp_path, silent, reading=late).bookies
-    assert (20, True) == (row.counts and row.counts.overdue, row.rate_needed is not None)
-    (row,) = verify(tmp_path, silent, b1(Greeting.UNSUPPORTED), reading=late).bookies
+    (row,) = verify(tmp_path / "1", {}, reading=late).bookies
+    assert (10, True) == (row.counts and row.counts.overdue, row.rate_needed is not None)
+    silent = dict.fromkeys(range(20), ReadStatus.SILENT)
+    (row,) = verify(tmp_path / "2", silent, reading=late).bookies
     assert (20, None) == (row.counts and row.counts.overdue, row.rate_needed)
-    (row,) = verify(tmp_path, silent, reading=replace(late, period_ms=0)).bookies
+    (row,) = verify(tmp_path / "3", {}, b1(Greeting.UNSUPPORTED), reading=late).bookies
+    assert (20, None) == (row.counts and row.counts.overdue, row.rate_needed)
+    (row,) = verify(tmp_path / "4", {}, reading=replace(late, period_ms=0)).bookies
     assert (0, None) == (row.counts and row.counts.overdue, row.rate_needed)
+
+
+def test_no_rate_is_said_for_what_is_not_answered(tmp_path: Path) -> None:
+    """The rate follows from the time between runs, also where a bookie's last arc is older."""
+    half = BookieReads(NOW - 50 * DAY, (ReadArc(Arc(CIRCLE // 2, CIRCLE // 2), NOW - DAY),))
+    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": half}, {}, {"b1": HALF})
+    (row,) = verify(tmp_path / "1", {3: ReadStatus.TIMED_OUT}, reading=plan).bookies
+    assert (1, None) == (row.counts and row.counts.overdue, row.rate_needed)
+    old = BookieReads(NOW - 50 * DAY, (ReadArc(Arc(CIRCLE // 2, CIRCLE // 2), NOW - 40 * DAY),))
+    rates = []
+    for number, other in enumerate((half, old)):
+        one = replace(plan, before={"b1": old, "b2": other})
+        rates.append(verify(tmp_path / f"r{number}", {}, reading=one).bookies[0].rate_needed)
+    assert rates[0] is not None and rates[1] is not None and rates[0] * 10 < rates[1]
 
 
 PASS = {
