@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from support.zookeeper_many_znodes import Server
 from support.zookeeper_znodes import STEADY, Znodes, uri
@@ -25,7 +28,7 @@ def bookies(server: Server, root: str) -> list[BookieRecord]:
 
 def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None:
     """Writable, read-only, registered without an address (the id is one), or gone with its cookie
-    left; sorted by id.
+    left; sorted by id. The cookie says which directories the bookie has, its znode how old it is.
     """
     root = "/bookies/ledgers"
     tree.layout(root, LedgerLayout.HIERARCHICAL)
@@ -35,12 +38,20 @@ def test_each_bookie_once_with_where_it_is(server: Server, tree: Znodes) -> None
     for bookie_id in ("bookie-a", "bookie-d"):
         tree.put(f"{root}/cookies/{bookie_id}", COOKIE)
     none, writable, readonly = Registration.NONE, Registration.WRITABLE, Registration.READONLY
+    from_cookie: Any = {"cookie_directories": ("/l",)}
+    records = bookies(server, root)
     assert [
         BookieRecord("10.0.0.3:3183", 1, NOW_MS, writable, "10.0.0.3", 3183, has_cookie=False),
-        BookieRecord("bookie-a", 1, NOW_MS, writable, "10.0.0.1", 3181, has_cookie=True),
+        BookieRecord(
+            "bookie-a", 1, NOW_MS, writable, "10.0.0.1", 3181, has_cookie=True, **from_cookie
+        ),
         BookieRecord("bookie-b", 1, NOW_MS, readonly, "10.0.0.2", 3182, has_cookie=False),
-        BookieRecord("bookie-d", 1, NOW_MS, none, has_cookie=True),
-    ] == bookies(server, root)
+        BookieRecord("bookie-d", 1, NOW_MS, none, has_cookie=True, **from_cookie),
+    ] == [replace(record, cookie_czxid=None, cookie_created_ms=None) for record in records]
+    assert [record.has_cookie for record in records] == [
+        record.cookie_czxid is not None and record.cookie_created_ms is not None
+        for record in records
+    ]
 
 
 def test_registered_in_both_places_counts_as_writable(server: Server, tree: Znodes) -> None:
