@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow.compute as pc
@@ -16,9 +17,13 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX
+from auditor.model.summary import Summary
 from auditor.report.findings_text import render_finding
 from auditor.report.layout import of
 from auditor.report.unjudged_text import render_verdict
+from auditor.report.verification_text import ledger_age_sentences
+from auditor.summary.reading_plan import milliseconds
+from auditor.summary.verification import LedgerAges, ages_of_ledger
 
 SHOWN_MAX = 20
 """At most this many findings are shown by one call. A ledger or bookie has a handful."""
@@ -30,7 +35,8 @@ id begins with it."""
 def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
-    A ledger without a finding gets its verdict, with each reason why it could not be judged.
+    A ledger without a finding gets its verdict, with each reason why it could not be judged. What
+    is said of a ledger ends with the ages of the newest reads of its copies.
     `run_dir` is as `choose_run` takes it. Raises ConfigError if the run cannot be read, has lost
     findings, or has neither a finding nor a verdict.
     """
@@ -40,11 +46,15 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
         findings = read_all_findings(run, summary)
         chosen = choose_findings(findings, name)
         verdict = None if chosen else _verdict_on(run, name)
+        ages = _ages_on(run, summary, name, chosen)
+        verified = {"verification": asdict(ages)} if ages else {}
+        sentences = " ".join(ledger_age_sentences(ages)) if ages else ""
+        age_lines = "".join(f"{line}\n" for line in context.screen.wrap(sentences, "  "))
         if verdict is not None:
             if context.settings.format == "json":
-                context.say(json.dumps(verdict) + "\n")
+                context.say(json.dumps({**verdict, **verified}) + "\n")
             else:
-                context.say(render_verdict(verdict, summary, context.screen))
+                context.say(render_verdict(verdict, summary, context.screen) + age_lines)
             return EXIT_SOUND
         if not chosen:
             raise ConfigError(
@@ -53,11 +63,12 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
                 " (findings.jsonl)"
             )
         if context.settings.format == "json":
-            context.say(json.dumps([finding.as_json() for finding in chosen]) + "\n")
+            context.say(json.dumps([finding.as_json() | verified for finding in chosen]) + "\n")
             return EXIT_SOUND
         shown = [render_finding(finding, context.screen) for finding in chosen[:SHOWN_MAX]]
     more = f"... and {of(len(chosen) - SHOWN_MAX, 'more finding')} (--format json has all)\n"
-    context.say("\n".join(shown) + (more if len(chosen) > SHOWN_MAX else ""))
+    text = "\n".join(shown) + (more if len(chosen) > SHOWN_MAX else "")
+    context.say(text + (f"\n{age_lines}" if age_lines else ""))
     return EXIT_SOUND
 
 
@@ -102,6 +113,20 @@ def _verdict_on(run: Place, name: str) -> Mapping[str, Any] | None:
     keep = pc.field("ledger_id") == ledger
     rows = run.scan("verdicts", VERDICTS).table(columns, keep).to_pylist()
     return rows[0] if rows else None
+
+
+def _ages_on(
+    run: Place, summary: Summary, name: str, chosen: Sequence[FindingRecord]
+) -> LedgerAges | None:
+    """Return the ages of the reads of the ledger that a name means.
+
+    None if it means none, or if the run did not count them. `chosen`: the findings that it means.
+    """
+    ledger = _ledger_of(name)
+    if ledger is None or any(finding.ledger_id != ledger for finding in chosen):
+        return None
+    verified, began = summary.verification, summary.started_at
+    return ages_of_ledger(run, verified, milliseconds(began), ledger) if began else None
 
 
 def _ledger_of(name: str) -> int | None:

@@ -1,12 +1,22 @@
-"""Sentences on how old the newest reads of all copies are."""
+"""Sentences on how old the newest reads of copies are: of all of them, and of a ledger's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
 
-from auditor.model.summary import Summary, Verification
-from auditor.report.layout import duration, moment, of, share
+from auditor.model.summary import Summary, Verification, VerifiedBy
+from auditor.report.layout import duration, moment, of, printable, share
+from auditor.summary.verification import LedgerAges
+
+BOOKIES_NAMED_MAX = 10
+_OTHERS = {
+    VerifiedBy.SCRUB: "which the scrub of a lister reads",
+    VerifiedBy.SAMPLE: "of which runs read a sample",
+    VerifiedBy.UNANSWERED: "where this run got no answer, or too few",
+    VerifiedBy.NOTHING: "which nothing is known to read",
+}
+"""What reads the copies of bookies that runs do not read."""
 
 
 def verification_sentences(summary: Summary) -> Iterator[str]:
@@ -44,3 +54,33 @@ def _before(verified: Verification, started_at: str | None) -> str:
         return ""
     first = min(since) + timedelta(milliseconds=verified.period_ms)
     return f" before {first:%Y-%m-%d}" if first > began else ""
+
+
+def ledger_age_sentences(ages: LedgerAges) -> Iterator[str]:
+    """Yield how many copies of a ledger were read within a day, a week, the period and never.
+
+    What reads the copies on other bookies follows.
+    """
+    counts = ages.counts
+    if counts.copies:
+        within = [f"{counts.within_day:,} within a day", f"{counts.within_week:,} within a week"]
+        if ages.period_ms:
+            period = duration(ages.period_ms / 1000)
+            within.append(f"{counts.within_period:,} within {period}")
+        yield (
+            f"Of {of(counts.copies, 'copy', 'copies')} on bookies that runs read, the passes up to"
+            f" this run had read {', '.join(within[:-1])} and {within[-1]}."
+        )
+    if counts.never:
+        yield f"No such read counts yet for {of(counts.never, 'copy', 'copies')}."
+    if counts.overdue:
+        yield f"{of(counts.overdue, 'copy is', 'copies are')} overdue."
+    if counts.oldest:
+        yield f"The oldest of these reads was by the run of {counts.oldest}."
+    for by, words in _OTHERS.items():
+        mine = [one for one in ages.others if one.verified_by is by]
+        named = ", ".join(printable(one.bookie_id) for one in mine[:BOOKIES_NAMED_MAX])
+        more = f" and {len(mine) - BOOKIES_NAMED_MAX:,} more" if mine[BOOKIES_NAMED_MAX:] else ""
+        copies = of(sum(one.copies for one in mine), "copy", "copies")
+        if mine:
+            yield f"Not counted here: {copies} on {named}{more}, {words}."

@@ -31,12 +31,18 @@ from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
 from auditor.first_checker.spot_reads import place_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.about import About
 from auditor.summary.assurance import listed_by_lister
 from auditor.summary.due_copies import DUE_COLUMNS, SHARE_COLUMNS, Due, due_by_bookie, shares_of
-from auditor.summary.reading_plan import UNANSWERED_MAX, BookieReads, ReadArc, ReadingPlan
+from auditor.summary.reading_plan import (
+    UNANSWERED_MAX,
+    BookieReads,
+    ReadArc,
+    ReadingPlan,
+    reads_before,
+)
 from auditor.witness.phrases import moment
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -292,6 +298,61 @@ def add_counts(counts: Collection[CopiesByAge]) -> CopiesByAge:
     sums = {name: sum(getattr(one, name) for one in counts) for name in _SUMMED}
     oldest = [one.oldest for one in counts if one.oldest is not None]
     return _ages(sums, min(oldest, default=None))
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCopies:
+    """Copies of a ledger on a bookie that runs do not read, and what reads them."""
+
+    bookie_id: BookieId
+    verified_by: VerifiedBy
+    copies: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerAges:
+    """How old the newest reads of one ledger's copies were when a run ended.
+
+    `counts` has the copies on bookies that runs read, `others` those on the other bookies.
+    """
+
+    period_ms: int
+    counts: CopiesByAge
+    others: tuple[OtherCopies, ...] = ()
+
+
+def ages_of_ledger(
+    run: Place, stored: Verification | None, began_at_ms: int, ledger_id: LedgerId
+) -> LedgerAges | None:
+    """Return the ages of one ledger's copies by the summary of a run that began at `began_at_ms`.
+
+    None if the run counted no ages, or if the ledger was not closed at its first look. A bookie
+    that the summary does not name counts as one that nothing reads. Costs a scan of the ledgers.
+    """
+    if stored is None or stored.counts is None:
+        return None
+    keep = (pc.field("ledger_id") == ledger_id) & (pc.field("look") == 1)
+    rows = run.read_table("evidence/ledgers", LEDGERS, keep, AGE_COLUMNS)
+    named = rows["segments"].combine_chunks().flatten().field("ensemble").flatten()
+    shares = shares_of(rows.select(SHARE_COLUMNS), set(named.to_pylist())).to_pylist()
+    held = {row["bookie_id"]: row["copies"] for row in shares if row["copies"]}
+    if not held:
+        return None
+    by = {one.bookie_id: one.verified_by for one in stored.bookies}
+    plan = ReadingPlan(stored.seed, began_at_ms, stored.period_ms)
+    counts = {
+        bookie: AgeCount(bookie, plan, reads)
+        for bookie, reads in reads_before(stored).items()
+        if bookie in held and by[bookie] is VerifiedBy.READS
+    }
+    count_ages(rows.to_batches(), counts)
+    others = (
+        OtherCopies(bookie, by.get(bookie, VerifiedBy.NOTHING), copies)
+        for bookie, copies in sorted(held.items())
+        if bookie not in counts
+    )
+    ages = add_counts([one.counts(one.before) for one in counts.values()])
+    return LedgerAges(stored.period_ms, ages, tuple(others))
 
 
 SAYS_OF_ENTRY = frozenset(

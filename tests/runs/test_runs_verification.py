@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.audits import Outcome, accounted, audit
 
+from auditor.after.finished_run import open_finished_run
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import READS
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.reading_plan import milliseconds
+from auditor.summary.verification import add_counts, ages_of_ledger
 
 LEDGERS, ENTRIES = range(1, 41), 50
 HELD = len(LEDGERS) * ENTRIES
@@ -72,6 +76,10 @@ def test_runs_read_every_copy_within_the_period(nights: Nights) -> None:
         } == {name: value for name, value in ages.items() if name != "oldest"}
         if day == 10:
             accounted(outcome)
+            run, summary = open_finished_run(str(outcome.run_dir))
+            at_ms = milliseconds(str(summary.started_at))
+            of_ledgers = [ages_of_ledger(run, summary.verification, at_ms, one) for one in LEDGERS]
+            assert ages == asdict(add_counts([one.counts for one in of_ledgers if one]))
     assert 3 * HELD == len(read)
 
 

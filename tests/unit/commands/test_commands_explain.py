@@ -15,10 +15,14 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence import findings_file
+from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import VERDICTS
+from auditor.evidence.schemas import LEDGERS, VERDICTS
+from auditor.first_checker.circle import CIRCLE
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.sandbox.cluster import ledger
 from auditor.stop import StopRequest
 from auditor.summary.outcome import findings_by_kind
 from auditor.telemetry import log
@@ -208,3 +212,56 @@ def test_a_run_that_lost_its_findings_is_refused(output: Path):
     (output / RUN / "findings.jsonl").unlink()
     with pytest.raises(ConfigError, match=r"has 0 findings, and summary\.json counts 5"):
         said("7", output / RUN)
+
+
+@pytest.fixture
+def verified(output: Path) -> Path:
+    """Return a run whose bookies were read: ledgers 7 and 30 have ten copies on each of three."""
+    arcs, since = [[0, CIRCLE, NOW]], "2025-12-01T00:00:00.000Z"
+    bookies = [
+        {"bookie_id": "b1", "verified_by": "reads", "since": since, "arcs": arcs},
+        {"bookie_id": "b2", "verified_by": "reads", "since": since},
+        {"bookie_id": "b3", "verified_by": "scrub", "since": since, "arcs": arcs},
+    ]
+    value = {"seed": 1, "period_ms": 30 * 86_400_000, "bytes_per_second": 1, "bookies": bookies}
+    value["counts"] = {"copies": 60}
+    stored = report_stories.summary(findings=findings_by_kind(FINDINGS), verification=value)
+    (output / RUN / "summary.json").write_text(json.dumps(stored.as_json()))
+    shape = ledger("e3 w3 a2 0:[b1 b2 b3] closed 9")
+    rows = [
+        ledger_row(LedgerRecord(n, 1, 0, RecordStatus.FOUND, ZnodeStamp(n, 0, 1, 1), shape))
+        for n in (7, 30)
+    ]
+    place(str(output / RUN)).write_table("evidence/ledgers", table(LEDGERS, rows), "look-1")
+    return output / RUN
+
+
+NOW = 1_767_236_400_000
+"""When the run of the summary began: 2026-01-01T03:00:00Z."""
+VERIFIED = {
+    "period_ms": 30 * 86_400_000,
+    "counts": {
+        "copies": 20, "within_day": 10, "within_week": 10, "within_period": 10,
+        "never": 10, "overdue": 10, "oldest": "2026-01-01T03:00:00.000Z",
+    },
+    "others": [{"bookie_id": "b3", "verified_by": "scrub", "copies": 10}],
+}  # fmt: skip
+
+
+def test_the_ages_of_its_reads_are_said_of_a_ledger(verified: Path):
+    """With and without findings, after everything else, and of nothing but a ledger."""
+    for name in ("7", "30"):
+        text = " ".join(said(name, verified).split())
+        assert "Of 20 copies on bookies that runs read, the passes up to this run had read" in text
+        assert text.endswith("10 copies on b3, which the scrub of a lister reads.")
+    for name in ("b1", "abcd000000000001", "31"):
+        assert "bookies that runs read" not in said(name, verified)
+        assert "verification" not in said(name, verified, format="json")
+
+
+def test_the_json_form_has_the_ages(verified: Path):
+    """In each finding on the ledger, else in its verdict."""
+    findings = json.loads(said("7", verified, format="json"))
+    assert [one.as_json() | {"verification": VERIFIED} for one in FINDINGS[:2]] == findings
+    verdict = json.loads(said("30", verified, format="json"))
+    assert ("sound", VERIFIED) == (verdict["standing"], verdict["verification"])

@@ -22,7 +22,7 @@ from auditor.model.availability import LISTED_BY_LISTER, EntryRead, Greeting, Re
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.model.summary import CopiesByAge, Verification, VerifiedBy
+from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.sandbox.cluster import ledger
 from auditor.summary.about import About
 from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, reads_before
@@ -30,7 +30,9 @@ from auditor.summary.verification import (
     AGE_COLUMNS,
     SCRUB_FLUSH_MS,
     AgeCount,
+    OtherCopies,
     add_counts,
+    ages_of_ledger,
     count_ages,
     verification_of,
 )
@@ -376,3 +378,46 @@ def test_the_scrub_of_a_bookie_that_lists_itself_changes_no_age(tmp_path: Path) 
     (found,) = verify(tmp_path, {}).bookies
     assert VerifiedBy.READS is found.verified_by
     assert NOW == found.arcs[-1][2]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_copies_of_one_ledger_are_counted_as_one_by_one(seed: int, tmp_path: Path) -> None:
+    """On the bookies that runs read. The copies on others are counted with what reads those."""
+    random, run = Random(seed), place(str(tmp_path))
+    closed = {
+        number: (ledger(random.choice(SHAPES)), NOW - random.randrange(60 * DAY))
+        for number in random.sample(range(10**6), 8)
+    }
+    records = [
+        LedgerRecord(n, look, 0, RecordStatus.FOUND, ZnodeStamp(n, 0, at, at), metadata)
+        for n, (metadata, changed) in closed.items()
+        for look, at in ((1, changed), (2, NOW))
+    ]
+    run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "looks")
+    reads, at = BookieReads(NOW - random.choice([20, 80]) * DAY), NOW - 50 * DAY
+    while at < NOW:
+        at = min(NOW, at + random.randint(1, 20 * DAY))
+        reads = reads.with_arc(Arc(reads.next_place, CIRCLE >> random.randint(1, 4)), at, PERIOD)
+    arcs = tuple((*one.arc, one.at_ms) for one in reads.arcs)
+    others = {"b2": VerifiedBy.SCRUB, "b3": VerifiedBy.SAMPLE, "b4": VerifiedBy.UNANSWERED}
+    rows = [
+        VerifiedBookie(bookie, by, moment(reads.since_ms), arcs)
+        for bookie, by in {"b1": VerifiedBy.READS, **others}.items()
+    ]
+    stored = Verification(SEED, PERIOD, 0, CopiesByAge(), tuple(rows))
+    for number, (metadata, changed) in closed.items():
+        ages = ages_of_ledger(run, stored, NOW, number)
+        held = {bookie: len(set(entries)) for bookie, entries in expected_on(metadata).items()}
+        if not any(held.values()):
+            assert ages is None
+            continue
+        assert ages is not None
+        assert ages_one_by_one({number: (metadata, changed)}, reads) == ages.counts
+        assert [
+            OtherCopies(bookie, others.get(bookie, VerifiedBy.NOTHING), copies)
+            for bookie, copies in sorted(held.items())
+            if bookie != "b1" and copies
+        ] == list(ages.others)
+    unknown, uncounted = 10**6, replace(stored, counts=None)
+    assert ages_of_ledger(run, stored, NOW, unknown) is None
+    assert ages_of_ledger(run, uncounted, NOW, min(closed)) is None
