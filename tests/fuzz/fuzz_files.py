@@ -14,7 +14,7 @@ from auditor.config import parse
 from auditor.config.jaas import parse_jaas
 from auditor.config.operator_files import parse_properties
 from auditor.config.sources import read_layers
-from auditor.errors import ConfigError
+from auditor.errors import ConfigError, MalformedMetadata
 from auditor.lister.bookie_configuration import configuration_of
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.topology.location_table import Member, read_table
@@ -161,7 +161,7 @@ TARGETS = (
     ),
     Target("jaas", read_jaas, [_JAAS], (ConfigError,)),
     Target("jaas-login", _through_file(_read_jaas_login), [_JAAS], (ConfigError,)),
-    Target("cookie", read_cookie, [_COOKIE], (ConfigError,)),
+    Target("cookie", read_cookie, [_COOKIE], (MalformedMetadata,)),
     Target("ledgers-from", _through_file(read_ids), [_IDS], (ConfigError,)),
     Target("service-uri", read_service_uri, _URIS, (ConfigError,)),
 )

@@ -46,7 +46,7 @@ def test_findings_do_not_depend_on_the_order_of_the_rows(count: int) -> None:
         "BOOKIE_FAILING_REQUESTS",
         "MARK_WITHOUT_LEDGER", "LEDGER_POPULATION_DROPPED", "REFERENCED_LEDGER_MISSING",
         "NEWEST_LEDGER_MISSING",
-        "LEDGER_TRUNCATED",
+        "LEDGER_TRUNCATED", "POSITION_BEYOND_END",
         "LEDGER_ORPHANED",
     }  # fmt: skip
     assert kinds == found.keys()
