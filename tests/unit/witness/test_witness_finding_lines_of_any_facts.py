@@ -366,6 +366,9 @@ OF_TYPE: dict[type, st.SearchStrategy[Any]] = {
         some(st.sampled_from(BOOKIES), 1, 10),
         st.integers(10, 1000),
         some(st.sampled_from(BOOKIES), 1, 10),
+        st.integers(10, 1000),
+        some(st.sampled_from(BOOKIES), 1, 10),
+        st.integers(0, 10**6),
     ),
     PopulationFacts: st.builds(
         PopulationFacts,
