@@ -30,7 +30,7 @@ from auditor.findings.bookies import IS_MARKED, nobody_answered
 from auditor.findings.lost_content import Heard, by_word, lacking_by_bookie, unjudged_by_reason
 from auditor.findings.renaming import Renamed
 from auditor.model.availability import NOT_DIALLED, Greeting
-from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster import BookieLook, BookieRecord, ClusterFacts
 from auditor.model.finding import (
     BESIDE_VERDICTS,
     CATALOGUE,
@@ -702,7 +702,7 @@ _HARMLESS = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
 
 
 def _is_gone(record: BookieRecord | None) -> bool:
-    return record is None or record.registration is Registration.NONE
+    return record is None or not record.is_registered
 
 
 def _states(

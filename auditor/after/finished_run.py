@@ -18,7 +18,7 @@ from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.run_tables import require_stored
 from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.model.cluster import BookieRecord
+from auditor.model.cluster import BookieRecord, newest_records
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import Summary
@@ -110,8 +110,7 @@ def read_rows_of(
 
 def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
     """Return each bookie as the last look saw it."""
-    records = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
-    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
+    return newest_records(bookie_records(directory.read_table("evidence/bookies", BOOKIES)))
 
 
 def require_time(directory: Place, name: str, text: str | None) -> datetime:

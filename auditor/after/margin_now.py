@@ -60,11 +60,7 @@ class StateNow:
 
     def registered(self) -> frozenset[BookieId]:
         """Return the bookies that are registered, writable or read-only."""
-        return frozenset(
-            bookie
-            for bookie, record in self.bookies.items()
-            if record.registration is not Registration.NONE
-        )
+        return frozenset(bookie for bookie, record in self.bookies.items() if record.is_registered)
 
     def writable(self) -> frozenset[BookieId]:
         """Return the bookies that are registered as writable."""

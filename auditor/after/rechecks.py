@@ -37,7 +37,7 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, Registration, newest_records
 from auditor.model.facts import MetadataField
 from auditor.model.finding import (
     BESIDE_VERDICTS,
@@ -446,7 +446,7 @@ def judged_run(
         for finding in others
         if finding.kind is Kind.BOOKIE_LOST_CONTENT and finding.bookie_id is not None
     }
-    last = {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
+    last = newest_records(records)
     baseline = about.previous_population
     return Judged(
         is_partial=about.partial,

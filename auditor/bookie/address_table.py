@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.model.availability import NO_COOKIE, Answer, AnswerStatus, EntryRead, ReadStatus
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 
 
@@ -85,7 +85,7 @@ class AddressTable:
                 else None
             )
             for record in records
-            if record.registration is not Registration.NONE
+            if record.is_registered
         }
         return cls(
             addresses,

@@ -43,7 +43,7 @@ from auditor.first_checker.schedule import expected_list, held_entries
 from auditor.host_limits import host_limits
 from auditor.java import find_java
 from auditor.model.availability import LISTED_BY_LISTER, Answer, AnswerStatus, Greeting
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState
 from auditor.model.scrub import ScrubPass, ScrubReport
@@ -381,7 +381,7 @@ def _cluster(context: Context) -> Iterator[Check]:
     except AuditorError as error:
         yield _missing("zookeeper", str(error))
         return
-    registered = [bookie for bookie in known if bookie.registration is not Registration.NONE]
+    registered = [bookie for bookie in known if bookie.is_registered]
     yield from _checks_of_bookies(context, registered, listers)
 
 
@@ -448,7 +448,7 @@ def _pulsar(context: Context, store: MetadataStore) -> Iterator[Check]:
 def _checks_of_listers(
     context: Context, store: MetadataStore, known: list[BookieRecord], listers: Listers
 ) -> Iterator[Check]:
-    registered = [bookie for bookie in known if bookie.registration is not Registration.NONE]
+    registered = [bookie for bookie in known if bookie.is_registered]
     limits = context.settings.bookie_limits()
     for trial in try_listers(store, registered[:BOOKIES_SHOWN_MAX], listers, limits):
         state = {True: State.OK, False: State.MISSING, None: State.NOTE}[trial.is_good]

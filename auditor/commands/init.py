@@ -23,7 +23,7 @@ from auditor.context import EXIT_SOUND, Context
 from auditor.errors import ConfigError
 from auditor.evidence.local_files import restrict_new_files
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus, Greeting
-from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.identity import BookieId
 from auditor.report.layout import of, printable
 from auditor.run.reference_looks import pulsar_of_run
@@ -89,7 +89,7 @@ class ClusterView:
             f"ZooKeeper {', '.join(facts.hosts)}, root {facts.root}, layout {facts.layout},"
             f" instance id {facts.instance_id or 'none'}"
         )
-        registered = sum(bookie.registration is not Registration.NONE for bookie in self.bookies)
+        registered = sum(bookie.is_registered for bookie in self.bookies)
         asked = f"of the first {BOOKIES_ASKED_MAX} " if registered > BOOKIES_ASKED_MAX else ""
         silent = f": {asked}no answer from {_named(sorted(self.silent))}" if self.silent else ""
         yield f"{of(registered, 'bookie')} registered{silent}"
@@ -121,7 +121,7 @@ class ClusterView:
         return sorted(
             bookie.bookie_id
             for bookie in self.bookies
-            if bookie.registration is not Registration.NONE and bookie.bookie_id not in known
+            if bookie.is_registered and bookie.bookie_id not in known
         )
 
 
@@ -295,7 +295,7 @@ def _look(context: Context, store: MetadataStore) -> ClusterView:
     asked = {
         bookie.bookie_id: (bookie.host, bookie.port)
         for bookie in bookies
-        if bookie.registration is not Registration.NONE and bookie.host and bookie.port
+        if bookie.is_registered and bookie.host and bookie.port
     }
     asked = dict(islice(asked.items(), BOOKIES_ASKED_MAX))
     listing, unable, silent = asyncio.run(_ask_all(context, asked, find_questions(store, asked)))

@@ -20,7 +20,6 @@ from auditor.evidence.ids import Ids, distinct_numbers
 from auditor.evidence.newest_run import newest_run
 from auditor.evidence.run_directory import place
 from auditor.host_limits import require_host_limits
-from auditor.model.cluster import Registration
 from auditor.model.ledger import RecordStatus
 from auditor.recovery.restored_metadata import listed_ids
 from auditor.recovery.salvage_text import Salvage, salvage_json, salvage_text, stray_json
@@ -80,8 +79,8 @@ def _salvage(
             " with a finished run of this cluster"
         )
     known_bookies = store.bookies(1, now_ms)
-    bookies = [b for b in known_bookies if b.registration is not Registration.NONE]
-    away = [b.bookie_id for b in known_bookies if b.registration is Registration.NONE]
+    bookies = [b for b in known_bookies if b.is_registered]
+    away = [b.bookie_id for b in known_bookies if not b.is_registered]
     check_admission(settings, bookies)
     context.progress.stage("read indexes")
     limits = settings.bookie_limits()

@@ -63,12 +63,7 @@ def nobody_answered(looks: Sequence[BookieLook]) -> bool:
     Then the fault lies with our network or our credentials. A bookie without a known address was
     not asked. False if no registered bookie was silent or refused.
     """
-    greetings = {
-        b.greeting
-        for look in looks
-        for b in look.values()
-        if b.registration is not Registration.NONE
-    }
+    greetings = {b.greeting for look in looks for b in look.values() if b.is_registered}
     return bool(greetings & {Greeting.SILENT, Greeting.REFUSED}) and not greetings & {
         Greeting.ANSWERED,
         Greeting.UNSUPPORTED,
@@ -157,9 +152,7 @@ def _was_not_dialled(record: BookieRecord) -> bool:
 def _is_mute(record: BookieRecord) -> bool:
     """Return whether a registered bookie was silent when it was dialled."""
     return (
-        record.registration is not Registration.NONE
-        and record.greeting is Greeting.SILENT
-        and not _was_not_dialled(record)
+        record.is_registered and record.greeting is Greeting.SILENT and not _was_not_dialled(record)
     )
 
 
@@ -168,7 +161,7 @@ def _is_missed(records: Sequence[BookieRecord], missed: Missed | None) -> bool:
 
     One look is not enough: it takes at least two.
     """
-    gone = len(records) > 1 and all(record.registration is Registration.NONE for record in records)
+    gone = len(records) > 1 and all(not record.is_registered for record in records)
     return gone and missed is not None and missed.unmarked > 0
 
 
@@ -330,7 +323,7 @@ def _how_telling(greeting: tuple[Greeting, str]) -> tuple[int, int]:
 def _with_greeting(
     record: BookieRecord, greetings: dict[BookieId, tuple[Greeting, str]], disk: DiskSpace
 ) -> BookieRecord:
-    if record.registration is Registration.NONE:
+    if not record.is_registered:
         greeting, detail = Greeting.UNREGISTERED, ""
     elif record.host is None:
         greeting, detail = Greeting.ADDRESS_UNKNOWN, record.problem

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from auditor.evidence.rows import bookie_records, bookie_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import BOOKIES
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.facts import DirectoriesLost, ShrunkFacts, SizeLost
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId
@@ -99,7 +99,7 @@ def judge_disks(
     found = []
     for bookie in sorted(before.keys() - set(away)):
         records = [look[bookie] for look in looks if bookie in look]
-        if records and records[-1].registration is not Registration.NONE:
+        if records and records[-1].is_registered:
             size = _lost_size(records, before[bookie])
             directories = _lost_directories(records[-1], before[bookie])
             if size is not None or directories is not None:

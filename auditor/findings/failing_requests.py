@@ -26,7 +26,7 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.facts import FailingFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
@@ -94,7 +94,7 @@ def withheld_failing(refusals: Mapping[BookieId, Refusals]) -> list[str]:
 
 
 def _is_connected(record: BookieRecord) -> bool:
-    return record.registration is not Registration.NONE and record.greeting in _CONNECTED
+    return record.is_registered and record.greeting in _CONNECTED
 
 
 def _failing_finding(records: Sequence[BookieRecord], refusals: Refusals) -> Finding:

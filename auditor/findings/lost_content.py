@@ -31,7 +31,7 @@ from auditor.model.availability import (
     AnswerStatus,
     Greeting,
 )
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord, newest_records
 from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
@@ -375,7 +375,7 @@ def cookie_histories(
     two columns of the ledgers if a bookie lost its content, and nothing otherwise.
     """
     lost = {bookie for bookie, content in heard.contents.items() if is_lost(content)}
-    last = {record.bookie_id: record for record in sorted(records, key=lambda r: r.look)}
+    last = newest_records(records)
     before = {record.bookie_id: record for record in earlier}
     most = lacking_most(heard.lacks)
     return {
@@ -417,11 +417,7 @@ def judge_content(
     found = []
     for bookie in sorted(contents):
         records = [look[bookie] for look in looks if bookie in look]
-        if (
-            records
-            and records[-1].registration is not Registration.NONE
-            and is_lost(contents[bookie])
-        ):
+        if records and records[-1].is_registered and is_lost(contents[bookie]):
             history = cookies.get(bookie, NO_HISTORY)
             found.append(_lost_content_finding(records[-1], contents[bookie], history))
     return found

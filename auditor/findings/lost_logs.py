@@ -28,7 +28,7 @@ from auditor.model.availability import (
     MissingLog,
     ReadStatus,
 )
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.facts import EntryLogLostFacts, LostLog
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
@@ -145,7 +145,7 @@ def judge_lost_logs(
     for bookie in sorted(logs.keys() - passed_over):
         records = [look[bookie] for look in looks if bookie in look]
         lost = {path: log for path, log in sorted(logs[bookie].by_path.items()) if log.is_lost}
-        if lost and records and records[-1].registration is not Registration.NONE:
+        if lost and records and records[-1].is_registered:
             found.append(_lost_logs_finding(records[-1], logs[bookie].lister, lost))
     return found
 

@@ -31,7 +31,7 @@ from auditor.model.availability import (
     AnswerStatus,
     ReadStatus,
 )
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.facts import UnreadableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, EntryId, LedgerId
@@ -155,7 +155,7 @@ def judge_unreadable(
     found = []
     for bookie in sorted(unreadable.keys() - passed_over):
         records = [look[bookie] for look in looks if bookie in look]
-        if records and records[-1].registration is not Registration.NONE:
+        if records and records[-1].is_registered:
             found.append(_finding(records[-1], unreadable[bookie], is_partial=is_partial))
     return found
 

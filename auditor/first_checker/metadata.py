@@ -38,7 +38,7 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.cluster import BookieLook, BookieRecord, Registration
+from auditor.model.cluster import BookieLook, BookieRecord
 from auditor.model.evidence import Look, Terms
 from auditor.model.facts import (
     CONTRADICTIONS_MAX,
@@ -157,7 +157,7 @@ def greets_no_more(record: BookieRecord | None) -> bool:
 
     `record` is None for a bookie with neither a registration nor a cookie.
     """
-    if record is None or record.registration is Registration.NONE:
+    if record is None or not record.is_registered:
         return True
     return record.greeting is Greeting.SILENT and not record.greeting_detail.startswith(NOT_DIALLED)
 
@@ -184,7 +184,7 @@ def _is_unknown_by_greeting(
     bookie: BookieId, ensemble: Sequence[BookieId], look: BookieLook
 ) -> bool:
     record = look.get(bookie)
-    if record is None or record.registration is Registration.NONE:
+    if record is None or not record.is_registered:
         return True
     others = (look.get(other) for other in ensemble if other != bookie)
     return greets_no_more(record) and any(

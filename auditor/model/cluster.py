@@ -53,6 +53,16 @@ class BookieRecord:
     cookie_instance_id: str | None = None
     cookie_directories: tuple[str, ...] | None = None
 
+    @property
+    def is_registered(self) -> bool:
+        """Whether the bookie is registered, writable or read-only."""
+        return self.registration is not Registration.NONE
+
+
+def newest_records(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
+    """Return each bookie's record of the last look that has one."""
+    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
+
 
 BookieLook: TypeAlias = Mapping[BookieId, BookieRecord]
 """The bookies as one look had them."""

@@ -37,7 +37,7 @@ from auditor.model.availability import (
     Greeting,
     ReadStatus,
 )
-from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.identity import BookieId
 from auditor.stages.asking import Directory
 from auditor.zookeeper.metadata_store import MetadataStore
@@ -171,12 +171,12 @@ class BookieRegister:
             now = {
                 record.bookie_id: record
                 for record in self.store.bookies(0, now_ms)
-                if _is_registered(record)
+                if record.is_registered
             }
             gone = [
                 record
                 for record in self._newest()
-                if not _is_registered(record) and record.bookie_id in now
+                if not record.is_registered and record.bookie_id in now
             ]
             back = [
                 replace(
@@ -247,7 +247,7 @@ class BookieRegister:
 
     def _may_be_restarting(self, look: int) -> bool:
         gone = [
-            record for record in self._newest() if record.has_cookie and not _is_registered(record)
+            record for record in self._newest() if record.has_cookie and not record.is_registered
         ]
         missing = {record.bookie_id for record in gone} - self.maintenance
         if not missing:
@@ -308,7 +308,3 @@ class BookieRegister:
         return self.run.read_table(
             "evidence/answers", GREETINGS, (pc.field("look") == look) & UNHEARD_OR_GREETING
         )
-
-
-def _is_registered(record: BookieRecord) -> bool:
-    return record.registration is not Registration.NONE

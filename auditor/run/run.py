@@ -26,7 +26,7 @@ from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.run_tables import newest_time_ms
 from auditor.evidence.schemas import VERDICTS
 from auditor.findings.disks import keep_earlier_bookies
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.clock_check import require_clock
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
@@ -136,7 +136,7 @@ class Run:
         pulsar = pulsar_of_run(context, store)
         if pulsar is not None and pulsar.store is not None:
             stack.enter_context(pulsar.store)
-        spark.bookies = sum(b.registration is not Registration.NONE for b in bookies_at_first)
+        spark.bookies = sum(b.is_registered for b in bookies_at_first)
         directory, journal = self._open_directory(about, store)
         stages = self._stages(about, store, spark, directory)
         bookies = self._bookie_register(about, store, directory, journal)

@@ -21,7 +21,6 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.spot_reads import NamedEntries
-from auditor.model.cluster import Registration
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.scrub import ScrubReport
 from auditor.zookeeper.metadata_store import MetadataStore
@@ -46,9 +45,7 @@ class ScrubReports:
             addresses = {
                 bookie.bookie_id: (bookie.host, bookie.port)
                 for bookie in self.store.bookies(0, now_ms)
-                if bookie.registration is not Registration.NONE
-                and bookie.host is not None
-                and bookie.port is not None
+                if bookie.is_registered and bookie.host is not None and bookie.port is not None
             }
             found = asyncio.run(ask_scrubs(addresses, self.listers, self.limits, now_ms))
             self._write(found)

@@ -134,7 +134,7 @@ def check_admission(settings: Settings, bookies: Sequence[BookieRecord]) -> None
     limits = settings.bookie_limits()
     if not limits.access.is_secured:
         return
-    registered = [bookie for bookie in bookies if bookie.registration is not Registration.NONE]
+    registered = [bookie for bookie in bookies if bookie.is_registered]
     error = asyncio.run(refusal_of_all(registered, limits, now_ms))
     if error is not None:
         raise error

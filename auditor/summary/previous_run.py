@@ -17,7 +17,7 @@ from auditor.evidence import findings_file as jsonl
 from auditor.evidence.findings_file import parse_json
 from auditor.evidence.output_directory import Output
 from auditor.evidence.run_directory import Place
-from auditor.model.cluster import BookieLook, ClusterFacts, Registration
+from auditor.model.cluster import BookieLook, ClusterFacts
 from auditor.model.evidence import LastPopulation
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
@@ -52,7 +52,7 @@ def unregistered_since(
     registered: set[BookieId] = set()
     for look in looks:
         for bookie, record in look.items():
-            if record.registration is not Registration.NONE:
+            if record.is_registered:
                 registered.add(bookie)
                 since.pop(bookie, None)
             elif bookie not in since:

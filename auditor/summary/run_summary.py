@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from auditor import __version__
 from auditor.evidence.table_scan import TableScan
 from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, Registration, newest_records
 from auditor.model.evidence import LastPopulation, Policy, Terms
 from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
@@ -91,13 +91,13 @@ def bookie_counts(records: Iterable[BookieRecord], named_by_ledgers: int) -> Boo
     A bookie that answered at any look counts as answered. `away_bookies` are not registered but
     have a cookie; `gone_bookies` have neither.
     """
-    last, answered = _last(records), _ever(records, Greeting.ANSWERED)
+    last, answered = newest_records(records), _ever(records, Greeting.ANSWERED)
 
     def count_greeted(greeting: Greeting) -> int:
         return sum(record.greeting is greeting and b not in answered for b, record in last.items())
 
     return BookieCounts(
-        registered=sum(record.registration is not Registration.NONE for record in last.values()),
+        registered=sum(record.is_registered for record in last.values()),
         readonly=sum(record.registration is Registration.READONLY for record in last.values()),
         named_by_ledgers=named_by_ledgers,
         answered=len(answered),
@@ -116,7 +116,7 @@ def unheard(records: Sequence[BookieRecord]) -> dict[str, tuple[BookieId, ...]]:
     Gone bookies are left out: what they should hold counts as absent, not as unknown. Names at most
     BOOKIES_NAMED_MAX for each greeting.
     """
-    last = _last(records)
+    last = newest_records(records)
     left_out = {*_ever(records, Greeting.ANSWERED), *_gone_ids(last)}
     named = {
         greeting: sorted(b for b, r in last.items() if r.greeting is greeting and b not in left_out)
@@ -132,7 +132,7 @@ def away_bookies(records: Iterable[BookieRecord]) -> tuple[BookieId, ...]:
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return tuple(_away_ids(_last(records))[:BOOKIES_NAMED_MAX])
+    return tuple(_away_ids(newest_records(records))[:BOOKIES_NAMED_MAX])
 
 
 def gone_bookies(records: Iterable[BookieRecord]) -> tuple[BookieId, ...]:
@@ -140,7 +140,7 @@ def gone_bookies(records: Iterable[BookieRecord]) -> tuple[BookieId, ...]:
 
     Names at most BOOKIES_NAMED_MAX.
     """
-    return tuple(_gone_ids(_last(records))[:BOOKIES_NAMED_MAX])
+    return tuple(_gone_ids(newest_records(records))[:BOOKIES_NAMED_MAX])
 
 
 def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableScan) -> Maintenance:
@@ -148,7 +148,10 @@ def maintenance(records: Iterable[BookieRecord], terms: Terms, verdicts: TableSc
 
     `ledgers` counts the ledgers that could not be judged only because of these bookies.
     """
-    last, answered = _last(records), _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    last, answered = (
+        newest_records(records),
+        _ever(records, Greeting.ANSWERED, Greeting.UNSUPPORTED),
+    )
     found = (
         BookieInMaintenance(bookie, _maintenance_state(last.get(bookie), bookie in answered))
         for bookie in sorted(terms.around.maintenance)
@@ -164,7 +167,11 @@ def placement(records: Iterable[BookieRecord], terms: Terms) -> PlacementJudged:
     rule = terms.placement
     judged = rule.policy is not Policy.NONE
     around = terms.around
-    without = sorted(b for b in _last(records) if around.location_of(b) is None) if judged else []
+    without = (
+        sorted(b for b in newest_records(records) if around.location_of(b) is None)
+        if judged
+        else []
+    )
     return PlacementJudged(
         rule.policy.value,
         "java" if rule.java_compatible else "assigned",
@@ -208,21 +215,12 @@ def _lacking_bookies(verdicts: TableScan) -> set[BookieId]:
     return found
 
 
-def _last(records: Iterable[BookieRecord]) -> dict[BookieId, BookieRecord]:
-    """Return each bookie's record of the last look that has one."""
-    return {record.bookie_id: record for record in sorted(records, key=lambda record: record.look)}
-
-
 def _ever(records: Iterable[BookieRecord], *greetings: Greeting) -> set[BookieId]:
     return {record.bookie_id for record in records if record.greeting in greetings}
 
 
 def _away_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
-    return sorted(
-        b
-        for b, record in last.items()
-        if record.registration is Registration.NONE and record.has_cookie
-    )
+    return sorted(b for b, record in last.items() if not record.is_registered and record.has_cookie)
 
 
 def _gone_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
@@ -230,9 +228,7 @@ def _gone_ids(last: Mapping[BookieId, BookieRecord]) -> list[BookieId]:
     if not any(record.has_cookie for record in last.values()):
         return []
     return sorted(
-        b
-        for b, record in last.items()
-        if record.registration is Registration.NONE and not record.has_cookie
+        b for b, record in last.items() if not record.is_registered and not record.has_cookie
     )
 
 
@@ -241,7 +237,7 @@ def _maintenance_state(record: BookieRecord | None, answered: bool) -> str:
         return NO_SUCH_BOOKIE
     if answered:
         return ANSWERED
-    if record.registration is Registration.NONE:
+    if not record.is_registered:
         return NOT_REGISTERED
     return record.greeting.value if record.greeting else NOT_ASKED
 

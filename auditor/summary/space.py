@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from auditor.model.cluster import BookieRecord, Registration, Surroundings
+from auditor.model.cluster import BookieRecord, Surroundings
 from auditor.model.identity import BookieId
 from auditor.model.summary import (
     BookieGrowth,
@@ -44,11 +44,7 @@ def newest_figures(records: Iterable[BookieRecord]) -> dict[BookieId, BookieReco
         if record.total_bytes is None and record.free_bytes is None and earlier is not None:
             record = replace(record, total_bytes=earlier.total_bytes, free_bytes=earlier.free_bytes)
         found[record.bookie_id] = record
-    return {
-        bookie: found[bookie]
-        for bookie in sorted(found)
-        if found[bookie].registration is not Registration.NONE
-    }
+    return {bookie: found[bookie] for bookie in sorted(found) if found[bookie].is_registered}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
 from auditor.first_checker.spot_reads import place_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, newest_records
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.about import About
@@ -536,8 +536,7 @@ def _read_by(
 
 def unregistered(bookies: Iterable[BookieRecord]) -> set[BookieId]:
     """Return the bookies without a registration at the last look that has them."""
-    last = {one.bookie_id: one for one in sorted(bookies, key=lambda one: one.look)}
-    return {name for name, one in last.items() if one.registration is Registration.NONE}
+    return {name for name, one in newest_records(bookies).items() if not one.is_registered}
 
 
 _IS_DRAWN = (

@@ -371,7 +371,7 @@ def _disk_words(record: BookieRecord) -> str:
     """Return how full the disks of a bookie are; "" if it did not say it."""
     total, free = record.total_bytes, record.free_bytes
     if total is None or free is None:
-        return "" if record.registration is Registration.NONE else "disks not known"
+        return "" if not record.is_registered else "disks not known"
     return f"disks: {filled(total - free, total)}"
 
 
@@ -389,7 +389,7 @@ def _rack_words(location: str | None, space: Space | None) -> str:
 def state_words(bookie: BookieSeen) -> str:
     """Return the state of the bookie at its newest look."""
     record = bookie.record
-    if record.registration is Registration.NONE:
+    if not record.is_registered:
         return _AWAY if record.has_cookie else _GONE
     greeting = "registered, not asked" if record.greeting is None else _STATES[record.greeting]
     return greeting + (_READ_ONLY if record.registration is Registration.READONLY else "")
