@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
+from auditor.evidence.ids import Ids, distinct_numbers, newest_rows
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.table_scan import TableScan
@@ -650,8 +650,7 @@ class _Ledgers:
         """Return, by bookie, which of these ledgers have a newest mark that names it as missing."""
         keep = pc.field("ledger_id").isin(pa.array(ids)) & IS_MARKED
         rows = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"])
-        rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")]).combine_chunks()
-        rows = rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
+        rows = newest_rows(rows)
         missing = pc.struct_field(rows["mark"], "missing_replicas").combine_chunks()
         owners = rows["ledger_id"].combine_chunks().take(pc.list_parent_indices(missing))
         return {name: distinct_numbers(ids) for name, ids in by_word(missing.flatten(), owners)}

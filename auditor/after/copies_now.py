@@ -29,10 +29,10 @@ from auditor.after.stored_copies import (
     StoredCopies,
     doubt_bookies,
     is_closed,
-    newest_rows,
     no_flags,
     promised_copies,
 )
+from auditor.evidence.ids import newest_rows
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
 from auditor.model.cluster import BookieRecord

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import last_of_each
+from auditor.evidence.ids import last_of_each, newest_rows
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
@@ -123,13 +123,6 @@ def promised_copies(ledgers: pa.Table) -> StoredCopies:
     unread = _count_unread(newest) + int(pc.sum(is_contradictory).as_py() or 0)
     segments = tuple(_by_shape(flat))
     return StoredCopies(flat.ledger_ids, flat.bookies, segments, flat.lengths, unread)
-
-
-def newest_rows(ledgers: pa.Table) -> pa.Table:
-    """Return the row of the last look of each ledger."""
-    order = np.lexsort((ledgers["look"].to_numpy(), ledgers["ledger_id"].to_numpy()))
-    is_last = last_of_each(ledgers["ledger_id"].to_numpy()[order])
-    return ledgers.take(pa.array(order[is_last]))
 
 
 def is_closed(rows: pa.Table) -> pa.ChunkedArray:

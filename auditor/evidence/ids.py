@@ -33,6 +33,16 @@ def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]
 
 
+def newest_rows(rows: pa.Table) -> pa.Table:
+    """Return the row of the last look of each ledger, by ascending ledger id.
+
+    `rows` have the columns `ledger_id` and `look`, and come in any order. Costs a sort.
+    """
+    ids = rows["ledger_id"].to_numpy()
+    order = np.lexsort((rows["look"].to_numpy(), ids))
+    return rows.take(pa.array(order[last_of_each(ids[order])]))
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """The ledgers from `first` to `last`, inclusive.

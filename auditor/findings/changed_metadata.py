@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, last_of_each
+from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, newest_rows
 from auditor.evidence.rows import Row, named_row
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
@@ -37,7 +37,7 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import Finding, Kind
 from auditor.model.finding_record import FindingRecord
-from auditor.model.identity import LedgerId
+from auditor.model.identity import EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerRecord, LedgerState, RecordStatus
 from auditor.model.summary import MetadataComparison
 from auditor.summary.about import About
@@ -115,7 +115,7 @@ def compare_metadata(
     listed = earlier.read_table("evidence/listing", LISTING)["ledger_id"]
     in_order = distinct_numbers(listed.to_numpy())
     for shard in cut_shards(listed, COMPARED_AT_ONCE):
-        then, now = newest_rows(earlier, shard), newest_rows(run, shard)
+        then, now = _newest_in(earlier, shard), _newest_in(run, shard)
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
         total += int(np.count_nonzero(is_closed))
@@ -164,7 +164,7 @@ def kept_rows(run: Place) -> pa.Table:
     )
 
 
-def newest_rows(run: Place, shard: Shard) -> pa.Table:
+def _newest_in(run: Place, shard: Shard) -> pa.Table:
     """Return the newest readable row of each ledger in a range of ids, ascending."""
     keep = _FOUND
     if not shard.is_all:
@@ -173,8 +173,7 @@ def newest_rows(run: Place, shard: Shard) -> pa.Table:
     ids = rows["ledger_id"].to_numpy()
     if np.all(ids[1:] > ids[:-1]):
         return rows
-    rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-    return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
+    return newest_rows(rows)
 
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -253,9 +252,7 @@ def _rows_of(earlier: Place, earlier_id: str, ids: Ids) -> pa.Table:
     scan = earlier.scan("evidence/ledgers", LEDGERS)
     found = [LEDGERS.empty_table()]
     for rows in scan.tables_of_ledgers(pa.array(ids), [*LEDGERS.names]):
-        rows = rows.filter(_FOUND)
-        rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-        found.append(rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy()))))
+        found.append(newest_rows(rows.filter(_FOUND)))
     rows = pa.concat_tables(found)
     look = pa.array([EARLIER] * rows.num_rows, pa.int32())
     run_id = pa.array([earlier_id] * rows.num_rows, pa.string())
@@ -330,8 +327,9 @@ def judge_change(seen: SeenChange) -> Finding | Doubt | None:
         apart_ms=again.read_at_ms - first.read_at_ms,
     )
     end, was_end = again.metadata.last_entry_id, before.last_entry_id
-    is_cut = end is not None and was_end is not None and -1 <= end < was_end
-    cut = ((end + 1, was_end),) if is_cut and end is not None and was_end is not None else ()
+    cut: tuple[tuple[EntryId, EntryId], ...] = ()
+    if end is not None and was_end is not None and -1 <= end < was_end:
+        cut = ((end + 1, was_end),)
     return Finding(
         Kind.CLOSED_METADATA_CHANGED,
         facts,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
+from auditor.evidence.ids import Ids, distinct_numbers, newest_rows
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -152,6 +152,4 @@ def _newest(run: Place, within: pc.Expression) -> pa.Table:
     """Return the SHARE_COLUMNS of each of these ledgers, by its newest metadata that was read."""
     has_metadata = within & pc.is_valid(pc.field("format_version"))
     columns = [*SHARE_COLUMNS, "look"]
-    rows = run.read_table("evidence/ledgers", LEDGERS, has_metadata, columns)
-    rows = rows.sort_by([("ledger_id", "ascending"), ("look", "ascending")])
-    return rows.filter(pa.array(last_of_each(rows["ledger_id"].to_numpy())))
+    return newest_rows(run.read_table("evidence/ledgers", LEDGERS, has_metadata, columns))
