@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from array import array
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -128,19 +130,12 @@ class StrayLedger:
     @property
     def entries(self) -> int:
         """How many distinct entries are held."""
-        return _union(self.held.values()).count()
+        return reduce(or_, self.held.values(), EMPTY).count()
 
     @property
     def size_bytes(self) -> int | None:
         """The payload up to the last held entry, None if it is not known."""
         return None if self.end is None else self.end.length_bytes
-
-
-def _union(sets: Iterable[EntrySet]) -> EntrySet:
-    found = EMPTY
-    for entries in sets:
-        found = found | entries
-    return found
 
 
 @dataclass(slots=True)
@@ -199,18 +194,12 @@ class Examination:
         held: dict[LedgerId, dict[BookieId, EntrySet]] = {i: {} for i in ids}
         addressless = (b.bookie_id for b in self.bookies if b.bookie_id not in self._lanes)
         unheard = dict.fromkeys(ids, (*self.away, *addressless))
+        asked = np.array(ids, np.int64)
 
         async def ask(bookie: BookieId) -> None:
             index = indexes.ledgers.get(bookie)
-            wanted = (
-                list(ids)
-                if index is None
-                else [
-                    i
-                    for i, there in zip(ids, np.isin(np.asarray(ids, np.int64), index), strict=True)
-                    if there
-                ]
-            )
+            may_hold = asked if index is None else asked[np.isin(asked, index)]
+            wanted: list[LedgerId] = may_hold.tolist()
             if not wanted:
                 return
             async with gate.hold(self._lanes[bookie]) as lane:
