@@ -25,6 +25,8 @@ READ_COST_BYTES = 4096
 """What a read costs beside the bytes of its entry: a page of the disk, and the request."""
 SECONDS_MIN = 10.0
 """A bookie is read as if its lists took so long, if they take less."""
+REQUESTS_UNLIMITED = 2000.0
+"""Stands for the limit on requests a second where there is none."""
 ROUNDING = 1.25
 """An arc in whole units is at most this many times as long as it must be."""
 MERGED_SHARE = 1 / 64
@@ -32,8 +34,6 @@ MERGED_SHARE = 1 / 64
 ARCS_MAX = 256
 """At most this many arcs of a bookie are kept, the newest. What older ones read counts as never
 read."""
-
-
 UNANSWERED_MAX = 256
 """At most this many places of a bookie are kept apart because their reads were not answered. An arc
 with which there would be more does not count."""
@@ -280,10 +280,6 @@ class ReadingPlan:
         SECONDS_MIN.
         """
         return max(SECONDS_MIN, due.segments / (self.requests_per_second or REQUESTS_UNLIMITED))
-
-
-REQUESTS_UNLIMITED = 2000.0
-"""Stands for the limit on requests a second where there is none."""
 
 
 def _cost_bytes(due: Due) -> float:

@@ -413,7 +413,8 @@ def _count_bookies(
     columns = ["look", *AGE_COLUMNS]
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
     count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
-    answered, unanswered = _count_drawn(run, says=True), _unanswered_places(run, plan.seed)
+    answered, silent = _count_drawn(run)
+    unanswered = _unanswered_places(run, plan.seed, silent)
     for bookie in sorted(counts):
         count = counts.pop(bookie)
         by = by_bookie.get(bookie, VerifiedBy.UNANSWERED)
@@ -446,12 +447,14 @@ def _reads_after(count: AgeCount, answered: int, unanswered: Collection[int]) ->
     return after if len(after.unanswered) <= UNANSWERED_MAX else None
 
 
-def _unanswered_places(run: Place, seed: int) -> dict[BookieId, list[int]]:
+def _unanswered_places(
+    run: Place, seed: int, counted: Mapping[BookieId, int]
+) -> dict[BookieId, list[int]]:
     """Return the places of the drawn reads that were not answered, of bookies with few of them.
 
-    Costs two scans of the reads, and one of the ledgers if there are any.
+    `counted`: how many there are of each bookie. Costs a scan of the reads and one of the ledgers,
+    if there are any.
     """
-    counted = _count_drawn(run, says=False)
     few = sorted(bookie for bookie, count in counted.items() if count <= UNANSWERED_MAX)
     if not few:
         return {}
@@ -545,11 +548,16 @@ _IS_DRAWN = (
 _SAYS = pc.field("status").isin(sorted(status.value for status in SAYS_OF_ENTRY))
 
 
-def _count_drawn(run: Place, *, says: bool) -> Counter[BookieId]:
-    """Return by bookie how many of the drawn entries it said something of, or nothing."""
-    kept = _IS_DRAWN & (_SAYS if says else ~_SAYS)
-    reads = run.read_table("evidence/reads", READS, kept, ["bookie_id"])
-    return Counter(reads["bookie_id"].to_pylist())
+def _count_drawn(run: Place) -> tuple[Counter[BookieId], Counter[BookieId]]:
+    """Return by bookie how many of the drawn entries it said something of, and of how many others
+    it did not. Costs a scan of two columns of the reads.
+    """
+    reads = run.read_table("evidence/reads", READS, _IS_DRAWN, ["bookie_id", "status"])
+    answered, unanswered = Counter[BookieId](), Counter[BookieId]()
+    for row in reads.group_by(reads.column_names).aggregate([([], "count_all")]).to_pylist():
+        counted = answered if row["status"] in SAYS_OF_ENTRY else unanswered
+        counted[row["bookie_id"]] += row["count_all"]
+    return answered, unanswered
 
 
 def _with_rate(one: VerifiedBookie, plan: ReadingPlan, due: Due) -> VerifiedBookie:
