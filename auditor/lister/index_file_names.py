@@ -32,7 +32,8 @@ def page_of_files(
     Costs a walk through all files; memory holds the page. Raises OSError if a directory cannot be
     read.
     """
-    ids = (i for directory in directories for i in _ledgers_in(str(directory), DEPTH) if i >= first)
+    files = (file for directory in directories for file in index_files(directory))
+    ids = (ledger_id for ledger_id, _ in files if ledger_id >= first)
     enough = (ledgers_max + 1) * len(directories)  # a ledger may have a file in each of them
     found = sorted(set(heapq.nsmallest(enough, ids)))
     return LedgerPage(
@@ -40,13 +41,20 @@ def page_of_files(
     )
 
 
-def _ledgers_in(directory: str, depth: int) -> Iterator[LedgerId]:
-    """Yield the ledgers below a directory. One that a bookie removes meanwhile has none."""
+def index_files(directory: Path) -> Iterator[tuple[LedgerId, Path]]:
+    """Yield each ledger with an index file below a `current` directory, and the file, in no order.
+
+    A directory that the bookie removes meanwhile has none. Raises OSError if one cannot be read.
+    """
+    return _files_in(str(directory), DEPTH)
+
+
+def _files_in(directory: str, depth: int) -> Iterator[tuple[LedgerId, Path]]:
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
             if depth and len(entry.name) <= 2 and entry.is_dir(follow_symlinks=False):
-                yield from _ledgers_in(entry.path, depth - 1)
+                yield from _files_in(entry.path, depth - 1)
             elif not depth and (match := _FILE.fullmatch(entry.name)):
                 ledger_id = int(match[1], 16)
                 if ledger_id <= LEDGER_ID_MAX:
-                    yield ledger_id
+                    yield ledger_id, Path(entry.path)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from auditor.lister.index_file_names import index_files
 from auditor.lister.index_view import IndexInDoubt, IndexView, Location
 
 PLACES_PER_LOG_MAX = 64
@@ -70,10 +71,8 @@ class IndexFiles:
         """
         for directory in self.directories:
             try:
-                for path in directory.glob("*/*/*.idx"):
-                    ledger_id = _ledger_of(path)
-                    if ledger_id is not None:
-                        yield from _ends_of(path, ledger_id)
+                for ledger_id, path in index_files(directory):
+                    yield from _ends_of(path, ledger_id)
             except OSError as error:
                 raise IndexInDoubt(f"the index files cannot be listed: {error}") from None
 
@@ -114,13 +113,6 @@ def _ends_of(path: Path, ledger_id: int) -> Iterator[Location]:
 
 def _name_of(ledger_id: int) -> str:
     return f"{ledger_id >> 8 & 0xFF:x}/{ledger_id & 0xFF:x}/{ledger_id:x}.idx"
-
-
-def _ledger_of(path: Path) -> int | None:
-    try:
-        return int(path.stem, 16)
-    except ValueError:
-        return None
 
 
 @dataclass(slots=True)

@@ -358,10 +358,10 @@ def test_an_index_that_cannot_be_listed_ends_no_pass(
     """The logs are read without it."""
     disk.write(0, everything())
 
-    def failing(*_: object) -> Iterator[Path]:
+    def failing(_: str) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Path, "glob", failing)
+    monkeypatch.setattr(os, "scandir", failing)
     one = disk.scrub()
     assert (1, len(everything())) == (one.counts.logs, one.counts.verified)
     assert ["the index files cannot be listed: [Errno 5] Input/output error"] == one.problems
