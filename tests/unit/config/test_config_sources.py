@@ -78,7 +78,7 @@ def test_a_file_that_toml_cannot_read_is_refused(tmp_path: Path, text: str):
         read_file(path)
 
 
-def test_without_a_change_a_sentence_says_so():
+def test_a_sentence_on_no_change():
     """Stdout stays empty, for a program that reads it."""
     done = command_here("config", "--changed")
     assert (0, "") == (done.returncode, done.stdout)

@@ -378,7 +378,9 @@ def test_what_compaction_moves_before_its_turn_is_read_in_the_new_log(
     assert {(1, 20): Suspicion.DIGEST} == named(one)
 
 
-def test_a_pass_that_logs_outrun_says_so(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_logs_outrun_does_not_count_as_whole(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What they had was not read."""
     for number in range(3):
         disk.write(number, entries_of(number))
