@@ -25,7 +25,7 @@ from auditor.evidence.local_files import restrict_new_files
 from auditor.model.availability import VALID_ANSWERS, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.identity import BookieId
-from auditor.report.layout import of, printable
+from auditor.report.layout import name_some, of, printable
 from auditor.run.reference_looks import pulsar_of_run
 from auditor.topology.locating import Topology, locate
 from auditor.topology.sources import ZOOKEEPER, sources_of
@@ -248,9 +248,7 @@ def _wrapped(sentence: str) -> list[str]:
 
 
 def _named(bookies: Sequence[BookieId]) -> str:
-    more = len(bookies) - NAMED_MAX
-    shown = ", ".join(printable(bookie) for bookie in bookies[:NAMED_MAX])
-    return f"{shown} and {more:,} more" if more > 0 else shown
+    return name_some(bookies, shown_max=NAMED_MAX)
 
 
 def _write(path: Path, text: str, settings: Settings) -> None:

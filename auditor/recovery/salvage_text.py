@@ -9,7 +9,7 @@ from typing import Any
 
 from auditor.model.ledger import LedgerState
 from auditor.recovery.stray_ledgers import StrayLedger
-from auditor.report.layout import Screen, count, of, printable, size, table
+from auditor.report.layout import Screen, count, name_some, of, printable, size, table
 
 SHOWN_MAX = 12
 """Ledgers that are shown, the newest first. The JSON form has all that were examined."""
@@ -141,14 +141,11 @@ def _rows(found: Salvage) -> Iterator[str]:
 
 
 def _row(stray: StrayLedger) -> list[str]:
-    bookies = sorted(stray.held)
-    names = ", ".join(map(printable, bookies[:BOOKIES_SHOWN_MAX]))
-    more = f" and {len(bookies) - BOOKIES_SHOWN_MAX} more"
     return [
         str(stray.ledger_id),
         count(stray.entries),
         "not known" if stray.size_bytes is None else size(stray.size_bytes),
-        names + (more if len(bookies) > BOOKIES_SHOWN_MAX else ""),
+        name_some(sorted(stray.held), shown_max=BOOKIES_SHOWN_MAX),
         _proposal_words(stray),
     ]
 

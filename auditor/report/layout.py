@@ -13,6 +13,9 @@ FOREIGN_CHARS_MAX = 120
 """At most this many characters are shown of a name that others chose, such as an owner or a bookie
 id."""
 
+NAMES_SHOWN_MAX = 10
+"""Bookies or ledgers that a sentence names. The others are counted."""
+
 _COLORS = {
     "red": "31", "yellow": "33", "green": "32", "purple": "35", "grey": "2", "bold": "1",
 }  # fmt: skip
@@ -87,6 +90,18 @@ def count(number: object) -> str:
     """Return the number with commas: 40000 is "40,000"."""
     assert isinstance(number, int), number
     return f"{number:,}"
+
+
+def name_some(
+    names: Sequence[object], number: int | None = None, shown_max: int = NAMES_SHOWN_MAX
+) -> str:
+    """Return the first `shown_max` names, with a count of the rest.
+
+    `number` is how many there are, if `names` does not have all of them.
+    """
+    shown = [printable(name) for name in names[:shown_max]]
+    more = (len(names) if number is None else number) - len(shown)
+    return ", ".join(shown) + (f" and {count(more)} more" if more > 0 else "")
 
 
 def of(number: int, singular: str, many: str | None = None) -> str:

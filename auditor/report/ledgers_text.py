@@ -10,7 +10,7 @@ from auditor.model.ledger import LedgerState
 from auditor.model.summary import Summary
 from auditor.model.verdict import CopyCounts, Standing
 from auditor.report.findings_text import looks_table, matrix, next_section, one_line, owner_text
-from auditor.report.layout import PLAIN, Screen, count, duration, of, printable
+from auditor.report.layout import PLAIN, Screen, count, duration, name_some, of, printable
 from auditor.report.outcome_text import (
     EXEMPT_WORDS,
     SEVERITY_HUES,
@@ -19,7 +19,7 @@ from auditor.report.outcome_text import (
     machine_line,
     sampled_words,
 )
-from auditor.report.surroundings_text import name_some, note_lines, unindexed_sentence
+from auditor.report.surroundings_text import note_lines, unindexed_sentence
 from auditor.report.text import assemble, cluster_name, fit
 from auditor.report.unjudged_text import bookies_behind, unheard_at, what_to_do
 from auditor.witness.finding_lines import PROBED

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from auditor.findings.gone_ledgers import Gone
 from auditor.model.finding import Kind
-from auditor.model.identity import LedgerId
 from auditor.model.summary import MetadataComparison, Summary
-from auditor.report.layout import Screen, count, of, printable
+from auditor.report.layout import Screen, count, name_some, of, printable
 
 NAMESPACES_SHOWN_MAX = 5
 """At most this many namespaces are shown. The summary has more."""
@@ -58,13 +57,13 @@ def _sentences(compared: MetadataComparison) -> Iterator[str]:
     if back := compared.went_back:
         yield (
             f"{of(back, 'znode of a ledger has', 'znodes of ledgers have')} a lower version than"
-            f" then ({_some(compared.some_went_back, back)}): ZooKeeper has an older state"
+            f" then ({name_some(compared.some_went_back, back)}): ZooKeeper has an older state"
         )
     if returned := compared.returned:
         yield (
             f"{of(returned, 'ledger is', 'ledgers are')} listed that it did not list, although the"
             f" znode or the metadata {'is' if returned == 1 else 'of each is'} dated before it"
-            f" ({_some(compared.some_returned, returned)})"
+            f" ({name_some(compared.some_returned, returned)})"
         )
     yield from _gone_sentences(compared)
 
@@ -82,11 +81,6 @@ def _gone_sentences(compared: MetadataComparison) -> Iterator[str]:
     if named := compared.gone_namespaces[:NAMESPACES_SHOWN_MAX]:
         by = ", ".join(f"{printable(one.namespace)} {count(one.ledgers)}" for one in named)
         yield f"most of them by namespace: {by}"
-
-
-def _some(ids: Sequence[LedgerId], total: int) -> str:
-    named = ", ".join(map(str, ids))
-    return f"{named} and {count(total - len(ids))} more" if total > len(ids) else named
 
 
 def _changed_words(changed: int) -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from auditor.model.finding import BESIDE_VERDICTS, CATALOGUE, Kind, Severity, Subject
 from auditor.model.summary import BookieCounts, DoubtCounts, LedgerCounts, Summary
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
-from auditor.report.layout import count, of, printable, share
+from auditor.report.layout import count, name_some, of, printable, share
 
 
 def verified_words(copies: CopyCounts) -> str:
@@ -78,13 +78,11 @@ def doubt_words(summary: Summary) -> str:
     doubt = summary.doubt
     if not doubt.copies:
         return ""
-    some, total = doubt.some_bookies, doubt.bookies
-    more = f" and {count(total - len(some))} more" if total > len(some) else ""
     copies = of(doubt.copies, "copy", "copies")
     are = "is" if doubt.copies == 1 else "are"
     return (
-        f"{copies} {are} only listed by {', '.join(map(printable, some))}{more}, which failed reads"
-        f" or lack entries, and {are} not counted as verified{_read_in_doubt(doubt)}"
+        f"{copies} {are} only listed by {name_some(doubt.some_bookies, doubt.bookies)}, which"
+        f" failed reads or lack entries, and {are} not counted as verified{_read_in_doubt(doubt)}"
     )
 
 

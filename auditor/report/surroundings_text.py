@@ -8,7 +8,7 @@ what time. Also on placement.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from auditor.model.availability import NON_CANONICAL, Greeting
 from auditor.model.evidence import Policy
@@ -23,7 +23,7 @@ from auditor.model.summary import (
     Summary,
 )
 from auditor.model.verdict import Unknown
-from auditor.report.layout import Screen, count, duration, of, printable, share, size
+from auditor.report.layout import Screen, count, duration, name_some, of, printable, share, size
 from auditor.report.verification_text import verification_sentences
 from auditor.summary.assurance import NO_SUCH_BOOKIE, NOT_ASKED, NOT_REGISTERED
 
@@ -170,8 +170,6 @@ def unindexed_sentence(bookie: str, entries: str) -> str:
     )
 
 
-BOOKIES_NAMED_MAX = 10
-"""At most this many bookies are named in one sentence; further ones are only counted."""
 AWAY_NAMED_MAX = 3
 """At most this many bookies that are away for an upgrade are named. The sentence ends with what to
 do."""
@@ -367,16 +365,6 @@ def placement_words(summary: Summary) -> str:
     if without:
         lack = f"; no location of {name_some(placement.bookies_without_location, without)}"
     return f"placement {placement.policy}-aware, {how}{lack}"
-
-
-def name_some(bookies: Sequence[str], number: int | None = None) -> str:
-    """Return the first BOOKIES_NAMED_MAX bookies by name, with a count of the rest.
-
-    `number` is how many bookies there are, if `bookies` does not have all of them.
-    """
-    shown = [printable(bookie) for bookie in bookies[:BOOKIES_NAMED_MAX]]
-    more = (len(bookies) if number is None else number) - len(shown)
-    return ", ".join(shown) + (f" and {count(more)} more" if more > 0 else "")
 
 
 _HANG = " " * len("requests  ")

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from auditor.model.summary import Summary, Verification, VerifiedBy
-from auditor.report.layout import duration, moment, of, printable, share
+from auditor.report.layout import duration, moment, name_some, of, share
 from auditor.summary.verification import LedgerAges
 
-BOOKIES_NAMED_MAX = 10
 _OTHERS = {
     VerifiedBy.SCRUB: "which the scrub of a lister reads",
     VerifiedBy.SAMPLE: "of which runs read a sample",
@@ -79,8 +78,7 @@ def ledger_age_sentences(ages: LedgerAges) -> Iterator[str]:
         yield f"The oldest of these reads was by the run of {counts.oldest}."
     for by, words in _OTHERS.items():
         mine = [one for one in ages.others if one.verified_by is by]
-        named = ", ".join(printable(one.bookie_id) for one in mine[:BOOKIES_NAMED_MAX])
-        more = f" and {len(mine) - BOOKIES_NAMED_MAX:,} more" if mine[BOOKIES_NAMED_MAX:] else ""
-        copies = of(sum(one.copies for one in mine), "copy", "copies")
         if mine:
-            yield f"Not counted here: {copies} on {named}{more}, {words}."
+            copies = of(sum(one.copies for one in mine), "copy", "copies")
+            named = name_some([one.bookie_id for one in mine])
+            yield f"Not counted here: {copies} on {named}, {words}."

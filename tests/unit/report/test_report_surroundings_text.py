@@ -11,12 +11,8 @@ from support import report_stories as stories
 
 from auditor.model.finding import Kind
 from auditor.model.verdict import Unknown
-from auditor.report.surroundings_text import (
-    BOOKIES_NAMED_MAX,
-    malformed_sentence,
-    name_some,
-    placement_words,
-)
+from auditor.report.layout import NAMES_SHOWN_MAX
+from auditor.report.surroundings_text import malformed_sentence, name_some, placement_words
 from auditor.report.text import render
 from auditor.report.unjudged_text import what_to_do
 
@@ -107,7 +103,7 @@ def test_the_placement_policy_of_a_run_is_one_line(said: str, placement: dict[st
 
 def test_names_are_bounded():
     """Ten names are given, then a count."""
-    assert f"and {40 - BOOKIES_NAMED_MAX} more" in name_some([f"b{n}" for n in range(40)])
+    assert f"and {40 - NAMES_SHOWN_MAX} more" in name_some([f"b{n}" for n in range(40)])
 
 
 def test_a_finding_on_the_cluster_is_reported_as_such():
