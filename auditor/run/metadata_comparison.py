@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 
@@ -32,6 +31,7 @@ from auditor.findings.changed_metadata import (
 from auditor.findings.gone_ledgers import GONE_AT, compare_listings
 from auditor.model.facts import LOOKS_APART_MIN_MS
 from auditor.summary.previous_run import read_summary
+from auditor.summary.reading_plan import milliseconds
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -56,8 +56,7 @@ class EarlierEvidence:
         except OutputError as error:
             return cls(None, run_id, f"what run {run_id} stored cannot be read: {error}")
         started_at = None if summary is None else summary.started_at
-        began = datetime.fromisoformat(started_at) if started_at else datetime.fromtimestamp(0, UTC)
-        return cls(run, run_id, began_ms=int(began.timestamp() * 1000))
+        return cls(run, run_id, began_ms=milliseconds(started_at) if started_at else 0)
 
 
 @dataclass(frozen=True, slots=True)
