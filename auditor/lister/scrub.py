@@ -52,7 +52,7 @@ class ScrubTerms:
         """Return the message to the process."""
         return encode_message(
             {
-                "bookie_id": self.bookie_id,
+                "key": self.key,
                 "ledgers": [str(path) for path in self.configured.ledger_directories],
                 "indexes": [str(path) for path in self.configured.index_directories],
                 "is_db": self.is_db,

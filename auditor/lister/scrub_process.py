@@ -110,9 +110,7 @@ def read_report(directory: Path, key: Sequence[str]) -> ScrubReport | None:
     try:
         with (directory / STATE_FILE).open("rb") as file:
             words: Any = json.loads(file.read(STATE_BYTES_MAX))
-    except FileNotFoundError:
-        return None
-    except ValueError:
+    except (FileNotFoundError, ValueError):
         return None
     return decode_scrub(words.get("report")) if _is_mine(words, key) else None
 
@@ -195,7 +193,6 @@ class Scrubber:
 def open_scrubber(terms: Mapping[str, Any], on_problem: Callable[[str], None]) -> Scrubber:
     """Return the scrubber that these terms describe, with the state it left."""
     directory = Path(terms["directory"])
-    key = [str(terms["bookie_id"]), *terms["ledgers"], *terms["indexes"]]
     groups = groups_of(
         [Path(name) for name in terms["indexes"]],
         [Path(name) for name in terms["ledgers"]],
@@ -207,7 +204,7 @@ def open_scrubber(terms: Mapping[str, Any], on_problem: Callable[[str], None]) -
     except FileNotFoundError:
         data = b""
     pace = ScrubPace(float(terms["bytes_per_second"]))
-    state = ScrubState.decode(data, key)
+    state = ScrubState.decode(data, terms["key"])
     return Scrubber(groups, state, directory, pace, float(terms["every_s"]), on_problem)
 
 
