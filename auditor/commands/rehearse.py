@@ -16,6 +16,7 @@ from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.ledger import asker_for
 from auditor.config import ZooKeeperLimits
 from auditor.config.access import ZooKeeperAccess
+from auditor.config.operator_files import create_empty_directory
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context, new_run_id
 from auditor.errors import ConfigError, StoreUnavailable
 from auditor.host_limits import require_host_limits
@@ -290,16 +291,8 @@ class _FateFiles:
 
     def __enter__(self) -> _FateFiles:
         if self._directory is not None:
-            try:
-                self._directory.mkdir(parents=True, exist_ok=True)
-                is_empty = not any(self._directory.iterdir())
-            except OSError as error:
-                raise ConfigError(f"--ids: {self._directory}: {error.strerror}") from None
-            if not is_empty:
-                raise ConfigError(
-                    f"--ids: {self._directory} is not empty: name a new directory, so that no ids"
-                    " of two rehearsals are mixed"
-                )
+            why = ", so that no ids of two rehearsals are mixed"
+            create_empty_directory(self._directory, "--ids", why=why)
         return self
 
     def __exit__(self, *_: object) -> None:

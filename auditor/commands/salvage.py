@@ -13,7 +13,7 @@ import numpy as np
 from auditor.bookie.listers import read_listers
 from auditor.clock import now_ms
 from auditor.commands.endings import UNREACHABLE, end_without_verdict
-from auditor.config.operator_files import read_small_file
+from auditor.config.operator_files import create_empty_directory, read_small_file
 from auditor.context import EXIT_FINDINGS, EXIT_SOUND, EXIT_UNKNOWN, Context
 from auditor.errors import ConfigError
 from auditor.evidence.ids import Ids, distinct_numbers
@@ -138,13 +138,7 @@ def _new_directory(name: str | None) -> Path | None:
     if name is None:
         return None
     directory = Path(name)
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        is_empty = not any(directory.iterdir())
-    except OSError as error:
-        raise ConfigError(f"--into: {directory}: {error.strerror}") from None
-    if not is_empty:
-        raise ConfigError(f"--into: {directory} is not empty: name a new directory")
+    create_empty_directory(directory, "--into", 0o700)
     return directory
 
 

@@ -1,4 +1,5 @@
-"""Read files that an operator names, up to a maximum size, and parse Java properties files.
+"""Read files that an operator names, up to a maximum size, create directories, and parse Java
+properties files.
 
 Properties files are, for example, bookkeeper.conf and broker.conf.
 """
@@ -23,6 +24,20 @@ def read_small_file(path: Path, bytes_max: int, what: str) -> bytes:
     if len(content) > bytes_max:
         raise ConfigError(f"{what} {path} is larger than {bytes_max} bytes")
     return content
+
+
+def create_empty_directory(path: Path, option: str, mode: int = 0o777, why: str = "") -> None:
+    """Create a directory for results, with its parents. An empty one may be there before.
+
+    Raises ConfigError, which names the option and says `why` the directory must be empty.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True, mode=mode)
+        is_empty = not any(path.iterdir())
+    except OSError as error:
+        raise ConfigError(f"{option}: {path}: {error.strerror}") from None
+    if not is_empty:
+        raise ConfigError(f"{option}: {path} is not empty: name a new directory{why}")
 
 
 def parse_properties(text: str) -> dict[str, str]:

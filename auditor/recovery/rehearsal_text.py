@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from auditor.recovery.restored_metadata import CHANGES, Amount, Comparison, Fate, largest
 from auditor.report.layout import Screen, count, of, printable, size, table
+from auditor.witness.phrases import clock
 
 OWNERS_SHOWN_MAX = 3
 """Owners that are shown for each fate, those with the most bytes first. The JSON form has more."""
@@ -117,22 +117,17 @@ def _headline(found: Rehearsal) -> Iterator[str]:
     comparison = found.comparison
     same = comparison.amount(Fate.SAME).ledgers
     changed = comparison.changed
-    verb = "A restore would change" if changed else "A restore would change no ledger:"
-    yield (
-        f"{verb} {of(changed, 'ledger')}; {count(same)} would stay as they are."
-        if changed
-        else f"{verb} {of(same, 'ledger')} compared."
-    )
+    if changed:
+        ledgers = of(changed, "ledger")
+        yield f"A restore would change {ledgers}; {count(same)} would stay as they are."
+    else:
+        yield f"A restore would change no ledger: {of(same, 'ledger')} compared."
     newest = comparison.newest_restored_ms
-    written = "" if newest is None else f", the newest written {_when(newest)}"
+    written = "" if newest is None else f", the newest written {clock(newest)} UTC"
     yield (
         f"Living: {of(comparison.living, 'ledger')} at {printable(found.living)}. Restored:"
         f" {count(comparison.restored)}{written}."
     )
-
-
-def _when(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms // 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _fates(found: Rehearsal) -> Iterator[str]:
