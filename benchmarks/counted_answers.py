@@ -14,6 +14,7 @@ from statistics import median
 from typing import cast
 
 from auditor.config import JudgingLimits
+from auditor.evidence.ids import EVERYTHING
 from auditor.evidence.rows import Row, answer_row, expected_answer_row, ledger_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
@@ -24,7 +25,7 @@ from auditor.model.verdict import Standing
 from auditor.second_checker.agreement import is_in_sample
 from auditor.spark.executor import SparkExecutor
 from auditor.spark.session import spark_session
-from auditor.stages.selection import Ledgers
+from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.steps import STEPS, count_of, judge_of
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -74,8 +75,9 @@ def _judge_lists(by: SparkExecutor) -> None:
 
 def _judge_counts(by: SparkExecutor) -> None:
     """Judge as a run does."""
-    name = "steps/look-1-judging-0"
-    by.write(by.derive(by.counted(Ledgers(1)), count_of(TERMS, FACTS), STEPS), name, "")
+    counted = iter([Suspects(by.run).counted(EVERYTHING)])
+    rows = count_of(TERMS, FACTS)(counted)
+    by.run.write_stream("steps/look-1-judging-0", rows, STEPS, "suspects")
     left = Ledgers(1, left_by=0, todo=Todo.EVIDENCE)
     work = judge_of(TERMS, FACTS, JudgingLimits(), by_columns=True)
     by.write(by.derive(by.evidence(left, answered=True), work, STEPS), "steps/left", "")

@@ -8,6 +8,7 @@ from enum import Enum
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
 
+import numpy as np
 import pyarrow as pa
 
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
@@ -117,22 +118,29 @@ def named_row(schema: pa.Schema, /, **cells: Any) -> Row:
     return tuple(cells.get(name) for name in schema.names)
 
 
-def repeat_row(schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any]]) -> pa.RecordBatch:
+def repeat_row(
+    schema: pa.Schema, row: Row, columns: Mapping[str, Sequence[Any] | pa.Array]
+) -> pa.RecordBatch:
     """Repeat a row, with other cells in the given columns, which have equal lengths.
 
     Costs little more than the values of these columns.
     """
     count = len(next(iter(columns.values())))
-    same = table(schema, [row]).take(pa.array([0] * count, pa.int64()))
+    same, zeros = table(schema, [row]), pa.array(np.zeros(count, np.int64))
     arrays = [
-        (
-            pa.array(columns[field.name], type=field.type)
-            if field.name in columns
-            else same[field.name]
-        )
+        _column(columns[field.name], field.type)
+        if field.name in columns
+        else same[field.name].take(zeros)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _column(cells: Sequence[Any] | pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return cells as a column. An array that has the type is used as it is: making another goes
+    through a Python value for each cell.
+    """
+    return cells.cast(kind) if isinstance(cells, pa.Array) else pa.array(cells, type=kind)
 
 
 def ledger_row(record: LedgerRecord) -> Row:

@@ -432,21 +432,3 @@ CLEAR_COLUMNS = (
     *("last_entry_id", "segments", "malformed", "mark"),
 )
 """The columns of LEDGERS that say whether a ledger is clear (`auditor.judging.healthy_ledgers`)."""
-SPOT_COLUMNS = ("bookie_id", "entry_id", "status")
-"""The columns of READS that say whether a copy was read."""
-COUNTED = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("records", pa.list_(pa.struct([LEDGERS.field(name) for name in CLEAR_COLUMNS]))),
-        ("reads", pa.list_(pa.struct([READS.field(name) for name in SPOT_COLUMNS]))),
-        ("answers", pa.int64()),
-        ("answers_as_expected", pa.int64()),
-        ("bookies_hash", pa.int64()),
-        ("ensemble_hash", pa.int64()),
-    ]
-)
-"""How many bookies answered about one ledger, without what they said. Key: ledger_id.
-
-`answers_as_expected` counts the answers of the first look that were as expected, and with which
-nothing else was said. The hashes are XORs of a hash of 64 bits of each bookie: of those that
-answered, and of those of the first segment's ensemble. Without an answer the counts are null."""

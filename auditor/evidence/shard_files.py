@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from auditor.evidence.ids import Shard
 from auditor.evidence.local_files import is_table_file
 from auditor.evidence.run_directory import Place
-from auditor.evidence.table_scan import file_errors
+from auditor.evidence.table_scan import TableScan, file_errors, scan_rows
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 Span: TypeAlias = tuple[LedgerId, LedgerId]
@@ -44,6 +46,20 @@ class ShardFiles:
             for file in sorted(files)
             if file.endswith(".parquet") and is_table_file(file) and self._may_have(file, shard)
         ]
+
+    def scan(self, table: str, schema: pa.Schema, shard: Shard) -> TableScan:
+        """Return a table, without the files that have no row of the shard's ledgers.
+
+        Raises OutputError.
+        """
+        if shard.is_all:
+            return self.run.scan(table, schema)
+        if not (files := [f"{self.run.path}/{file}" for file in self.of(table, shard)]):
+            return scan_rows(schema.empty_table())
+        name = f"{self.run.uri}/{table}"
+        with file_errors(f"read {name}"):
+            rows = ds.dataset(files, filesystem=self.run.files, schema=schema, format="parquet")
+            return TableScan(name, rows)
 
     def _may_have(self, file: str, shard: Shard) -> bool:
         if file not in self._spans:

@@ -9,7 +9,7 @@ A ledger is found healthy when all of this is certain:
 1. No placement policy is set. The ledger was looked at once, at the first look
    (`healthy_ledgers`).
 2. Its metadata was read. It is closed and unmarked, has entries, one segment, and quorums that make
-   sense (`_is_clear`).
+   sense (`is_clear`).
 3. The segment begins at entry 0, and names as many bookies as the ensemble size, each once
    (`clear_ledgers`). They all answered, and nobody else; each gave the list that it should give,
    which is empty for one that should hold no entry (`_is_as_expected`).
@@ -28,7 +28,7 @@ on its number of entries (`may_have_spots`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
@@ -78,47 +78,10 @@ def healthy_ledgers(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
     seen = zip(
         clear.items(), _lists_given(rows["answers"]), _spots_made(rows["reads"]), strict=True
     )
-    return _healthy_by_reads(
-        (number, ledger, made)
-        for (number, ledger), lists, made in seen
-        if _is_as_expected(ledger, lists)
-    )
-
-
-def healthy_by_counts(batch: pa.RecordBatch, terms: Terms) -> dict[int, Healthy]:
-    """Return the row numbers of the healthy ledgers in a batch of COUNTED rows, each with its
-    copies.
-
-    `healthy_ledgers` finds each of them too. All its bookies gave a list that was as expected, and
-    nobody gave any other answer: the answers are as many as the ensemble has bookies, all of them
-    are as expected, and the hashes of the bookies are equal. If one answer was lost and another
-    doubled, the counts are right and the hashes differ.
-    """
-    if not has_no_rule(terms.placement):
-        return {}
-    clear = clear_ledgers(batch)
-    is_expected = _all_true(
-        pc.equal(batch["answers_as_expected"], batch["answers"]),
-        pc.equal(batch["bookies_hash"], batch["ensemble_hash"]),
-    ).to_pylist()
-    answers = batch["answers"].to_pylist()
-    reads = batch["reads"].take(pa.array(list(clear), pa.int64()))
-    return _healthy_by_reads(
-        (number, ledger, made)
-        for (number, ledger), made in zip(clear.items(), _spots_made(reads), strict=True)
-        if is_expected[number] and answers[number] == ledger.ensemble_size
-    )
-
-
-def _healthy_by_reads(ledgers: Iterable[tuple[int, ClearLedger, Spots]]) -> dict[int, Healthy]:
-    """Return those ledgers, by row number, of which each read brought a promised copy.
-
-    All their lists are as expected.
-    """
     found = {}
-    for number, ledger, made in ledgers:
+    for (number, ledger), lists, made in seen:
         read = _count_spots(ledger, made) if made else 0
-        if read is not None:
+        if read is not None and _is_as_expected(ledger, lists):
             found[number] = Healthy(ledger.copies, read)
     return found
 
@@ -141,13 +104,13 @@ class ClearLedger(NamedTuple):
 
 
 def clear_ledgers(batch: pa.RecordBatch) -> dict[int, ClearLedger]:
-    """Return the row numbers of the clear ledgers in a batch of SEEN or COUNTED rows, ascending.
+    """Return the row numbers of the clear ledgers in a batch of SEEN rows, ascending.
 
     They were looked at once, and their metadata was read. Costs some operations on whole columns.
     """
-    seen_once = _all_true(pc.equal(pc.list_value_length(batch["records"]), 1))
+    seen_once = all_true(pc.equal(pc.list_value_length(batch["records"]), 1))
     numbers, records = pc.indices_nonzero(seen_once), batch["records"].filter(seen_once).flatten()
-    clear = _is_clear(records)
+    clear = is_clear(records)
     numbers, records = numbers.filter(clear).to_pylist(), records.filter(clear)
     segments = pc.struct_field(records, "segments").flatten()
     first = pc.struct_field(segments, "first_entry_id").to_pylist()
@@ -165,13 +128,13 @@ def clear_ledgers(batch: pa.RecordBatch) -> dict[int, ClearLedger]:
     }
 
 
-def _is_clear(records: pa.StructArray) -> pa.BooleanArray:
-    """Return which records are clear.
+def is_clear(records: pa.StructArray) -> pa.BooleanArray:
+    """Return which records are clear. They have the CLEAR_COLUMNS.
 
     A clear ledger is closed and unmarked, and has entries, one segment and sensible quorums.
     """
     cells = {name: pc.struct_field(records, name) for name in records.type.names}
-    return _all_true(
+    return all_true(
         pc.equal(cells["look"], _FIRST_LOOK),
         pc.equal(cells["status"], RecordStatus.FOUND.value),
         pc.equal(cells["state"], LedgerState.CLOSED.value),
@@ -243,18 +206,18 @@ def _lists_given(answers: pa.ListArray) -> Iterator[dict[BookieId, bytes]]:
     """
     rows = answers.flatten()
     status = pc.struct_field(rows, "status")
-    is_plain = _all_true(
+    is_plain = all_true(
         pc.equal(pc.struct_field(rows, "look"), _FIRST_LOOK),
         pc.invert(pc.struct_field(rows, "non_canonical")),
         pc.is_null(pc.struct_field(rows, "missing_logs")),
         pc.is_null(pc.struct_field(rows, "read_unlisted")),
     )
     is_stored = pc.is_valid(pc.struct_field(rows, "groups"))
-    listed = _all_true(is_plain, pc.equal(status, AnswerStatus.HELD.value))
-    unknown = _all_true(is_plain, is_stored, pc.equal(status, AnswerStatus.NO_SUCH_LEDGER.value))
-    compared = _all_true(pc.or_(listed, unknown), pc.struct_field(rows, "is_as_expected"))
+    listed = all_true(is_plain, pc.equal(status, AnswerStatus.HELD.value))
+    unknown = all_true(is_plain, is_stored, pc.equal(status, AnswerStatus.NO_SUCH_LEDGER.value))
+    compared = all_true(pc.or_(listed, unknown), pc.struct_field(rows, "is_as_expected"))
     of_others = pc.if_else(compared, _AS_EXPECTED, pc.if_else(unknown, b"", _NO_LIST))
-    is_list = _all_true(listed, is_stored, pc.invert(compared))
+    is_list = all_true(listed, is_stored, pc.invert(compared))
     groups = pc.if_else(is_list, pc.struct_field(rows, "groups"), of_others).to_pylist()
     bookies = pc.struct_field(rows, "bookie_id").to_pylist()
     for start, end in pairwise(_cell_bounds(answers)):
@@ -274,7 +237,7 @@ def _cell_bounds(column: pa.ListArray) -> list[int]:
     return [0, *accumulate(pc.fill_null(pc.list_value_length(column), 0).to_pylist())]
 
 
-def _all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
+def all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
     """Return a mask: true where all conditions are true. Null is not true."""
     whole = conditions[0]
     for condition in conditions[1:]:

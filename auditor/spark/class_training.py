@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from auditor.evidence.rows import named_row, table
-from auditor.evidence.schemas import ANSWERS, COUNTED, LEDGERS, READS, SEEN
-from auditor.spark.executor import by_lane, count_answers, gather_evidence
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+from auditor.spark.executor import by_lane, gather_evidence
 from auditor.spark.session import spark_session
 from auditor.spark.store import append, local_rows, map_batches, read_tables
 from auditor.stages.asking import Directory
@@ -40,8 +40,6 @@ def train(archive: Path) -> None:
         append(map_batches(lanes, _pass_on, ANSWERS), f"{uri}/asked")
         seen = gather_evidence(ledgers, answers, reads, first=False)
         append(map_batches(seen, _pass_on, SEEN), f"{uri}/seen")
-        counted = count_answers(ledgers, answers, reads)
-        append(map_batches(counted, _pass_on, COUNTED), f"{uri}/counted")
         again = reads.where("look is null").select("ledger_id").distinct()
         append(ledgers.join(again, "ledger_id", "left_semi"), f"{uri}/again")
 

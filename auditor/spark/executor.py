@@ -21,18 +21,10 @@ from pyspark.sql import functions as f
 from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import SEEN_TABLES
-from auditor.evidence.schemas import (
-    ANSWERS,
-    CLEAR_COLUMNS,
-    COUNTED,
-    LISTING,
-    READS,
-    SEEN,
-    SPOT_COLUMNS,
-)
+from auditor.evidence.schemas import ANSWERS, LISTING, READS, SEEN
 from auditor.evidence.shard_files import ShardFiles
 from auditor.judging.settle import Todo
-from auditor.model.availability import VALID_ANSWERS, AnswerStatus
+from auditor.model.availability import AnswerStatus
 from auditor.spark.jobs import renew_workers, run_job
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stages.asking import WANTED, Directory
@@ -159,10 +151,6 @@ class SparkExecutor:
         assert records is not None
         return gather_evidence(records, answers, reads, first=which.look == 1)
 
-    def counted(self, which: Ledgers) -> DataFrame:
-        """Return COUNTED rows of the ledgers of a first look."""
-        return count_answers(*self._tables(which, SEEN_TABLES))
-
     def wanted(self, which: Ledgers) -> DataFrame:
         """Return the WANTED rows of the judging that left these ledgers."""
         cells = self._steps(which).select(f.explode("wanted").alias("one"))
@@ -256,41 +244,3 @@ def gather_evidence(
         )
         rows = rows.join(by_ledger, "ledger_id", "left")
     return rows.select(*SEEN.names)
-
-
-def count_answers(ledgers: DataFrame, answers: DataFrame, reads: DataFrame) -> DataFrame:
-    """Return COUNTED rows: each ledger of `ledgers` once. Greetings are left out.
-
-    Moves 17 bytes of each answer, not what it says.
-    """
-    is_expected = (
-        f.col("is_as_expected")
-        & (f.col("look") == 1)
-        & f.col("status").isin(*(status.value for status in VALID_ANSWERS))
-        & ~f.col("non_canonical")
-        & f.col("missing_logs").isNull()
-        & f.col("read_unlisted").isNull()
-    )
-    said = answers.where(f.col("ledger_id").isNotNull()).select(
-        "ledger_id", is_expected.alias("is_expected"), f.xxhash64("bookie_id").alias("bookie")
-    )
-    counts = said.groupBy("ledger_id").agg(
-        f.count(f.lit(1)).alias("answers"),
-        f.count_if("is_expected").alias("answers_as_expected"),
-        f.bit_xor("bookie").alias("bookies_hash"),
-    )
-    spots = reads.where(f.col("ledger_id").isNotNull()).groupBy("ledger_id")
-    ensemble = f.get("segments", f.lit(0))["ensemble"]
-    rows = ledgers.select(
-        "ledger_id",
-        f.array(f.struct(*CLEAR_COLUMNS)).alias("records"),
-        f.aggregate(
-            f.transform(ensemble, lambda bookie: f.xxhash64(bookie)),
-            f.lit(0).cast("long"),
-            lambda whole, one: whole.bitwiseXOR(one),
-        ).alias("ensemble_hash"),
-    )
-    rows = rows.join(counts, "ledger_id", "left").join(
-        spots.agg(f.collect_list(f.struct(*SPOT_COLUMNS)).alias("reads")), "ledger_id", "left"
-    )
-    return rows.select(*COUNTED.names)

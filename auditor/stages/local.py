@@ -25,6 +25,7 @@ from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import read_seen_rows
 from auditor.evidence.schemas import SEEN
 from auditor.evidence.table_scan import are_of
+from auditor.judging.counted_answers import COUNTED
 from auditor.model.identity import LedgerId
 from auditor.stages.asking import WANTED, Directory
 from auditor.stages.reading import Batches, Work, listed_ids
@@ -118,8 +119,9 @@ class LocalExecutor:
 
         return LocalRows(SEEN, batches)
 
-    def counted(self, which: Ledgers) -> None:
-        """Return None: nothing is moved between processes to gather evidence."""
+    def counted(self, which: Ledgers) -> LocalRows:
+        """Return COUNTED rows of the ledgers of a first look, all at once."""
+        return LocalRows(COUNTED, lambda: iter([self.suspects.counted(which.shard)]))
 
     def wanted(self, which: Ledgers) -> LocalRows:
         """Return the WANTED rows of the judging `which.left_by`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pyarrow as pa
@@ -13,7 +13,14 @@ import pyarrow.dataset as ds
 from auditor.errors import AccountingError
 from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
+from auditor.evidence.schemas import ANSWERS, CLEAR_COLUMNS, LEDGERS, LISTING, READS
+from auditor.evidence.shard_files import ShardFiles
+from auditor.judging.counted_answers import (
+    ANSWER_COLUMNS,
+    SPOT_COLUMNS,
+    answers_said,
+    count_answers,
+)
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.model.identity import BookieId, LedgerId
@@ -72,6 +79,10 @@ class Suspects:
     """The ledgers that each stage handles. Each method costs a scan of two columns."""
 
     run: Place
+    files: ShardFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", ShardFiles(self.run))
 
     def count_listed(self) -> int:
         """Return how many ledgers the run listed. Costs the footers of the listing's files."""
@@ -109,6 +120,23 @@ class Suspects:
         if twice is not None:
             raise AccountingError(f"ledger {twice} was read twice at the first look")
         return ids
+
+    def counted(self, shard: Shard) -> pa.RecordBatch:
+        """Return a COUNTED row for each ledger of a shard that the first look read, ascending.
+
+        Costs a scan of the shard's files. Memory: 200 bytes a ledger of the shard. Raises
+        AccountingError if a ledger was read twice.
+        """
+        tables = zip(("ledgers", "answers", "reads"), (LEDGERS, ANSWERS, READS), strict=True)
+        records, answers, reads = (
+            self.files.scan(f"evidence/{name}", schema, shard) for name, schema in tables
+        )
+        keep = _is_within(shard) & (pc.field("look") == 1)
+        return count_answers(
+            records.table(["ledger_id", *CLEAR_COLUMNS], keep),
+            answers_said(answers.batches(ANSWER_COLUMNS)),
+            reads.batches(SPOT_COLUMNS),
+        )
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard for which a look requested another look, ascending."""

@@ -86,12 +86,6 @@ class Executor(Protocol):
     def evidence(self, which: Ledgers, *, answered: bool) -> Rows:
         """Return SEEN rows of ledgers. `answered`: with what bookies said."""
 
-    def counted(self, which: Ledgers) -> Rows | None:
-        """Return COUNTED rows of the ledgers of a first look.
-
-        None if gathering the evidence of each ledger costs no more.
-        """
-
     def wanted(self, which: Ledgers) -> Rows:
         """Return the WANTED rows of the judging `which.left_by`."""
 
@@ -300,8 +294,10 @@ class Stages:
         with that todo. `retested`: the ledgers that the first look had settled before more of them
         was read.
 
-        Where counting answers costs less than gathering evidence, only the ledgers that are healthy
-        by the counts are settled. All others are left with Todo.EVIDENCE.
+        Where Spark would gather the evidence of a first look, this process counts the answers
+        instead, whatever it may do besides: counting runs no code that a ledger could harm. Only
+        the ledgers that are healthy by the counts are settled. All others are left with
+        Todo.EVIDENCE.
 
         Raises WorkerDied if a ledger ended its worker. `again_without` judges once more without
         trusting a process that judged before: in new workers, each ledger in a child, which sets
@@ -313,9 +309,10 @@ class Stages:
         by, is_again = self._executor(which), again_without is not None
         if is_again:
             by.distrust_workers()
-        counted = by.counted(which) if which.are_all and not is_again else None
-        if counted is not None and has_no_rule(self.terms.placement):
-            rows = by.derive(counted, count_of(self.terms, self.facts), STEPS)
+        is_counted = which.are_all and not is_again and by is not self.local
+        if is_counted and has_no_rule(self.terms.placement):
+            by = self.local
+            rows = by.derive(by.counted(which), count_of(self.terms, self.facts), STEPS)
         else:
             work = judge_of(
                 self.terms,

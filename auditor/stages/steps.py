@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,6 @@ from auditor.judging.healthy_ledgers import (
     ClearLedger,
     Healthy,
     clear_ledgers,
-    healthy_by_counts,
     healthy_ledgers,
     healthy_verdict,
     may_have_spots,
@@ -58,6 +57,8 @@ STEPS = pa.schema(
 
 NOT_ASKED = "whom to ask about it could not be found out"
 """Why a ledger is set aside that still demands lists after all demanded lists were asked for."""
+
+Cells: TypeAlias = Sequence[int] | pa.Array
 
 NONE_DIFFER: Mapping[LedgerId, str] = MappingProxyType({})
 
@@ -254,7 +255,17 @@ def judge_of(
             )
             rows = table(STEPS, [*judged, *withheld_rows])
             if settled:
-                healthy = steps.healthy_rows(batch, settled)
+                ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
+                counts = [
+                    cap_copies(CopyCounts(one.copies, one.copies - one.read, one.read, 0))
+                    for one in settled.values()
+                ]
+                healthy = steps.healthy_rows(
+                    ids,
+                    expected=[copies.expected for copies in counts],
+                    listed=[copies.listed for copies in counts],
+                    read=[copies.read for copies in counts],
+                )
                 yield from _in_order({rest: rows, tuple(settled): healthy})
             else:
                 yield rows
@@ -273,18 +284,22 @@ def count_of(terms: Terms, facts: ClusterFacts) -> Work:
     def work(batches: Batches) -> Batches:
         steps = _Steps(terms, facts, were_asked=True)
         for batch in batches:
-            ids = batch["ledger_id"].to_pylist()
-            healthy = healthy_by_counts(batch, terms)
-            settled = {
-                number: copies
-                for number, copies in healthy.items()
-                if not is_in_sample(ids[number], terms)
-            }
-            yield steps.healthy_rows(batch, settled)
-            claimed = [ids[number] for number in healthy if number not in settled]
-            others = [one for number, one in enumerate(ids) if number not in healthy]
+            is_healthy = pc.is_valid(batch["copies"])
+            healthy, others = batch.filter(is_healthy), batch.filter(pc.invert(is_healthy))
+            is_drawn = pa.array(
+                [is_in_sample(one, terms) for one in healthy["ledger_id"].to_pylist()], pa.bool_()
+            )
+            settled, claimed = healthy.filter(pc.invert(is_drawn)), healthy.filter(is_drawn)
+            copies, read = settled["copies"], settled["copies_read"]
+            yield steps.healthy_rows(
+                settled["ledger_id"],
+                expected=copies,
+                listed=pc.subtract(copies, read),
+                read=read,
+            )
             for standing, left in ((Standing.SOUND, claimed), (Standing.INDETERMINATE, others)):
-                yield repeat_row(STEPS, steps.unjudged_row(standing), {"ledger_id": left})
+                row = steps.unjudged_row(standing)
+                yield repeat_row(STEPS, row, {"ledger_id": left["ledger_id"]})
 
     return work
 
@@ -323,23 +338,20 @@ class _Steps:
         step = Step(Verdict(0, standing), Todo.EVIDENCE)
         return _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
 
-    def healthy_rows(self, batch: pa.RecordBatch, settled: Mapping[int, Healthy]) -> pa.RecordBatch:
-        """Return the rows of the healthy ledgers of a SEEN batch, which are all alike.
+    def healthy_rows(
+        self, ids: pa.Array, *, expected: Cells, listed: Cells, read: Cells
+    ) -> pa.RecordBatch:
+        """Return the rows of healthy ledgers, which are all alike but for these columns.
 
-        `settled`: the numbers of their rows, with the copies of each.
+        The counts are the copies that each promises, and those of them that were listed or read.
         """
         step = Step(healthy_verdict(0, Healthy(0, 0)), Todo.NOTHING)
         row = _step_row(_ANY_LEDGER, step, verdict_row(_ANY_LEDGER, step, self.terms, self.facts))
-        ids = batch["ledger_id"].take(pa.array(list(settled), pa.int64()))
-        counts = [
-            cap_copies(CopyCounts(healthy.copies, healthy.copies - healthy.read, healthy.read, 0))
-            for healthy in settled.values()
-        ]
         columns = {
             "ledger_id": ids,
-            "copies_expected": [copies.expected for copies in counts],
-            "copies_listed": [copies.listed for copies in counts],
-            "copies_read": [copies.read for copies in counts],
+            "copies_expected": expected,
+            "copies_listed": listed,
+            "copies_read": read,
         }
         return repeat_row(STEPS, row, columns)
 

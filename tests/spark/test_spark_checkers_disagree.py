@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from support.audits import ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
@@ -19,12 +20,13 @@ from support.audits import ON_SPARK, Outcome, accounted, audit, audit_ledgers, r
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
 from auditor.judging import settle as judgement
+from auditor.judging.counted_answers import COUNTED
 from auditor.judging.healthy_ledgers import Healthy
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.verdict import Standing, Verdict
 from auditor.run import judging_rounds as judgings
 from auditor.sandbox.cluster import SandboxCluster
-from auditor.stages import asking, steps
+from auditor.stages import asking, selection, steps
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]  # a worker cannot import a test
 
@@ -229,9 +231,11 @@ def test_single_ledgers_are_given_to_both_checkers_too(
     )
 
 
-def all_healthy(batch: Any, _: Terms) -> dict[int, Healthy]:
-    """Find every ledger healthy."""
-    return dict.fromkeys(range(batch.num_rows), Healthy(60, 0))
+def all_healthy(records: pa.Table, *_: object) -> pa.RecordBatch:
+    """Count every ledger as healthy."""
+    ids = records["ledger_id"].to_pylist()
+    cells = (ids, [60] * len(ids), [0] * len(ids))
+    return pa.RecordBatch.from_arrays([pa.array(one) for one in cells], schema=COUNTED)
 
 
 @pytest.mark.spark
@@ -241,7 +245,7 @@ def test_what_counts_overlook_shows_in_the_sample_and_is_judged_again(
     """Two losses are healthy by the counts, and one of them is in the sample. It is withheld, and
     the other one is found.
     """
-    monkeypatch.setattr(steps, "healthy_by_counts", all_healthy)
+    monkeypatch.setattr(selection, "count_answers", all_healthy)
     monkeypatch.setattr(steps, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
     outcome = audit(cluster, tmp_path, **ON_SPARK)
     assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(

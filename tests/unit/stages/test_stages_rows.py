@@ -14,7 +14,7 @@ import pytest
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.schemas import ANSWERS, COUNTED, LEDGERS, READS, SEEN
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import PlacementRule, Policy, Terms
@@ -23,8 +23,8 @@ from auditor.stages import local, stages
 from auditor.stages.asking import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
 from auditor.stages.local import LocalExecutor
 from auditor.stages.reading import COUNTED_LEDGERS, COUNTED_LISTING
-from auditor.stages.selection import Suspects
-from auditor.stages.stages import Stages
+from auditor.stages.selection import Ledgers, Suspects
+from auditor.stages.stages import Executor, Stages
 from auditor.stages.steps import STEPS
 from auditor.stop import StopRequest
 from auditor.summary.costs import BookieCost
@@ -127,7 +127,7 @@ def run(tmp_path: Path) -> Place:
 
 
 def stages_of(
-    run: Place, left: LeftOver, address: StoreAddress = ADDRESS, counts: ReadCounts | None = None
+    run: Place, left: Suspects, address: StoreAddress = ADDRESS, counts: ReadCounts | None = None
 ) -> Stages:
     """Return the stages of a run that is small enough for this process."""
     here = LocalExecutor(StopRequest(), run, left, address, counts or ReadCounts())
@@ -309,6 +309,27 @@ def test_the_first_look_judges_ledgers_with_the_answers(
     assert [1, 0] == [len(row["answers"] or ()) for row in worker.given[0].to_pylist()]
 
 
+class Gathering:
+    """Spark's executor, of which only evidence may be asked for. It writes nothing."""
+
+    is_careful = False
+    gathered: tuple[Ledgers, ...] = ()
+
+    def evidence(self, which: Ledgers, *, answered: bool) -> str:
+        assert answered
+        self.gathered = (*self.gathered, which)
+        return "evidence"
+
+    def derive(self, *_: object) -> str:
+        return "steps"
+
+    def write(self, *_: object) -> None:
+        pass
+
+    def distrust_workers(self) -> None:
+        pass
+
+
 @pytest.mark.parametrize(
     ("options", "rule", "is_counted"),
     [
@@ -319,29 +340,32 @@ def test_the_first_look_judges_ledgers_with_the_answers(
         ({"retested": True}, PlacementRule(), False),
     ],
 )
-def test_answers_are_counted_where_that_costs_less(
+@pytest.mark.parametrize("suspects_max", [0, 1])
+def test_answers_are_counted_here_where_spark_would_gather_all_evidence(
     run: Place,
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, Any],
     rule: PlacementRule,
     is_counted: bool,
+    suspects_max: int,
 ) -> None:
     """Only of all ledgers of a first look, and only once: a judging that is repeated does not trust
-    counts. Where placement is judged, no ledger can be settled by counts.
+    counts. Where placement is judged, no ledger can be settled by counts. The evidence of a shard
+    is read, even if this process may judge nothing.
     """
-    rows = batch_of(COUNTED, {"ledger_id": 2})
-    monkeypatch.setattr(local.LocalExecutor, "counted", lambda self, _: self.rows(rows))
     counter = patch(monkeypatch, "count_of", Worker(STEPS, {"ledger_id": 2}))
-    judge = patch(monkeypatch, "judge_of", Worker(STEPS, {"ledger_id": 2}))
-    left = LeftOver()
-    left.by_call.update(
-        {("recorded", SHARD): [2], (1, 0, Todo.EVIDENCE): [2], ("retested", SHARD): [2]}
-    )
+    patch(monkeypatch, "judge_of", Worker(STEPS, {"ledger_id": 2}))
+    left, spark = Suspects(run), Gathering()
     stages = stages_of(run, left)
+    stages.on_spark = lambda: cast("Executor", spark)
+    stages.ledgers_max, stages.suspects_max = 0, suspects_max
+    monkeypatch.setattr(Suspects, "ledgers", lambda *_: [2] * 9)
     stages.terms = Terms(0, 0, 16, 5, placement=rule)
-    stages.judge(1, 1, SHARD, **options)
-    assert ([rows] if is_counted else []) == counter.given
-    assert bool(judge.given) is not is_counted
+    stages.judge(1, 1, Shard(1, 2, 3), **options)
+    assert [[2, 3]] * is_counted == [rows["ledger_id"].to_pylist() for rows in counter.given]
+    assert bool(spark.gathered) is not is_counted
+    if is_counted:
+        assert 1 == file_of(run, "steps/look-1-judging-1/suspects", STEPS).num_rows
 
 
 def test_the_plan_has_each_bookies_questions(

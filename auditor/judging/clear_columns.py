@@ -1,0 +1,102 @@
+"""Hold the clear ledgers of a shard in columns, some 60 bytes each.
+
+What a healthy bookie says of a clear ledger is known before it is asked
+(docs/decisions/0062). No clear ledger becomes a Python value here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.ids import Ids
+from auditor.evidence.rows import structs
+from auditor.judging.healthy_ledgers import is_clear
+from auditor.model.identity import BookieId
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ClearColumns:
+    """Clear ledgers by ascending id. Each names as many bookies as its ensemble size, each once.
+
+    `last` is the last entry of each ledger. `sizes` and `quorums` are its ensemble size and its
+    write quorum. Its bookies are the numbers in `ensembles` from the place in `starts` on, as many
+    as the ensemble size. `bookies` has the bookie of each number.
+    """
+
+    ids: Ids
+    last: Numbers
+    sizes: Numbers
+    quorums: Numbers
+    starts: Numbers
+    ensembles: npt.NDArray[np.int32]
+    bookies: Sequence[BookieId]
+
+    @classmethod
+    def of(cls, records: pa.Table) -> ClearColumns:
+        """Return the clear ledgers among records of a first look, each ledger once.
+
+        `records` have the CLEAR_COLUMNS and the ledger id. Costs a sort, and some operations on
+        whole columns.
+        """
+        rows = structs(records)
+        rows = rows.filter(is_clear(rows))
+        segments = pc.struct_field(rows, "segments").flatten()
+        named = pc.struct_field(segments, "ensemble")
+        lengths = pc.list_value_length(named).fill_null(0).to_numpy(zero_copy_only=False)
+        names = named.flatten().dictionary_encode()
+        numbers = names.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        ids, last, sizes, quorums = (
+            pc.struct_field(rows, name).to_numpy(zero_copy_only=False).astype(np.int64)
+            for name in ("ledger_id", "last_entry_id", "ensemble_size", "write_quorum")
+        )
+        first = pc.struct_field(segments, "first_entry_id").fill_null(-1)
+        is_kept = (first.to_numpy(zero_copy_only=False) == 0) & (lengths == sizes)
+        owners = np.repeat(np.arange(len(ids)), lengths)
+        is_kept[owners[numbers < 0]] = False
+        places = np.sort(owners * max(1, len(names.dictionary)) + numbers)
+        twice = places[1:][places[1:] == places[:-1]]
+        is_kept[twice // max(1, len(names.dictionary))] = False
+        at = np.flatnonzero(is_kept)
+        at = at[np.argsort(ids[at])]
+        sizes = sizes[at]
+        starts = np.cumsum(sizes) - sizes
+        moved = np.repeat((np.cumsum(lengths) - lengths)[at] - starts, sizes)
+        ensembles = numbers[np.arange(len(moved)) + moved].astype(np.int32)
+        bookies = names.dictionary.to_pylist()
+        return cls(ids[at], last[at], sizes, quorums[at], starts, ensembles, bookies)
+
+    def rows_of(self, ledger_ids: Ids) -> Numbers:
+        """Return the row number of each of these ledgers; -1 for one that is not clear."""
+        rows = np.searchsorted(self.ids, ledger_ids)
+        rows[rows == len(self.ids)] = 0
+        is_there = self.ids[rows] == ledger_ids if len(self.ids) else np.zeros(len(rows), np.bool_)
+        return np.where(is_there, rows, -1)
+
+    def positions_of(self, rows: Numbers, numbers: Numbers) -> Numbers:
+        """Return the position of a bookie in the ensemble of a ledger, for each pair; -1 if it is
+        not in it.
+
+        `rows` are numbers of ledgers, `numbers` those of bookies.
+        """
+        chosen, place_of = np.unique(rows, return_inverse=True)
+        sizes = self.sizes[chosen]
+        ends = np.cumsum(sizes)
+        positions = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - sizes, sizes)
+        named = self.ensembles[np.repeat(self.starts[chosen], sizes) + positions]
+        count = max(1, len(self.bookies))
+        keys = np.repeat(np.arange(len(chosen)), sizes) * count + named
+        order = np.argsort(keys)
+        wanted = place_of * count + numbers
+        at = np.minimum(np.searchsorted(keys, wanted, sorter=order), max(0, len(keys) - 1))
+        if not len(keys):
+            return np.full(len(rows), -1)
+        is_named = (numbers >= 0) & (keys[order[at]] == wanted)
+        return np.where(is_named, positions[order[at]], -1)

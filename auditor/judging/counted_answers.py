@@ -1,0 +1,172 @@
+"""Find healthy ledgers by counting the answers about them, in columns of a whole shard.
+
+Almost every answer was as expected when it came (docs/decisions/0062). Counting finds each healthy
+ledger that `auditor.judging.healthy_ledgers` finds in gathered evidence, and gathers nothing. A
+ledger is healthy by the counts if it is clear, and this law holds:
+
+- as many answers came as its ensemble has bookies, all of them at the first look and as expected,
+  and nothing else was said with them;
+- the XOR of the hashes of the bookies that answered equals the XOR of those of the ensemble;
+- each read of its entries brought a promised copy, and none was of the last entry.
+
+An answer that was lost lowers the count, and one that was doubled raises it. If one is lost and
+another doubled, the XOR differs, except with a probability of 2^-64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.errors import AccountingError
+from auditor.evidence.ids import Ids
+from auditor.judging.clear_columns import ClearColumns, Numbers
+from auditor.judging.healthy_ledgers import all_true
+from auditor.model.availability import VALID_ANSWERS, ReadStatus
+from auditor.model.identity import BookieId
+from auditor.model.verdict import COPIES_MAX
+
+COUNTED = pa.schema(
+    [("ledger_id", pa.int64()), ("copies", pa.int64()), ("copies_read", pa.int64())]
+)
+"""A ledger of a shard, and whether it is healthy by the counts of its answers. Key: ledger_id.
+
+`copies` is how many copies it promises, and `copies_read` how many of them were read. Both are null
+unless it is healthy."""
+ANSWER_COLUMNS = [
+    *("bookie_id", "ledger_id", "look", "status", "non_canonical", "missing_logs"),
+    *("read_unlisted", "is_as_expected"),
+]
+"""The columns of ANSWERS that say whether an answer is as expected and says nothing else."""
+SPOT_COLUMNS = ["ledger_id", "bookie_id", "entry_id", "status"]
+"""The columns of READS that say whether a copy was read."""
+
+
+class Said(NamedTuple):
+    """The ledgers of which a bookie gave an answer as expected, and those of other answers.
+
+    An answer of which the bookie is not known is another answer.
+    """
+
+    bookie: BookieId
+    expected: Ids
+    others: Ids
+
+
+def answers_said(batches: Iterable[pa.RecordBatch]) -> Iterator[Said]:
+    """Yield what batches of ANSWERS rows say, bookie by bookie. Greetings are left out.
+
+    The batches have the ANSWER_COLUMNS.
+    """
+    for batch in batches:
+        rows = batch.filter(pc.is_valid(batch["ledger_id"]))
+        is_expected = all_true(
+            rows["is_as_expected"],
+            pc.equal(rows["look"], 1),
+            pc.is_in(rows["status"], _VALID),
+            pc.invert(rows["non_canonical"]),
+            pc.is_null(rows["missing_logs"]),
+            pc.is_null(rows["read_unlisted"]),
+            pc.is_valid(rows["bookie_id"]),
+        ).to_numpy(zero_copy_only=False)
+        names = rows["bookie_id"].fill_null("").dictionary_encode()
+        numbers, ids = names.indices.to_numpy(), rows["ledger_id"].to_numpy()
+        for number, bookie in enumerate(names.dictionary.to_pylist()):
+            is_theirs = numbers == number
+            yield Said(bookie, ids[is_theirs & is_expected], ids[is_theirs & ~is_expected])
+
+
+_VALID = pa.array(sorted(status.value for status in VALID_ANSWERS))
+
+
+def count_answers(
+    records: pa.Table, said: Iterable[Said], reads: Iterable[pa.RecordBatch]
+) -> pa.RecordBatch:
+    """Return a COUNTED row for each ledger that the first look read, by ascending id.
+
+    `records` have the CLEAR_COLUMNS and the ledger id; `reads` have the SPOT_COLUMNS. Answers and
+    reads of other ledgers do not count. Raises AccountingError if a ledger was read twice. Costs a
+    sort of the ledgers, and for each answer a search among them.
+    """
+    ids = np.sort(records["ledger_id"].to_numpy())
+    twice = ids[1:][ids[1:] == ids[:-1]]
+    if len(twice):
+        raise AccountingError(f"ledger {twice[0]} was read twice at the first look")
+    ledgers = ClearColumns.of(records)
+    is_healthy = _has_all_answers(ledgers, said)
+    is_healthy &= ledgers.last < COPIES_MAX // ledgers.quorums
+    read = np.zeros(len(ledgers.ids), np.int64)
+    for batch in reads:
+        rows, is_promised = _promised_reads(ledgers, batch)
+        is_healthy[rows[~is_promised]] = False
+        np.add.at(read, rows, 1)
+    at = np.searchsorted(ids, ledgers.ids[is_healthy])
+    is_null = np.ones(len(ids), np.bool_)
+    is_null[at] = False
+    columns = [ids]
+    for values in ((ledgers.last + 1) * ledgers.quorums, read):
+        cells = np.zeros(len(ids), np.int64)
+        cells[at] = values[is_healthy]
+        columns.append(pa.array(cells, mask=is_null))
+    return pa.RecordBatch.from_arrays([pa.array(columns[0]), *columns[1:]], schema=COUNTED)
+
+
+def _has_all_answers(ledgers: ClearColumns, said: Iterable[Said]) -> npt.NDArray[np.bool_]:
+    """Return for which ledgers each bookie of the ensemble answered once as expected, and nobody
+    gave another answer.
+    """
+    answers, others = (np.zeros(len(ledgers.ids), np.int64) for _ in range(2))
+    heard = np.zeros(len(ledgers.ids), np.uint64)
+    for bookie, expected, other in said:
+        rows = ledgers.rows_of(expected)
+        rows = rows[rows >= 0]
+        np.add.at(answers, rows, 1)
+        np.bitwise_xor.at(heard, rows, _hash_of(bookie))
+        rows = ledgers.rows_of(other)
+        np.add.at(others, rows[rows >= 0], 1)
+    found: npt.NDArray[np.bool_] = (answers == ledgers.sizes) & (others == 0)
+    found &= heard == _ensemble_hashes(ledgers)
+    return found
+
+
+def _ensemble_hashes(ledgers: ClearColumns) -> npt.NDArray[np.uint64]:
+    if not len(ledgers.ids):
+        return np.zeros(0, np.uint64)
+    hashes = np.array([_hash_of(bookie) for bookie in ledgers.bookies], np.uint64)
+    found: npt.NDArray[np.uint64] = np.bitwise_xor.reduceat(
+        hashes[ledgers.ensembles], ledgers.starts
+    )
+    return found
+
+
+def _hash_of(bookie: BookieId) -> np.uint64:
+    return np.uint64(int.from_bytes(blake2b(bookie.encode(), digest_size=8).digest()))
+
+
+def _promised_reads(
+    ledgers: ClearColumns, reads: pa.RecordBatch
+) -> tuple[Numbers, npt.NDArray[np.bool_]]:
+    """Return the row number of the ledger of each read of a clear ledger, and whether the read
+    brought a promised copy.
+
+    The last entry does not count: its header may contradict the ledger's length.
+    """
+    rows = ledgers.rows_of(reads["ledger_id"].fill_null(-1).to_numpy(zero_copy_only=False))
+    is_clear = rows >= 0
+    reads, rows = reads.filter(pa.array(is_clear)), rows[is_clear]
+    was_sent = pc.fill_null(pc.equal(reads["status"], ReadStatus.PRESENT.value), False)
+    entries = reads["entry_id"].fill_null(-1).to_numpy(zero_copy_only=False)
+    numbers = pc.index_in(reads["bookie_id"], pa.array(ledgers.bookies, pa.string()))
+    positions = ledgers.positions_of(
+        rows, numbers.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    )
+    is_promised = was_sent.to_numpy(zero_copy_only=False) & (positions >= 0)
+    is_promised &= (entries >= 0) & (entries < ledgers.last[rows])
+    is_promised &= (positions - entries) % ledgers.sizes[rows] < ledgers.quorums[rows]
+    return rows, is_promised
