@@ -215,16 +215,23 @@ def await_all_listed(cluster: RealCluster, lister_map: Path, ledgers: int) -> No
 
 def preparation(bookie: BookieId) -> Callable[[], None]:
     """Return what a bookie's lister begins with: it keeps to the bookie's processors, and has the
-    least weight, as in deploy/systemd/bookkeeper-lister.service.
+    least weight.
     """
 
     def prepare() -> None:
         os.sched_setaffinity(0, HERE if bookie == ASKED else ELSEWHERE)
-        os.setsid()
-        if AUTOGROUP.exists():
-            AUTOGROUP.write_text("19")
+        take_least_weight()
 
     return prepare
+
+
+def take_least_weight() -> None:
+    """Give this process a session with the least weight, as in
+    deploy/systemd/bookkeeper-lister.service.
+    """
+    os.setsid()
+    if AUTOGROUP.exists():
+        AUTOGROUP.write_text("19")
 
 
 def keep_elsewhere() -> None:

@@ -6,8 +6,8 @@ Four ratios, the two sides of each measured one right after the other. *Bare* is
 the library that the lister reads with, over all keys of the same index in one go. The lists of the
 lister are beside those of a SortedLedgerStorage bookie that holds the same entries, both asked by
 the client that only counts frames (`bookie_requests`). Adds are sent to the bookie one by one,
-while nobody lists and while its lister, with the default limits, is asked without pause; and while
-its lister scrubs, pass after pass.
+while nobody lists and while its lister, with the default limits and the weight of its service, is
+asked without pause; and while its lister scrubs, pass after pass.
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ from support.raw_bookie import (
 from support.real_cluster import RealCluster
 
 from auditor.config import BookieLimits
+from auditor.lister.bookie_configuration import read_configuration
 from auditor.lister.index_view import IndexView
+from auditor.lister.scrub import ScrubTerms
 from auditor.lister.scrub_process import read_report
 from benchmarks.bookie_requests import floor_round
+from benchmarks.foreground import take_least_weight
 from benchmarks.targets import Target, measure_rows
 
 LEDGERS, ENTRIES, ROUNDS = 10_000, 100, 5
@@ -69,7 +72,7 @@ def targets(scratch: Path, ledgers: int = LEDGERS, rounds: int = ROUNDS) -> Iter
             await_listed(where, LONG[-1])
             yield compare_bare(cluster, scratch, where, rounds)
             yield compare_sorted(cluster, where, ledgers, rounds)
-        with lister_command(*configuration) as where:
+        with lister_command(*configuration, prepare=take_least_weight) as where:
             yield compare_adds(cluster, where, ledgers, rounds)
         yield compare_scrubbed(cluster, configuration, scratch / "scrub", rounds)
 
@@ -183,15 +186,17 @@ def compare_scrubbed(
     """The 99th percentile of adds while the bookie's logs are scrubbed beside that while they are
     not. Passes follow each other, with the default limits.
     """
+    configured = read_configuration(Path(configuration[-1]))
+    key = ScrubTerms(DB, configured, True, scratch, scratch, 0, 0).key
     alone, scrubbed = [], []
     for number in range(1, rounds + 1):
         ledger_id = ADD_LEDGER + 1_000 + 2 * number
         alone.append(add_p99_ms(cluster, ledger_id))
         scrubs = ("--scrub", str(scratch), "--scrub-every", "0")
-        with lister_command(*configuration, *scrubs):
-            await_pass(scratch)
+        with lister_command(*configuration, *scrubs, prepare=take_least_weight):
+            await_pass(scratch, key)
             scrubbed.append(add_p99_ms(cluster, ledger_id + 1))
-    report = read_report(scratch)
+    report = read_report(scratch, key)
     assert report is not None, "the scrub read nothing"
     read = sum(one.read_bytes for one in report.passes())
     ratio = median(a / b for a, b in zip(scrubbed, alone, strict=True))
@@ -208,10 +213,10 @@ def compare_scrubbed(
     )
 
 
-def await_pass(scratch: Path) -> None:
+def await_pass(scratch: Path, key: Sequence[str]) -> None:
     """Wait until the scrub goes on with a pass or began one: a new process imports for a while."""
     began = time.time()
-    while (report := read_report(scratch)) is None or report.written_at_ms < began * 1_000:
+    while (report := read_report(scratch, key)) is None or report.written_at_ms < began * 1_000:
         assert time.time() - began < PASS_TIMEOUT_S, "the scrub writes no report"
         time.sleep(0.1)
 

@@ -185,13 +185,15 @@ class DirectoryReader:
         payloads = read_exactly(answers, sum(size for size in sizes if size > 0))
         if payloads is None:
             raise EOFError("in the middle of an answer")
+        missing = head["missing"]
         found: Lists = []
         at = 0
         for number, size in enumerate(sizes):
             if size < 0:
                 found.append(None)
                 continue
-            lost = tuple(MissingLog(*words) for words in head["missing"].get(str(number), ()))
+            logs = missing.get(str(number), ()) if missing else ()
+            lost = tuple(MissingLog(*words) for words in logs)
             found.append(LedgerList(payloads[at : at + size], lost))
             at += size
         if not 1 <= len(found) <= len(ledgers):
@@ -256,7 +258,7 @@ class _Deadline:
 def _report(lists: Lists, head: Mapping[str, Any]) -> Report:
     missing = Counter[str]()
     for ledger_list in lists:
-        missing.update(
-            {log.path: log.entries for log in (ledger_list.missing_logs if ledger_list else ())}
-        )
+        if ledger_list is not None:
+            for log in ledger_list.missing_logs:
+                missing[log.path] += log.entries
     return Report(len(lists), int(head["keys"]), tuple(head["reasons"]), missing)

@@ -22,6 +22,8 @@ import struct
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 from operator import sub
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,9 +33,11 @@ import numpy as np
 from auditor.errors import AuditorError
 from auditor.model.identity import ENTRY_ID_MAX, LEDGER_ID_MAX
 
-CHUNK_KEYS = 512
+PART_KEYS = 512
 """At most this many keys are read between two checks of the rate. What fits the processor's cache
 is fastest."""
+CHUNK_KEYS = 4 * PART_KEYS
+"""At most this many keys are handled together: numpy's cost of a call is shared by more ledgers."""
 CHUNK_KEYS_MIN = 64
 """Keys read at once if the keys behind the requested ledgers are not needed."""
 KEY_BYTES, VALUE_BYTES = 16, 8
@@ -88,8 +92,24 @@ class RunReader:
         """The ledgers whose keys are kept: all of `_low` and above, but of `_high` only some."""
         self._ledgers: list[int] = []
         self._runs: list[Run] = []
+        self._only: dict[int, Run] = {}
+        """The run of each kept ledger that has a single one, without `_high`."""
+        self._last = _NO_KEYS
+        """The kept keys of `_high`."""
         self._chunk_keys = CHUNK_KEYS_MIN // 2
         self._kept = self._used = 0
+
+    def only_run_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Run | None:
+        """Return the single run of a ledger that is kept, or has its first keys kept.
+
+        None says nothing about the ledger: ask `runs_of`. `on_keys` and errors as there.
+        """
+        if ledger_id == self._high >= self._low and len(self._last) <= PART_KEYS:
+            self._read_on(on_keys)
+        run = self._only.get(ledger_id)
+        if run is not None:
+            self._used += run.entries
+        return run
 
     def runs_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Iterator[Run]:
         """Yield the runs of a ledger, ascending. `on_keys` is called with the number of keys read.
@@ -120,16 +140,43 @@ class RunReader:
                 yield self._kept_of(ledger_id)
             if self._high > ledger_id:
                 return
-            chunk = list(itertools.islice(self._items, self._keys_to_read()))
-            if not chunk:
-                _check_end(self._db, self._next, end)
-                return
-            on_keys(len(chunk))
-            keys, values = zip(*chunk, strict=True)
-            if {*map(len, keys)} != {KEY_BYTES} or {*map(len, values)} != {VALUE_BYTES}:
+            try:
+                chunk = self._read_chunk(on_keys)
+            except _NotLocations:
                 yield from self._read_exactly(ledger_id, end, on_keys)
                 return
-            self._keep(ledger_id, keys, values)
+            if not len(chunk):
+                _check_end(self._db, self._next, end)
+                return
+            if self._high >= 0:  # part of the ledger may be in the chunk before, which is not kept
+                self._low = ledger_id + 1
+            self._keep(chunk)
+
+    def _read_on(self, on_keys: Callable[[int], None]) -> None:
+        """Keep the next chunk, and the keys of the last ledger before it.
+
+        If the next keys are not locations, nothing is kept. At the end of the index all is.
+        """
+        try:
+            chunk = self._read_chunk(on_keys)
+        except _NotLocations:
+            self._forget()
+            return
+        if len(chunk):
+            self._low = self._high
+            self._keep(_Keys.joined([self._last, chunk]))
+
+    def _read_chunk(self, on_keys: Callable[[int], None]) -> _Keys:
+        """Return the next keys, none at the end. Raises _NotLocations."""
+        parts: list[_Keys] = []
+        left = self._keys_to_read()
+        while left > 0 and (part := list(itertools.islice(self._items, min(left, PART_KEYS)))):
+            on_keys(len(part))
+            parts.append(_Keys.of(part))
+            left -= PART_KEYS
+        chunk = _Keys.joined(parts)
+        self._kept, self._used = len(chunk), 0
+        return chunk
 
     def _keys_to_read(self) -> int:
         """Return the size of the next chunk: smaller if most keys of the last one were not used."""
@@ -141,22 +188,28 @@ class RunReader:
 
     def _seek(self, ledger_id: int) -> None:
         """Begin a new iteration at a ledger."""
-        self._low, self._high = ledger_id, -1
+        self._forget()
+        self._low = ledger_id
         self._next = _KEY.pack(ledger_id, 0)
         self._items = iter(self._db.items(from_key=self._next))
 
-    def _keep(self, ledger_id: int, keys: tuple[bytes, ...], values: tuple[bytes, ...]) -> None:
+    def _forget(self) -> None:
+        """Keep no keys."""
+        self._high, self._only, self._last = -1, {}, _NO_KEYS
+
+    def _keep(self, chunk: _Keys) -> None:
         """Keep the runs of a chunk instead of those before it."""
-        if self._high >= 0:  # part of the ledger is in the chunk before, which cannot be read again
-            self._low = ledger_id + 1
-        first, last = _ledger_of(keys[0]), _ledger_of(keys[-1])
+        first, last = chunk.ledger_at(0), chunk.ledger_at(-1)
         if first == last:
-            self._runs = list(_runs_of_chunk(keys, values))
+            self._runs = list(chunk.runs())
             self._ledgers = [first] * len(self._runs)
+            self._only, self._last = {}, chunk
         else:
-            self._ledgers, self._runs = _runs_by_ledger(keys, values)
-        self._high, self._next = last, keys[-1] + b"\0"
-        self._kept, self._used = len(keys), 0
+            self._ledgers, self._runs, self._only = chunk.runs_by_ledger()
+            if first < self._low:
+                self._only.pop(first, None)
+            self._last = chunk.from_ledger(last)
+        self._high, self._next = last, chunk.last_key() + b"\0"
 
     def _kept_of(self, ledger_id: int) -> list[Run]:
         start = bisect_left(self._ledgers, ledger_id)
@@ -171,48 +224,103 @@ class RunReader:
 
         A key or value of another size behind the ledger says nothing about it.
         """
-        # From here on no keys are kept.
-        start, self._high = self._next, -1
+        start = self._next
+        self._forget()  # no keys are kept from here on
         items = self._db.items(from_key=start)
         mine = itertools.takewhile((end,).__gt__, items)
-        while chunk := list(itertools.islice(mine, CHUNK_KEYS)):
-            on_keys(len(chunk))
-            keys, values = zip(*chunk, strict=True)
-            if {*map(len, keys)} != {KEY_BYTES} or {*map(len, values)} != {VALUE_BYTES}:
-                raise IndexInDoubt(f"a key of ledger {ledger_id} or its value is not a location")
-            start = keys[-1] + b"\0"
-            yield _runs_of_chunk(keys, values)
+        while part := list(itertools.islice(mine, PART_KEYS)):
+            on_keys(len(part))
+            try:
+                keys = _Keys.of(part)
+            except _NotLocations:
+                raise IndexInDoubt(
+                    f"a key of ledger {ledger_id} or its value is not a location"
+                ) from None
+            start = keys.last_key() + b"\0"
+            yield keys.runs()
         if next(items, None) is None:
             _check_end(self._db, start, end)
 
 
-def _runs_of_chunk(keys: tuple[bytes, ...], values: tuple[bytes, ...]) -> Iterable[Run]:
-    """Return the runs of keys and values of one ledger."""
-    first, last, count = _entry_of(keys[0]), _entry_of(keys[-1]), len(keys)
-    logs = np.frombuffer(b"".join(values), ">u4")[::2]
-    if last == first + count - 1 and (logs == logs[0]).all():
-        return [Run(first, count, int(logs[0]))]
-    entries = np.frombuffer(b"".join(keys), ">u8")[1::2]
-    starts = np.flatnonzero((np.diff(entries) != 1) | (np.diff(logs) != 0)) + 1
-    starts = np.concatenate(([0], starts))
-    sizes = np.diff(starts, append=count)
-    return map(Run, entries[starts].tolist(), sizes.tolist(), logs[starts].tolist())
+class _NotLocations(ValueError):
+    """A key or a value has another size than a location has."""
 
 
-def _runs_by_ledger(
-    keys: tuple[bytes, ...], values: tuple[bytes, ...]
-) -> tuple[list[int], list[Run]]:
-    """Return the runs of keys and values of several ledgers, and the ledger of each run."""
-    ids = np.frombuffer(b"".join(keys), ">u8").astype("u8")
-    ledgers, entries = ids[::2], ids[1::2]
-    logs = np.frombuffer(b"".join(values), ">u4")[::2].astype("u4")
-    is_new = entries[1:] - entries[:-1] != 1
-    is_new |= ledgers[1:] != ledgers[:-1]
-    is_new |= logs[1:] != logs[:-1]
-    starts = [0, *(is_new.nonzero()[0] + 1).tolist()]
-    sizes = map(sub, [*starts[1:], len(keys)], starts)
-    runs = map(Run, entries[starts].tolist(), sizes, logs[starts].tolist())
-    return ledgers[starts].tolist(), list(runs)
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """Keys of an index and their values, one behind the other."""
+
+    keys: bytes
+    values: bytes
+
+    @classmethod
+    def of(cls, items: list[tuple[bytes, bytes]]) -> _Keys:
+        """Return these items. Raises _NotLocations."""
+        keys, values = zip(*items, strict=True)
+        if {*map(len, keys)} != {KEY_BYTES} or {*map(len, values)} != {VALUE_BYTES}:
+            raise _NotLocations
+        return cls(b"".join(keys), b"".join(values))
+
+    @classmethod
+    def joined(cls, parts: list[_Keys]) -> _Keys:
+        """Return the keys of all parts."""
+        return cls(b"".join(part.keys for part in parts), b"".join(part.values for part in parts))
+
+    def __len__(self) -> int:
+        return len(self.keys) // KEY_BYTES
+
+    def ledger_at(self, index: int) -> int:
+        """Return the ledger of the first key (0) or the last one (-1)."""
+        at = index % len(self) * KEY_BYTES
+        return _ledger_of(self.keys[at : at + KEY_BYTES])
+
+    def last_key(self) -> bytes:
+        return self.keys[-KEY_BYTES:]
+
+    def from_ledger(self, ledger_id: int) -> _Keys:
+        """Return the keys of a ledger and of all behind it."""
+        ledgers = np.frombuffer(self.keys, ">u8")[::2]
+        start = int(ledgers.searchsorted(ledger_id))
+        return _Keys(self.keys[start * KEY_BYTES :], self.values[start * VALUE_BYTES :])
+
+    def runs(self) -> Iterable[Run]:
+        """Return the runs of keys of one ledger."""
+        count = len(self)
+        first, last = _entry_of(self.keys[:KEY_BYTES]), _entry_of(self.last_key())
+        logs = np.frombuffer(self.values, ">u4")[::2]
+        if last == first + count - 1 and (logs == logs[0]).all():
+            return [Run(first, count, int(logs[0]))]
+        entries = np.frombuffer(self.keys, ">u8")[1::2]
+        starts = np.flatnonzero((np.diff(entries) != 1) | (np.diff(logs) != 0)) + 1
+        starts = np.concatenate(([0], starts))
+        sizes = np.diff(starts, append=count)
+        return map(Run, entries[starts].tolist(), sizes.tolist(), logs[starts].tolist())
+
+    def runs_by_ledger(self) -> tuple[list[int], list[Run], dict[int, Run]]:
+        """Return the runs of keys of several ledgers, the ledger of each, and the only runs.
+
+        Those are the runs of ledgers with a single one, without the last ledger.
+        """
+        ids = np.frombuffer(self.keys, ">u8")
+        ledgers, entries = ids[::2], ids[1::2].astype("u8")
+        logs = np.frombuffer(self.values, ">u4")[::2]
+        is_new = entries[1:] - entries[:-1] != 1
+        for equal in (np.frombuffer(self.keys, "u8")[::2], np.frombuffer(self.values, "u4")[::2]):
+            is_new |= equal[1:] != equal[:-1]  # in the machine's own byte order, which is faster
+        starts = [0, *(is_new.nonzero()[0] + 1).tolist()]
+        sizes = map(sub, [*starts[1:], len(self)], starts)
+        runs = list(map(Run, entries[starts].tolist(), sizes, logs[starts].tolist()))
+        of_runs = ledgers[starts].tolist()
+        only = dict(zip(of_runs, runs, strict=True))
+        if len(only) < len(runs):
+            several = [one for one, behind in pairwise(of_runs) if one == behind]
+            for ledger_id in several:
+                only.pop(ledger_id, None)
+        only.pop(of_runs[-1], None)
+        return of_runs, runs, only
+
+
+_NO_KEYS = _Keys(b"", b"")
 
 
 def _ledger_of(key: bytes) -> int:
@@ -418,10 +526,22 @@ class IndexView:
             log.unlink()  # logs of 20 KB for each opening; a secondary itself removes none of them
         return Rdict(str(self._links), options, access_type=AccessType.secondary(str(secondary)))
 
+    def only_run_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Run | None:
+        """Return the single run of a ledger whose keys were read with those of earlier ledgers.
+
+        None says nothing about the ledger. Otherwise as `runs_of`.
+        """
+        if self._runs is None:
+            return None
+        try:
+            return self._runs.only_run_of(ledger_id, on_keys)
+        except Exception as error:  # rocksdict raises Exception itself
+            raise self._failed(error) from None
+
     def runs_of(self, ledger_id: int, on_keys: Callable[[int], None]) -> Iterator[Run]:
         """Yield the runs of a ledger's indexed entries, ascending.
 
-        `on_keys` is called with the number of keys read, every CHUNK_KEYS and at the end. Raises
+        `on_keys` is called with the number of keys read, every PART_KEYS and at the end. Raises
         IndexInDoubt for an error of the iteration, and for a key or value of another size. Call
         `refresh` first. Costs a third of a microsecond an entry.
         """

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from auditor.errors import AuditorError
 from auditor.lister.index_view import IndexInDoubt, IndexView
@@ -39,12 +40,13 @@ ONE_RUN_BYTES = HEADER_BYTES + GROUP_BYTES
 
 _HEADER = struct.Struct(">ii56x")
 _GROUP = struct.Struct(">qqii")
+_HEADER_AND_GROUP = struct.Struct(">ii56xqqii")
 
 
 def _encode_one_run(first: int, entries: int) -> bytes:
     """Return the list of one run, like `ListEncoder`, at a fraction of its cost."""
     assert entries <= SIZE_MAX, "no bookie holds a run of 2**31 entries"
-    return _HEADER.pack(0, 1) + _GROUP.pack(first, first, entries, 0)
+    return _HEADER_AND_GROUP.pack(0, 1, first, first, entries, 0)
 
 
 class AnswerTooLong(AuditorError):
@@ -102,8 +104,7 @@ BURST_S = 1.0
 Runs = list[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerList:
+class LedgerList(NamedTuple):
     """The encoded list of one ledger, without the entries in `missing_logs` (MISSING_LOGS_MAX)."""
 
     payload: bytes
@@ -163,6 +164,9 @@ class LedgerLists:
         if ledger_id < 0:
             raise IndexInDoubt(f"{ledger_id} is not a ledger id")
         self._refresh_if_old()
+        run = self.view.only_run_of(ledger_id, self._pay)
+        if run is not None and run.log in self._recent_logs():
+            return LedgerList(self._encode([(run.first, run.entries)], None))
         payload, named = self._scan(ledger_id, frozenset())
         if not named or named <= self._recent_logs():
             return LedgerList(payload)

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 
 from auditor.errors import PeerProtocolError
 from auditor.model.identity import EntryId, LedgerId
-from auditor.wire.frames import Status
+from auditor.wire.frames import LIST_HEADER, Status, varint
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.wire.protobuf_forms import LISTER_FIELD, unknown_bytes
 
@@ -31,6 +31,7 @@ NO_AUTH_PLUGIN = "AuthDisabledPlugin"
 
 _LENGTH = struct.Struct(">i")
 _IDS = struct.Struct(">qq")
+_LIST_ENTRIES = pb.GET_LIST_OF_ENTRIES_OF_LEDGER
 
 
 class Operation(IntEnum):
@@ -159,9 +160,8 @@ class RequestBuffer:
 
 def decode_request(body: bytes) -> Request | WrongVersion:
     """Decode a request. Raises PeerProtocolError for garbage, no bytes or an unknown operation."""
-    message = pb.Request()
     try:
-        message.ParseFromString(body)
+        message = pb.Request.FromString(body)
     except DecodeError as error:
         raise PeerProtocolError("a request that is not a protobuf message of version 3") from error
     if not message.IsInitialized():
@@ -169,8 +169,13 @@ def decode_request(body: bytes) -> Request | WrongVersion:
         raise PeerProtocolError(
             "a request without a field it must have, or with an unknown operation"
         )
-    request = _request(message)
-    return request if message.header.version == pb.VERSION_THREE else WrongVersion(request)
+    header = message.header
+    request = (
+        ListEntries(header.txnId, message.getListOfEntriesOfLedgerRequest.ledgerId)
+        if header.operation == _LIST_ENTRIES
+        else _request(message)
+    )
+    return request if header.version == pb.VERSION_THREE else WrongVersion(request)
 
 
 def ids_of(body: bytes) -> tuple[LedgerId, EntryId] | None:
@@ -211,13 +216,23 @@ def encode_add(request: AddEntry, status: Status) -> bytes:
 
 
 def encode_list(request: ListEntries, status: Status, availability: bytes | None = None) -> bytes:
-    """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups."""
+    """Encode the response to GET_LIST_OF_ENTRIES_OF_LEDGER. `availability`: header and groups.
+
+    This response is sent by the million: a list is written out without a message of protobuf.
+    """
+    if availability is not None:
+        txn, ledger, code = varint(request.txn_id), varint(request.ledger_id), varint(status)
+        size = varint(len(availability))
+        in_message = 3 + len(code) + len(ledger) + len(size) + len(availability)
+        body = b"\x0a%c%b%b\x10%b\xe2\x06%b\x08%b\x10%b\x1a%b" % (
+            len(LIST_HEADER) + len(txn), LIST_HEADER, txn, code,
+            varint(in_message), code, ledger, size,
+        )  # fmt: skip
+        return _LENGTH.pack(len(body) + len(availability)) + body + availability
     message = _response_to(request, status)
     answer = message.getListOfEntriesOfLedgerResponse
     answer.status = status  # type: ignore[assignment]
     answer.ledgerId = request.ledger_id
-    if availability is not None:
-        answer.availabilityOfEntriesOfLedger = availability
     return _encode_frame(message)
 
 
@@ -271,8 +286,6 @@ def _request(message: pb.Request) -> Request:
         case Operation.ADD_ENTRY:
             add = message.addRequest
             return AddEntry(txn_id, add.ledgerId, add.entryId, add.masterKey, add.body)
-        case Operation.GET_LIST_OF_ENTRIES_OF_LEDGER:
-            return ListEntries(txn_id, message.getListOfEntriesOfLedgerRequest.ledgerId)
         case Operation.GET_BOOKIE_INFO:
             requested = message.getBookieInfoRequest.requested
             total = requested & pb.GetBookieInfoRequest.TOTAL_DISK_CAPACITY

@@ -13,7 +13,7 @@ import pytest
 from support.location_index import LocationIndex
 
 from auditor.lister import index_view, ledger_lists
-from auditor.lister.index_view import IndexInDoubt, IndexView, Stamp, stamp_of
+from auditor.lister.index_view import IndexInDoubt, IndexView, RunReader, Stamp, stamp_of
 from auditor.lister.ledger_lists import AnswerTooLong, LedgerList, LedgerLists, ListLimits
 from auditor.model.availability import MissingLog
 from auditor.wire.entry_availability import decode, encode_runs, groups_of
@@ -55,6 +55,45 @@ def test_a_list_has_the_entries_of_its_ledger_alone(
     for ledger_id, of_ledger in held.items():
         index.put(ledger_id, of_ledger)
     assert held == {ledger_id: entries(lists.list_ledger(ledger_id)) for ledger_id in held}
+
+
+def test_lists_of_ascending_ledgers_are_made_from_what_was_read_with_the_first(
+    index: LocationIndex, lists: LedgerLists, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are the lists of each ledger alone. An index is sought twice: at its begin and end."""
+    for ledger_id in range(300):
+        index.put(ledger_id, range(ledger_id % 40))
+    alone = [lists.list_ledger(ledger_id) for ledger_id in range(1, 300) if ledger_id % 40]
+    sought: list[int] = []
+    seek = RunReader._seek
+
+    def counting(reader: RunReader, ledger_id: int) -> None:
+        sought.append(ledger_id)
+        seek(reader, ledger_id)
+
+    monkeypatch.setattr(RunReader, "_seek", counting)
+    lists.limits.view_age_max_s = 1e9
+    lists.view.refresh()
+    runs_of, one_by_one = lists.view.runs_of, list[int]()
+    monkeypatch.setattr(
+        lists.view, "runs_of", lambda one, pay: one_by_one.append(one) or runs_of(one, pay)
+    )
+    asked = [ledger_id for ledger_id in range(1, 300) if ledger_id % 40]
+    assert alone == [lists.list_ledger(ledger_id) for ledger_id in asked]
+    assert (1, 2) == (len(sought), len(one_by_one))
+
+
+def test_an_entry_log_that_is_gone_is_missed_in_a_list_made_with_others(
+    index: LocationIndex, lists: LedgerLists
+) -> None:
+    """The list of its ledger is not made from what was read with the one before."""
+    for ledger_id in range(5, 9):
+        index.put(ledger_id, range(4), log=int(ledger_id == 7))
+    (index.logs / "1.log").unlink()
+    lists.limits.view_age_max_s = 1e9
+    made = {ledger_id: lists.list_ledger(ledger_id) for ledger_id in range(5, 9)}
+    assert [[0, 1, 2, 3]] * 3 == [entries(made[ledger_id]) for ledger_id in (5, 6, 8)]
+    assert ([], [4]) == (entries(made[7]), [log.entries for log in made[7].missing_logs])
 
 
 def test_a_ledger_without_an_entry_has_an_empty_list(

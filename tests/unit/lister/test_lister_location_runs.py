@@ -15,6 +15,7 @@ from auditor.lister import index_view
 from auditor.lister.index_view import (
     CHUNK_KEYS,
     CHUNK_KEYS_MIN,
+    PART_KEYS,
     IndexInDoubt,
     IndexView,
     Run,
@@ -96,13 +97,13 @@ def test_large_ids_and_places_are_read_in_full(
 
 def test_the_number_of_keys_is_said(index: LocationIndex, view: IndexView) -> None:
     """All that are read, in chunks that grow while they are used, and not those that were kept."""
-    entries = 2 * CHUNK_KEYS + 3
+    entries = 2 * PART_KEYS + 3
     index.put(7, range(entries))
     index.put(8, [0])
     view.refresh()
     keys: list[int] = []
     assert [(0, entries, 0)] == list(view.runs_of(7, keys.append))
-    grown = [CHUNK_KEYS_MIN, 2 * CHUNK_KEYS_MIN, 4 * CHUNK_KEYS_MIN, CHUNK_KEYS]
+    grown = [CHUNK_KEYS_MIN, 2 * CHUNK_KEYS_MIN, 4 * CHUNK_KEYS_MIN, PART_KEYS]
     assert [*grown, entries + 1 - sum(grown)] == keys
     assert [(0, 1, 0)] == list(view.runs_of(8, keys.append))
     assert entries + 1 == sum(keys)
@@ -150,9 +151,11 @@ def test_in_any_order_each_ledger_has_its_own_runs(index: LocationIndex, view: I
         for entry, log in held[ledger_id].items():
             index.put(ledger_id, [entry], log)
     view.refresh()
-    for _ in range(600):
-        ledger_id = draw.choice((*held, draw.randrange(210)))
-        found = list(view.runs_of(ledger_id, lambda _: None))
+    ledger_id = 0
+    for _ in range(1_200):
+        ledger_id = draw.choice((*held, draw.randrange(210), (ledger_id + 1) % 210))
+        only = view.only_run_of(ledger_id, lambda _: None) if draw.random() < 0.7 else None
+        found = [only] if only else list(view.runs_of(ledger_id, lambda _: None))
         assert runs_one_by_one(held.get(ledger_id, {})) == found, (SEED, ledger_id)
 
 

@@ -17,11 +17,12 @@ from auditor.lister import ledger_lists
 from auditor.lister.index_view import (
     CHUNK_KEYS,
     CHUNK_KEYS_MIN,
+    PART_KEYS,
     IndexInDoubt,
     IndexView,
     Run,
     RunReader,
-    _runs_by_ledger,
+    _Keys,
 )
 from auditor.lister.ledger_lists import LedgerLists, ListLimits
 from auditor.wire.entry_availability import HEADER_BYTES, groups_of
@@ -97,9 +98,9 @@ def test_a_chunk_of_which_half_was_used_is_followed_by_a_larger_one(
 
 def test_a_chunk_that_was_not_used_is_followed_by_one_of_half_its_size() -> None:
     """A single ledger of another size does not make all chunks small."""
-    reader = RunReader(index_of((3, 3 * CHUNK_KEYS), (4, 1_000), (9, 1_000)))
-    assert CHUNK_KEYS == read(reader, 3)[1][-1]
-    assert CHUNK_KEYS // 2 == read(reader, 9)[1][0]
+    reader = RunReader(index_of((3, 3 * CHUNK_KEYS), (4, 2 * CHUNK_KEYS), (9, 1), (10, CHUNK_KEYS)))
+    assert [PART_KEYS] * 4 == read(reader, 3)[1][-4:]
+    assert CHUNK_KEYS // 2 == sum(read(reader, 9)[1])
 
 
 def test_keys_of_several_ledgers_make_one_run_for_each_stretch() -> None:
@@ -109,12 +110,39 @@ def test_keys_of_several_ledgers_make_one_run_for_each_stretch() -> None:
     held = {3: [4], 5: [0, 1, 5], 6: range(6, 20), 7: range(20, 30)}
     keys = tuple(key(ledger, entry) for ledger, entries in held.items() for entry in entries)
     values = tuple(struct.pack(">II", 2**32 - 1, n) for n in range(len(keys)))
-    ledgers, runs = _runs_by_ledger(keys, values)
+    ledgers, runs, only = _Keys(b"".join(keys), b"".join(values)).runs_by_ledger()
     expected = [(3, 4, 1), (5, 0, 2), (5, 5, 1), (6, 6, 14), (7, 20, 10)]
     assert expected == [
         (ledger, run.first, run.entries) for ledger, run in zip(ledgers, runs, strict=True)
     ]
     assert {repr(2**32 - 1)} == {repr(run.log) for run in runs}
+    assert {3: (4, 1), 6: (6, 14)} == {one: run[:2] for one, run in only.items()}
+
+
+@pytest.mark.parametrize("size", [1, 2, CHUNK_KEYS_MIN - 1, CHUNK_KEYS_MIN, 100, PART_KEYS + 1])
+def test_a_single_run_is_known_with_the_keys_of_earlier_ledgers(size: int) -> None:
+    """Ledgers that end where a chunk ends, and those that a chunk cuts, have all their entries."""
+    ledgers = range(3, 3 + 4 * CHUNK_KEYS // size)
+    reader = RunReader(index_of(*((ledger, size) for ledger in ledgers)))
+    slow = 0
+    for ledger in ledgers:
+        run = reader.only_run_of(ledger, lambda _: None)
+        slow += run is None
+        assert [Run(0, size, 0)] == ([run] if run else read(reader, ledger)[0])
+    assert slow <= 2 or size > PART_KEYS
+
+
+@pytest.mark.parametrize("cut", [CHUNK_KEYS_MIN - 3, CHUNK_KEYS_MIN - 2, CHUNK_KEYS_MIN - 1])
+def test_a_ledger_with_a_hole_where_a_chunk_ends_has_no_single_run(cut: int) -> None:
+    """Nor has one whose first keys were in a chunk that is not kept."""
+    keys = [*(key(1, entry) for entry in range(cut)), key(2, 0), key(2, 2), key(3, 0), key(4, 0)]
+    reader = RunReader(Index(keys))
+    assert [Run(0, cut, 0)] == read(reader, 1)[0]
+    assert reader.only_run_of(2, lambda _: None) is None
+    assert [Run(0, 1, 0), Run(2, 1, 0)] == read(reader, 2)[0]
+    long = RunReader(index_of((1, CHUNK_KEYS_MIN + 1), (2, 1), (3, 1)))
+    assert [Run(0, CHUNK_KEYS_MIN + 1, 0)] == read(long, 1)[0]
+    assert long.only_run_of(1, lambda _: None) is None
 
 
 @pytest.mark.parametrize("bad", [1, 7])
@@ -128,8 +156,10 @@ def test_a_bad_key_right_behind_another_is_a_doubt(entries: int, bad: int) -> No
     for _ in range(2):
         with pytest.raises(IndexInDoubt, match=f"a key of ledger {bad} or its value is not a"):
             read(reader, bad)
+        assert reader.only_run_of(bad, lambda _: None) is None
     for ledger_id in {0, 1, 7, 8} - {bad}:
-        assert [Run(0, entries, 0)] == read(reader, ledger_id)[0]
+        run = reader.only_run_of(ledger_id, lambda _: None)
+        assert [Run(0, entries, 0)] == ([run] if run else read(reader, ledger_id)[0])
 
 
 def test_keys_behind_a_bad_key_are_not_all_read() -> None:
@@ -138,7 +168,7 @@ def test_keys_behind_a_bad_key_are_not_all_read() -> None:
     chunks: list[int] = []
     with pytest.raises(IndexInDoubt, match="not a location"):
         list(RunReader(Index([*good, good[2] + b"\0"])).runs_of(7, chunks.append))
-    assert CHUNK_KEYS == max(chunks)
+    assert PART_KEYS == max(chunks)
 
 
 def test_a_ledger_before_a_bad_key_is_read_in_chunks() -> None:
@@ -146,7 +176,7 @@ def test_a_ledger_before_a_bad_key_is_read_in_chunks() -> None:
     good = [key(7, entry) for entry in range(2 * CHUNK_KEYS + 9)]
     reader = RunReader(Index([key(3, 0), *good, key(8, 0) + b"\0"]))
     runs, chunks = read(reader, 7)
-    assert ([Run(0, len(good), 0)], CHUNK_KEYS) == (runs, max(chunks))
+    assert ([Run(0, len(good), 0)], PART_KEYS) == (runs, max(chunks))
     short = RunReader(Index([key(3, 0), *good[:5], key(8, 0) + b"\0"]))
     assert [Run(0, 5, 0)] == read(short, 7)[0]
 
@@ -169,6 +199,9 @@ def test_a_run_behind_those_that_were_packed_is_not_the_whole_list(
 
     class View:
         seen_at = 0.0
+
+        def only_run_of(self, ledger_id: int, on_keys: Any) -> None:
+            """Nothing is kept."""
 
         def runs_of(self, ledger_id: int, on_keys: Any) -> list[Run]:
             return [Run(first, 2, 0) for first in range(0, 4 * ledger_id, 4)]

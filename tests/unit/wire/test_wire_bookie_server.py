@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.scripted_bookie import frame as frame_of
 
 from auditor.errors import PeerProtocolError
@@ -220,6 +222,25 @@ def test_an_answer_says_its_status_in_every_place_and_nothing_that_was_not_given
     is absent.
     """
     assert expected == make()
+
+
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(-(2**63), 2**63 - 1),
+    st.sampled_from(Status),
+    st.integers(0, 300),
+)
+def test_a_list_is_what_protobuf_would_make(
+    txn_id: int, ledger_id: int, status: Status, size: int
+) -> None:
+    """The response laid out by hand equals protobuf's, for every id and length."""
+    message = pb.Response()
+    header, listed = message.header, message.getListOfEntriesOfLedgerResponse
+    header.version, header.operation, header.txnId = pb.VERSION_THREE, Operation(11), txn_id
+    message.status = listed.status = status
+    listed.ledgerId, listed.availabilityOfEntriesOfLedger = ledger_id, bytes(size)
+    expected = frame_of(message)
+    assert expected == server.encode_list(ListEntries(txn_id, ledger_id), status, bytes(size))
 
 
 def test_info_carries_requested_fields_only() -> None:
