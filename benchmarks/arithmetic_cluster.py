@@ -8,6 +8,7 @@ lists. One ledger in `damaged_every` is damaged, in one of DAMAGES in turn.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,8 +22,9 @@ from support.zookeeper_process import ZooKeeperProcess
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Segment
 from auditor.sandbox.seeder import Seeder
-from auditor.wire import bookie_registration, ledger_metadata
+from auditor.wire import bookie_registration, ledger_metadata, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
+from benchmarks.znode_snapshot import write_snapshot
 
 SOURCE = Path(__file__).resolve().parent / "java" / "ArithmeticBookies.java"
 BOOKIES = 40
@@ -38,10 +40,10 @@ DAMAGES = (
     "two bookies lack the first entry",
 )
 ROOT, LAYOUT = "/ledgers", LedgerLayout.HIERARCHICAL
-PORTION = 10_000
-"""Ledgers whose metadata is in memory at a time."""
-ZOOKEEPER_BYTES_A_LEDGER = 1_500
-"""Memory for one more ledger in ZooKeeper's tree, generously."""
+ZOOKEEPER_BYTES_A_LEDGER = 850
+"""Memory for one more ledger in ZooKeeper's tree, which takes 420 bytes of it."""
+ZOOKEEPER_LOADS_A_SECOND = 10_000
+"""Ledgers that a starting ZooKeeper loads a second at least, on a busy machine."""
 ANSWER_S = 60.0
 """How long the bookies may take to start, or to say what they counted."""
 
@@ -112,12 +114,17 @@ def arithmetic_cluster(
 ) -> Iterator[ArithmeticCluster]:
     """Yield a cluster of so many ledgers.
 
-    The ZooKeeper in the directory is kept, and seeded with the ledgers that it lacks. Raises
+    The ZooKeeper in the directory is kept if it has so many. One with fewer is written anew. Raises
     ValueError if it has more.
     """
     directory.mkdir(parents=True, exist_ok=True)
+    _seed(directory, ledgers)
     heap_mib = 512 + ledgers * ZOOKEEPER_BYTES_A_LEDGER // 2**20
-    zookeeper = ZooKeeperProcess(directory / "zookeeper", flags=(f"-Xmx{heap_mib}m",))
+    zookeeper = ZooKeeperProcess(
+        directory / "zookeeper",
+        flags=(f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"),
+        start_timeout_s=ANSWER_S + ledgers / ZOOKEEPER_LOADS_A_SECOND,
+    )
     bookies = _start_bookies(directory, damaged_every)
     try:
         ports = tuple(map(int, bookies.receive(ANSWER_S).split()))
@@ -126,7 +133,6 @@ def arithmetic_cluster(
         try:
             seeder.start("arithmetic")
             _register(seeder, ports)
-            _seed(seeder, directory / "seeded", ledgers)
             yield ArithmeticCluster(zookeeper.hosts, ports, bookies)
         finally:
             seeder.stop()
@@ -149,17 +155,25 @@ def _register(seeder: Seeder, ports: Iterable[int]) -> None:
         seeder.add_cookie(bookie_id(number), "arithmetic")
 
 
-def _seed(seeder: Seeder, done: Path, ledgers: int) -> None:
-    """Write the ledgers from the number that the file `done` has; each portion is noted there."""
-    first = int(done.read_text()) if done.exists() else 0
-    if first > ledgers:
-        raise ValueError(f"{done.parent} has {first:,} ledgers, more than {ledgers:,}")
-    for start in range(first, ledgers, PORTION):
-        end = min(start + PORTION, ledgers)
-        seeder.create_ledgers(
-            {
-                ledger_id: ledger_metadata.encode(metadata_of(ledger_id))
-                for ledger_id in range(start, end)
-            }
-        )
-        done.write_text(str(end))
+def _seed(directory: Path, ledgers: int) -> None:
+    """Write the data of a ZooKeeper with so many ledgers. The file `seeded` has their number."""
+    done = directory / "seeded"
+    found = int(done.read_text()) if done.exists() else 0
+    if found > ledgers:
+        raise ValueError(f"{directory} has {found:,} ledgers, more than {ledgers:,}")
+    if found < ledgers:
+        done.unlink(missing_ok=True)
+        data = directory / "zookeeper" / "data"
+        shutil.rmtree(data, ignore_errors=True)
+        write_snapshot(data, _znodes(ledgers))
+        done.write_text(str(ledgers))
+
+
+def _znodes(ledgers: int) -> Iterator[tuple[str, bytes]]:
+    """Yield the znode of each ledger. Those that have the same last entry have the same bytes."""
+    assert SHAPES % BOOKIES == 0, "ledgers of one shape would have different ensembles"
+    shapes = [
+        ledger_metadata.encode(metadata_of(ledger_id)) for ledger_id in range(min(ledgers, SHAPES))
+    ]
+    for ledger_id in range(ledgers):
+        yield ROOT + znode_paths.ledger_path(LAYOUT, ledger_id), shapes[ledger_id % SHAPES]

@@ -62,6 +62,14 @@ class CountingClient(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         data = self._rest + data if self._rest else data
+        self._rest = data[self.count_frames(data) :]
+        if self._answered == len(self._frames):
+            self._done.set_result(None)
+        else:
+            self._send()
+
+    def count_frames(self, data: bytes) -> int:
+        """Count the whole frames at the beginning of `data`, and return where they end."""
         start, end = 0, len(data)
         while end - start >= 4:
             length = int.from_bytes(data[start : start + 4], "big")
@@ -69,11 +77,7 @@ class CountingClient(asyncio.Protocol):
                 break
             start += 4 + length
             self._answered += 1
-        self._rest = data[start:]
-        if self._answered == len(self._frames):
-            self._done.set_result(None)
-        else:
-            self._send()
+        return start
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self._done.done():

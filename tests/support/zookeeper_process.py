@@ -77,7 +77,8 @@ class ZooKeeperProcess:
     the field does.
 
     `cut_off_from_quorum`: one of two servers, and the other does not exist; it serves its data
-    read-only. `more` are further settings, `flags` further flags of its JVM.
+    read-only. `more` are further settings, `flags` further flags of its JVM. A server that has much
+    to load needs a longer `start_timeout_s`.
     """
 
     def __init__(
@@ -88,6 +89,7 @@ class ZooKeeperProcess:
         cut_off_from_quorum: bool = False,
         more: Mapping[str, object] | None = None,
         flags: Sequence[str] = (),
+        start_timeout_s: float = START_TIMEOUT_S,
     ) -> None:
         self.directory = directory
         self.classpath = classpath or pyspark_classpath()
@@ -95,6 +97,7 @@ class ZooKeeperProcess:
         self._process: JavaProcess | None = None
         self._cut_off = cut_off_from_quorum
         self._flags = tuple(flags)
+        self._start_timeout_s = start_timeout_s
         (directory / "data").mkdir(parents=True, exist_ok=True)
         config = (
             f"tickTime=500\nminSessionTimeout=500\nmaxSessionTimeout=60000\ndataDir={directory}/data\nclientPort={self.port}\n"
@@ -130,12 +133,13 @@ class ZooKeeperProcess:
             str(self.directory / "zoo.cfg"),
         ]
         self._process = JavaProcess("zookeeper", command, self.directory / "zookeeper.log")
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + self._start_timeout_s
         serving = b"Mode: read-only" if self._cut_off else b"Mode: standalone"
         while serving not in self.four_letter_word(b"srvr"):
             self._process.assert_running()
             assert time.monotonic() < deadline, (
-                f"ZooKeeper did not serve within {START_TIMEOUT_S} s: {self._process.log_tail()}"
+                f"ZooKeeper did not serve within {self._start_timeout_s:g} s:"
+                f" {self._process.log_tail()}"
             )
             time.sleep(POLL_S)
         return self
