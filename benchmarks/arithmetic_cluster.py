@@ -110,12 +110,12 @@ class ArithmeticCluster:
 
 @contextmanager
 def arithmetic_cluster(
-    directory: Path, ledgers: int, damaged_every: int = DAMAGED_EVERY
+    directory: Path, ledgers: int, damaged_every: int = DAMAGED_EVERY, service_us: int = 0
 ) -> Iterator[ArithmeticCluster]:
     """Yield a cluster of so many ledgers.
 
     The ZooKeeper in the directory is kept if it has so many. One with fewer is written anew. Raises
-    ValueError if it has more.
+    ValueError if it has more. Each bookie takes `service_us` microseconds for an answer.
     """
     directory.mkdir(parents=True, exist_ok=True)
     _seed(directory, ledgers)
@@ -125,7 +125,7 @@ def arithmetic_cluster(
         flags=(f"-Xms{heap_mib}m", f"-Xmx{heap_mib}m"),
         start_timeout_s=ANSWER_S + ledgers / ZOOKEEPER_LOADS_A_SECOND,
     )
-    bookies = _start_bookies(directory, damaged_every)
+    bookies = _start_bookies(directory, damaged_every, service_us)
     try:
         ports = tuple(map(int, bookies.receive(ANSWER_S).split()))
         zookeeper.start()
@@ -141,11 +141,11 @@ def arithmetic_cluster(
         zookeeper.stop()
 
 
-def _start_bookies(directory: Path, damaged_every: int) -> JavaConversation:
+def _start_bookies(directory: Path, damaged_every: int, service_us: int) -> JavaConversation:
     classes = directory / "classes"
     subprocess.run(["javac", "-d", str(classes), str(SOURCE)], check=True, timeout=ANSWER_S)
     command = ["java", "-Xmx256m", "-cp", str(classes), SOURCE.stem]
-    words = [str(BOOKIES), str(damaged_every)]
+    words = [str(BOOKIES), str(damaged_every), str(service_us)]
     return JavaConversation("bookies", [*command, *words], directory / "bookies.log")
 
 

@@ -29,7 +29,8 @@ class Used:
 
     By the name of the programme, such as `java` and `python`: `cpus_s` has the CPU seconds of all
     its processes, `peaks_bytes` the most memory that one of them had at a time. The command itself
-    is "driver". What a process did after the last sample is missing.
+    is "driver". Those of an executor begin with the word. What a process did after the last sample
+    is missing.
     """
 
     code: int
@@ -44,8 +45,14 @@ class Used:
         return sum(self.cpus_s.values())
 
 
-def run(command: Sequence[str], directory: Path, timeout_s: float) -> Used:
-    """Run a command in a directory to its end, and return what it used.
+def run(
+    command: Sequence[str],
+    directory: Path,
+    timeout_s: float,
+    executors: Sequence[int] = (),
+) -> Used:
+    """Run a command in a directory to its end, and return what it used, and what the processes
+    below those in `executors` used meanwhile.
 
     Raises TimeoutError, after killing it.
     """
@@ -61,9 +68,13 @@ def run(command: Sequence[str], directory: Path, timeout_s: float) -> Used:
                 process.kill()
                 raise TimeoutError(f"{command} did not end within {timeout_s:g} s")
             processes = _processes()
-            for pid in _below(process.pid, processes):
+            mine = _below(process.pid, processes)
+            names = {pid: "driver" if pid == process.pid else processes[pid].name for pid in mine}
+            for top in executors:
+                below = _below(top, processes) - {top}
+                names |= {pid: f"executor {processes[pid].name}" for pid in below}
+            for pid, name in names.items():
                 one = processes[pid]
-                name = "driver" if pid == process.pid else one.name
                 ticks[name, pid] = one.ticks
                 peaks[name] = max(peaks.get(name, 0), one.pages * PAGE_BYTES)
             time.sleep(SAMPLE_S)

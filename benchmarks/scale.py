@@ -1,7 +1,8 @@
 """A whole run on as many ledgers as wanted, beside the floor: a raw client that reads the same
 znodes and asks for the same lists, and only counts what comes.
 
-    .venv/bin/python -m benchmarks.scale --ledgers 1000000 [--keep DIR]
+    .venv/bin/python -m benchmarks.scale --ledgers 1000000 [--keep DIR] [--workers 2]
+    .venv/bin/python -m benchmarks.scale --ledgers 40000 --divide 1,2,4 [--service-us 500]
 
 The cluster is a real ZooKeeper, and 40 bookies that answer from arithmetic in one compiled process
 (`arithmetic_cluster`). One ledger in 1,000 is damaged in one of five ways, so that the right answer
@@ -9,6 +10,11 @@ is known. The floor is one Python process. Its rates say what the servers give a
 one decodes each answer, which every correct client in Python has to do.
 `--keep` keeps ZooKeeper's data in a directory: 2 GB for ten million ledgers, which take 4.2 GB of
 ZooKeeper's memory.
+
+With `--workers` the audit runs on a Spark standalone cluster of so many workers on this machine.
+`--divide` runs it on clusters of so many executors in turn, with one task each, and prints
+what each run took. There each bookie takes a time of its own for an answer: waiting is divided by
+more executors even where they share two cores.
 """
 
 from __future__ import annotations
@@ -20,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -28,6 +35,7 @@ from typing import Any, overload
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from support.standalone_spark import StandaloneSpark, standalone_spark
 from support.zookeeper_znodes import uri
 
 from auditor.config import BookieLimits, ZooKeeperLimits
@@ -61,6 +69,13 @@ DRIVER_BYTES_MAX = 2**30
 EVIDENCE_BYTES_MAX = 40
 RUN_TIMEOUT_S = 7_200
 FAULTS_SHOWN = 10
+CORES, WORKER_MEMORY = 2, "1600m"
+"""What each worker of a Spark standalone cluster has."""
+SERVICE_US = 500
+"""How long a bookie takes for an answer with `--divide`: it gives as many a second as the auditor
+asks for by default.
+"""
+PROCESSES = ("driver", "java", "python")
 BOOKIES_AT_ONCE = 8
 """Bookies that the floor asks in parallel."""
 KINDS = {
@@ -177,13 +192,17 @@ class Audited:
     asked: Counted
 
 
-def audit(cluster: ArithmeticCluster, output: Path, ledgers: int, more: Sequence[str]) -> Audited:
+def audit(
+    cluster: ArithmeticCluster, output: Path, ledgers: int, spark: StandaloneSpark | None = None
+) -> Audited:
     """Run the auditor without limits on its rate, and compare its verdicts with the damage."""
     before = cluster.counted()
     command = [sys.executable, "-m", "auditor", "run", "--quiet", "--second-look-delay", "0s"]
     where = ["--metadata-service-uri", cluster.metadata_service_uri, "--output", str(output)]
     lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
-    used = processes.run([*command, *where, *lifted, *more], PROJECT, RUN_TIMEOUT_S)
+    on = ["--spark-master", spark.master] if spark else []
+    executors = spark.worker_pids if spark else ()
+    used = processes.run([*command, *where, *lifted, *on], PROJECT, RUN_TIMEOUT_S, executors)
     if used.code != 1:
         raise RuntimeError(f"auditor run ended with {used.code}: {used.said[-3000:]}")
     name = json.loads((output / "latest.json").read_text())["run"]
@@ -227,15 +246,24 @@ def _faults(run: Place, ledgers: int) -> Iterator[str]:
         )
 
 
-def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[Target]:
+def targets(
+    scratch: Path, ledgers: int, kept: Path | None = None, workers: int = 0
+) -> Iterator[Target]:
     """Measure the floor, the floor that decodes each answer, and one whole run, cold.
 
-    ZooKeeper's data is `kept`, or in the directory `scratch` like all else.
+    ZooKeeper's data is `kept`, or in the directory `scratch` like all else. The run has a Spark of
+    its own, or one of so many workers.
     """
-    with arithmetic_cluster(kept or scratch / "cluster", ledgers) as cluster:
+    with ExitStack() as stack:
+        cluster = stack.enter_context(arithmetic_cluster(kept or scratch / "cluster", ledgers))
         floor = measure_floor(cluster, ledgers)
         decoding = measure_floor(cluster, ledgers, DecodingClient)
-        audited = audit(cluster, scratch / "audits", ledgers, [])
+        spark = None
+        if workers:
+            (scratch / "spark").mkdir()
+            standalone = standalone_spark(scratch / "spark", workers, CORES, WORKER_MEMORY)
+            spark = stack.enter_context(standalone)
+        audited = audit(cluster, scratch / "audits", ledgers, spark)
     used, pairs = audited.used, ledgers * COPIES
     damaged = ledgers // DAMAGED_EVERY
     yield Target(
@@ -245,7 +273,6 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
         audited.faults or (f"by {audited.asked.lists:,} lists, {audited.asked.reads:,} reads",),
     )
     ratio = used.wall_s / floor.wall_s
-    stages = ", ".join(f"{name} {s:.1f}" for name, s in audited.summary["duration_s"].items())
     yield Target(
         f"a whole run over {ledgers:,} ledgers takes at most {RATIO_MAX:g} times its floor",
         ratio <= RATIO_MAX,
@@ -253,7 +280,7 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
             f"ratio {ratio:.1f} on the clock, {used.cpu_s / floor.cpu_s:.1f} in CPU seconds",
             f"ratio {used.wall_s / decoding.wall_s:.1f} on the clock,"
             f" {used.cpu_s / decoding.cpu_s:.1f} in CPU seconds, to a floor that decodes answers",
-            f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {stages}",
+            f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {_stages(audited)}",
             f"             {_by_process(used.cpus_s, '{:.1f} CPU s')}",
             _floor_line("floor", floor, ledgers),
             _floor_line("that decodes", decoding, ledgers),
@@ -264,12 +291,7 @@ def targets(scratch: Path, ledgers: int, kept: Path | None = None) -> Iterator[T
     yield Target(
         f"the driver takes at most {DRIVER_BYTES_MAX / 2**20:,.0f} MiB",
         driver <= DRIVER_BYTES_MAX,
-        (
-            _by_process(
-                {name: size // 2**20 for name, size in used.peaks_bytes.items()}, "{:,} MiB"
-            )
-            + " at most in one process",
-        ),
+        (_peaks(used) + " at most in one process",),
     )
     each = audited.evidence_bytes / pairs
     yield Target(
@@ -293,9 +315,38 @@ def _of_each(total: Floor | processes.Used, ledgers: int) -> str:
     return f"{each:.1f} us, {cpu:.1f} CPU us"
 
 
+def divide(
+    scratch: Path, ledgers: int, kept: Path | None, counts: Sequence[int], service_us: int
+) -> Iterator[str]:
+    """Yield what a run takes on so many executors, for each of the counts."""
+    with arithmetic_cluster(kept or scratch / "cluster", ledgers, service_us=service_us) as cluster:
+        for count in counts:
+            home = scratch / f"executors-{count}"
+            home.mkdir()
+            with standalone_spark(home, count, 1, WORKER_MEMORY) as spark:
+                audited = audit(cluster, home / "audits", ledgers, spark)
+            used = audited.used
+            yield "\n".join(
+                (
+                    f"{count} executors: {used.wall_s:.1f} s; {_stages(audited)}",
+                    f"          {_by_process(used.cpus_s, '{:.1f} CPU s')}",
+                    f"          {_peaks(used)} at most in one process",
+                    *(f"          WRONG: {fault}" for fault in audited.faults),
+                )
+            )
+
+
+def _stages(audited: Audited) -> str:
+    return ", ".join(f"{name} {s:.1f}" for name, s in audited.summary["duration_s"].items())
+
+
 def _by_process(figures: Mapping[str, float], form: str) -> str:
-    names = ("driver", "java", "python")
-    return ", ".join(f"{name} {form.format(figures.get(name, 0))}" for name in names)
+    names = (*PROCESSES, *(f"executor {name}" for name in PROCESSES))
+    return ", ".join(f"{name} {form.format(figures[name])}" for name in names if name in figures)
+
+
+def _peaks(used: processes.Used) -> str:
+    return _by_process({name: size // 2**20 for name, size in used.peaks_bytes.items()}, "{:,} MiB")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -304,11 +355,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--ledgers", type=int, default=LEDGERS)
     parser.add_argument("--keep", type=Path, help="keep ZooKeeper's data in this directory")
+    parser.add_argument("--workers", type=int, default=0, help="run on a Spark of so many workers")
+    parser.add_argument("--divide", help="run on Sparks of so many executors, such as 1,2,4")
+    parser.add_argument("--service-us", type=int, default=SERVICE_US)
     chosen = parser.parse_args(arguments)
     ensure_class_archive()
     missed = 0
-    with tempfile.TemporaryDirectory() as scratch:
-        for target in targets(Path(scratch), chosen.ledgers, chosen.keep):
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        if chosen.divide:
+            counts = [int(count) for count in chosen.divide.split(",")]
+            for line in divide(scratch, chosen.ledgers, chosen.keep, counts, chosen.service_us):
+                print(line, flush=True)
+                missed += "WRONG" in line
+            return 1 if missed else 0
+        for target in targets(scratch, chosen.ledgers, chosen.keep, chosen.workers):
             print(target, flush=True)
             missed += not target.met
     return 1 if missed else 0

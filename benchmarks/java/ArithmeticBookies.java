@@ -9,6 +9,9 @@ import java.nio.channels.SelectionKey;
 import java.nio.channels.Selector;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.zip.CRC32C;
 
@@ -16,8 +19,9 @@ import java.util.zip.CRC32C;
  * Bookies that store nothing: what they hold of each ledger follows from its id. They answer GET_BOOKIE_INFO,
  * GET_LIST_OF_ENTRIES_OF_LEDGER and READ_ENTRY of protocol version 3, each at a loopback port of its own.
  *
- * <p>Arguments: the number of bookies, the first of which ledgers, one of how many of them is damaged. Prints the ports. Each
- * line on stdin is answered with the requests so far: infos, lists, reads, bytes sent. Ends with stdin.
+ * <p>Arguments: the number of bookies, one of how many ledgers is damaged, and how many microseconds a bookie takes for each
+ * answer, one after the other (0: what the processor takes). Prints the ports. Each line on stdin is answered with the requests
+ * so far: infos, lists, reads, bytes sent. Ends with stdin.
  *
  * <p>{@code benchmarks/arithmetic_cluster.py} has the same rules and says what they are.
  */
@@ -34,21 +38,32 @@ public final class ArithmeticBookies implements Runnable {
     private static final int GROUP_BYTES = 24;
     private static final byte[] NO_RESERVED = new byte[HEADER_BYTES - 8];
     private static final byte[] PAYLOAD = "payload.".getBytes();
+    private static final long WAKE_MILLIS = 1;
+    /** How late a bookie may be and make up for it: this machine may not wake it in time. */
+    private static final long LATE_NANOS_MAX = 20_000_000;
 
     private static int bookies;
     private static long damagedEvery;
+    private static long serviceNanos;
     private static final LongAdder INFOS = new LongAdder();
     private static final LongAdder LISTS = new LongAdder();
     private static final LongAdder READS = new LongAdder();
     private static final LongAdder BYTES = new LongAdder();
 
     private final Selector selector = Selector.open();
+    private final Set<SelectionKey> busy = new HashSet<>();
+    /** By bookie: when it will have given all its answers. Only the loop that a bookie belongs to uses its place. */
+    private final long[] busyUntil;
 
-    private ArithmeticBookies() throws IOException {}
+    private ArithmeticBookies() throws IOException {
+        busyUntil = new long[bookies];
+        Arrays.fill(busyUntil, System.nanoTime());
+    }
 
     public static void main(String[] args) throws Exception {
         bookies = Integer.parseInt(args[0]);
         damagedEvery = Long.parseLong(args[1]);
+        serviceNanos = 1_000 * Long.parseLong(args[2]);
         ArithmeticBookies[] loops = new ArithmeticBookies[Runtime.getRuntime().availableProcessors()];
         for (int i = 0; i < loops.length; i++) {
             loops[i] = new ArithmeticBookies();
@@ -89,7 +104,12 @@ public final class ArithmeticBookies implements Runnable {
     public void run() {
         while (true) {
             try {
-                selector.select(this::serve);
+                if (busy.isEmpty()) {
+                    selector.select(this::serve);
+                } else {
+                    selector.select(this::serve, WAKE_MILLIS);
+                    Set.copyOf(busy).forEach(this::serve);
+                }
             } catch (IOException error) {
                 throw new IllegalStateException(error);
             }
@@ -109,6 +129,7 @@ public final class ArithmeticBookies implements Runnable {
             }
             Connection connection = (Connection) key.attachment();
             SocketChannel client = (SocketChannel) key.channel();
+            busy.remove(key);
             if (client.read(connection.in) < 0) {
                 client.close();
                 return;
@@ -117,6 +138,9 @@ public final class ArithmeticBookies implements Runnable {
             boolean isSent = send(client, connection.out);
             while (isSent && answerSome(connection)) {
                 isSent = send(client, connection.out);
+            }
+            if (connection.in.hasRemaining() && isBusy(connection.bookie)) {
+                busy.add(key);
             }
             connection.in.compact();
             key.interestOps(isSent ? SelectionKey.OP_READ : SelectionKey.OP_READ | SelectionKey.OP_WRITE);
@@ -140,19 +164,27 @@ public final class ArithmeticBookies implements Runnable {
     }
 
     /** Answers whole requests while there is room for the answers. Returns whether there was one. */
-    private static boolean answerSome(Connection connection) throws IOException {
+    private boolean answerSome(Connection connection) throws IOException {
         ByteBuffer in = connection.in;
         int start = in.position();
         while (in.remaining() >= 4 && connection.out.remaining() >= ANSWER_BYTES_MAX) {
             int end = in.position() + 4 + in.getInt(in.position());
-            if (end > in.limit()) {
+            if (end > in.limit() || isBusy(connection.bookie)) {
                 break;
+            }
+            if (serviceNanos > 0) {
+                long begins = Math.max(busyUntil[connection.bookie], System.nanoTime() - LATE_NANOS_MAX);
+                busyUntil[connection.bookie] = begins + serviceNanos;
             }
             in.position(in.position() + 4);
             answer(connection, end);
             in.position(end);
         }
         return in.position() > start;
+    }
+
+    private boolean isBusy(int bookie) {
+        return serviceNanos > 0 && busyUntil[bookie] > System.nanoTime();
     }
 
     private static void answer(Connection connection, int end) throws IOException {

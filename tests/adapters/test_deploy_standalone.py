@@ -60,11 +60,11 @@ def test_a_cluster_without_the_auditor_runs_it_from_a_packed_environment(
     output = tmp_path / "audits"
     with (
         cluster_with_a_loss(tmp_path / "sandbox") as cluster,
-        standalone_spark(tmp_path, workers=2) as master,
+        standalone_spark(tmp_path, workers=2) as spark,
     ):
         command = [
             str(DEPLOY / "spark-submit/auditor-submit.sh"),
-            "--master", master, "--archives", f"{archive}#environment",
+            "--master", spark.master, "--archives", f"{archive}#environment",
             "--conf", "spark.executor.memory=512m", "--conf", "spark.executor.cores=2",
             "--", "run", "--output", str(output), *at(cluster), "--ledgers-in-process-max", "0",
         ]  # fmt: skip

@@ -1,7 +1,8 @@
 """A Spark standalone cluster on the loopback interface: a master and workers, each in a directory
 and an environment of its own, which has neither the auditor nor its libraries.
 
-    with standalone_spark(tmp_path, workers=2) as master:      # spark://127.0.0.1:PORT
+    with standalone_spark(tmp_path, workers=2) as cluster:
+        cluster.master                                         # spark://127.0.0.1:PORT
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -23,26 +25,36 @@ MASTER_URI = re.compile(r"Starting Spark master at (spark://\S+)")
 REGISTERED = "Successfully registered with master"
 
 
+@dataclass(frozen=True, slots=True)
+class StandaloneSpark:
+    """A master's URI, and the process ids of its workers. Executors are below these."""
+
+    master: str
+    worker_pids: tuple[int, ...]
+
+
 @contextmanager
-def standalone_spark(workdir: Path, workers: int) -> Iterator[str]:
-    """Yield the URI of a master at which all workers are registered."""
+def standalone_spark(
+    workdir: Path, workers: int, cores: int = 2, memory: str = "800m"
+) -> Iterator[StandaloneSpark]:
+    """Yield a cluster at whose master all workers are registered, each with so many cores."""
     with ExitStack() as stack:
         ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        log = stack.enter_context(_daemon(workdir / "master", "master.Master", *ports))
+        log, _ = stack.enter_context(_daemon(workdir / "master", "master.Master", *ports))
         master = _wait_for(log, MASTER_URI).group(1)
-        logs = []
+        daemons = []
         for number in range(workers):
             home = workdir / f"worker-{number}"
-            options = (*ports, "--cores", "2", "--memory", "800m", "--work-dir", str(home))
-            logs.append(stack.enter_context(_daemon(home, "worker.Worker", *options, master)))
-        for log in logs:
+            options = (*ports, "--cores", str(cores), "--memory", memory, "--work-dir", str(home))
+            daemons.append(stack.enter_context(_daemon(home, "worker.Worker", *options, master)))
+        for log, _ in daemons:
             _wait_for(log, re.compile(REGISTERED))
-        yield master
+        yield StandaloneSpark(master, tuple(pid for _, pid in daemons))
 
 
 @contextmanager
-def _daemon(home: Path, name: str, *options: str) -> Iterator[Path]:
-    """Run a daemon of Spark in a directory of its own, and yield its log."""
+def _daemon(home: Path, name: str, *options: str) -> Iterator[tuple[Path, int]]:
+    """Run a daemon of Spark in a directory of its own, and yield its log and its process id."""
     home.mkdir()
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -57,7 +69,7 @@ def _daemon(home: Path, name: str, *options: str) -> Iterator[Path]:
     with (home / "daemon.log").open("w") as log:
         process = subprocess.Popen(command, cwd=home, env=environment, stdout=log, stderr=log)
     try:
-        yield home / "daemon.log"
+        yield home / "daemon.log", process.pid
     finally:
         process.terminate()
         process.wait(60)
