@@ -65,6 +65,15 @@ class ClusterSettings:
         "Not set: every ledger of the cluster is listed and accounted for.",
         commands=ONLY_RUN,
     )
+    within_ms: int = setting(
+        DURATION, "0",
+        "Ask only about ledgers that are new, changed or not sound, and about a rotating share of "
+        "the others, so that each is listed within this period. The other verdicts are carried "
+        "over from earlier runs. 0: ask about every ledger.",
+        "Each run then stands alone. With 24h and a run every hour, a run asks about 5 % of the "
+        "unchanged ledgers; with 168h about 0.7 %.",
+        low=0, high=366 * 24 * _HOUR, commands=ONLY_RUN,
+    )
     resume: str | None = setting(
         TEXT, None,
         "Resume this run, which was killed or stopped: its ID, name or path, "

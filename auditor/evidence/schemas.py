@@ -237,6 +237,22 @@ DROPPED_LEDGERS = pa.schema(
 Run `run_id` read it in the list at `read_at_ms`. `before` and `after` are the nearest ledgers that
 are still in the list."""
 
+CARRIED_TABLE, DUE_TABLE = "evidence/carried", "evidence/due"
+CARRIED = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("run_id", pa.string()),
+        ("listed_at_ms", pa.int64()),
+    ]
+)
+"""A ledger whose verdict this run took over from an earlier run. Key: ledger_id.
+
+Run `run_id` asked for its lists. It began at `listed_at_ms`: no list of the ledger is older. This
+run saw its znode with the same czxid and version, and no mark of it."""
+DUE = pa.schema([("why", pa.string()), ("ledgers", pa.int64())])
+"""How many of the listed ledgers a run with a period asked about, by the first reason (`DueFor`).
+Key: why."""
+
 MISSING_LOG = pa.struct(
     [("path", pa.string()), ("entries", pa.int64()), ("ranges", pa.list_(pa.list_(pa.int64())))]
 )

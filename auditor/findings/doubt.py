@@ -27,6 +27,7 @@ from auditor.model.availability import (
 from auditor.model.identity import BookieId
 from auditor.model.summary import DoubtCounts, Summary
 from auditor.model.verdict import JUDGED, verified_ratio
+from auditor.summary.carried import read_carried_ids
 from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
 
 BOOKIES_NAMED_MAX = 10
@@ -94,8 +95,9 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     judged = pc.field("standing").isin([standing.word for standing in JUDGED])
     counted = verdicts.table(["ledger_id"], judged & pc.is_valid(pc.field("copies_expected")))
     ids = distinct_numbers(counted["ledger_id"].to_numpy())
+    carried = read_carried_ids(run)
     parts = [
-        _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks)
+        _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks, carried)
         for start in range(0, len(ids), LEDGERS_AT_ONCE)
     ]
     by_bookie = Counter[BookieId]()
@@ -108,14 +110,21 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     )
 
 
-def _doubt_among(run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.Table) -> Doubt:
-    """Return what of these ledgers rests on the word of bookies in doubt."""
+def _doubt_among(
+    run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.Table, carried: Ids
+) -> Doubt:
+    """Return what of these ledgers rests on the word of bookies in doubt. An earlier run asked
+    about those that are `carried`.
+    """
     within = (pc.field("ledger_id") >= int(ids[0])) & (pc.field("ledger_id") <= int(ids[-1]))
     mine = within & pc.field("bookie_id").isin(sorted(bookies))
     held = mine & (pc.field("status") == AnswerStatus.HELD.value)
     listed = run.read_table("evidence/answers", ANSWERS, held, _PAIR)
     listed = listed.filter(pc.is_in(listed["ledger_id"], pa.array(ids)))
     shares = shares_of(_newest(run, within), bookies)
+    if len(carried):  # an earlier run asked for their lists: each bookie listed what it should hold
+        of_earlier = shares.filter(pc.is_in(shares["ledger_id"], pa.array(carried))).select(_PAIR)
+        listed = pa.concat_tables([listed, of_earlier.cast(listed.schema)])
     due = _distinct(listed, _PAIR).join(shares, _PAIR, join_type="inner")
     reads = run.read_table(
         "evidence/reads", READS, mine & _WAS_READ & ~pc.field("is_search").isin([True]), _COPY

@@ -769,6 +769,42 @@ class MuteCounts(Part):
 
 
 @dataclass(frozen=True, slots=True)
+class CarriedFrom:
+    """A run from which verdicts are carried over. It began at `listed_at`: their lists are no
+    older.
+    """
+
+    run_id: str
+    listed_at: str
+    ledgers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(Part):
+    """What a run with the period `within_s` carried over from earlier runs.
+
+    `base` is the run that it started from, None if it had none: `problem` says why. `ledgers` were
+    not asked about. `withheld` of them are unknown by what this run learned; the others are sound.
+    `due` counts the ledgers that were asked about, by the reason. `runs` have those that began
+    first.
+    """
+
+    within_s: float
+    base: str | None = None
+    problem: str = ""
+    ledgers: int = 0
+    withheld: int = 0
+    oldest_listed_at: str | None = None
+    due: Mapping[str, int] = field(default_factory=dict)
+    runs: tuple[CarriedFrom, ...] = ()
+
+    @property
+    def asked(self) -> int:
+        """How many ledgers were asked about."""
+        return sum(self.due.values())
+
+
+@dataclass(frozen=True, slots=True)
 class StoredTable:
     """How much a run stored of a table."""
 
@@ -857,6 +893,7 @@ class Summary(Part):
     mutes: MuteCounts | None = None
     stored: Mapping[str, StoredTable] | None = None
     newest_run: NewestRunUsed | None = None
+    carried: Carried | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON object of the file, which `from_json` reads."""

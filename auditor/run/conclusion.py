@@ -63,6 +63,7 @@ from auditor.findings.lost_content import (
     Heard,
     cookie_histories,
     gather_heard,
+    is_most,
     judge_content,
     withheld_content,
 )
@@ -83,6 +84,7 @@ from auditor.model.verdict import Exempt
 from auditor.run.clock_check import clock_sentences
 from auditor.run.request_counts import count_requests
 from auditor.summary.about import About
+from auditor.summary.carried import carried_by_bookie, carried_of
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.doubted_lists import read_odd_lists, unindexed_bookies
 from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
@@ -126,7 +128,7 @@ def conclude(
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     changed = metadata_changes(run, about)
-    found = _bookie_findings(seen, about)
+    found = _bookie_findings(run, seen, about)
     on_others = [*_finding_records(found, seen, about), *clustered.findings, *changed.findings]
     away = _bookies_in_maintenance(about) | unregistered(bookies)
     verified = verification_of(run, about, bookies, away)
@@ -171,9 +173,12 @@ def conclude(
         ledgers_without_cause=why.unexplained,
         unjudged_without_cause=why.unexplained_unjudged,
         open_recovery_blocked=blocked.counts,
+        carried=carried_of(run, about, verdicts),
         odd_lists=read_odd_lists(run),
         verification=verified,
     )
+    if about.within_ms:
+        summary = summary.with_also("carried")
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     stale = _stale_marks_file(verdicts)
     files = {**why.files, **stale, **clustered.files, **changed.files, **unjudged}
@@ -258,15 +263,22 @@ def _renamed_bookies(renamed: Mapping[BookieId, Renamed]) -> tuple[RenamedBookie
     )
 
 
-def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
+def _bookie_findings(run: Place, seen: _Bookies, about: About) -> list[Finding]:
     """Return the findings on bookies.
 
     If an operator named the ledgers, losing most of them says little about all that a bookie holds.
+    Neither does losing most of the ledgers that were due: it holds those that were not.
     """
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
-        contents = {b: content for b, content in seen.held.contents.items() if b not in away}
+        kept = carried_by_bookie(run)
+        contents = {
+            bookie: content
+            for bookie, content in seen.held.contents.items()
+            if bookie not in away
+            and is_most(content.lacking_most, content.asked + kept.get(bookie, 0))
+        }
         found += judge_content(seen.looks, contents, seen.cookies)
         found += judge_failing(seen.looks, seen.refused, away)
     accused = {finding.bookie_id for finding in found if finding.bookie_id is not None}
@@ -278,7 +290,7 @@ def _bookie_findings(seen: _Bookies, about: About) -> list[Finding]:
     passed_over = away | {bookie for bookie in failing if bookie is not None}
     found += judge_lost_logs(seen.looks, seen.logs, away | accused)
     return found + judge_unreadable(
-        seen.looks, seen.unreadable, passed_over, is_partial=about.partial
+        seen.looks, seen.unreadable, passed_over, is_partial=about.partial or about.within_ms > 0
     )
 
 

@@ -41,6 +41,7 @@ from auditor.summary.about import About
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers
 from auditor.summary.doubted_lists import spoiled_ledgers
 from auditor.summary.due_copies import DUE_COLUMNS, Due, due_by_bookie
+from auditor.summary.reading_plan import ReadingPlan
 from auditor.zookeeper.metadata_store import MetadataStore
 
 
@@ -71,12 +72,20 @@ class SweepPlanner:
         about = replace(
             self.about,
             terms=replace(terms, sweep=sweep),
-            reading=self.about.reading.for_bookies(due, shards, terms.spot_reads),
+            reading=self._reading(due, shards, terms.spot_reads),
         )
         if about != self.about:
             self.about = about
             write_json(self.run, "run.json", about.as_json())
         return about.terms
+
+    def _reading(self, due: Mapping[BookieId, Due], shards: int, spot_reads: int) -> ReadingPlan:
+        """Return which copies are read on bookies that list. A run that asks only about what is due
+        tests its lists, and does not count as one that verifies copies.
+        """
+        plan, is_whole = self.about.reading, not self.about.within_ms
+        asked = plan if is_whole else replace(plan, period_ms=0, copies={})
+        return replace(plan, arcs=asked.for_bookies(due, shards, spot_reads).arcs)
 
     def _copies(self, due: Mapping[BookieId, Due], shards: int) -> float:
         """Return how many entries the fullest bookie should hold; an estimate if there are more

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from auditor.evidence.ids import Shard
 from auditor.evidence.journal import Journal, StageResult
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS, LISTING, READS, with_pace, with_read_counts
+from auditor.evidence.schemas import LEDGERS, READS, with_pace, with_read_counts
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.run.bookie_register import BookieRegister
@@ -78,7 +78,7 @@ class Looks:
         """Ask every bookie about every closed ledger, test its lists by reads, and read what they
         lack.
         """
-        listed = self.directory.count("evidence/listing", LISTING)
+        listed = self.stages.suspects.count_listed()
         tests: ListTests | None = None
         for shard in shards:
             part = f"look 1 shard {shard.number}"

@@ -17,6 +17,7 @@ from auditor.findings.bookies import by_look
 from auditor.findings.open_ledgers import blocked_open
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.model.cluster import BookieRecord
+from auditor.run.carrying import Carrying
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.judging_rounds import SweepPlanner
 from auditor.run.looks import Looks
@@ -25,6 +26,10 @@ from auditor.run.poison_evidence import keep_poison
 from auditor.run.reference_looks import TOPICS_AT, ReferenceLooks
 from auditor.run.request_counts import count_silent_parents
 from auditor.run.scrub_reports import ScrubReports
+from auditor.stages.selection import first_asked
+
+CHOSEN = "due"
+"""The stage that chooses the ledgers that a run with a period asks about."""
 
 
 @dataclass(slots=True)
@@ -42,6 +47,8 @@ class Audit(Looks):
     rename_search: RenameSearch
     sweep_planner: SweepPlanner
     scrub_reports: ScrubReports
+    carrying: Carrying | None
+    """None if every listed ledger is asked about."""
     shard_ledgers: int
 
     def run(self, ledger_ids: Sequence[int] | None) -> list[BookieRecord]:
@@ -58,6 +65,8 @@ class Audit(Looks):
         run_once("referenced ledgers", references.read_unlisted)
         run_once("scrubs", self.scrub_reports.ask)
         self.take(shards)
+        if self.carrying is not None:
+            run_once("carried ledgers", self.carrying.write_ledgers)
         self.hours.await_open("second look")
         delay_ms, wait = self.waits_ms[0], self.hours.stop.wait
         run_once("marks again", self._look_at_marks_again)
@@ -67,6 +76,9 @@ class Audit(Looks):
         run_once("metadata of the earlier run", self.metadata_look.compare, wait)
         run_once("renames", self.rename_search.ask, self.bookies.silent())
         self.judgings.commit()
+        if self.carrying is not None:
+            chosen = run_once(CHOSEN, self.carrying.choose)
+            run_once("carried verdicts", self.carrying.write_verdicts, chosen, self.bookies.seen)
         keep_poison(self.directory)
         return self.bookies.seen
 
@@ -74,7 +86,9 @@ class Audit(Looks):
         """Write the listing before anything is read, and return the shards to go through."""
         result = self.journal.run_once(LISTED, self._write_listing, ledger_ids)
         self.relisting.began_at_ms = result["began_at_ms"]
-        listing = self.directory.read_table("evidence/listing", LISTING)
+        if self.carrying is not None:
+            self.journal.run_once(CHOSEN, self.carrying.choose)
+        listing = self.directory.read_table(first_asked(self.directory), LISTING)
         return cut_shards(listing["ledger_id"], result["shard_ledgers"])
 
     def _write_listing(self, ledger_ids: Sequence[int] | None) -> StageResult:

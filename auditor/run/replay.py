@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from auditor.judging.verdict_rows import judge_to_row, set_aside, spoil_rows
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About
+from auditor.summary.carried import are_among, read_carried_ids
 from auditor.summary.doubted_lists import spoiled_ledgers
 
 LEDGERS_AT_ONCE = 100_000
@@ -29,7 +31,10 @@ DEFAULT_LIMITS = JudgingLimits()
 
 
 def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS) -> pa.Table:
-    """Return a verdict for every ledger in the evidence, as VERDICTS rows in order of ledger id.
+    """Return a verdict for every ledger in the evidence, as VERDICTS rows.
+
+    They are in order of ledger id, and behind them those that the run carried over from earlier
+    runs: these are not judged again, because the evidence on them is not in this run.
 
     Incomplete evidence is judged as it is: what was not asked is unknown. A ledger on which the run
     had to stop judging is set aside again in the same words. Further ones are judged in a child
@@ -38,6 +43,13 @@ def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS
     """
     spoiled = spoiled_ledgers(run)
     batches = [spoil_rows(table(VERDICTS, rows), spoiled) for rows in _rows(run, about, limits)]
+    carried = read_carried_ids(run)
+    if len(carried):
+        stored = run.stream("verdicts", VERDICTS, VERDICTS.names)
+        batches += [
+            batch.filter(pa.array(are_among(carried, batch["ledger_id"].to_numpy())))
+            for batch in stored
+        ]
     return pa.Table.from_batches(batches, schema=VERDICTS)
 
 
@@ -52,10 +64,15 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
         careful=True,
     )
     stopped = stopped_ledgers(run)
-    ids = distinct_numbers(run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy())
+    listing = run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
+    carried = read_carried_ids(run)
+    ids = np.setdiff1d(distinct_numbers(listing), carried, assume_unique=True)
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):
+            if len(carried):
+                is_carried = are_among(carried, batch["ledger_id"].to_numpy())
+                batch = batch.filter(pa.array(~is_carried))
             ledgers = list(evidence_by_ledger(batch))
             rows = iter(
                 judge.judge_all([ledger for ledger in ledgers if ledger.ledger_id not in stopped])

@@ -7,6 +7,7 @@ Before: `auditor.run.resumption`, if a run is resumed. What looks at the ledgers
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.findings.disks import keep_earlier_bookies
 from auditor.model.cluster import BookieRecord
 from auditor.run.bookie_register import BookieRegister
+from auditor.run.carrying import Carrying
 from auditor.run.clock_check import require_clock
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.conclusion import Conclusion, add_history, conclude
@@ -52,8 +54,9 @@ from auditor.run.surroundings import check_admission, cluster_and_terms
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Executor, ExecutorOnDemand, Stages
-from auditor.summary.about import About
+from auditor.summary.about import NO_BASE, About, RunBase
 from auditor.summary.costs import BookieCost
+from auditor.summary.due_ledgers import why_not_comparable
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
 from auditor.summary.reading_plan import ReadingPlan, copies_before, milliseconds, reads_before
 from auditor.summary.sweeps import continue_series
@@ -61,6 +64,7 @@ from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
 from auditor.zookeeper.metadata_store import MetadataStore
 
+NO_EARLIER_RUN = "no run of this cluster has finished yet"
 OTHER_CLUSTER = "the newest run in the output directory is of another cluster"
 """Why no metadata is compared."""
 
@@ -137,12 +141,14 @@ class Run:
         if pulsar is not None and pulsar.store is not None:
             stack.enter_context(pulsar.store)
         spark.bookies = sum(b.is_registered for b in bookies_at_first)
+        earlier = self._earlier_evidence(about)
+        if self.begun is None:
+            about = replace(about, base=self._base(about, earlier))
         directory, journal = self._open_directory(about, store)
         stages = self._stages(about, store, spark, directory)
         bookies = self._bookie_register(about, store, directory, journal)
         baseline = about.previous_population
         last_run = self.output.run(baseline.run_id) if baseline else None
-        earlier = self._earlier_evidence(about)
         return Audit(
             bookies,
             Judgings(stages, directory, journal),
@@ -163,6 +169,7 @@ class Run:
             ),
             sweep_planner=SweepPlanner(directory, about),
             scrub_reports=ScrubReports(store, directory, settings.bookie_limits(), bookies.listers),
+            carrying=self._carrying(about, store, directory, earlier),
             shard_ledgers=settings.shard_ledgers,
         )
 
@@ -252,7 +259,7 @@ class Run:
         written = self.begun is not None or (self.journal is not None and self.journal.has(LISTED))
         if not written or self.is_over or self.has_lost_evidence:
             return ""
-        if not self.lasting or self.context.settings.dry_run:
+        if not self.lasting or self.context.settings.dry_run or self.context.settings.within_ms:
             return ""
         age = utc_now() - datetime.fromisoformat(self.started_at)
         advice = f"; auditor run --resume {self.run_id} continues where it stopped"
@@ -296,6 +303,34 @@ class Run:
             )
         return EarlierEvidence.of(self.output.run(self.earlier.run_id), self.earlier.run_id)
 
+    def _base(self, about: About, earlier: EarlierEvidence | None) -> RunBase:
+        """Return the run whose verdicts this run may carry over."""
+        if not about.within_ms or earlier is None:
+            return NO_BASE
+        if earlier.run is None:
+            return RunBase(problem=earlier.problem or NO_EARLIER_RUN)
+        try:
+            stored = earlier.run.read_text("run.json")
+            why = why_not_comparable(About.from_json(json.loads(stored or "null")), about)
+        except (OutputError, ValueError) as error:
+            why = f"it cannot be read: {error}"
+        if why:
+            return RunBase(problem=f"run {earlier.run_id} cannot be the base: {why}")
+        return RunBase(earlier.run_id, earlier.began_ms)
+
+    def _carrying(
+        self,
+        about: About,
+        store: MetadataStore,
+        directory: Place,
+        earlier: EarlierEvidence | None,
+    ) -> Carrying | None:
+        """Return what the run carries over; None if it asks about every listed ledger."""
+        if not about.within_ms:
+            return None
+        base = None if about.base.run_id is None or earlier is None else earlier.run
+        return Carrying(directory, base, about, store, self.context.stop.check)
+
     def _about(self, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
         if self.begun is not None:
             same_cluster(self.begun, store.cluster_facts())
@@ -312,6 +347,7 @@ class Run:
             settings.allow_empty,
             partial=settings.ledgers_from is not None,
             waits_ms=waits,
+            within_ms=settings.within_ms,
         )
 
     def _continue_previous(self, about: About) -> About:

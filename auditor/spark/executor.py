@@ -29,7 +29,7 @@ from auditor.spark.jobs import renew_workers, run_job
 from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
 from auditor.stages.asking import WANTED, Directory
 from auditor.stages.reading import Work
-from auditor.stages.selection import Ledgers
+from auditor.stages.selection import Ledgers, first_asked
 from auditor.stages.steps import STEPS, steps_name, steps_prefix
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -123,7 +123,7 @@ class SparkExecutor:
     def ids(self, which: Ledgers) -> DataFrame:
         """Return the ids of ledgers: at the first look of all that were listed."""
         if which.are_all:
-            return self._within("evidence/listing", LISTING, which.shard)
+            return self._within(first_asked(self.run), LISTING, which.shard)
         if which.left_by is not None:
             return self._steps(which).select("ledger_id")
         if which.named is not None:

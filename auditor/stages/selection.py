@@ -74,6 +74,15 @@ class Ledgers:
         return self.look == 1 or self.left_by is not None
 
 
+DUE_LISTING = "steps/due"
+"""The listed ledgers that a run with a period asks about. Other runs ask about all."""
+
+
+def first_asked(run: Place) -> str:
+    """Return the table of the ledgers that the first look reads and asks about."""
+    return DUE_LISTING if run.has_table(DUE_LISTING) else "evidence/listing"
+
+
 @dataclass(frozen=True, slots=True)
 class Suspects:
     """The ledgers that each stage handles. Each method costs a scan of two columns."""
@@ -85,8 +94,8 @@ class Suspects:
         object.__setattr__(self, "files", ShardFiles(self.run))
 
     def count_listed(self) -> int:
-        """Return how many ledgers the run listed. Costs the footers of the listing's files."""
-        return self.run.count("evidence/listing", LISTING)
+        """Return how many listed ledgers the run asks about. Costs the footers of the files."""
+        return self.run.count(first_asked(self.run), LISTING)
 
     def ledgers(self, which: Ledgers) -> list[LedgerId]:
         """Return the ledgers that a stage takes, ascending."""
@@ -104,7 +113,7 @@ class Suspects:
 
     def listed_ledgers(self, shard: Shard) -> list[LedgerId]:
         """Return the listed ledgers of a shard, ascending: those that the first look reads."""
-        listed = self.run.read_table("evidence/listing", LISTING, _is_within(shard))
+        listed = self.run.read_table(first_asked(self.run), LISTING, _is_within(shard))
         return sorted(listed["ledger_id"].to_pylist())
 
     def recorded_ledgers(self, shard: Shard) -> list[LedgerId]:

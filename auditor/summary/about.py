@@ -16,6 +16,21 @@ from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, Unan
 
 
 @dataclass(frozen=True, slots=True)
+class RunBase:
+    """The earlier run whose verdicts a run with a period may carry over, and when it began.
+
+    `run_id` is None if there is none: `problem` says why, as the end of a sentence.
+    """
+
+    run_id: str | None = None
+    began_ms: int = 0
+    problem: str = ""
+
+
+NO_BASE = RunBase()
+
+
+@dataclass(frozen=True, slots=True)
 class About:
     """`run.json`: the cluster, the terms of judgement (with the judging time), and what the exit
     code depends on.
@@ -43,6 +58,11 @@ class About:
     """When the run was resumed, oldest first."""
     reading: ReadingPlan = field(default_factory=ReadingPlan)
     """Which copies are read on bookies that list."""
+    within_ms: int = 0
+    """The period of --within: verdicts may be carried over that are younger. 0: every listed ledger
+    is asked about."""
+    base: RunBase = field(default_factory=lambda: NO_BASE)
+    """The run whose verdicts may be carried over."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the run as a JSON object, which `from_json` reads.
@@ -74,6 +94,8 @@ class About:
                 {str(b): int(at) for b, at in value["unregistered_since_ms"].items()},
                 tuple(value["resumed_at"]),
                 _reading(value["reading"]),
+                value.get("within_ms", 0),
+                RunBase(**value["base"]) if "base" in value else NO_BASE,
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise OutputError(

@@ -337,7 +337,11 @@ def summarise(
     if_clean = exit_code_if_clean(is_complete=all_judged, is_fault=fault)
     assurance = assurance_of_run(bookies, run.about.terms, verdicts, findings)
     swept = SweptRun(
-        run.about.terms.sweep, run.about.started_at, run.about.partial, assurance.probed, copies
+        run.about.terms.sweep,
+        run.about.started_at,
+        run.about.partial or run.about.within_ms > 0,
+        assurance.probed,
+        copies,
     )
     counted = copies_of_verdicts(verdicts)
     marks, marks_by_age = marks_of(
@@ -396,7 +400,7 @@ def summarise(
         outcome=outcome_of(worst, is_complete=all_judged, is_fault=fault),
         exit_code=exit_code(worst, run.about.fail_on, if_clean),
         exit_code_if_clean=if_clean,
-    ).without("changes", "mutes", "stored", "newest_run")
+    ).without("changes", "mutes", "stored", "newest_run", "carried")
 
 
 def _is_whole(run: RunFacts, listed: int) -> bool:

@@ -100,7 +100,10 @@ def begin_series(sweep: Sweep, started_at: str, copies: float) -> Series:
 
 @dataclass(frozen=True, slots=True)
 class SweptRun:
-    """The sweep of a run. `probed`: ledgers judged by probes. `copies` as in `Series`."""
+    """The sweep of a run. `probed`: ledgers judged by probes. `copies` as in `Series`.
+
+    `partial`: not all ledgers were asked about.
+    """
 
     sweep: Sweep
     started_at: str

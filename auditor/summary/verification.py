@@ -377,10 +377,13 @@ def verification_of(
     """Return how old the newest reads of all copies are, after this run.
 
     Bookies in `away` do not count in the sum: they are in maintenance or not registered. A run of
-    named ledgers, and one that tests no list, hands on what earlier runs read. Costs a
+    named ledgers, and one that tests no list, hands on what earlier runs read. So does a run that
+    asks only about what is due, with the ages of all copies. Costs a
     scan of the ledgers, with a hash for each ledger and bookie, and a scan of the spot reads.
     """
     plan = about.reading
+    if about.within_ms:  # it tested lists of due ledgers, and read no copy of the others
+        plan = replace(plan, arcs={})
     result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second)
     if about.partial or about.terms.spot_reads < 1:
         handed_on = tuple(
@@ -388,7 +391,7 @@ def verification_of(
         )
         return replace(result, bookies=handed_on)
     due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
-    found = list(_count_bookies(run, about, bookies, due))
+    found = list(_count_bookies(run, replace(about, reading=plan), bookies, due))
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 

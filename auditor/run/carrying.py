@@ -1,0 +1,379 @@
+"""Carry verdicts over from an earlier run: `auditor run --within PERIOD`.
+
+Before the looks, `choose` compares the listing with what the base stored, and leaves the ledgers to
+ask about. Each other one has its znode read again, and compared by czxid and version: nothing is
+decoded. After the looks, the rows of the others are copied, column by column, into the tables of
+this run. Each of its tables then has every listed ledger, as those of any run have.
+
+What this run learns meanwhile ends verdicts that it carries: a bookie that does not answer, lists
+of a lister that do not count, a comparison that was wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.clock import now_ms
+from auditor.errors import OutputError
+from auditor.evidence.gathered import has_wrong_comparison
+from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.journal import PROBLEMS, StageResult
+from auditor.evidence.rows import bookie_records
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import (
+    BOOKIES,
+    CARRIED,
+    CARRIED_TABLE,
+    DUE,
+    DUE_TABLE,
+    LEDGERS,
+    LISTING,
+    VERDICTS,
+)
+from auditor.judging.settle import Todo
+from auditor.judging.verdict_rows import spoil_rows
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord, newest_records
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerState, RecordStatus
+from auditor.model.verdict import Standing, Unknown
+from auditor.stages.reading import COUNTED_LEDGERS
+from auditor.stages.selection import DUE_LISTING
+from auditor.summary.about import About
+from auditor.summary.carried import are_among, bookies_named, carried_on, read_carried_ids
+from auditor.summary.doubted_lists import contradicting_bookies
+from auditor.summary.due_ledgers import Bookies, DueFor, Rotation, newly_doubted
+from auditor.summary.previous_run import read_findings
+from auditor.witness.finding_lines import LISTED
+from auditor.zookeeper.metadata_store import MetadataStore
+
+FIRST_LOOK = 1
+CHECKED_AT_ONCE = 20_000
+"""Znodes that are compared between two checks for a signal."""
+ROWS_AT_ONCE = 100_000
+"""Rows of evidence/carried in one batch."""
+NAMED = "bookies"
+"""The key of the result of `choose` with the bookies that carried ledgers may name."""
+MARKS_UNREAD = "no verdict is carried over, because not all marks can be read"
+
+Places: TypeAlias = npt.NDArray[Any]
+"""Numbers of candidates, or a flag for each."""
+NOT_DUE = -1
+_NUMBER = {why: number for number, why in enumerate(DueFor)}
+
+
+@dataclass(slots=True)
+class Candidates:
+    """The listed ledgers on which the base has a verdict, ascending by id.
+
+    `runs` are the ids of the runs that asked for their lists: `run_of` has the number of each
+    ledger's run, `listed_at_ms` when it began. `due_for` has the number of a reason, or NOT_DUE. A
+    ledger is due until `keep` says otherwise.
+    """
+
+    ids: Ids
+    listed_at_ms: npt.NDArray[np.int64]
+    runs: list[str]
+    run_of: npt.NDArray[np.int16] = field(init=False)
+    czxid: npt.NDArray[np.int64] = field(init=False)
+    version: npt.NDArray[np.int32] = field(init=False)
+    due_for: npt.NDArray[np.int8] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.run_of = np.zeros(len(self.ids), np.int16)
+        self.czxid = np.zeros(len(self.ids), np.int64)
+        self.version = np.zeros(len(self.ids), np.int32)
+        self.due_for = np.full(len(self.ids), _NUMBER[DueFor.NOT_SOUND], np.int8)
+
+    def places(self, ids: npt.NDArray[np.int64]) -> tuple[Places, Places]:
+        """Return which of these ids are candidates, and the numbers of those."""
+        at = np.searchsorted(self.ids, ids)
+        is_known = at < len(self.ids)
+        is_known[is_known] = self.ids[at[is_known]] == ids[is_known]
+        return is_known, at[is_known]
+
+    def note_run(self, places: Places, run_id: str, began_ms: npt.NDArray[np.int64]) -> None:
+        """Note that these ledgers were listed by a run that began then."""
+        if run_id not in self.runs:
+            self.runs.append(run_id)
+        self.run_of[places] = self.runs.index(run_id)
+        self.listed_at_ms[places] = began_ms
+
+    def keep(self, places: Places, czxid: Places, version: Places) -> None:
+        """Let these ledgers be carried, if nothing else makes them due."""
+        self.due_for[places] = NOT_DUE
+        self.czxid[places], self.version[places] = czxid, version
+
+    def require(self, places: Places, why: DueFor) -> None:
+        """Make these ledgers due, unless they are due for another reason."""
+        before = self.due_for[places]
+        self.due_for[places] = np.where(before == NOT_DUE, _NUMBER[why], before)
+
+    def require_all(self, why: DueFor) -> None:
+        """Make all ledgers due for a reason."""
+        self.due_for[:] = _NUMBER[why]
+
+    @property
+    def kept(self) -> npt.NDArray[np.int64]:
+        """The numbers of the ledgers that are not due."""
+        return np.flatnonzero(self.due_for == NOT_DUE)
+
+    def count_due(self) -> dict[DueFor, int]:
+        """Return how many are due for each reason."""
+        counts = np.bincount(self.due_for[self.due_for != NOT_DUE], minlength=len(_NUMBER))
+        return {why: int(counts[number]) for why, number in _NUMBER.items()}
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield CARRIED rows of the ledgers that are not due."""
+        names, kept = pa.array(self.runs, pa.string()), self.kept
+        for start in range(0, len(kept), ROWS_AT_ONCE):
+            these = kept[start : start + ROWS_AT_ONCE]
+            runs = names.take(pa.array(self.run_of[these]))
+            columns = [pa.array(self.ids[these]), runs, pa.array(self.listed_at_ms[these])]
+            yield pa.RecordBatch.from_arrays(columns, schema=CARRIED)
+
+
+_SOUND_COLUMNS = [
+    *("ledger_id", "standing", "todo", "assurance", "looks", "listing_false_negatives"),
+    *("findings", "lacks"),
+]
+_ZNODE_COLUMNS = [
+    *("ledger_id", "look", "status", "state", "mark", "czxid", "znode_version", "segments"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Carrying:
+    """What one run carries over. `base` is None if it may carry nothing: `about` says why.
+
+    `check` raises Interrupted after a signal.
+    """
+
+    run: Place
+    base: Place | None
+    about: About
+    store: MetadataStore
+    check: Callable[[], None]
+
+    def choose(self) -> StageResult:
+        """Choose the ledgers to ask about -> steps/due, evidence/carried, evidence/due. Return the
+        bookies on which every carried verdict rests, for `write_verdicts`.
+
+        Costs a scan of the base's verdicts and of its metadata, and one read of each znode that
+        nothing else makes due. Raises StoreUnavailable.
+        """
+        listing = self.run.read_table("evidence/listing", LISTING)["ledger_id"]
+        listed, problem = distinct_numbers(listing.to_numpy()), ""
+        bookies = Bookies(frozenset())
+        found = Candidates(listed[:0], np.empty(0, np.int64), [])
+        if self.base is not None:
+            try:
+                bookies = self._bookies(self.base)
+                found = self._candidates(self.base, listed, bookies)
+                problem = self._require(self.base, found)
+            except OutputError as error:
+                problem = f"no verdict is carried over: {error}"
+                found.require_all(DueFor.NEW)
+        due = np.setdiff1d(listed, found.ids[found.kept], assume_unique=True)
+        counts = found.count_due()
+        counts[DueFor.NEW] += len(listed) - len(found.ids)
+        cells = [[why.value for why in counts], list(counts.values())]
+        self.run.write_table(DUE_TABLE, pa.table(cells, DUE), "due")
+        self.run.write_table(DUE_LISTING, pa.table([due], LISTING), "due")
+        self.run.write_stream(CARRIED_TABLE, found.rows(), CARRIED, "carried")
+        return {NAMED: sorted(bookies.fit), PROBLEMS: [problem] if problem else []}
+
+    def write_ledgers(self) -> None:
+        """Copy the metadata of the carried ledgers -> evidence/ledgers."""
+        self._copy("evidence/ledgers", LEDGERS, COUNTED_LEDGERS)
+
+    def write_verdicts(self, chosen: StageResult, bookies: Sequence[BookieRecord]) -> None:
+        """Copy the verdicts on the carried ledgers -> verdicts. Those become unknown that this run
+        cannot support.
+
+        `chosen` is the result of `choose`. `bookies` are those that this run saw, at every look.
+        """
+        spoiled = self._spoiled(chosen[NAMED], bookies)
+        self._copy("verdicts", VERDICTS, VERDICTS, lambda rows: spoil_rows(rows, spoiled))
+
+    def _candidates(self, base: Place, listed: Ids, bookies: Bookies) -> Candidates:
+        """Return the listed ledgers on which the base has a verdict. Those are kept that it found
+        sound by lists of one look, and whose metadata it read as closed and unmarked.
+        """
+        ids, is_sound = [listed[:0]], [np.empty(0, np.bool_)]
+        for batch in base.stream("verdicts", VERDICTS, _SOUND_COLUMNS):
+            mine = batch["ledger_id"].to_numpy()
+            is_listed = are_among(listed, mine)
+            ids.append(mine[is_listed])
+            is_sound.append(_are_sound(batch)[is_listed])
+        every, flags = np.concatenate(ids), np.concatenate(is_sound)
+        order = np.argsort(every)
+        base_run = self.about.base
+        times = np.full(len(every), base_run.began_ms)
+        found = Candidates(every[order], times, [str(base_run.run_id)])
+        self._note_runs(base, found)
+        self._keep_unless_unfit(base, found, flags[order], bookies)
+        return found
+
+    def _note_runs(self, base: Place, found: Candidates) -> None:
+        """Note which ledgers the base itself carried over, and from which runs."""
+        if not base.has_table(CARRIED_TABLE):
+            return
+        for batch in base.stream(CARRIED_TABLE, CARRIED, CARRIED.names):
+            is_known, at = found.places(batch["ledger_id"].to_numpy())
+            codes = batch["run_id"].dictionary_encode()
+            of_run, times = codes.indices.to_numpy()[is_known], batch["listed_at_ms"].to_numpy()
+            for code, run_id in enumerate(codes.dictionary.to_pylist()):
+                mine = of_run == code
+                found.note_run(at[mine], run_id, times[is_known][mine])
+
+    def _keep_unless_unfit(
+        self, base: Place, found: Candidates, is_sound: Places, bookies: Bookies
+    ) -> None:
+        """Keep the sound ledgers whose bookies are those that the base knew."""
+        for batch in base.stream("evidence/ledgers", LEDGERS, _ZNODE_COLUMNS):
+            batch = batch.filter(_are_clear(batch))
+            is_known, at = found.places(batch["ledger_id"].to_numpy())
+            batch = batch.filter(pa.array(is_known))
+            batch, at = batch.filter(pa.array(is_sound[at])), at[is_sound[at]]
+            czxid, version = batch["czxid"].to_numpy(), batch["znode_version"].to_numpy()
+            found.keep(at, czxid, version)
+            is_old = found.listed_at_ms[at] < self.about.base.began_ms
+            unfit = ~bookies_named(batch, bookies.fit).all_named
+            unfit |= is_old & bookies_named(batch, bookies.doubted).any_named
+            found.require(at[unfit], DueFor.BOOKIE)
+
+    def _bookies(self, base: Place) -> Bookies:
+        """Return which bookies may keep their verdicts."""
+        before = bookie_records(base.read_table("evidence/bookies", BOOKIES))
+        doubted: frozenset[BookieId] = frozenset()
+        if base.has_table(CARRIED_TABLE):
+            doubted = newly_doubted(read_findings(base))
+        return Bookies.of(before, self.store.bookies(FIRST_LOOK, now_ms), doubted)
+
+    def _require(self, base: Place, found: Candidates) -> str:
+        """Make ledgers due by their marks, their age, their turn and their znodes. Return why
+        nothing is carried, "" if something may be.
+        """
+        marks = self.store.marks()
+        if marks.problem:
+            found.require_all(DueFor.MARKED)
+            return f"{MARKS_UNREAD}: {marks.problem}"
+        _, at = found.places(np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger)))
+        found.require(at, DueFor.MARKED)
+        began_ms, base_began_ms = self.about.reading.began_at_ms, self.about.base.began_ms
+        rotation = Rotation(self.about.within_ms, began_ms, base_began_ms)
+        found.require(rotation.is_old(found.listed_at_ms), DueFor.AGE)
+        found.require(rotation.is_passed(found.ids, found.listed_at_ms), DueFor.TURN)
+        self._require_changed(found)
+        return ""
+
+    def _require_changed(self, found: Candidates) -> None:
+        """Make ledgers due whose znode is not as the base read it, or is not there."""
+        kept = found.kept
+        self.store.sync()
+        for start in range(0, len(kept), CHECKED_AT_ONCE):
+            self.check()
+            at = kept[start : start + CHECKED_AT_ONCE]
+            columns = (found.ids[at], found.czxid[at], found.version[at])
+            known = zip(*(column.tolist() for column in columns), strict=True)
+            changed = [one.ledger_id for one in self.store.read_changed(known, FIRST_LOOK, now_ms)]
+            _, places = found.places(np.array(changed, np.int64))
+            found.require(places, DueFor.CHANGED)
+
+    def _copy(
+        self,
+        table: str,
+        schema: pa.Schema,
+        written: pa.Schema,
+        change: Callable[[pa.RecordBatch], pa.RecordBatch] = lambda rows: rows,
+    ) -> None:
+        """Copy the rows of the carried ledgers from a table of the base."""
+        ids = read_carried_ids(self.run)
+        if self.base is None or not len(ids):
+            return
+        rows = _rows_of(self.base, table, schema, ids)
+        self.run.write_stream(
+            table, (_widened(change(batch), written) for batch in rows), written, "carried"
+        )
+
+    def _spoiled(
+        self, named: Sequence[BookieId], bookies: Sequence[BookieRecord]
+    ) -> dict[Unknown, pa.Array]:
+        """Return the carried ledgers whose verdicts this run cannot support, by the reason."""
+        answered = {one.bookie_id for one in bookies if one.greeting is Greeting.ANSWERED}
+        said = {name: one.greeting for name, one in newest_records(bookies).items()}
+        by_reason: dict[Unknown, set[BookieId]] = {}
+        for bookie in set(named) - answered:
+            why = _SAID_BY.get(said.get(bookie), Unknown.BOOKIE_SILENT)
+            by_reason.setdefault(why, set()).add(bookie)
+        denied = contradicting_bookies(self.run).to_pylist()
+        if denied:
+            by_reason.setdefault(Unknown.ANSWER_INVALID, set()).update(denied)
+        spoiled = {why: carried_on(self.run, names) for why, names in by_reason.items()}
+        if has_wrong_comparison(self.run):
+            spoiled[Unknown.CHECKERS_DISAGREE] = pa.array(read_carried_ids(self.run))
+        return spoiled
+
+
+_SAID_BY: Mapping[Greeting | None, Unknown] = {
+    Greeting.REFUSED: Unknown.BOOKIE_REFUSED,
+    Greeting.UNSUPPORTED: Unknown.BOOKIE_UNSUPPORTED,
+    Greeting.ADDRESS_UNKNOWN: Unknown.ADDRESS_UNKNOWN,
+    Greeting.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
+}
+"""Why a ledger is unknown, by the greeting of a bookie that gave no answer. Others were silent."""
+
+
+def _are_sound(verdicts: pa.RecordBatch) -> Places:
+    """Return which verdicts are sound by lists of one look, with nothing found beside them."""
+    return _all(
+        pc.equal(verdicts["standing"], Standing.SOUND.word),
+        pc.equal(verdicts["todo"], Todo.NOTHING.value),
+        pc.equal(verdicts["assurance"], LISTED),
+        pc.equal(verdicts["looks"], 1),
+        pc.equal(verdicts["listing_false_negatives"], 0),
+        pc.equal(pc.list_value_length(verdicts["findings"]), 0),
+        pc.equal(pc.list_value_length(verdicts["lacks"]), 0),
+    )
+
+
+def _are_clear(ledgers: pa.RecordBatch) -> pa.Array:
+    """Return which rows of a first look are of ledgers that were read, closed and unmarked."""
+    flags = _all(
+        pc.equal(ledgers["look"], FIRST_LOOK),
+        pc.equal(ledgers["status"], RecordStatus.FOUND.value),
+        pc.equal(ledgers["state"], LedgerState.CLOSED.value),
+        pc.is_null(ledgers["mark"]),
+        pc.is_valid(ledgers["czxid"]),
+        pc.is_valid(ledgers["znode_version"]),
+    )
+    return pa.array(flags)
+
+
+def _all(*conditions: pa.Array) -> Places:
+    """Return where each condition holds. Null is false."""
+    flags = [pc.fill_null(one, False).to_numpy(zero_copy_only=False) for one in conditions]
+    found: Places = np.logical_and.reduce(flags)
+    return found
+
+
+def _rows_of(run: Place, table: str, schema: pa.Schema, ids: Ids) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of these ledgers, batch by batch."""
+    for batch in run.stream(table, schema, schema.names):
+        mine = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
+        if mine.num_rows:
+            yield mine
+
+
+def _widened(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the rows with nulls in the further columns of the schema."""
+    nulls = [pa.nulls(rows.num_rows, one.type) for one in list(schema)[rows.num_columns :]]
+    return pa.RecordBatch.from_arrays([*rows.columns, *nulls], schema=schema)

@@ -1,0 +1,125 @@
+"""What a run with a period (`--within`) carried over from earlier runs: which verdicts, how old."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.ids import Ids
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import CARRIED, CARRIED_TABLE, DUE, DUE_TABLE, LEDGERS
+from auditor.evidence.table_scan import TableScan
+from auditor.model.identity import BookieId
+from auditor.model.summary import Carried, CarriedFrom
+from auditor.model.verdict import Standing
+from auditor.summary.about import About
+from auditor.witness.phrases import moment
+
+RUNS_NAMED_MAX = 100
+"""At most this many runs are named from which verdicts are carried, those that began first."""
+
+
+def read_carried_ids(run: Place) -> Ids:
+    """Return the ledgers whose verdicts a run carried over, ascending. Costs 8 bytes each."""
+    if not run.has_table(CARRIED_TABLE):
+        return np.empty(0, np.int64)
+    ids: Ids = np.sort(run.read_table(CARRIED_TABLE, CARRIED, None, ["ledger_id"])[0].to_numpy())
+    return ids
+
+
+def are_among(ids: Ids, some: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of `some` are in `ids`, which ascend."""
+    at = np.searchsorted(ids, some)
+    found: npt.NDArray[np.bool_] = at < len(ids)
+    found[found] = ids[at[found]] == some[found]
+    return found
+
+
+class Named(NamedTuple):
+    """For each ledger, whether its ensembles name all, or any, of some bookies."""
+
+    all_named: npt.NDArray[np.bool_]
+    any_named: npt.NDArray[np.bool_]
+
+
+def bookies_named(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> Named:
+    """Return whether each bookie that a ledger names is one of `bookies`, and whether any is.
+
+    `ledgers` has the column `segments`. Costs one comparison for each bookie, and some operations
+    on whole columns.
+    """
+    row_of_segment = pc.list_parent_indices(ledgers["segments"])
+    ensembles = pc.struct_field(ledgers["segments"].flatten(), "ensemble")
+    rows = row_of_segment.take(pc.list_parent_indices(ensembles)).to_numpy()
+    codes = ensembles.flatten().dictionary_encode()
+    is_mine = np.array([name in bookies for name in codes.dictionary.to_pylist()], np.bool_)
+    flags = is_mine[codes.indices.to_numpy()]
+    named = np.bincount(rows, minlength=ledgers.num_rows)
+    mine = np.bincount(rows[flags], minlength=ledgers.num_rows)
+    return Named(mine == named, mine > 0)
+
+
+def carried_on(run: Place, bookies: Collection[BookieId]) -> pa.Array:
+    """Return the carried ledgers whose metadata names one of these bookies.
+
+    Costs a scan of the metadata.
+    """
+    ids, found = read_carried_ids(run), [pa.array([], pa.int64())]
+    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
+        batch = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
+        named = pa.array(bookies_named(batch, bookies).any_named)
+        found.append(batch["ledger_id"].filter(named))
+    return pa.concat_arrays(found)
+
+
+def carried_by_bookie(run: Place) -> Counter[BookieId]:
+    """Return how many carried ledgers name each bookie. Costs a scan of the metadata."""
+    ids, counts = read_carried_ids(run), Counter[BookieId]()
+    if not len(ids):
+        return counts
+    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
+        mine = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
+        ensembles = pc.struct_field(mine["segments"].flatten(), "ensemble")
+        for one in pc.value_counts(ensembles.flatten()).to_pylist():
+            counts[one["values"]] += one["counts"]
+    return counts
+
+
+def carried_of(run: Place, about: About, verdicts: TableScan) -> Carried | None:
+    """Return what a run carried over; None if it asked about every ledger.
+
+    Costs a scan of evidence/carried, and of the ids of the verdicts that are not sound.
+    """
+    if not about.within_ms:
+        return None
+    base, due = about.base, {}
+    if run.has_table(DUE_TABLE):
+        due = dict(zip(*run.read_table(DUE_TABLE, DUE).to_pydict().values(), strict=True))
+    counts: Counter[tuple[str, int]] = Counter()
+    if run.has_table(CARRIED_TABLE):
+        for batch in run.stream(CARRIED_TABLE, CARRIED, ["run_id", "listed_at_ms"]):
+            rows = pa.Table.from_batches([batch]).group_by(["run_id", "listed_at_ms"])
+            for row in rows.aggregate([([], "count_all")]).to_pylist():
+                counts[row["run_id"], row["listed_at_ms"]] += row["count_all"]
+    unsound = verdicts.table(["ledger_id"], pc.field("standing") != Standing.SOUND.word)
+    withheld = are_among(read_carried_ids(run), unsound["ledger_id"].to_numpy())
+    runs = sorted(counts, key=lambda one: (one[1], one[0]))
+    return Carried(
+        within_s=about.within_ms / 1000,
+        base=base.run_id,
+        problem=base.problem,
+        ledgers=counts.total(),
+        withheld=int(withheld.sum()),
+        oldest_listed_at=moment(runs[0][1]) if runs else None,
+        due=due,
+        runs=tuple(
+            CarriedFrom(run_id, moment(at), counts[run_id, at])
+            for run_id, at in runs[:RUNS_NAMED_MAX]
+        ),
+    )
