@@ -153,6 +153,7 @@ def _copy(
     run_json = json.loads(json.dumps(about.as_json())) | {
         "partial": True,
         "previous_population": None,
+        "within_ms": 0,
     }
     names = None
     if not plain:

@@ -10,6 +10,7 @@ from typing import Any
 from auditor.after.stored_runs import ListedRun, RunState, name_of
 from auditor.model.codec import encode
 from auditor.model.summary import Summary
+from auditor.report.carried_text import carried_words
 from auditor.report.layout import Screen, moment, of, printable, share, table
 from auditor.report.outcome_text import HUES
 from auditor.report.verification_text import verification_sentences
@@ -63,7 +64,8 @@ class RunsStatus:
                 f"The newest finished one ended {_age(latest, self.now)} ago: {outcome},"
                 f" exit code {summary.exit_code}."
             )
-            if words := " ".join(verification_sentences(summary)):
+            said = (carried_words(summary), *verification_sentences(summary))
+            if words := " ".join(filter(None, said)):
                 yield from screen.wrap(words)
         yield ""
         header = ("RUN", "AGE", "OUTCOME", "EXIT", "NEW", "WORSE", "VERIFIED", "TOOK")
@@ -174,4 +176,5 @@ def _run_json(run: ListedRun, now: datetime) -> dict[str, Any]:
         "new": changes.new if changes is not None and is_known else None,
         "worse": changes.worse if changes is not None and is_known else None,
         "verified_ratio": None if summary is None else summary.verified_ratio,
+        "carried": None if summary is None or not summary.carried else summary.carried.ledgers,
     }

@@ -25,6 +25,7 @@ from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 from auditor.report.layout import of, size
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
+from auditor.summary.carried import carried_from
 from auditor.summary.counts import HAS_DETAIL, disputed_ledgers, poisoned_ledgers
 from auditor.summary.previous_run import read_summary
 
@@ -98,6 +99,7 @@ def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str])
                 f"{run.address} has no {name}: give the id of a finding, a ledger id or a bookie id"
                 " that has a finding"
             )
+        _refuse_carried(run, named.get(name))
         picked += found
         ids += [ledger for ledger in (named.get(name),) if ledger in listed]
     ids += [finding.ledger_id for finding in picked if finding.ledger_id in listed]
@@ -106,6 +108,18 @@ def _choose(run: Place, findings: Sequence[FindingRecord], names: Sequence[str])
             f"{run.address} has no finding: name the ledgers that the report is about"
         )
     return Chosen(list(dict.fromkeys(ids)), picked)
+
+
+def _refuse_carried(run: Place, ledger: LedgerId | None) -> None:
+    """Raise ConfigError for a ledger that the run did not ask about: what bookies said of it is in
+    an earlier run.
+    """
+    carried = None if ledger is None else carried_from(run, ledger)
+    if carried is not None:
+        raise ConfigError(
+            f"{run.address} did not ask about ledger {ledger}: the evidence on it is in run"
+            f" {carried.run_id}; bundle that run"
+        )
 
 
 def _ledger_id(name: str) -> LedgerId | None:

@@ -18,10 +18,12 @@ from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import LEDGER_ID_MAX
 from auditor.model.summary import Summary
+from auditor.report.carried_text import ledger_carried_sentence
 from auditor.report.findings_text import render_finding
 from auditor.report.layout import of
 from auditor.report.unjudged_text import render_verdict
 from auditor.report.verification_text import ledger_age_sentences
+from auditor.summary.carried import carried_from
 from auditor.summary.reading_plan import milliseconds
 from auditor.summary.verification import LedgerAges, ages_of_ledger
 
@@ -36,7 +38,8 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
     """Print the finding with this id, or all findings on a ledger or a bookie. Returns 0.
 
     A ledger without a finding gets its verdict, with each reason why it could not be judged. What
-    is said of a ledger ends with the ages of the newest reads of its copies.
+    is said of a ledger ends with the run whose lists its verdict rests on, if that was an earlier
+    one, and with the ages of the newest reads of its copies.
     `run_dir` is as `choose_run` takes it. Raises ConfigError if the run cannot be read, has lost
     findings, or has neither a finding nor a verdict.
     """
@@ -47,8 +50,12 @@ def explain(context: Context, name: str, run_dir: str | None) -> int:
         chosen = choose_findings(findings, name)
         verdict = None if chosen else _verdict_on(run, name)
         ages = _ages_on(run, summary, name, chosen)
-        verified = {"verification": asdict(ages)} if ages else {}
-        sentences = " ".join(ledger_age_sentences(ages)) if ages else ""
+        verified: dict[str, Any] = {"verification": asdict(ages)} if ages else {}
+        carried = carried_from(run, ledger) if (ledger := _ledger_of(name)) is not None else None
+        if carried is not None:
+            verified["carried_from"] = asdict(carried)
+        said = [] if carried is None else [ledger_carried_sentence(carried)]
+        sentences = " ".join([*said, *(ledger_age_sentences(ages) if ages else ())])
         age_lines = "".join(f"{line}\n" for line in context.screen.wrap(sentences, "  "))
         if verdict is not None:
             if context.settings.format == "json":

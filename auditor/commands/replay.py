@@ -24,15 +24,20 @@ from auditor.judging.judge import TooManyPoisoned
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.report import text
+from auditor.run.carrying import CARRIED_VERDICTS
 from auditor.run.conclusion import Conclusion, conclude, restore_history
 from auditor.run.replay import judge_again
 from auditor.summary.about import About
+from auditor.summary.carried import read_carried_ids
 from auditor.summary.previous_run import (
     NO_PREVIOUS,
     read_findings,
     read_summary,
     read_summary_object,
 )
+
+CARRIED_OVER = "ledgers whose verdicts the run carried over from earlier runs"
+"""What a replay does not judge again."""
 
 
 def replay(context: Context, run_dir: str) -> int:
@@ -112,6 +117,11 @@ def _refuse_what_died_early(run: Place, run_dir: str) -> None:
             f"{run_dir}: that run died before it had read the metadata of every ledger ({read} of"
             f" {listed} listed): there is no evidence to judge; run the audit again"
         )
+    if len(read_carried_ids(run)) and not run.has_file(CARRIED_VERDICTS):
+        raise ConfigError(
+            f"{run_dir}: that run died before it had carried over the verdicts of earlier runs: run"
+            " the audit again"
+        )
 
 
 def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
@@ -128,9 +138,11 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
         return
     today = findings_file.text(conclusion.findings)
     before, after = set(stored.splitlines()), set(today.splitlines())
+    carried = len(read_carried_ids(run))
+    beside = {"not_replayed": carried, "why": CARRIED_OVER} if carried else {}
     if stored == today:
         context.logger.info(
-            "replay", findings="byte-identical to the stored ones", count=len(after)
+            "replay", findings="byte-identical to the stored ones", count=len(after), **beside
         )
     else:
         context.logger.warning(
@@ -138,6 +150,7 @@ def _compare(context: Context, run: Place, conclusion: Conclusion) -> None:
             findings="differ from the stored ones",
             new=len(after - before),
             gone=len(before - after),
+            **beside,
         )
 
 

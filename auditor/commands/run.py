@@ -15,6 +15,7 @@ from auditor.commands.endings import UNREACHABLE, end_without_verdict
 from auditor.commands.ledger_ids import read_ledger_ids
 from auditor.commands.page import publish_page
 from auditor.commands.stored_run import show_report
+from auditor.config import Settings
 from auditor.context import EXIT_SOUND, Context
 from auditor.errors import (
     AccountingError,
@@ -59,6 +60,7 @@ def run(context: Context, *, lasting: bool = True, lines_above: int = 0) -> int:
     This happens before anything is contacted, except when --resume finds another cluster.
     """
     settings, stop = context.settings, context.stop
+    _refuse_with_period(settings)
     uri = parse_uri(settings.metadata_service_uri or "")
     ids = read_ledger_ids(Path(settings.ledgers_from)) if settings.ledgers_from else None
     sources = sources_of(settings)
@@ -79,6 +81,19 @@ def run(context: Context, *, lasting: bool = True, lines_above: int = 0) -> int:
             raise ConfigError(str(error)) from error
         context.logger.warning("lock_not_released", problem=str(error))
     return code
+
+
+def _refuse_with_period(settings: Settings) -> None:
+    """Raise ConfigError if --within is given with what it does not go with."""
+    if not settings.within_ms:
+        return
+    for flag, is_given, why in (
+        ("--ledgers-from", settings.ledgers_from, "a run of named ledgers asks about each of them"),
+        ("--resume", settings.resume, "what is due is chosen when a run begins: start a new run"),
+        ("--dry-run", settings.dry_run, "a plan is of all ledgers: the most that is due"),
+    ):
+        if is_given:
+            raise ConfigError(f"{flag} does not go with --within: {why}; or give --within 0")
 
 
 def _await_window(context: Context, output: Output) -> None:

@@ -768,6 +768,33 @@ class MuteCounts(Part):
         return self.by_kind.get(kind.value, 0)
 
 
+class DueFor(StrEnum):
+    """Why a ledger is asked about, in order of precedence."""
+
+    NEW = "new"
+    """The base has no verdict on it."""
+    NOT_SOUND = "not_sound"
+    """The base did not find it closed, unmarked and sound by lists of one look."""
+    MARKED = "marked"
+    """It is marked as under-replicated."""
+    BOOKIE = "bookie"
+    """A bookie that it names changed, failed, or came into doubt since its lists."""
+    AGE = "age"
+    """Its lists would be older than the period at the next run."""
+    TURN = "turn"
+    """Its place on the circle was passed."""
+    CHANGED = "changed"
+    """Its znode is another one than the base read, or could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedLedger:
+    """The run whose lists the verdict on a ledger rests on, and when it began (RFC 3339, UTC)."""
+
+    run_id: str
+    listed_at: str
+
+
 @dataclass(frozen=True, slots=True)
 class CarriedFrom:
     """A run from which verdicts are carried over. It began at `listed_at`: their lists are no

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from auditor.model.finding import BESIDE_VERDICTS, CATALOGUE, Kind, Severity, Subject
 from auditor.model.summary import BookieCounts, DoubtCounts, LedgerCounts, Summary
 from auditor.model.verdict import CopyCounts, Exempt, Standing, Unknown
+from auditor.report.carried_text import carried_words
 from auditor.report.layout import count, name_some, of, printable, share
 
 
@@ -248,7 +249,8 @@ def headline(summary: Summary) -> str:
     }
     assert outcome in say, f"{outcome} has no counts to speak of"
     only = " Only the ledgers that were named were looked at." if summary.is_partial else ""
-    return f"{say[outcome](summary)}{only}"
+    carried = carried_words(summary)
+    return f"{say[outcome](summary)}{only}{' ' if carried else ''}{carried}"
 
 
 def exit_code_words(summary: Summary) -> str:

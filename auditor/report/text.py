@@ -13,6 +13,7 @@ from auditor.model.finding import Kind
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import Summary
 from auditor.model.verdict import Exempt
+from auditor.report.carried_text import carried_section
 from auditor.report.findings_text import (
     causes_section,
     changes_words,
@@ -123,6 +124,7 @@ def render(
         causes_section(summary, screen),
         _ledgers(summary, screen),
         marks_section(summary, screen),
+        carried_section(summary, screen),
         metadata_section(summary, screen),
         references_section(summary, screen),
         findings_section(summary, findings, screen),

@@ -43,13 +43,14 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, newest_records
 from auditor.model.identity import BookieId
 from auditor.model.ledger import LedgerState, RecordStatus
+from auditor.model.summary import DueFor
 from auditor.model.verdict import Standing, Unknown
 from auditor.stages.reading import COUNTED_LEDGERS
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About
 from auditor.summary.carried import are_among, bookies_named, carried_on, read_carried_ids
 from auditor.summary.doubted_lists import contradicting_bookies
-from auditor.summary.due_ledgers import Bookies, DueFor, Rotation, newly_doubted
+from auditor.summary.due_ledgers import Bookies, Rotation, newly_doubted
 from auditor.summary.previous_run import read_findings
 from auditor.witness.finding_lines import LISTED
 from auditor.zookeeper.metadata_store import MetadataStore
@@ -59,6 +60,9 @@ CHECKED_AT_ONCE = 20_000
 """Znodes that are compared between two checks for a signal."""
 ROWS_AT_ONCE = 100_000
 """Rows of evidence/carried in one batch."""
+FILE = "carried"
+CARRIED_VERDICTS = f"verdicts/{FILE}.parquet"
+"""The file of a run's verdicts that come from earlier runs."""
 NAMED = "bookies"
 """The key of the result of `choose` with the bookies that carried ledgers may name."""
 MARKS_UNREAD = "no verdict is carried over, because not all marks can be read"
@@ -301,7 +305,7 @@ class Carrying:
             return
         rows = _rows_of(self.base, table, schema, ids)
         self.run.write_stream(
-            table, (_widened(change(batch), written) for batch in rows), written, "carried"
+            table, (_widened(change(batch), written) for batch in rows), written, FILE
         )
 
     def _spoiled(

@@ -72,7 +72,7 @@ def _keep_evidence(run: Place, ids: Sequence[int]) -> None:
     for ledger_id in ids:
         home = _home(run, ledger_id)
         home.write_table("evidence/bookies", bookies, "bookies")
-        write_json(home, "run.json", {**about, "partial": True})
+        write_json(home, "run.json", {**about, "partial": True, "within_ms": 0})
 
 
 def _home(run: Place, ledger_id: int) -> Place:

@@ -71,6 +71,11 @@ def _check_terms(context: Context, about: About, run_id: str, now: datetime) -> 
             f" ({show_duration(settings.resume_age_max_ms)}): raise it if ledgers may be reported"
             " sound by what was seen that long ago, or start a new run"
         )
+    if about.within_ms:
+        raise ConfigError(
+            f"--resume: run {run_id} asks only about what was due when it began (--within): start a"
+            " new run"
+        )
     if about.auditor_version != __version__:
         raise ConfigError(
             f"--resume: run {run_id} was begun by version {about.auditor_version}: start a new run"
@@ -144,6 +149,8 @@ def _changed_settings(context: Context, about: About) -> list[str]:
     changed = [
         name.removesuffix("_ms") for name, value in asdict(before).items() if now[name] != value
     ]
+    if settings.within_ms:
+        changed.append("within")
     if before.sweep.budget != settings.probe_budget:
         changed.append("probe_budget")
     if about.reading.period_ms != settings.verify_within_ms:

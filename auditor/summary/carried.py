@@ -15,8 +15,8 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CARRIED, CARRIED_TABLE, DUE, DUE_TABLE, LEDGERS
 from auditor.evidence.table_scan import TableScan
-from auditor.model.identity import BookieId
-from auditor.model.summary import Carried, CarriedFrom
+from auditor.model.identity import BookieId, LedgerId
+from auditor.model.summary import Carried, CarriedFrom, CarriedLedger
 from auditor.model.verdict import Standing
 from auditor.summary.about import About
 from auditor.witness.phrases import moment
@@ -39,6 +39,14 @@ def are_among(ids: Ids, some: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = at < len(ids)
     found[found] = ids[at[found]] == some[found]
     return found
+
+
+def carried_from(run: Place, ledger_id: LedgerId) -> CarriedLedger | None:
+    """Return from which run the verdict on a ledger was carried over; None if it was not."""
+    if not run.has_table(CARRIED_TABLE):
+        return None
+    rows = run.read_table(CARRIED_TABLE, CARRIED, pc.field("ledger_id") == ledger_id).to_pylist()
+    return CarriedLedger(rows[0]["run_id"], moment(rows[0]["listed_at_ms"])) if rows else None
 
 
 class Named(NamedTuple):

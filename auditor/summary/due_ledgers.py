@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
 import numpy as np
@@ -35,25 +34,6 @@ Times: TypeAlias = npt.NDArray[np.int64]
 ROTATION_SHARE = 7 / 8
 """The circle turns once in this share of the period. The rest is room for runs that come late: up
 to an eighth of the period apart, no ledger becomes due by its age alone."""
-
-
-class DueFor(StrEnum):
-    """Why a ledger is asked about, in order of precedence."""
-
-    NEW = "new"
-    """The base has no verdict on it."""
-    NOT_SOUND = "not_sound"
-    """The base did not find it closed, unmarked and sound by lists of one look."""
-    MARKED = "marked"
-    """It is marked as under-replicated."""
-    BOOKIE = "bookie"
-    """A bookie that it names changed, failed, or came into doubt since its lists."""
-    AGE = "age"
-    """Its lists would be older than the period at the next run."""
-    TURN = "turn"
-    """Its place on the circle was passed."""
-    CHANGED = "changed"
-    """Its znode is another one than the base read, or could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

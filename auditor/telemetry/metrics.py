@@ -301,6 +301,7 @@ def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
         cluster,
         [({"evidence": name}, float(copies[name])) for name in COPY_EVIDENCE],
     )
+    yield from _carried(summary, cluster)
     yield _loss_found(summary.sampling, cluster)
     ages = summary.verification.counts if summary.verification else None
     yield _gauge(
@@ -309,6 +310,25 @@ def _certainty(summary: Summary, cluster: str) -> Iterator[Metric]:
         " day, a week and --verify-within, never, or overdue. NaN where the run did not count.",
         cluster,
         [({"age": age}, float(getattr(ages, age)) if ages else nan) for age in READ_AGES],
+    )
+
+
+def _carried(summary: Summary, cluster: str) -> Iterator[Metric]:
+    """Yield how many verdicts are carried over from earlier runs, and how old the oldest is."""
+    carried, began = summary.carried, moment(summary.started_at)
+    oldest = None if carried is None else moment(carried.oldest_listed_at)
+    age_s = 0.0 if oldest is None or began is None else (began - oldest).total_seconds()
+    yield _gauge(
+        PREFIX + "last_run_carried_ledgers",
+        "Ledgers that were not asked about, because --within let their verdicts be carried over.",
+        cluster,
+        [({}, float(carried.ledgers) if carried else 0.0)],
+    )
+    yield _gauge(
+        PREFIX + "last_run_oldest_carried_seconds",
+        "How long before the run the oldest run began whose lists it carried over; 0 without any.",
+        cluster,
+        [({}, age_s)],
     )
 
 

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.audits import Outcome, accounted, audit
 
+from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
+from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.summary.due_ledgers import Rotation
+from auditor.summary.reading_plan import milliseconds
 
 LEDGERS = range(1, 201)
 PERIOD_HOURS = 8
@@ -19,12 +24,14 @@ PERIOD_HOURS = 8
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[SandboxCluster]:
-    """Yield three bookies with cookies, and 200 sound ledgers of five entries."""
-    with SandboxCluster(tmp_path / "cluster", bookies=3, named=True) as made:
-        for bookie in ("b1", "b2", "b3"):
+    """Yield four bookies with cookies, and 200 sound ledgers of five entries on three of them."""
+    with SandboxCluster(tmp_path / "cluster", bookies=4, named=True) as made:
+        for bookie in ("b1", "b2", "b3", "b4"):
             made.cookie(bookie)
         for ledger in LEDGERS:
-            made.place(ledger, made.ledger("e3 w3 a2 0:[b1 b2 b3] closed 4"))
+            first = 1 + ledger % 2
+            names = " ".join(f"b{number}" for number in range(first, first + 3))
+            made.place(ledger, made.ledger(f"e3 w3 a2 0:[{names}] closed 4"))
         yield made
 
 
@@ -41,8 +48,14 @@ class Hours:
         """Run an audit that begins so many hours after the first."""
         at = self.first + timedelta(hours=hour)
         self.monkeypatch.setattr("auditor.run.run.utc_now", lambda: at)
-        given = {"within": f"{PERIOD_HOURS}h", "spot_reads": "0", **settings}
-        return audit(self.cluster, self.output, **given)
+        return audit(self.cluster, self.output, **{"within": f"{PERIOD_HOURS}h", **settings})
+
+    def due_between(self, earlier: float, later: float) -> set[int]:
+        """Return the ledgers whose turn comes between two hours."""
+        at = [milliseconds((self.first + timedelta(hours=h)).isoformat()) for h in (earlier, later)]
+        ids = np.array(LEDGERS, np.int64)
+        rotation = Rotation(PERIOD_HOURS * 3_600_000, at[1], at[0])
+        return set(ids[rotation.is_passed(ids, np.full(len(ids), at[0]))].tolist())
 
 
 @pytest.fixture
@@ -58,8 +71,102 @@ def asked(outcome: Outcome) -> set[int]:
 def test_a_loss_in_a_carried_ledger_is_found_within_the_period(
     hours: Hours, cluster: SandboxCluster
 ) -> None:
+    """Every hour a share is asked about, and the lost ledger in turn. The next run asks about all
+    those on the bookie that lost it that this one did not. Later ones ask about the lost one only.
+    """
     whole = accounted(hours.run(0))
     assert (0, set(LEDGERS)) == (whole.exit_code, asked(whole))
-    first = hours.run(1)
-    print(first.summary["carried"], len(asked(first)), first.stdout, first.summary["ledgers"])
-    accounted(first)
+    assert "every ledger was asked about, although --within is 8 h" in whole.stdout
+    first = accounted(hours.run(1))
+    carried = first.summary["carried"]
+    assert (len(LEDGERS), len(asked(first))) == (
+        carried["ledgers"] + carried["due"]["turn"],
+        carried["due"]["turn"],
+    )
+    assert 10 < len(asked(first)) < 50
+    rest = f"{carried['ledgers']} of 200 ledgers were not asked about now"
+    assert rest in " ".join(first.stdout.split())
+    lost = hours.due_between(2, 3) - asked(first)
+    ledger = min(lost)
+    bookie = "b4" if ledger % 2 else "b1"
+    on_bookie = {one for one in LEDGERS if one % 2 == ledger % 2}
+    cluster.hold(bookie, ledger, [])
+    before = accounted(hours.run(2))
+    assert (0, False) == (before.exit_code, ledger in asked(before))
+    found = accounted(hours.run(3))
+    assert lost <= asked(found)
+    assert [ledger] == [one["ledger_id"] for one in found.findings]
+    again = accounted(hours.run(3.1))
+    assert on_bookie - asked(found) <= asked(again)
+    assert [ledger] == [one["ledger_id"] for one in again.findings]
+    later = accounted(hours.run(3.2))
+    assert ledger in asked(later)
+    assert len(asked(later)) < 50
+
+
+def test_what_is_new_changed_or_marked_is_asked_about_at_once(
+    hours: Hours, cluster: SandboxCluster
+) -> None:
+    """Of the others a run asks for nothing."""
+    hours.run(0)
+    calm = hours.run(0.01)
+    quiet = min(set(LEDGERS) - asked(calm))
+    changed, marked, gone = sorted(set(LEDGERS) - asked(calm))[1:4]
+    cluster.add_ledger(changed, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 4"))
+    cluster.mark(marked, ["b1"])
+    cluster.delete_ledger(gone)
+    cluster.place(201, cluster.ledger("e3 w3 a2 0:[b1 b2 b3] closed 4"))
+    found = accounted(hours.run(0.02))
+    due = found.summary["carried"]["due"]
+    assert {changed, marked, 201} <= asked(found) | {marked}
+    assert quiet not in asked(found)
+    assert (1, 1, 1) == (due["new"], due["marked"], due["changed"])
+    assert ("exempt", "sound") == (found.verdicts[marked].standing, found.verdicts[201].standing)
+    assert gone not in found.verdicts
+
+
+def test_a_bookie_that_lost_its_disks_makes_its_ledgers_due_at_once(
+    hours: Hours, cluster: SandboxCluster
+) -> None:
+    hours.run(0)
+    on_b1 = {ledger for ledger in LEDGERS if ledger % 2 == 0}
+    cluster.delete_cookie("b1")
+    cluster.cookie("b1")
+    for ledger in on_b1:
+        cluster.hold("b1", ledger, [])
+    found = accounted(hours.run(0.01))
+    assert on_b1 <= asked(found)
+    assert on_b1 == {ledger for ledger, one in found.verdicts.items() if one.standing != "sound"}
+    assert Kind.BOOKIE_LOST_CONTENT.value in {one["kind"] for one in found.findings}
+
+
+def test_a_silent_bookie_ends_the_carried_verdicts_on_its_ledgers(
+    hours: Hours, cluster: SandboxCluster
+) -> None:
+    """They are unknown, as after a whole run, and asked about by the next run."""
+    hours.run(0)
+    cluster.stop_bookie("b1")
+    silent = accounted(hours.run(0.01))
+    on_b1 = {ledger for ledger in LEDGERS if ledger % 2 == 0}
+    assert on_b1 == {i for i, one in silent.verdicts.items() if one.unknowns == ("bookie_silent",)}
+    assert len(on_b1 - asked(silent)) == silent.summary["carried"]["withheld"] > 90
+    assert [Kind.BOOKIE_SILENT_YET_REGISTERED.value] == [one["kind"] for one in silent.findings]
+    cluster.start_bookie("b1")
+    assert on_b1 <= asked(accounted(hours.run(0.02)))
+
+
+def test_other_settings_than_those_of_the_base_ask_about_every_ledger(hours: Hours) -> None:
+    hours.run(0)
+    found = hours.run(0.01, spot_reads="7")
+    assert set(LEDGERS) == asked(found)
+    assert "it had other settings" in found.summary["carried"]["problem"]
+
+
+def test_a_run_of_all_ledgers_says_nothing_of_carrying(hours: Hours) -> None:
+    assert "carried" not in hours.run(0, within="0").summary
+
+
+@pytest.mark.parametrize("other", [{"dry_run": "true"}, {"resume": "latest"}])
+def test_a_period_does_not_go_with_every_flag(hours: Hours, other: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="does not go with --within"):
+        hours.run(0, **other)
