@@ -153,8 +153,8 @@ def _copy(
     run_json = json.loads(json.dumps(about.as_json())) | {
         "partial": True,
         "previous_population": None,
-        "within_ms": 0,
     }
+    run_json.pop("within_ms", None)
     names = None
     if not plain:
         rows = {name: rows.to_pylist() for name, (rows, _) in tables.items()}

@@ -177,8 +177,6 @@ def conclude(
         odd_lists=read_odd_lists(run),
         verification=verified,
     )
-    if about.within_ms:
-        summary = summary.with_also("carried")
     unjudged = unjudged_ledgers(verdicts).files | blocked.files
     stale = _stale_marks_file(verdicts)
     files = {**why.files, **stale, **clustered.files, **changed.files, **unjudged}

@@ -68,11 +68,12 @@ def _keep_evidence(run: Place, ids: Sequence[int]) -> None:
             own = rows.filter(pc.field("ledger_id") == ledger_id)
             _home(run, ledger_id).write_table(name, own, "kept")
     about = json.loads(run.read_text("run.json") or "{}")
+    about.pop("within_ms", None)
     bookies = run.read_table("evidence/bookies", BOOKIES)
     for ledger_id in ids:
         home = _home(run, ledger_id)
         home.write_table("evidence/bookies", bookies, "bookies")
-        write_json(home, "run.json", {**about, "partial": True, "within_ms": 0})
+        write_json(home, "run.json", {**about, "partial": True})
 
 
 def _home(run: Place, ledger_id: int) -> Place:

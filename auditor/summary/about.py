@@ -67,10 +67,14 @@ class About:
     def as_json(self) -> dict[str, Any]:
         """Return the run as a JSON object, which `from_json` reads.
 
-        The result is deterministic: sets become sorted lists, and locations are sorted by key.
+        The result is deterministic: sets become sorted lists, and locations are sorted by key. A
+        run without a period has no field on it.
         """
+        stored = asdict(replace(self, reading=ReadingPlan()))
+        if not self.within_ms:
+            del stored["within_ms"], stored["base"]
         return {
-            **asdict(replace(self, reading=ReadingPlan())),
+            **stored,
             "reading": _reading_as_json(self.reading),
             "terms": {**asdict(self.terms), "around": _around_as_json(self.terms.around)},
         }

@@ -400,7 +400,7 @@ def summarise(
         outcome=outcome_of(worst, is_complete=all_judged, is_fault=fault),
         exit_code=exit_code(worst, run.about.fail_on, if_clean),
         exit_code_if_clean=if_clean,
-    ).without("changes", "mutes", "stored", "newest_run", "carried")
+    ).without("changes", "mutes", "stored", "newest_run")
 
 
 def _is_whole(run: RunFacts, listed: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -163,7 +164,10 @@ def test_other_settings_than_those_of_the_base_ask_about_every_ledger(hours: Hou
 
 
 def test_a_run_of_all_ledgers_says_nothing_of_carrying(hours: Hours) -> None:
-    assert "carried" not in hours.run(0, within="0").summary
+    whole = hours.run(0, within="0")
+    assert whole.summary["carried"] is None
+    assert "Carried over" not in whole.stdout
+    assert not {"within_ms", "base"} & json.loads((whole.run_dir / "run.json").read_text()).keys()
 
 
 @pytest.mark.parametrize("other", [{"dry_run": "true"}, {"resume": "latest"}])

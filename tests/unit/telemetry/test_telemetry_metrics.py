@@ -67,6 +67,7 @@ def test_every_series_of_the_contract_is_there_at_zero():
         P + "last_success_timestamp_seconds", LAST + "maintenance_ledgers",
         LAST + "verified_copies_ratio", LAST + "open_recovery_blocked_ledgers",
         LAST + "orphaned_ledgers", LAST + "orphaned_bytes",
+        LAST + "carried_ledgers", LAST + "oldest_carried_seconds",
     )  # fmt: skip
     expected |= {(name, frozenset()) for name in single}
     expected |= {(LAST + "gone_ledgers", frozenset({why.value})) for why in Gone}
