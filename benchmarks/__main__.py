@@ -24,12 +24,12 @@ from benchmarks import (
     foreground,
     judging,
     listers,
-    margin,
     metadata_load,
     scale,
     second_checker,
     single_ledger,
     spot_reads,
+    stored_run,
     warm_run,
     whole_run,
 )
@@ -53,9 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     _announce("the driver's memory: two minutes")
     found += _said([driver_memory.target()])
-    _announce(f"what may fail, from {driver_memory.MANY:,} ledgers: two minutes")
+    ledgers, bookies = stored_run.LEDGERS_DEFAULT, stored_run.BOOKIES_DEFAULT
+    _announce(f"two stored runs of {ledgers:,} ledgers: two minutes")
     with tempfile.TemporaryDirectory() as directory:
-        found += _said([margin.target(Path(directory))])
+        found += _said(stored_run.targets(Path(directory), ledgers, bookies))
     _announce("single ledgers, a damaged cluster, warm audits: three minutes")
     whole_run.ensure_class_archive()
     with tempfile.TemporaryDirectory() as directory:

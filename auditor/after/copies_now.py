@@ -20,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.after.copy_patterns import with_own_patterns
 from auditor.after.margin import fewest_sure_copies
+from auditor.after.promised_copies import LEDGER_COLUMNS, is_closed, promised_copies
 from auditor.after.stored_copies import (
-    LEDGER_COLUMNS,
+    Codes,
     Flags,
     Ints,
-    Segments,
     StoredCopies,
     doubt_bookies,
-    is_closed,
     no_flags,
-    promised_copies,
+    pair_keys,
 )
 from auditor.evidence.ids import newest_rows
 from auditor.evidence.rows import ledger_row, table
@@ -60,10 +60,16 @@ class StoredZnodes:
     is_settled: Flags
 
 
-def stored_znodes(ledgers: pa.Table, copies: StoredCopies) -> StoredZnodes:
-    """Return the ledgers of evidence/ledgers, which has ZNODE_COLUMNS. `copies` are those of the
-    same run.
+def stored_znodes(portions: Iterable[pa.Table], copies: StoredCopies) -> StoredZnodes:
+    """Return the ledgers of evidence/ledgers. `copies` are those of the same run.
+
+    `portions` have ZNODE_COLUMNS, each of greater ledger ids than the one before.
     """
+    found = [_znodes_of(rows, copies) for rows in portions]
+    return StoredZnodes(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _znodes_of(ledgers: pa.Table, copies: StoredCopies) -> tuple[Ints, Ints, Ints, Flags]:
     newest = newest_rows(ledgers)
     ids = newest["ledger_id"].to_numpy()
     is_empty = pc.and_(is_closed(newest), pc.equal(newest["last_entry_id"], -1))
@@ -72,7 +78,7 @@ def stored_znodes(ledgers: pa.Table, copies: StoredCopies) -> StoredZnodes:
     czxids, versions = (
         pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in _STAMP
     )
-    return StoredZnodes(ids, czxids, versions, is_settled)
+    return ids, czxids, versions, is_settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +149,11 @@ def ledgers_to_read(
 
 
 def _may_lose_an_entry(copies: StoredCopies, missing: Collection[BookieId]) -> Flags:
-    exposed = fewest_sure_copies(copies) <= len(missing)
+    names_one = no_flags(copies.pattern_count)
     codes = _codes(copies, missing)
     for block in copies.segments:
-        exposed[block.ledgers[np.isin(block.ensembles, codes).any(axis=1)]] = True
+        names_one[block.patterns[np.isin(block.ensembles, codes).any(axis=1)]] = True
+    exposed: Flags = (fewest_sure_copies(copies) <= len(missing)) | names_one[copies.patterns]
     return exposed
 
 
@@ -281,8 +288,9 @@ def _rows_of(records: Collection[LedgerRecord]) -> pa.Table:
 def _with_doubts_of(copies: StoredCopies, fresh: StoredCopies) -> tuple[StoredCopies, int]:
     """Return newer copies with the doubts of the run, and how many ledgers have an unseen copy.
 
-    A copy that the run's metadata does not name was written by a replication worker from another
-    copy. It counts as there if the ledger is new, or had a sure copy of each entry in the run.
+    Each ledger of `fresh` has a pattern of its own, which is its place. A copy that the run's
+    metadata does not name was written by a replication worker from another copy. It counts as there
+    if the ledger is new, or had a sure copy of each entry in the run.
     """
     doubtful, absent, named = _pairs(copies, fresh)
     poor = copies.ledger_ids[fewest_sure_copies(copies) == 0]
@@ -290,10 +298,10 @@ def _with_doubts_of(copies: StoredCopies, fresh: StoredCopies) -> tuple[StoredCo
     unseen = no_flags(len(fresh.ledger_ids))
     blocks = []
     for block in fresh.segments:
-        keys = block.ledgers[:, None] * len(fresh.bookies) + block.ensembles
+        keys = pair_keys(fresh, block)
         is_unnamed = ~np.isin(keys, named)
-        unseen[block.ledgers[is_unnamed.any(axis=1)]] = True
-        is_doubtful = np.isin(keys, doubtful) | (is_unnamed & is_poor[block.ledgers][:, None])
+        unseen[block.patterns[is_unnamed.any(axis=1)]] = True
+        is_doubtful = np.isin(keys, doubtful) | (is_unnamed & is_poor[block.patterns][:, None])
         blocks.append(replace(block, doubtful=is_doubtful, absent=np.isin(keys, absent)))
     return replace(fresh, segments=tuple(blocks)), int(unseen.sum())
 
@@ -306,11 +314,12 @@ def _pairs(copies: StoredCopies, fresh: StoredCopies) -> tuple[Ints, Ints, Ints]
     positions = {bookie: code for code, bookie in enumerate(fresh.bookies)}
     recoded = np.array([positions.get(bookie, -1) for bookie in copies.bookies], np.int64)
     found: tuple[list[Ints], list[Ints], list[Ints]] = ([], [], [])
+    both = np.flatnonzero(np.isin(copies.ledger_ids, fresh.ledger_ids))
+    ledgers = np.searchsorted(fresh.ledger_ids, copies.ledger_ids[both])
     for block in copies.segments:
-        rows = np.flatnonzero(np.isin(copies.ledger_ids[block.ledgers], fresh.ledger_ids))
-        ledgers = np.searchsorted(fresh.ledger_ids, copies.ledger_ids[block.ledgers[rows]])
+        which, rows = block.rows_of(copies.patterns[both])
         codes = recoded[block.ensembles[rows]]
-        keys = ledgers[:, None] * len(fresh.bookies) + codes
+        keys = ledgers[which][:, None] * len(fresh.bookies) + codes
         everywhere = codes >= 0
         masks = (block.doubtful[rows], block.absent[rows], everywhere)
         for pairs, mask in zip(found, masks, strict=True):
@@ -325,29 +334,29 @@ def _merge(copies: StoredCopies, dropped: Ints, fresh: StoredCopies) -> StoredCo
     `unread` is that of `fresh`: a ledger that the run could not read is always read again.
     """
     bookies = tuple(dict.fromkeys((*copies.bookies, *fresh.bookies)))
-    kept = copies.ledger_ids[~np.isin(copies.ledger_ids, dropped)]
-    ledger_ids = np.union1d(kept, fresh.ledger_ids)
-    lengths = np.zeros(len(ledger_ids), np.int64)
-    blocks = []
-    for part in (copies, fresh):
-        codes = np.array([bookies.index(bookie) for bookie in part.bookies], np.int64)
-        places = np.searchsorted(ledger_ids, part.ledger_ids)
-        is_kept = np.isin(part.ledger_ids, kept) if part is copies else ~no_flags(len(places))
-        lengths[places[is_kept]] = part.lengths[is_kept]
-        for block in part.segments:
-            rows = is_kept[block.ledgers]
-            blocks.append(
-                Segments(
-                    block.write_quorum,
-                    block.ack_quorums[rows],
-                    places[block.ledgers[rows]],
-                    codes[block.ensembles[rows]],
-                    block.begun[rows],
-                    block.doubtful[rows],
-                    block.absent[rows],
-                )
-            )
-    return StoredCopies(ledger_ids, bookies, tuple(blocks), lengths, fresh.unread)
+    is_kept = ~np.isin(copies.ledger_ids, np.concatenate([dropped, fresh.ledger_ids]))
+    ids = np.concatenate([copies.ledger_ids[is_kept], fresh.ledger_ids])
+    order = np.argsort(ids)
+
+    def in_order(kept: Ints | Codes, added: Ints | Codes) -> Ints:
+        merged: Ints = np.concatenate([kept[is_kept], added])[order]
+        return merged
+
+    codes = np.array([bookies.index(bookie) for bookie in fresh.bookies], np.int32)
+    before = copies.pattern_count
+    added = (
+        replace(block, patterns=block.patterns + before, ensembles=codes[block.ensembles])
+        for block in fresh.segments
+    )
+    return StoredCopies(
+        ids[order],
+        in_order(copies.patterns, fresh.patterns + np.int32(before)).astype(np.int32),
+        bookies,
+        (*copies.segments, *added),
+        in_order(copies.ends, fresh.ends),
+        in_order(copies.lengths, fresh.lengths),
+        fresh.unread,
+    )
 
 
 def with_missing_bookies(copies: StoredCopies, missing: Collection[BookieId]) -> StoredCopies:
@@ -378,19 +387,19 @@ def _with_doubtful(
         return copies
     ids = np.array(sorted(doubted), np.int64)
     ids = ids[np.isin(ids, copies.ledger_ids)]
-    places = np.searchsorted(copies.ledger_ids, ids)
+    copies = with_own_patterns(copies, ids)
+    patterns = copies.patterns[np.searchsorted(copies.ledger_ids, ids)]
     codes = {bookie: code for code, bookie in enumerate(copies.bookies)}
-    all_of = no_flags(len(copies.ledger_ids))
+    all_of = no_flags(copies.pattern_count)
     pairs = []
-    for place, ledger_id in zip(places.tolist(), ids.tolist(), strict=True):
+    for pattern, ledger_id in zip(patterns.tolist(), ids.tolist(), strict=True):
         bookies = doubted[ledger_id]
-        all_of[place] = bookies is None
+        all_of[pattern] = bookies is None
         known = (codes[bookie] for bookie in bookies or () if bookie in codes)
-        pairs += [place * len(copies.bookies) + code for code in known]
+        pairs += [pattern * len(copies.bookies) + code for code in known]
     keys = np.array(pairs, np.int64)
     blocks = []
     for block in copies.segments:
-        named = block.ledgers[:, None] * len(copies.bookies) + block.ensembles
-        is_doubtful = np.isin(named, keys) | all_of[block.ledgers][:, None]
+        is_doubtful = np.isin(pair_keys(copies, block), keys) | all_of[block.patterns][:, None]
         blocks.append(replace(block, doubtful=block.doubtful | is_doubtful))
     return replace(copies, segments=tuple(blocks))

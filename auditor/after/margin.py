@@ -1,8 +1,7 @@
 """Compute how many ledgers would lose their last copy, or their ack quorum, if bookies failed.
 
-The basis is which copies a stored run confirms (`auditor.after.stored_copies`). A copy
-that is not confirmed may or may not exist. Each answer therefore has a sure part and a possible
-part.
+The basis is which copies a stored run confirms (`auditor.after.confirmed_copies`). A copy that is
+not confirmed may or may not exist. Each answer therefore has a sure part and a possible part.
 """
 
 from __future__ import annotations
@@ -69,17 +68,17 @@ def losses_without(copies: StoredCopies, down: Collection[BookieId]) -> Losses:
     """Return the effect if all of `down` failed at once. Time is linear in the segments."""
     is_down = no_flags(len(copies.bookies))
     is_down[[code for code, bookie in enumerate(copies.bookies) if bookie in down]] = True
-    flags = no_flags((4, len(copies.ledger_ids)))
+    flags = no_flags((4, copies.pattern_count))
     for block in copies.segments:
         takes = block.is_used & _loses_a_copy(block, is_down)
         for number, hit in enumerate(_harms(block, _count_copies(block, is_down))):
-            flags[number, block.ledgers[(hit & takes).any(axis=1)]] = True
+            flags[number, block.patterns[(hit & takes).any(axis=1)]] = True
     no_copy, may_no_copy, below, may_below = flags
     return Losses(
-        sort_of(copies, no_copy),
-        sort_of(copies, may_no_copy & ~no_copy),
-        sort_of(copies, below),
-        sort_of(copies, may_below & ~below),
+        sort_of(copies, no_copy[copies.patterns]),
+        sort_of(copies, (may_no_copy & ~no_copy)[copies.patterns]),
+        sort_of(copies, below[copies.patterns]),
+        sort_of(copies, (may_below & ~below)[copies.patterns]),
     )
 
 
@@ -97,7 +96,7 @@ def exposure_by_bookie(copies: StoredCopies) -> Exposure:
             for keys, hit in zip(found, _harms(block, after), strict=True):
                 rows, positions = np.nonzero(hit & takes & block.is_used)
                 bookies = block.ensembles[rows, columns[positions]]
-                keys.append(block.ledgers[rows] * len(copies.bookies) + bookies)
+                keys.append(block.patterns[rows] * len(copies.bookies) + bookies)
     no_copy, may_no_copy, below, may_below = (
         _ledgers_by_bookie(copies, distinct_numbers(np.concatenate([zero_counts(0), *keys])))
         for keys in found
@@ -118,9 +117,10 @@ def _harms(block: Segments, after: _Counts) -> tuple[Flags, Flags, Flags, Flags]
 
 def copies_of_worst_entry(copies: StoredCopies) -> dict[int, int]:
     """Return how many ledgers there are by the number of sure copies of their worst entry."""
-    fewest = fewest_sure_copies(copies)
-    numbers, ledgers = np.unique(fewest, return_counts=True)
-    return dict(zip(numbers.tolist(), ledgers.tolist(), strict=True))
+    ledgers = copies.count_ledgers()
+    there = np.flatnonzero(ledgers)
+    numbers = np.bincount(_fewest_of_patterns(copies)[there], ledgers[there])
+    return {number: int(count) for number, count in enumerate(numbers.tolist()) if count}
 
 
 def ledgers_in_order(copies: StoredCopies) -> Flags:
@@ -130,11 +130,17 @@ def ledgers_in_order(copies: StoredCopies) -> Flags:
 
 def fewest_sure_copies(copies: StoredCopies) -> Ints:
     """Return, for each ledger, the number of sure copies of its worst entry."""
-    fewest = np.full(len(copies.ledger_ids), np.iinfo(np.int64).max)
+    return _fewest_of_patterns(copies)[copies.patterns]
+
+
+def _fewest_of_patterns(copies: StoredCopies) -> Ints:
+    fewest = np.full(copies.pattern_count, np.iinfo(np.int64).max)
     for block in copies.segments:
         sure = _count_copies(block, no_flags(len(copies.bookies))).sure
         np.minimum.at(
-            fewest, block.ledgers, np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1)
+            fewest,
+            block.patterns,
+            np.where(block.is_used, sure, np.iinfo(np.int64).max).min(axis=1),
         )
     return fewest
 
@@ -159,11 +165,10 @@ def _loses_a_copy(block: Segments, is_down: Flags) -> Flags:
 
 
 def _ledgers_by_bookie(copies: StoredCopies, keys: Ints) -> Ints:
-    """Count the ledgers of each code. A key is the ledger's index times the bookies, plus the
-    code.
-    """
+    """Count the ledgers of each code. A key is the pattern times the bookies, plus the code."""
     size = len(copies.bookies)
-    return np.bincount(keys % size, minlength=size)
+    ledgers = copies.count_ledgers()[keys // size]
+    return np.bincount(keys % size, ledgers, minlength=size).astype(np.int64)
 
 
 def _count_by_name(copies: StoredCopies, ledgers: Ints) -> dict[BookieId, int]:

@@ -186,7 +186,7 @@ def lacking_replacements(
     """Return the ledgers that name a bookie of `named`, with too few writable bookies outside of
     an ensemble to replace all lost ones.
     """
-    flags = no_flags(len(copies.ledger_ids))
+    flags = no_flags(copies.pattern_count)
     is_named, is_lost, is_writable = (
         np.array([bookie in bookies for bookie in copies.bookies], bool)
         for bookies in (named, lost, writable)
@@ -194,8 +194,8 @@ def lacking_replacements(
     for block in copies.segments:
         spare = len(writable) - is_writable[block.ensembles].sum(axis=1)
         lacking = is_lost[block.ensembles].sum(axis=1) > spare
-        flags[block.ledgers[lacking & is_named[block.ensembles].any(axis=1)]] = True
-    return flags
+        flags[block.patterns[lacking & is_named[block.ensembles].any(axis=1)]] = True
+    return flags[copies.patterns]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,28 @@ What the answer rests on (its age, what is unconfirmed) is part of it.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from auditor.after.confirmed_copies import (
+    ANSWER_COLUMNS,
+    VERDICT_COLUMNS,
+    confirmed_copies,
+    ledgers_in_doubt,
+)
 from auditor.after.copies_now import ZNODE_COLUMNS, StoredZnodes, stored_znodes
+from auditor.after.copy_patterns import join_portions
 from auditor.after.finished_run import (
     open_finished_run,
     read_about,
     read_all_findings,
     read_newest_bookies,
-    read_rows_of,
     require_fields,
     require_time,
     require_verdicts,
@@ -28,20 +38,14 @@ from auditor.after.margin import (
     losses_without,
 )
 from auditor.after.margin_text import Cluster, MarginBasis
-from auditor.after.stored_copies import (
-    ANSWER_COLUMNS,
-    LEDGER_COLUMNS,
-    VERDICT_COLUMNS,
-    StoredCopies,
-    doubt_bookies,
-    ledgers_in_doubt,
-    promised_copies,
-    with_doubts,
-)
+from auditor.after.promised_copies import LEDGER_COLUMNS
+from auditor.after.stored_copies import PORTION_LEDGERS, StoredCopies, doubt_bookies
 from auditor.clock import utc_now
 from auditor.errors import OutputError
+from auditor.evidence.ids import cut_shards
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
@@ -91,7 +95,7 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    copies = doubt_bookies(_copies(directory), unreadable_bookies(directory, summary))
+    copies = _copies(directory, unreadable_bookies(directory, summary))
     return StoredRun(
         summary, started, read_about(directory), read_newest_bookies(directory), copies
     )
@@ -99,8 +103,9 @@ def read_copies(run_dir: str | Place) -> StoredRun:
 
 def read_znodes(directory: Place, copies: StoredCopies) -> StoredZnodes:
     """Return which znodes the run read. `copies` are those of the run."""
-    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=ZNODE_COLUMNS)
-    return stored_znodes(ledgers, copies)
+    ledgers = directory.scan("evidence/ledgers", LEDGERS)
+    portions = _portions(ledgers)
+    return stored_znodes((ledgers.table(ZNODE_COLUMNS, keep) for keep in portions), copies)
 
 
 def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
@@ -118,22 +123,51 @@ def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId
     )
 
 
-def _copies(directory: Place) -> StoredCopies:
-    """Return the copies of the run. Raises OutputError if the evidence lacks a ledger with a
-    verdict.
+def _copies(directory: Place, unreadable: Collection[BookieId]) -> StoredCopies:
+    """Return the copies of the run; those on `unreadable` bookies are doubtful.
+
+    Takes the memory of PORTION_LEDGERS ledgers, and what `join_portions` takes. Raises OutputError
+    if the evidence lacks a ledger with a verdict.
     """
-    ledgers = directory.read_table("evidence/ledgers", LEDGERS, columns=LEDGER_COLUMNS)
-    verdicts = directory.read_table("verdicts", VERDICTS, columns=VERDICT_COLUMNS)
-    lost = int((~np.isin(verdicts["ledger_id"].to_numpy(), ledgers["ledger_id"].to_numpy())).sum())
+    ledgers = directory.scan("evidence/ledgers", LEDGERS)
+    verdicts = directory.scan("verdicts", VERDICTS)
+    answers = cache(lambda: directory.scan("evidence/answers", ANSWERS))
+    lost = 0
+
+    def portions() -> Iterator[StoredCopies]:
+        nonlocal lost
+        for keep in _portions(verdicts):
+            judged = verdicts.table(VERDICT_COLUMNS, keep)
+            rows = ledgers.table(LEDGER_COLUMNS, keep)
+            lost += int((~np.isin(judged["ledger_id"].to_numpy(), rows["ledger_id"])).sum())
+            ids = ledgers_in_doubt(judged)
+            said = answers().tables_of_ledgers(ids, ANSWER_COLUMNS) if len(ids) else ()
+            given = pa.concat_tables([_NO_ANSWERS, *said])
+            yield doubt_bookies(confirmed_copies(rows, judged, given), unreadable)
+
+    copies = join_portions(portions())
     if lost:
         raise OutputError(
             f"{directory.address}/evidence/ledgers lacks {of(lost, 'ledger')} that the run judged: "
             "a part of what the run stored is lost; use another run"
         )
-    answers = read_rows_of(
-        directory, "evidence/answers", ANSWERS, ledgers_in_doubt(verdicts), ANSWER_COLUMNS
-    )
-    return with_doubts(promised_copies(ledgers), verdicts, answers)
+    return copies
+
+
+_NO_ANSWERS = pa.schema([ANSWERS.field(name) for name in ANSWER_COLUMNS]).empty_table()
+
+
+def _portions(rows: TableScan) -> list[pc.Expression | None]:
+    """Return filters for all ledgers in ascending order, PORTION_LEDGERS at a time.
+
+    `rows` has a column of ledger ids. Costs a scan of it, and 16 bytes a ledger.
+    """
+    ids = rows.table(["ledger_id"])["ledger_id"]
+    shards = cut_shards(ids, PORTION_LEDGERS)
+    ledger_id = pc.field("ledger_id")
+    return [
+        None if one.is_all else (ledger_id >= one.first) & (ledger_id <= one.last) for one in shards
+    ]
 
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:

@@ -56,10 +56,13 @@ ON_TRIAL = (
         for name in (
             "causes",
             "compared_finding",
+            "confirmed_copies",
+            "copy_patterns",
             "differences",
             "history",
             "margin",
             "mutes",
+            "promised_copies",
             "pseudonyms",
             "rechecks",
             "stored_copies",
@@ -131,7 +134,10 @@ TESTS = {
         f"auditor/after/{name}.py": (f"tests/unit/after/test_after_{tests}.py",)
         for name, tests in (
             ("differences", "differences"),
+            ("confirmed_copies", "margin"),
+            ("copy_patterns", "margin"),
             ("margin", "margin"),
+            ("promised_copies", "margin"),
             ("stored_copies", "margin"),
             ("pseudonyms", "pseudonyms"),
         )

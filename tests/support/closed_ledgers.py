@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from auditor.after.stored_copies import LEDGER_COLUMNS, StoredCopies, promised_copies
+from auditor.after.promised_copies import LEDGER_COLUMNS, promised_copies
+from auditor.after.stored_copies import StoredCopies
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import LEDGERS
 from auditor.model.ledger import LedgerRecord, RecordStatus

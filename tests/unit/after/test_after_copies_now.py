@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from auditor.after.confirmed_copies import VERDICT_COLUMNS, confirmed_copies
 from auditor.after.copies_now import (
     NEVER_READ,
     ZNODE_COLUMNS,
@@ -25,13 +26,8 @@ from auditor.after.copies_now import (
     with_missing_bookies,
 )
 from auditor.after.margin import losses_without
-from auditor.after.stored_copies import (
-    LEDGER_COLUMNS,
-    VERDICT_COLUMNS,
-    StoredCopies,
-    promised_copies,
-    with_doubts,
-)
+from auditor.after.promised_copies import LEDGER_COLUMNS
+from auditor.after.stored_copies import StoredCopies
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.model.cluster import BookieRecord, Registration
@@ -92,12 +88,12 @@ class Run:
             for one in self.records
         ]
         schema = pa.schema([VERDICTS.field(name) for name in VERDICT_COLUMNS])
-        copies = with_doubts(
-            promised_copies(rows.select(LEDGER_COLUMNS)),
+        copies = confirmed_copies(
+            rows.select(LEDGER_COLUMNS),
             pa.Table.from_pylist(verdicts, schema=schema),
             ANSWERS.empty_table(),
         )
-        return copies, stored_znodes(rows.select(ZNODE_COLUMNS), copies)
+        return copies, stored_znodes([rows.select(ZNODE_COLUMNS)], copies)
 
 
 def read(reading: LedgersToRead, now: Mapping[int, LedgerRecord]) -> Iterable[list[LedgerRecord]]:

@@ -10,6 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from auditor.after.confirmed_copies import (
+    ANSWER_COLUMNS,
+    VERDICT_COLUMNS,
+    confirmed_copies,
+    ledgers_in_doubt,
+    with_doubts,
+)
+from auditor.after.copy_patterns import join_portions
 from auditor.after.margin import (
     SHOWN_IDS_MAX,
     copies_of_worst_entry,
@@ -17,16 +25,8 @@ from auditor.after.margin import (
     ledgers_in_order,
     losses_without,
 )
-from auditor.after.stored_copies import (
-    ANSWER_COLUMNS,
-    LEDGER_COLUMNS,
-    VERDICT_COLUMNS,
-    StoredCopies,
-    count_by_bookie,
-    ledgers_in_doubt,
-    promised_copies,
-    with_doubts,
-)
+from auditor.after.promised_copies import LEDGER_COLUMNS, promised_copies
+from auditor.after.stored_copies import StoredCopies, bytes_on, count_by_bookie
 from auditor.evidence.rows import ledger_row, table
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
 from auditor.first_checker.metadata import contradictions
@@ -127,7 +127,10 @@ def metadata_rows(ledgers: list[Ledger]) -> list[dict[str, object]]:
 def store_copies(
     ledgers: list[Ledger], older: list[dict[str, object]] | None = None
 ) -> StoredCopies:
-    """Return the copies of a run that stored these ledgers. `older` are more rows of answers."""
+    """Return the copies of a run that stored these ledgers. `older` are more rows of answers.
+
+    They are read in two portions.
+    """
     verdicts = rows(
         VERDICTS,
         VERDICT_COLUMNS,
@@ -145,9 +148,13 @@ def store_copies(
     ]
     answers = rows(ANSWERS, ANSWER_COLUMNS, [*said, *(older or [])])
     answers = answers.filter(pc.is_in(answers["ledger_id"], ledgers_in_doubt(verdicts)))
-    return with_doubts(
-        promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))), verdicts, answers
-    )
+    metadata = rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))
+    middle = sum(one.id for one in ledgers) // max(1, len(ledgers))
+    portions = [
+        [one.filter(compare(one["ledger_id"], middle)) for one in (metadata, verdicts, answers)]
+        for compare in (pc.less_equal, pc.greater)
+    ]
+    return join_portions(confirmed_copies(*one) for one in portions)
 
 
 def expected_harms(ledger: Ledger, down: set[str]) -> list[bool]:
@@ -482,9 +489,58 @@ def test_promised_copies_are_counted_by_position_and_none_is_doubted():
         Ledger(1, [(0, ["b4", "b5", "b6"]), (1, ["b1", "b2", "b3"])], 10),
         Ledger(2, [(0, ["b4", "b1"]), (3, ["b4", "b2"])], 3),
     ]
-    blocks = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers))).segments
-    assert [[[2, 1], [0, 1]], [[1, 0, 0], [3, 4, 3]]] == [block.begun.tolist() for block in blocks]
-    assert not any(block.doubtful.any() or block.absent.any() for block in blocks)
+    copies = promised_copies(rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers)))
+    begun = [block.begun(copies.ends[block.patterns]).tolist() for block in copies.segments]
+    assert [[[2, 1], [0, 1]], [[1, 0, 0], [3, 4, 3]]] == begun
+    assert not any(block.doubtful.any() or block.absent.any() for block in copies.segments)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ledgers_that_share_a_pattern_lose_what_each_of_them_loses(seed: int):
+    """There are far fewer patterns than ledgers. Those of one segment without doubts share them."""
+    draw = random.Random(seed)
+    ledgers = [draw_ledger(draw, number) for number in range(DRAWN_LEDGERS)]
+    shared = store_copies(ledgers)
+    tables = (
+        rows(LEDGERS, LEDGER_COLUMNS, metadata_rows(ledgers)),
+        rows(VERDICTS, VERDICT_COLUMNS, [one.verdict() for one in ledgers if one.has_verdict]),
+    )
+    said = [
+        {
+            "ledger_id": one.id,
+            "bookie_id": bookie,
+            "look": 2,
+            "status": one.answers.get(bookie, "held"),
+        }
+        for one in ledgers
+        for bookie in BOOKIES
+    ]
+    own = with_doubts(promised_copies(tables[0]), tables[1], rows(ANSWERS, ANSWER_COLUMNS, said))
+    assert own.ledger_ids.tolist() == shared.ledger_ids.tolist()
+    assert own.pattern_count == len(own.ledger_ids) > shared.pattern_count
+    for down in ([], ["b1"], ["b1", "b2"], BOOKIES[:4]):
+        assert losses_without(own, down) == losses_without(shared, down)
+    assert exposure_by_bookie(own) == exposure_by_bookie(shared)
+    assert copies_of_worst_entry(own) == copies_of_worst_entry(shared)
+    assert count_by_bookie(own) == count_by_bookie(shared)
+    assert [bytes_on(own, {b}) for b in BOOKIES] == [bytes_on(shared, {b}) for b in BOOKIES]
+
+
+def test_patterns_are_shared_by_ledgers_with_the_same_doubts_alone():
+    """Ledgers 1 to 4 have the same ensemble. b1 did not answer of 3, and b2 lacks all of 4."""
+    ensemble = [(0, ["b1", "b2"])]
+    ledgers = [
+        Ledger(1, ensemble, 9),
+        Ledger(2, ensemble, 5),
+        Ledger(3, ensemble, 9, answers={"b1": "silent"}),
+        Ledger(4, ensemble, 9, lacks={"b2": set(range(10))}),
+    ]
+    copies = store_copies(ledgers)
+    assert [[1, 2], [3], [4]] == [
+        copies.ledger_ids[copies.patterns == number].tolist() for number in range(3)
+    ]
+    lost = losses_without(copies, {"b2"})
+    assert ((), (3,)) == (lost.no_copy.ids, lost.may_have_no_copy.ids)
 
 
 @pytest.mark.parametrize("seed", range(3))
