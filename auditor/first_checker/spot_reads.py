@@ -14,11 +14,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import ceil
 from typing import NamedTuple, TypeAlias
 
-from auditor.first_checker.circle import NO_ARC, Arc, arc_entries, arc_of, place_of_rank
+import numpy as np
+import numpy.typing as npt
+
+from auditor.first_checker.circle import (
+    NO_ARC,
+    Arc,
+    Starts,
+    arc_entries,
+    arc_of,
+    place_of_rank,
+)
 from auditor.first_checker.coverage import Copy
 from auditor.first_checker.entry_set import EntrySet
 from auditor.first_checker.probing import (
@@ -26,7 +35,6 @@ from auditor.first_checker.probing import (
     SWEPT_ENTRIES_MAX,
     Draw,
     place,
-    start_of,
     step_within,
 )
 from auditor.first_checker.schedule import Extent, expected_entries, extents, positions
@@ -34,6 +42,10 @@ from auditor.model.availability import AnswerStatus
 from auditor.model.evidence import LedgerEvidence
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata
+from auditor.model.mixing import mix
+
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class Density(NamedTuple):
@@ -68,7 +80,7 @@ class ListTests:
     `is_denser`: these bookies are in doubt.
     """
 
-    seed: int
+    starts: Starts
     bookies: Mapping[BookieId, Density]
     of_lists: bool = False
     is_denser: bool = False
@@ -84,7 +96,7 @@ class ListTests:
         metadata = look.record.metadata
         if metadata is None:
             return
-        chosen = spot_copies(metadata, ledger_id, self.seed, self.arcs)
+        chosen = spot_copies(metadata, ledger_id, self.starts, self.arcs)
         if not self.of_lists:
             yield from chosen
             return
@@ -101,13 +113,20 @@ class ListTests:
         density = self.bookies.get(bookie)
         if density is None or density.ends_step == 0:
             return False
-        key = f"{self.seed}/{ledger_id}/{bookie}/{entry}/end"
-        digest = blake2b(key.encode(), digest_size=8).digest()
-        return int.from_bytes(digest) % density.ends_step == 0
+        cells = np.array([ledger_id]), np.array([entry])
+        return bool(self.chosen_ends(bookie, *cells)[0])
+
+    def chosen_ends(self, bookie: BookieId, ledgers: Numbers, entries: Numbers) -> Mask:
+        """Return which ends of segments on a bookie a hash chooses: one of its `ends_step`, which
+        is not 0.
+        """
+        drawn = mix(self.starts.of_ledgers(ledgers, bookie) + entries.astype(np.uint64))
+        chosen: Mask = drawn % np.uint64(self.bookies[bookie].ends_step) == 0
+        return chosen
 
 
 def spot_copies(
-    metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, arcs: Mapping[BookieId, Arc]
+    metadata: LedgerMetadata, ledger_id: LedgerId, starts: Starts, arcs: Mapping[BookieId, Arc]
 ) -> Iterator[Copy]:
     """Yield the copies of a closed ledger that a run reads, each bookie's highest entry first.
 
@@ -119,7 +138,7 @@ def spot_copies(
         arc = arcs.get(bookie, NO_ARC)
         if not arc.length:
             continue
-        start, share_max = start_of(seed, ledger_id, bookie), _share_max(parts, metadata, bookie)
+        start, share_max = starts.of(ledger_id, bookie), _share_max(parts, metadata, bookie)
         if all((start + place(draw)) % draw.step >= share_max for draw in arc.draws()):
             continue
         share = EntrySet.join(_wants(parts, metadata, bookie))
@@ -127,12 +146,12 @@ def spot_copies(
             yield bookie, entry
 
 
-def place_of(metadata: LedgerMetadata, ledger_id: LedgerId, seed: int, copy: Copy) -> int:
+def place_of(metadata: LedgerMetadata, ledger_id: LedgerId, starts: Starts, copy: Copy) -> int:
     """Return the place on the circle of a copy that the metadata promises. Costs the segments."""
     bookie, entry = copy
     share = EntrySet.join(_wants(extents(metadata), metadata, bookie))
     rank = (share & EntrySet.span(0, entry - 1)).count()
-    return place_of_rank(rank, start_of(seed, ledger_id, bookie))
+    return place_of_rank(rank, starts.of(ledger_id, bookie))
 
 
 def end_copies(metadata: LedgerMetadata) -> Iterator[Copy]:

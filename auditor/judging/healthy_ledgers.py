@@ -20,10 +20,6 @@ A ledger is found healthy when all of this is certain:
 For such a ledger `auditor.judging.settle` returns `healthy_verdict`, and nothing is left to do.
 `settle` is the reference: it judges every other ledger, and a sample of the healthy ones
 (docs/decisions/0040).
-
-Ledgers without a spot read are passed over in the same way. A run reads few entries of few
-ledgers. Whether it reads any of a ledger depends on a hash of the ledger's id and its bookies, and
-on its number of entries (`may_have_spots`).
 """
 
 from __future__ import annotations
@@ -32,13 +28,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.first_checker.circle import Arc
 from auditor.first_checker.placement import has_no_rule
-from auditor.first_checker.probing import place, start_of
 from auditor.first_checker.schedule import expected_groups
 from auditor.model.availability import AnswerStatus, ReadStatus
 from auditor.model.evidence import Terms
@@ -243,48 +236,3 @@ def all_true(*conditions: pa.BooleanArray) -> pa.BooleanArray:
     for condition in conditions[1:]:
         whole = pc.and_(whole, condition)
     return pc.fill_null(whole, False)
-
-
-LAST_UNKNOWN = 2**63 - 1
-"""Stands for the end of a closed ledger without lastEntryId: no rank is above it."""
-
-
-def may_have_spots(
-    batch: pa.RecordBatch, seed: int, arcs: Mapping[BookieId, Arc]
-) -> pa.BooleanArray:
-    """Return which rows of a batch of SEEN rows may have spot reads in these arcs.
-
-    `auditor.first_checker.spot_reads.spot_copies` draws nothing of any other row: a bookie should
-    hold at most the entries up to lastEntryId, and the lowest rank that is read is above it. Costs
-    a hash for each ledger and bookie.
-    """
-    sweeps = {
-        bookie: [(place(draw), draw.step) for draw in arc.draws()] for bookie, arc in arcs.items()
-    }
-    found = np.zeros(batch.num_rows, np.bool_)
-    for row, ledger_id, last, bookie in _promises(batch):
-        if places := sweeps.get(bookie):
-            start = start_of(seed, ledger_id, bookie)
-            found[row] |= any((start + at) % step <= last for at, step in places)
-    return pa.array(found)
-
-
-def _promises(batch: pa.RecordBatch) -> set[tuple[int, LedgerId, EntryId, BookieId]]:
-    """Return a row for each closed ledger and bookie of its ensembles.
-
-    It has the ledger's row number and id, its last entry and the bookie.
-    """
-    rows = pc.list_parent_indices(batch["records"]).to_numpy()
-    records = batch["records"].flatten()
-    is_closed = pc.fill_null(
-        pc.equal(pc.struct_field(records, "state"), LedgerState.CLOSED.value), False
-    )
-    rows, records = rows[is_closed.to_numpy(zero_copy_only=False)], records.filter(is_closed)
-    last = pc.fill_null(pc.struct_field(records, "last_entry_id"), LAST_UNKNOWN)
-    segments = pc.struct_field(records, "segments")
-    ensembles = pc.struct_field(segments.flatten(), "ensemble")
-    owners = pc.list_parent_indices(segments).take(pc.list_parent_indices(ensembles)).to_numpy()
-    rows = rows[owners]
-    ids, ends = batch["ledger_id"].to_numpy()[rows], last.to_numpy()[owners]
-    bookies = ensembles.flatten().to_pylist()
-    return set(zip(rows.tolist(), ids.tolist(), ends.tolist(), bookies, strict=True))

@@ -306,6 +306,8 @@ class Verification(Part):
     bytes_per_second: int
     counts: CopiesByAge | None = None
     bookies: tuple[VerifiedBookie, ...] = ()
+    way: int = 1
+    """How the places of copies are drawn (`auditor.first_checker.circle`)."""
 
 
 @dataclass(frozen=True, slots=True)

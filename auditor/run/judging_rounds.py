@@ -25,7 +25,7 @@ from auditor.evidence.journal import PROBLEMS, Journal, StageResult
 from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.schemas import LEDGERS, READS, VERDICTS
 from auditor.findings.lost_content import lacks_of
-from auditor.first_checker.circle import Arc
+from auditor.first_checker.circle import Arc, Starts
 from auditor.first_checker.probing import step_within
 from auditor.first_checker.recheck import same_state
 from auditor.first_checker.spot_reads import Density, ListTests
@@ -163,7 +163,7 @@ class DoubtSearch:
         }
         if not found:
             return None
-        return ListTests(self.terms.probe_seed, found, of_lists=True, is_denser=True)
+        return ListTests(Starts(self.terms.probe_seed), found, of_lists=True, is_denser=True)
 
     def _signs(self, judgings: Collection[str]) -> Iterator[tuple[BookieId, LedgerId]]:
         """Yield the bookies that gave a reason for doubt, each with the ledger."""

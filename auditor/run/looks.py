@@ -14,6 +14,7 @@ from auditor.evidence.ids import Shard
 from auditor.evidence.journal import Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, with_pace, with_read_counts
+from auditor.first_checker.circle import Starts
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.judging.settle import Todo, reading_rounds_max
 from auditor.run.bookie_register import BookieRegister
@@ -119,7 +120,7 @@ class Looks:
             bookie: Density.within(reads_max, share.copies, share.ends, ends_max=reads_max)
             for bookie, share in due.items()
         }
-        return ListTests(terms.probe_seed, densities, of_lists=True)
+        return ListTests(Starts(terms.probe_seed), densities, of_lists=True)
 
     def read_named(self, shards: Sequence[Shard]) -> None:
         """Do nothing: a cluster's audit reads the entries that scrubs named."""

@@ -137,7 +137,7 @@ class Audit(Looks):
         self.stages.terms = self.sweep_planner.terms_by(first, shards)
         reading = self.sweep_planner.about.reading
         densities = {bookie: Density(arc) for bookie, arc in reading.arcs.items()}
-        return ListTests(reading.seed, densities) if densities else None
+        return ListTests(reading.starts, densities) if densities else None
 
     def read_named(self, shards: Sequence[Shard]) -> None:
         """Read the entries that scrubs named on a bookie, still at the first look.

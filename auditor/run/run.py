@@ -27,6 +27,7 @@ from auditor.evidence.run_directory import Place, write_json
 from auditor.evidence.run_tables import newest_time_ms
 from auditor.evidence.schemas import VERDICTS
 from auditor.findings.disks import keep_earlier_bookies
+from auditor.first_checker.circle import Starts
 from auditor.model.cluster import BookieRecord
 from auditor.run.bookie_register import BookieRegister
 from auditor.run.carrying import Carrying
@@ -58,7 +59,13 @@ from auditor.summary.about import NO_BASE, About, RunBase
 from auditor.summary.costs import BookieCost
 from auditor.summary.due_ledgers import why_not_comparable
 from auditor.summary.previous_run import NO_PREVIOUS, Previous, read_previous
-from auditor.summary.reading_plan import ReadingPlan, copies_before, milliseconds, reads_before
+from auditor.summary.reading_plan import (
+    ReadingPlan,
+    copies_before,
+    milliseconds,
+    reads_before,
+    starts_before,
+)
 from auditor.summary.sweeps import continue_series
 from auditor.telemetry.log import keep_run_log
 from auditor.topology.sources import Source
@@ -366,18 +373,20 @@ class Run:
     def _reading_plan(self, about: About) -> ReadingPlan:
         """Return how copies are read, as a continuation of what earlier runs read.
 
-        Runs that continue one another share the seed, with a period or without one: the arcs of
-        earlier runs mean other copies under another seed.
+        Runs that continue one another share the seed and the way to draw starts, with a period or
+        without one: otherwise the arcs of earlier runs would mean other copies.
         """
         settings, before = self.context.settings, self.previous.verification
+        starts = starts_before(before) or Starts(about.terms.probe_seed)
         return ReadingPlan(
-            about.terms.probe_seed if before is None else before.seed,
+            starts.seed,
             milliseconds(about.started_at),
             settings.verify_within_ms,
             settings.verify_bytes_per_second,
             settings.bookie_requests_per_second,
             reads_before(before),
             {} if about.partial else copies_before(before),
+            way=starts.way,
         )
 
     def _open_directory(self, about: About, store: MetadataStore) -> tuple[Place, Journal]:

@@ -11,9 +11,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from dataclasses import fields, replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from auditor.model.evidence import LedgerEvidence, Terms
 from auditor.model.facts import (
@@ -32,6 +35,7 @@ from auditor.model.facts import (
 )
 from auditor.model.finding import CATALOGUE, RANGES_MAX, Family, Finding, Kind, Ranges, Severity
 from auditor.model.identity import EntryId, LedgerId
+from auditor.model.mixing import mix, mix_one
 from auditor.model.verdict import Standing, Unknown, Verdict
 from auditor.second_checker.blocks import Block
 from auditor.second_checker.copies import Entries
@@ -169,10 +173,26 @@ def is_in_sample(ledger_id: LedgerId, terms: Terms) -> bool:
     The sample is the share `sound_sample` of all ledgers. It is chosen by a hash of the ledger id
     and the run's probe seed: another run chooses other ledgers, a replay the same ones.
     """
-    if terms.sound_sample <= 0:
-        return False
-    drawn = sha256(f"{ledger_id} {terms.probe_seed} sound".encode()).digest()
-    return int.from_bytes(drawn[:8], "big") < terms.sound_sample * 2**64
+    drawn = mix_one((ledger_id + _sample_key(terms.probe_seed)) % 2**64)
+    return drawn >> _ROUNDED_BITS < terms.sound_sample * _ROUNDED
+
+
+def are_in_sample(ledger_ids: npt.NDArray[np.int64], terms: Terms) -> npt.NDArray[np.bool_]:
+    """Return which ledgers `is_in_sample`, some nanoseconds each."""
+    key = np.uint64(_sample_key(terms.probe_seed))
+    drawn = mix(ledger_ids.astype(np.uint64) + key) >> np.uint64(_ROUNDED_BITS)
+    chosen: npt.NDArray[np.bool_] = drawn < terms.sound_sample * _ROUNDED
+    return chosen
+
+
+_ROUNDED_BITS = 11
+_ROUNDED = 2.0 ** (64 - _ROUNDED_BITS)
+"""As many bits as a float has are compared: it is then exact."""
+
+
+@lru_cache(100)
+def _sample_key(seed: int) -> int:
+    return int.from_bytes(sha256(f"{seed} sound".encode()).digest()[:8])
 
 
 def describe_differences(sentences: tuple[str, ...]) -> str:

@@ -21,8 +21,9 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
+from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place
-from auditor.evidence.run_tables import read_seen_rows
+from auditor.evidence.run_tables import SEEN_TABLES, read_seen_rows, seen_rows
 from auditor.evidence.schemas import SEEN
 from auditor.evidence.table_scan import are_of
 from auditor.judging.counted_answers import COUNTED
@@ -116,6 +117,26 @@ class LocalExecutor:
             for start in range(0, len(ids), LEDGERS_AT_ONCE):
                 of_these = are_of(ids[start : start + LEDGERS_AT_ONCE])
                 yield from read_seen_rows(self.run, of_these, with_answers=answered)
+
+        return LocalRows(SEEN, batches)
+
+    def tested(self, records: pa.Table, shard: Shard, *, answered: bool) -> LocalRows:
+        """Return SEEN rows of ledgers of a shard by their LEDGERS rows of the first look.
+
+        `answered`: with what bookies said. They are gathered LEDGERS_AT_ONCE at a time.
+        """
+
+        def batches() -> Batches:
+            for start in range(0, len(records), LEDGERS_AT_ONCE):
+                part = records.slice(start, LEDGERS_AT_ONCE)
+                keep = are_of(part["ledger_id"].combine_chunks())
+                said = (
+                    self.suspects.files.scan(name, schema, shard).table(schema.names, keep)
+                    if answered
+                    else schema.empty_table()
+                    for name, schema in SEEN_TABLES[1:]
+                )
+                yield from seen_rows(part, *said)
 
         return LocalRows(SEEN, batches)
 

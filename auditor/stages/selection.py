@@ -12,9 +12,11 @@ import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
 from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers
+from auditor.evidence.rows import structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, CLEAR_COLUMNS, LEDGERS, LISTING, READS
 from auditor.evidence.shard_files import ShardFiles
+from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.counted_answers import (
     ANSWER_COLUMNS,
     SPOT_COLUMNS,
@@ -22,6 +24,7 @@ from auditor.judging.counted_answers import (
     count_answers,
 )
 from auditor.judging.settle import Todo
+from auditor.judging.tested_ledgers import TESTED_COLUMNS, may_have_reads
 from auditor.model.availability import AnswerStatus
 from auditor.model.identity import BookieId, LedgerId
 from auditor.stages.asking import WANTED
@@ -146,6 +149,16 @@ class Suspects:
             answers_said(answers.batches(ANSWER_COLUMNS)),
             reads.batches(SPOT_COLUMNS),
         )
+
+    def tested(self, shard: Shard, tests: ListTests) -> pa.Table:
+        """Return the first look's LEDGERS rows of a shard of which the tests may read an entry.
+
+        Costs a scan of the shard's files, which are in memory meanwhile.
+        """
+        keep = _is_within(shard) & (pc.field("look") == 1)
+        rows = self.files.scan("evidence/ledgers", LEDGERS, shard).table(LEDGERS.names, keep)
+        columns = structs(rows.select(TESTED_COLUMNS))
+        return rows.filter(pa.array(may_have_reads(columns, tests)))
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard for which a look requested another look, ascending."""

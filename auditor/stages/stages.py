@@ -252,15 +252,31 @@ class Stages:
         bookies = frozenset(tests.bookies) if tests.of_lists else None
         which = Ledgers(1, shard, listed_by=bookies)
         by = self._executor(which)
-        draw = spots_of(tests, self.judging, careful=by.is_careful)
-        wanted = by.derive(by.evidence(which, answered=tests.of_lists), draw, WANTED)
-        if by is not self.local:
-            (drawn,) = by.collect(wanted).combine_chunks().to_batches() or [NO_WANTED]
-            are_few = drawn.num_rows <= READS_IN_PROCESS_MAX and self._may_work_here()
-            by = self.local if are_few else by
-            wanted = by.rows(drawn)
         name = f"{_part(1, shard)}-{'denser' if tests.is_denser else 'spots'}"
+        drawn = self._draw_here(shard, tests) if by is not self.local else None
+        if drawn is not None:
+            by = self.local if drawn.num_rows <= READS_IN_PROCESS_MAX else by
+            wanted = by.rows(drawn)
+        else:
+            draw = spots_of(tests, self.judging, careful=by.is_careful)
+            wanted = by.derive(by.evidence(which, answered=tests.of_lists), draw, WANTED)
         self._read(by, wanted, 1, directory, name)
+
+    def _draw_here(self, shard: Shard, tests: ListTests) -> pa.RecordBatch | None:
+        """Return the WANTED rows of a shard, drawn in this process.
+
+        None if it may not work, or if entries of more than READS_IN_PROCESS_MAX ledgers are read.
+        """
+        if not self._may_work_here():
+            return None
+        records = self.suspects.tested(shard, tests)
+        if records.num_rows > READS_IN_PROCESS_MAX:
+            return None
+        here = self.local
+        draw = spots_of(tests, self.judging, careful=here.is_careful)
+        seen = here.tested(records, shard, answered=tests.of_lists)
+        drawn = here.collect(here.derive(seen, draw, WANTED))
+        return (drawn.combine_chunks().to_batches() or [NO_WANTED])[0]
 
     def read_named(self, directory: Directory, shard: Shard, named: NamedEntries) -> None:
         """Read entries of the shard that scrubs named, at the first look -> evidence/reads.

@@ -27,10 +27,10 @@ from auditor.judging.healthy_ledgers import (
     clear_ledgers,
     healthy_ledgers,
     healthy_verdict,
-    may_have_spots,
 )
 from auditor.judging.judge import Judge, stopped_detail
 from auditor.judging.settle import Step, Todo, lists_demanded
+from auditor.judging.tested_ledgers import may_have_reads
 from auditor.judging.verdict_rows import (
     judge_claimed,
     judge_to_row,
@@ -46,7 +46,7 @@ from auditor.model.ledger import (
     RecordStatus,
 )
 from auditor.model.verdict import CopyCounts, Standing, Verdict, cap_copies
-from auditor.second_checker.agreement import is_in_sample
+from auditor.second_checker.agreement import are_in_sample, is_in_sample
 from auditor.stages.asking import QUESTIONS, WANTED, wanted_rows
 from auditor.stages.reading import Batches, Work
 
@@ -180,9 +180,9 @@ def spots_of(tests: ListTests, limits: JudgingLimits, *, careful: bool = False) 
     def work(batches: Batches) -> Batches:
         judge = Judge(drawn, undrawn, limits, careful=careful)
         for batch in batches:
-            if not tests.of_lists:
-                batch = batch.filter(may_have_spots(batch, tests.seed, tests.arcs))
-            ledgers = list(evidence_by_ledger(batch))
+            owners = pc.list_parent_indices(batch["records"]).to_numpy()
+            chosen = np.unique(owners[may_have_reads(batch["records"].flatten(), tests)])
+            ledgers = list(evidence_by_ledger(batch.take(pa.array(chosen))))
             yield table(WANTED, [row for rows in judge.judge_all(ledgers) for row in rows])
 
     return work
@@ -286,9 +286,7 @@ def count_of(terms: Terms, facts: ClusterFacts) -> Work:
         for batch in batches:
             is_healthy = pc.is_valid(batch["copies"])
             healthy, others = batch.filter(is_healthy), batch.filter(pc.invert(is_healthy))
-            is_drawn = pa.array(
-                [is_in_sample(one, terms) for one in healthy["ledger_id"].to_pylist()], pa.bool_()
-            )
+            is_drawn = pa.array(are_in_sample(healthy["ledger_id"].to_numpy(), terms))
             settled, claimed = healthy.filter(pc.invert(is_drawn)), healthy.filter(is_drawn)
             copies, read = settled["copies"], settled["copies_read"]
             yield steps.healthy_rows(

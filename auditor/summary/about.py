@@ -152,6 +152,7 @@ def _around(value: Mapping[str, Any]) -> Surroundings:
 def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
     return {
         "seed": plan.seed,
+        "way": plan.way,
         "began_at_ms": plan.began_at_ms,
         "period_ms": plan.period_ms,
         "bytes_per_second": plan.bytes_per_second,

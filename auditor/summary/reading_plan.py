@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from auditor.first_checker.circle import CIRCLE, WHOLE, Arc, arc_from, arc_of
+from auditor.first_checker.circle import (
+    BLAKE2B,
+    CIRCLE,
+    MIXED,
+    WHOLE,
+    Arc,
+    Starts,
+    arc_from,
+    arc_of,
+)
 from auditor.first_checker.probing import Draw, step_within
 from auditor.model.identity import BookieId
 from auditor.model.summary import Verification
@@ -191,6 +200,13 @@ class ReadingPlan:
     before: Mapping[BookieId, BookieReads] = field(default_factory=dict)
     copies: Mapping[BookieId, int] = field(default_factory=dict)
     arcs: Mapping[BookieId, Arc] = field(default_factory=dict)
+    way: int = BLAKE2B
+    """How `starts` are drawn. Runs of earlier versions do not say it."""
+
+    @property
+    def starts(self) -> Starts:
+        """What gives each copy its place on the circle."""
+        return Starts(self.seed, self.way)
 
     def for_bookies(self, due: Mapping[BookieId, Due], shards: int, spot_reads: int) -> ReadingPlan:
         """Return the plan with what to read on each bookie.
@@ -287,7 +303,11 @@ def _cost_bytes(due: Due) -> float:
 
 
 def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
-    """Return what earlier runs read by the summary of the last one; nothing if it is impossible."""
+    """Return what earlier runs read by the summary of the last one; nothing if it is impossible, or
+    if it is not known which copies the arcs mean.
+    """
+    if stored is not None and stored.way not in (BLAKE2B, MIXED):
+        return {}
     found = {}
     for bookie in stored.bookies if stored else ():
         arcs = tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in bookie.arcs)
@@ -298,6 +318,15 @@ def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
             return {}
         found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs, apart)
     return found
+
+
+def starts_before(stored: Verification | None) -> Starts | None:
+    """Return what gave copies their places in earlier runs by the summary of the last one.
+
+    None if no arc is known that depends on it.
+    """
+    is_known = any(reads.arcs for reads in reads_before(stored).values())
+    return Starts(stored.seed, stored.way) if stored is not None and is_known else None
 
 
 def copies_before(stored: Verification | None) -> dict[BookieId, int]:

@@ -26,8 +26,8 @@ import pyarrow.compute as pc
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
-from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
-from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
+from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.spot_reads import place_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, newest_records
@@ -171,18 +171,19 @@ class AgeCount:
         return CIRCLE // self._unit
 
     def add(
-        self, ledgers: Iterable[int], copies: npt.NDArray[np.int64], changed: npt.NDArray[np.int64]
+        self,
+        ledgers: npt.NDArray[np.int64],
+        copies: npt.NDArray[np.int64],
+        changed: npt.NDArray[np.int64],
     ) -> None:
         """Add ledgers: the copies that the bookie should hold, and when the metadata changed."""
-        starts = np.fromiter(
-            (start_of(self.plan.seed, ledger, self.bookie) % CIRCLE for ledger in ledgers),
-            np.uint32,
-            len(copies),
-        )
+        starts = self.plan.starts.of_ledgers(ledgers, self.bookie) % np.uint64(CIRCLE)
         group_of = np.searchsorted(self._times, changed)
         for group in np.unique(group_of).tolist():
             mine = group_of == group
-            self.groups.setdefault(group, _Pairs()).add(copies[mine], starts[mine])
+            self.groups.setdefault(group, _Pairs()).add(
+                copies[mine], starts[mine].astype(np.uint32)
+            )
 
     def planned_copies(self) -> int:
         """Return how many copies this run drew."""
@@ -269,7 +270,7 @@ AGE_COLUMNS = [*SHARE_COLUMNS, "znode_mtime_ms"]
 def count_ages(ledgers: Iterable[pa.RecordBatch], counts: Mapping[BookieId, AgeCount]) -> None:
     """Add the closed ledgers of the first look to the counts of their bookies.
 
-    `ledgers` have the AGE_COLUMNS. Costs a hash for each ledger and bookie.
+    `ledgers` have the AGE_COLUMNS.
     """
     for batch in ledgers:
         shares = shares_of(pa.Table.from_batches([batch]).select(SHARE_COLUMNS), counts.keys())
@@ -282,7 +283,7 @@ def count_ages(ledgers: Iterable[pa.RecordBatch], counts: Mapping[BookieId, AgeC
         owners = shares["ledger_id"].to_numpy()
         for code, bookie in enumerate(names.dictionary.to_pylist()):
             mine = (codes == code) & (copies > 0)
-            counts[bookie].add(owners[mine].tolist(), copies[mine], times[row_of[mine]])
+            counts[bookie].add(owners[mine], copies[mine], times[row_of[mine]])
 
 
 _SUMMED = ("copies", "within_day", "within_week", "within_period", "never", "overdue")
@@ -339,7 +340,7 @@ def ages_of_ledger(
     if not held:
         return None
     by = {one.bookie_id: one.verified_by for one in stored.bookies}
-    plan = ReadingPlan(stored.seed, began_at_ms, stored.period_ms)
+    plan = ReadingPlan(stored.seed, began_at_ms, stored.period_ms, way=stored.way)
     counts = {
         bookie: AgeCount(bookie, plan, reads)
         for bookie, reads in reads_before(stored).items()
@@ -384,7 +385,7 @@ def verification_of(
     plan = about.reading
     if about.within_ms:  # it tested lists of due ledgers, and read no copy of the others
         plan = replace(plan, arcs={})
-    result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second)
+    result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second, way=plan.way)
     if about.partial or about.terms.spot_reads < 1:
         handed_on = tuple(
             _row(name, reads, _known_by(reads), None) for name, reads in sorted(plan.before.items())
@@ -417,7 +418,7 @@ def _count_bookies(
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
     count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
     answered, silent = _count_drawn(run)
-    unanswered = _unanswered_places(run, plan.seed, silent)
+    unanswered = _unanswered_places(run, plan.starts, silent)
     for bookie in sorted(counts):
         count = counts.pop(bookie)
         by = by_bookie.get(bookie, VerifiedBy.UNANSWERED)
@@ -451,7 +452,7 @@ def _reads_after(count: AgeCount, answered: int, unanswered: Collection[int]) ->
 
 
 def _unanswered_places(
-    run: Place, seed: int, counted: Mapping[BookieId, int]
+    run: Place, starts: Starts, counted: Mapping[BookieId, int]
 ) -> dict[BookieId, list[int]]:
     """Return the places of the drawn reads that were not answered, of bookies with few of them.
 
@@ -472,7 +473,7 @@ def _unanswered_places(
     for bookie, ledger_id, entry in zip(*reads.to_pydict().values(), strict=True):
         promised = metadata.get(ledger_id)
         if promised is not None:
-            at = place_of(promised, ledger_id, seed, (bookie, entry))
+            at = place_of(promised, ledger_id, starts, (bookie, entry))
             places.setdefault(bookie, []).append(at)
     return places
 

@@ -246,6 +246,7 @@ def test_what_counts_overlook_shows_in_the_sample_and_is_judged_again(
     the other one is found.
     """
     monkeypatch.setattr(selection, "count_answers", all_healthy)
+    monkeypatch.setattr(steps, "are_in_sample", lambda ids, _: ids == LACKING)
     monkeypatch.setattr(steps, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
     outcome = audit(cluster, tmp_path, **ON_SPARK)
     assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from support.entry_by_entry import expected_on
 
-from auditor.first_checker.circle import WHOLE, Arc, arc_of
+from auditor.first_checker.circle import WHOLE, Arc, Starts, arc_of
 from auditor.first_checker.probing import Draw, step_within
 from auditor.first_checker.spot_reads import end_copies, expected_among, spot_copies
 from auditor.sandbox.cluster import ledger
@@ -31,7 +31,7 @@ def test_the_whole_circle_reads_every_copy_once(shape: str) -> None:
     metadata = ledger(shape)
     arcs = dict.fromkeys(expected_on(metadata), WHOLE)
     due = sorted((b, e) for b, entries in expected_on(metadata).items() for e in entries)
-    assert due == sorted(spot_copies(metadata, 7, 1, arcs))
+    assert due == sorted(spot_copies(metadata, 7, Starts(1), arcs))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -40,14 +40,17 @@ def test_only_copies_that_are_promised_are_read(shape: str) -> None:
     metadata = ledger(shape)
     wants = expected_on(metadata)
     for step in (2, 4, 64):
-        for bookie, entry in spot_copies(metadata, 7, step, {"b1": one_of(step)}):
+        for bookie, entry in spot_copies(metadata, 7, Starts(step), {"b1": one_of(step)}):
             assert bookie == "b1" and entry in wants["b1"]
 
 
 def test_the_entries_of_a_bookie_are_read_downwards() -> None:
     """A bookie reads ahead, and would serve from memory what its disk has lost."""
     entries = [
-        e for _, e in spot_copies(ledger("e1 w1 a1 0:[b1] closed 99"), 7, 1, {"b1": one_of(4)})
+        e
+        for _, e in spot_copies(
+            ledger("e1 w1 a1 0:[b1] closed 99"), 7, Starts(1), {"b1": one_of(4)}
+        )
     ]
     assert entries == sorted(entries, reverse=True) and 25 == len(entries)
 
@@ -58,7 +61,9 @@ def test_a_bookie_is_read_no_more_often_than_allowed() -> None:
     copies, budget = 7 * 5_000, 500
     arcs = {"b1": one_of(step_within(budget, copies))}
     made = Counter(
-        bookie for number in range(5_000) for bookie, _ in spot_copies(metadata, number, 3, arcs)
+        bookie
+        for number in range(5_000)
+        for bookie, _ in spot_copies(metadata, number, Starts(3), arcs)
     )
     assert budget / 4 < made["b1"] <= budget
 
@@ -66,10 +71,10 @@ def test_a_bookie_is_read_no_more_often_than_allowed() -> None:
 def test_another_run_reads_other_entries() -> None:
     """The seed decides where counting starts. With one seed, other arcs have other entries."""
     metadata = ledger("e1 w1 a1 0:[b1] closed 999")
-    runs = {tuple(spot_copies(metadata, 7, seed, {"b1": one_of(64)})) for seed in range(20)}
+    runs = {tuple(spot_copies(metadata, 7, Starts(seed), {"b1": one_of(64)})) for seed in range(20)}
     assert len(runs) > 10
     arcs = [arc_of(Draw(64, turn)) for turn in range(64)]
-    read = [copy for arc in arcs for copy in spot_copies(metadata, 7, 1, {"b1": arc})]
+    read = [copy for arc in arcs for copy in spot_copies(metadata, 7, Starts(1), {"b1": arc})]
     assert 1000 == len(read) == len(set(read))
 
 

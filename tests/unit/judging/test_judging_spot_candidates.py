@@ -1,4 +1,4 @@
-"""Ledgers are passed over for spot reads by their columns: none that has an entry to read."""
+"""Ledgers are passed over by columns where lists are tested: none that has an entry to read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.evidence.rows import ledger_row, table
-from auditor.evidence.schemas import SEEN
-from auditor.first_checker.circle import CIRCLE, WHOLE, Arc, arc_of
+from auditor.evidence.rows import ledger_row, structs, table
+from auditor.evidence.schemas import LEDGERS
+from auditor.first_checker.circle import BLAKE2B, CIRCLE, MIXED, NO_ARC, WHOLE, Arc, Starts, arc_of
 from auditor.first_checker.probing import Draw
-from auditor.first_checker.spot_reads import spot_copies
-from auditor.judging.healthy_ledgers import may_have_spots
+from auditor.first_checker.spot_reads import Density, ListTests
+from auditor.judging.tested_ledgers import may_have_reads
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import LedgerEvidence, Look
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import (
     LedgerMetadata,
@@ -25,25 +27,36 @@ from auditor.model.ledger import (
 )
 from auditor.sandbox.cluster import ledger
 
-SEED = 5
+STARTS = Starts(5)
 STRIPED = ledger("e3 w2 a2 0:[b1 b2 b3] closed 29")
 BOOKIES = ("b1", "b2", "b3", "b4")
+Given = dict[LedgerId, LedgerMetadata | None]
 
 
-def batch(ledgers: dict[LedgerId, LedgerMetadata | None]) -> pa.RecordBatch:
-    """Return SEEN rows of these ledgers; one without metadata is gone."""
-    rows = []
-    for ledger_id, metadata in ledgers.items():
-        status = RecordStatus.GONE if metadata is None else RecordStatus.FOUND
-        record = LedgerRecord(ledger_id, 1, 0, status, ZnodeStamp(1, 0, 0, 0), metadata)
-        rows.append((ledger_id, [ledger_row(record)], None, None))
-    return table(SEEN, rows)
+def records_of(given_ledgers: Given) -> list[LedgerRecord]:
+    """Return records of these ledgers; one without metadata is gone."""
+    return [
+        LedgerRecord(
+            ledger_id,
+            1,
+            0,
+            RecordStatus.GONE if metadata is None else RecordStatus.FOUND,
+            ZnodeStamp(1, 0, 0, 0),
+            metadata,
+        )
+        for ledger_id, metadata in given_ledgers.items()
+    ]
+
+
+def rows_of(given_ledgers: Given) -> pa.StructArray:
+    batch = table(LEDGERS, map(ledger_row, records_of(given_ledgers)))
+    return structs(pa.Table.from_batches([batch]))
 
 
 @st.composite
-def ledgers(draw: st.DrawFn) -> dict[LedgerId, LedgerMetadata | None]:
+def ledgers(draw: st.DrawFn) -> Given:
     """Draw some ledgers, many of them with metadata that contradicts itself."""
-    found: dict[LedgerId, LedgerMetadata | None] = {}
+    found: Given = {}
     for ledger_id in draw(st.sets(st.integers(0, 10**12), max_size=8)):
         size = draw(st.integers(1, 4))
         ensembles = st.lists(st.sampled_from(BOOKIES), min_size=size, max_size=size)
@@ -68,29 +81,45 @@ ARCS = st.just(WHOLE) | st.builds(
 )
 
 
-@given(ledgers(), st.fixed_dictionaries(dict.fromkeys(BOOKIES[:3], ARCS)))
+DENSITIES = st.builds(Density, st.just(NO_ARC) | ARCS, st.sampled_from([0, 1, 2, 4]))
+
+
+@given(
+    ledgers(),
+    st.fixed_dictionaries(dict.fromkeys(BOOKIES[:3], DENSITIES)),
+    st.booleans(),
+    st.sampled_from([BLAKE2B, MIXED]),
+)
 def test_no_ledger_with_an_entry_to_read_is_passed_over(
-    given_ledgers: dict[LedgerId, LedgerMetadata | None], arcs: dict[str, Arc]
+    given_ledgers: Given, bookies: dict[str, Density], of_lists: bool, way: int
 ) -> None:
-    kept = may_have_spots(batch(given_ledgers), SEED, arcs).to_pylist()
-    for is_kept, (ledger_id, metadata) in zip(kept, given_ledgers.items(), strict=True):
-        if metadata is not None and any(spot_copies(metadata, ledger_id, SEED, arcs)):
+    """Neither one with an entry in an arc, nor one with a chosen end of a segment."""
+    tests = ListTests(Starts(5, way), bookies, of_lists=of_lists)
+    kept = may_have_reads(rows_of(given_ledgers), tests).tolist()
+    for is_kept, record in zip(kept, records_of(given_ledgers), strict=True):
+        answers = {
+            bookie: Answer(bookie, record.ledger_id, 1, 0, AnswerStatus.HELD) for bookie in BOOKIES
+        }
+        evidence = LedgerEvidence(record.ledger_id, (Look(record, answers),))
+        if any(tests.copies(evidence)):
             assert is_kept
 
 
 def test_most_ledgers_are_passed_over_where_few_entries_are_read() -> None:
     """Of 2,000 ledgers with ten copies on each of three bookies, one entry in 1,024 is some sixty
-    entries.
+    entries, and one end of 200 is too.
     """
     striped = ledger("e3 w3 a2 0:[b1 b2 b3] closed 9")
-    rows = batch(dict.fromkeys(range(2_000), striped))
-    arcs = dict.fromkeys(("b1", "b2", "b3"), arc_of(Draw(1_024, 0)))
-    assert 0 < sum(may_have_spots(rows, SEED, arcs).to_pylist()) < 200
+    rows = rows_of(dict.fromkeys(range(2_000), striped))
+    for density in (Density(arc_of(Draw(1_024, 0))), Density(NO_ARC, 200)):
+        tests = ListTests(STARTS, dict.fromkeys(("b1", "b2", "b3"), density), of_lists=True)
+        assert 20 < may_have_reads(rows, tests).sum() < 200
 
 
-def test_a_slice_of_a_batch_is_read_like_a_batch_of_its_own() -> None:
-    rows = batch({number: STRIPED if number % 3 else None for number in range(30)})
-    arcs = dict.fromkeys(("b1", "b2"), arc_of(Draw(16, 0)))
-    whole = may_have_spots(rows, SEED, arcs).to_pylist()
-    assert may_have_spots(rows.slice(7, 11), SEED, arcs).to_pylist() == whole[7:18]
+def test_a_slice_of_records_is_read_like_records_of_their_own() -> None:
+    rows = rows_of({number: STRIPED if number % 3 else None for number in range(30)})
+    density = Density(arc_of(Draw(16, 0)), 20)
+    tests = ListTests(STARTS, dict.fromkeys(("b1", "b2"), density), of_lists=True)
+    whole = may_have_reads(rows, tests).tolist()
+    assert may_have_reads(rows.slice(7, 11), tests).tolist() == whole[7:18]
     assert any(whole[7:18]) and not all(whole)

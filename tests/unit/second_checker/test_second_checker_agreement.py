@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 
+import numpy as np
 import pytest
 from support.stories import GRACE_MS, NOW_MS, drive, stories, tell
 
@@ -12,10 +14,12 @@ from auditor.model.verdict import BookieLack, Exempt, Standing, Unknown, Verdict
 from auditor.second_checker.agreement import (
     DIFFERENCE_CHARS_MAX,
     DIFFERENCES_TOLD_MAX,
+    are_in_sample,
     compare_verdicts,
     describe_differences,
     differences,
     is_due,
+    is_in_sample,
 )
 from auditor.second_checker.looks import unsupported_claims
 from auditor.second_checker.opinion import Opinion
@@ -109,3 +113,13 @@ def test_a_ledger_is_not_given_up_early() -> None:
     assert ("it is given up after 1 looks, where 5 are allowed",) == differences(
         given_up, one_look, TERMS
     )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 1.0])
+def test_the_sample_of_many_ledgers_is_that_of_each(share: float) -> None:
+    """It has about as many ledgers as it should, whatever their ids have in common."""
+    terms = replace(TERMS, sound_sample=share, probe_seed=2**48 - 1)
+    for ids in (np.arange(20_000), np.arange(20_000) * 40, 2**63 - 1 - np.arange(20_000)):
+        drawn = are_in_sample(ids, terms)
+        assert drawn.tolist() == [is_in_sample(one, terms) for one in ids.tolist()]
+        assert abs(drawn.mean() - share) <= 5 * sqrt(share * (1 - share) / len(ids))

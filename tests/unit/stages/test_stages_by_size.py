@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Thread
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 import pytest
 
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.rows import table
+from auditor.first_checker.circle import Starts
 from auditor.first_checker.spot_reads import ListTests
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.topic import TopicName
-from auditor.stages.asking import Directory
+from auditor.stages.asking import WANTED, Directory
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.stages import COSTS, Stages
@@ -35,6 +37,7 @@ class Recorder:
 
     address = SimpleNamespace(limits=ZooKeeperLimits())
     is_careful = True
+    collected: ClassVar[pa.Table] = COSTS.empty_table()
 
     def __init__(self, name: str, done: list[str], listed: Sequence[int] | None = ()) -> None:
         self._name, self._done, self._listed = name, done, listed
@@ -44,7 +47,7 @@ class Recorder:
 
     def collect(self, _rows: object) -> pa.Table:
         self._done.append(f"{self._name} collects")
-        return COSTS.empty_table()
+        return self.collected
 
     def list_ids(self, portions: object, ids_max: int | None) -> Sequence[int] | None:
         self._done.append(f"{self._name} lists at most {ids_max}")
@@ -110,24 +113,36 @@ SIZES = [
 
 
 @pytest.mark.parametrize(
-    ("suspects_max", "reads_max", "way"), [(1, 0, "here"), (1, -1, "spark"), (0, 0, "spark")]
+    ("suspects_max", "tested", "reads", "done_in_order"),
+    [
+        (1, 2, 2, ["here collects", "here"]),
+        (1, 2, 3, ["here collects", "spark"]),
+        (1, 3, 2, ["spark"]),
+        (0, 2, 2, ["spark"]),
+    ],
 )
-def test_few_reads_that_test_lists_are_made_here_wherever_they_are_drawn(
-    suspects_max: int, reads_max: int, way: str, monkeypatch: pytest.MonkeyPatch
+def test_few_reads_that_test_lists_are_drawn_and_made_here(
+    suspects_max: int,
+    tested: int,
+    reads: int,
+    done_in_order: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A task for each bookie would take longer than its reads. Nothing is read here if this
-    process may not work.
+    """A task for each bookie would take longer than its reads. Nothing is drawn or read here if
+    this process may not work, and nothing is drawn here of many ledgers.
     """
-    monkeypatch.setattr("auditor.stages.stages.READS_IN_PROCESS_MAX", reads_max)
+    monkeypatch.setattr("auditor.stages.stages.READS_IN_PROCESS_MAX", 2)
+    monkeypatch.setattr(Counted, "tested", lambda *_: pa.table({"ledger_id": range(tested)}))
+    drawn = table(WANTED, [tuple([None] * len(WANTED))] * reads)
+    monkeypatch.setattr(Recorder, "collected", pa.Table.from_batches([drawn]))
     stages, done = done_by(suspects_max)
-    stages.test_lists(NOBODY, SHARD, ListTests(0, {}))
-    stages.test_lists(NOBODY, SHARD, ListTests(0, {}, of_lists=True, is_denser=True))
-    assert [
-        "spark collects",
-        f"{way} evidence/reads look-01-shard-0007-spots",
-        "spark collects",
-        f"{way} evidence/reads look-01-shard-0007-denser",
-    ] == done
+    for is_denser in (False, True):
+        tests = ListTests(Starts(0), {}, of_lists=is_denser, is_denser=is_denser)
+        stages.test_lists(NOBODY, SHARD, tests)
+        what = "denser" if is_denser else "spots"
+        *before, way = done_in_order
+        assert [*before, f"{way} evidence/reads look-01-shard-0007-{what}"] == done
+        done.clear()
 
 
 @pytest.mark.parametrize(("suspects_max", "ledgers_max", "way"), SIZES)

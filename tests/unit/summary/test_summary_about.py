@@ -93,6 +93,7 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
         reading=ReadingPlan(
             *(7, 9, 30, 131_072, 2000.0, {"b1": SERIES, "b2": BookieReads(6)}),
             *({"b1": 77}, {"b1": Arc(128, 64)}),
+            way=2,
         ),
     )
     assert written == About.from_json(json.loads(json.dumps(written.as_json())))

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from auditor.first_checker.circle import CIRCLE, WHOLE, Arc
+from auditor.first_checker.circle import BLAKE2B, CIRCLE, MIXED, WHOLE, Arc, Starts
 from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.due_copies import Due
 from auditor.summary.reading_plan import (
@@ -19,6 +19,7 @@ from auditor.summary.reading_plan import (
     UnansweredPlace,
     copies_before,
     reads_before,
+    starts_before,
 )
 
 DAY = 24 * 60 * 60 * 1000
@@ -257,3 +258,20 @@ def test_an_impossible_summary_begins_anew() -> None:
     outside = replace(row, unanswered=((CIRCLE, 7, 0),))
     assert {} == reads_before(replace(one, bookies=(outside,)))
     assert {} == reads_before(None)
+
+
+def test_a_series_goes_on_as_it_began() -> None:
+    """An arc means other copies under another seed, and under another way to draw starts. What an
+    unknown version drew says nothing about a copy.
+    """
+    row = VerifiedBookie("b1", VerifiedBy.READS, "2026-01-01T00:00:00.000Z", ((64, 64, 7),))
+    for way in (BLAKE2B, MIXED):
+        stored = Verification(9, PERIOD, 0, None, (row,), way)
+        assert Starts(9, way) == starts_before(stored)
+        assert ["b1"] == list(reads_before(stored))
+        plan = ReadingPlan(9, 1, PERIOD, before=reads_before(stored), way=way)
+        assert plan.starts == starts_before(stored)
+    unknown = Verification(9, PERIOD, 0, None, (row,), MIXED + 1)
+    assert starts_before(unknown) is None and {} == reads_before(unknown)
+    unread = Verification(9, PERIOD, 0, None, (replace(row, arcs=()),), BLAKE2B)
+    assert starts_before(unread) is None is starts_before(None)

@@ -15,8 +15,8 @@ from support.entry_by_entry import expected_on
 from auditor.evidence.rows import ledger_row, read_row, table
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUB_PASS, SCRUBS, SCRUBS_TABLE
-from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc
-from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, start_of
+from auditor.first_checker.circle import BLAKE2B, CIRCLE, MIXED, NO_ARC, WHOLE, Arc, Starts
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.spot_reads import place_of, spot_copies
 from auditor.model.availability import LISTED_BY_LISTER, EntryRead, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
@@ -41,6 +41,7 @@ from auditor.witness.phrases import moment
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
 DAY = 24 * 60 * 60 * 1000
 NOW, PERIOD, SEED = 100 * DAY, 30 * DAY, 11
+STARTS = Starts(SEED, MIXED)
 SHAPES = (
     "e3 w2 a2 0:[b1 b2 b3] closed 29",
     "e5 w3 a2 0:[b1 b2 b3 b4 b5] 17:[b1 b6 b3 b4 b5] closed 99",
@@ -53,10 +54,13 @@ BITS = CIRCLE.bit_length() - 1
 
 
 def count(
-    ledgers: dict[int, tuple[LedgerMetadata, int]], reads: BookieReads, planned: Arc = NO_ARC
+    ledgers: dict[int, tuple[LedgerMetadata, int]],
+    reads: BookieReads,
+    planned: Arc = NO_ARC,
+    way: int = MIXED,
 ) -> AgeCount:
     """Return the count of b1 over ledgers with the times at which they changed."""
-    made = AgeCount("b1", ReadingPlan(SEED, NOW, PERIOD), reads, planned)
+    made = AgeCount("b1", ReadingPlan(SEED, NOW, PERIOD, way=way), reads, planned)
     records = [
         LedgerRecord(n, 1, 0, RecordStatus.FOUND, ZnodeStamp(n, 0, changed, changed), metadata)
         for n, (metadata, changed) in ledgers.items()
@@ -67,12 +71,12 @@ def count(
 
 
 def ages_one_by_one(
-    ledgers: dict[int, tuple[LedgerMetadata, int]], reads: BookieReads
+    ledgers: dict[int, tuple[LedgerMetadata, int]], reads: BookieReads, way: int = MIXED
 ) -> CopiesByAge:
     """Return the same from the place of each copy."""
     newest, late = [], 0
     for ledger_id, (metadata, changed) in ledgers.items():
-        start = start_of(SEED, ledger_id, "b1")
+        start = Starts(SEED, way).of(ledger_id, "b1")
         for rank in range(len(set(expected_on(metadata).get("b1", ())))):
             place = int(f"{(rank - start) % CIRCLE:0{BITS}b}"[::-1], 2)
             at = max(
@@ -109,16 +113,18 @@ BY_SEARCH, ON_THE_WHOLE_GRID = 1, 2 * CIRCLE
 def test_copies_are_counted_by_age_as_one_by_one(
     seed: int, share: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever was read when, and whenever the metadata of each ledger changed."""
+    """Whatever was read when, and whenever the metadata of each ledger changed, also where runs of
+    earlier versions are continued.
+    """
     monkeypatch.setattr("auditor.summary.verification.WHOLE_GRID_SHARE", share)
-    random = Random(seed)
+    random, way = Random(seed), BLAKE2B if seed % 4 == 0 else MIXED
     closed = {
         number: (ledger(random.choice(SHAPES)), NOW - random.randrange(60 * DAY))
         for number in random.sample(range(10**6), random.randint(1, 12))
     }
     reads, at = BookieReads(NOW - random.choice([20, 40, 80]) * DAY), NOW - 60 * DAY
     some_places = [
-        place_of(metadata, ledger_id, SEED, ("b1", entry))
+        place_of(metadata, ledger_id, Starts(SEED, way), ("b1", entry))
         for ledger_id, (metadata, _) in closed.items()
         for entry in sorted(set(expected_on(metadata).get("b1", ())))[::9][:9]
     ]
@@ -129,7 +135,8 @@ def test_copies_are_counted_by_age_as_one_by_one(
         arc = Arc(arc.first, min(CIRCLE, arc.length))
         apart = [one for one in some_places if one in arc and random.random() < 0.3]
         reads = reads.with_arc(arc, at, PERIOD, apart)
-    assert ages_one_by_one(closed, reads) == count(closed, reads).counts(reads)
+    found = count(closed, reads, way=way).counts(reads)
+    assert ages_one_by_one(closed, reads, way) == found
 
 
 def test_few_places_are_counted_without_the_whole_circle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,10 +218,10 @@ def verify(
     run.write_table("evidence/ledgers", table(LEDGERS, [ledger_row(record)]), "look-1")
     read = [
         EntryRead("b1", 7, entry, 1, 0, statuses.get(place_of, ReadStatus.PRESENT), is_spot=True)
-        for place_of, (_, entry) in enumerate(spot_copies(shape, 7, SEED, {"b1": HALF}))
+        for place_of, (_, entry) in enumerate(spot_copies(shape, 7, STARTS, {"b1": HALF}))
     ]
     run.write_table("evidence/reads", table(READS, map(read_row, read)), "spots")
-    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF})
+    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF}, way=MIXED)
     terms = Terms(NOW, 0, 16, 3, spot_reads=10)
     about = About("run", moment(NOW), FACTS, terms, "warning", False, reading=plan)
     return verification_of(run, replace(about, **changes), [bookie or b1()], ())
@@ -243,8 +250,8 @@ def test_an_arc_counts_without_the_reads_that_were_not_answered(
     """
     found = verify(tmp_path, {3: status})
     (row,) = found.bookies
-    copy = list(spot_copies(ledger("e1 w1 a1 0:[b1] closed 19"), 7, SEED, {"b1": HALF}))[3]
-    at = [] if counts else [place_of(ledger("e1 w1 a1 0:[b1] closed 19"), 7, SEED, copy)]
+    copy = list(spot_copies(ledger("e1 w1 a1 0:[b1] closed 19"), 7, STARTS, {"b1": HALF}))[3]
+    at = [] if counts else [place_of(ledger("e1 w1 a1 0:[b1] closed 19"), 7, STARTS, copy)]
     assert reads_before(found) == {"b1": BEFORE.with_arc(HALF, NOW, PERIOD, at)}
     assert row.counts is not None and VerifiedBy.READS is row.verified_by
     assert (row.counts.within_day, row.counts.never) == ((20, 0) if counts else (19, 1))
@@ -309,7 +316,9 @@ def test_a_bookie_that_is_sampled_is_not_counted_by_age(tmp_path: Path) -> None:
 
 def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
     """And only on bookies whose reads are answered. Without a period nothing is overdue."""
-    late = ReadingPlan(SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF})
+    late = ReadingPlan(
+        SEED, NOW + 40 * DAY, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF}, way=MIXED
+    )
     (row,) = verify(tmp_path / "1", {}, reading=late).bookies
     assert (10, True) == (row.counts and row.counts.overdue, row.rate_needed is not None)
     silent = dict.fromkeys(range(20), ReadStatus.SILENT)
@@ -324,7 +333,7 @@ def test_the_rate_is_said_where_copies_are_overdue(tmp_path: Path) -> None:
 def test_no_rate_is_said_for_what_is_not_answered(tmp_path: Path) -> None:
     """The rate follows from the time between runs, also where a bookie's last arc is older."""
     half = BookieReads(NOW - 50 * DAY, (ReadArc(Arc(CIRCLE // 2, CIRCLE // 2), NOW - DAY),))
-    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": half}, {}, {"b1": HALF})
+    plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": half}, {}, {"b1": HALF}, way=MIXED)
     (row,) = verify(tmp_path / "1", {3: ReadStatus.TIMED_OUT}, reading=plan).bookies
     assert (1, None) == (row.counts and row.counts.overdue, row.rate_needed)
     old = BookieReads(NOW - 50 * DAY, (ReadArc(Arc(CIRCLE // 2, CIRCLE // 2), NOW - 40 * DAY),))
@@ -404,7 +413,7 @@ def test_the_copies_of_one_ledger_are_counted_as_one_by_one(seed: int, tmp_path:
         VerifiedBookie(bookie, by, moment(reads.since_ms), arcs)
         for bookie, by in {"b1": VerifiedBy.READS, **others}.items()
     ]
-    stored = Verification(SEED, PERIOD, 0, CopiesByAge(), tuple(rows))
+    stored = Verification(SEED, PERIOD, 0, CopiesByAge(), tuple(rows), MIXED)
     for number, (metadata, changed) in closed.items():
         ages = ages_of_ledger(run, stored, NOW, number)
         held = {bookie: len(set(entries)) for bookie, entries in expected_on(metadata).items()}
