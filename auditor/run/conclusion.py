@@ -123,8 +123,8 @@ def conclude(
     duration_s: Mapping[str, float],
 ) -> Conclusion:
     """Account for every listed ledger, then count. Raises AccountingError before it counts."""
-    listed = run.read_table("evidence/listing", LISTING)["ledger_id"]
-    account(listed, verdicts.table(["ledger_id"])["ledger_id"])
+    listing = run.scan("evidence/listing", LISTING)
+    account(*(rows.table(["ledger_id"])["ledger_id"] for rows in (listing, verdicts)))
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     changed = metadata_changes(run, about)

@@ -20,6 +20,7 @@ from threading import Event, Thread
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place
@@ -116,7 +117,11 @@ class LocalExecutor:
         def batches() -> Batches:
             for start in range(0, len(ids), LEDGERS_AT_ONCE):
                 of_these = are_of(ids[start : start + LEDGERS_AT_ONCE])
-                yield from read_seen_rows(self.run, of_these, with_answers=answered)
+                if which.shard.is_all:
+                    yield from read_seen_rows(self.run, of_these, with_answers=answered)
+                else:
+                    (records,) = self._seen(which.shard, of_these, SEEN_TABLES[:1])
+                    yield from self._with_said(records, which.shard, answered=answered)
 
         return LocalRows(SEEN, batches)
 
@@ -129,16 +134,27 @@ class LocalExecutor:
         def batches() -> Batches:
             for start in range(0, len(records), LEDGERS_AT_ONCE):
                 part = records.slice(start, LEDGERS_AT_ONCE)
-                keep = are_of(part["ledger_id"].combine_chunks())
-                said = (
-                    self.suspects.files.scan(name, schema, shard).table(schema.names, keep)
-                    if answered
-                    else schema.empty_table()
-                    for name, schema in SEEN_TABLES[1:]
-                )
-                yield from seen_rows(part, *said)
+                yield from self._with_said(part, shard, answered=answered)
 
         return LocalRows(SEEN, batches)
+
+    def _with_said(self, records: pa.Table, shard: Shard, *, answered: bool) -> Batches:
+        """Yield SEEN rows of records of a shard, in one batch."""
+        if not answered or not len(records):
+            said = [schema.empty_table() for _, schema in SEEN_TABLES[1:]]
+        else:
+            of_these = are_of(records["ledger_id"].combine_chunks())
+            said = self._seen(shard, of_these, SEEN_TABLES[1:])
+        yield from seen_rows(records, *said)
+
+    def _seen(
+        self, shard: Shard, keep: ds.Expression, tables: Sequence[tuple[str, pa.Schema]]
+    ) -> list[pa.Table]:
+        """Return the rows of a shard's files that `keep` selects."""
+        files = self.suspects.files
+        return [
+            files.scan(name, schema, shard).table(schema.names, keep) for name, schema in tables
+        ]
 
     def counted(self, which: Ledgers) -> LocalRows:
         """Return COUNTED rows of the ledgers of a first look, all at once."""

@@ -92,9 +92,12 @@ class Suspects:
 
     run: Place
     files: ShardFiles = field(init=False)
+    _open: dict[str, tuple[list[tuple[str, int]], list[LedgerId]]] = field(init=False)
+    """The files of each table of `steps/` with their sizes, and its ledgers with Todo.LOOK."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ShardFiles(self.run))
+        object.__setattr__(self, "_open", {})
 
     def count_listed(self) -> int:
         """Return how many listed ledgers the run asks about. Costs the footers of the files."""
@@ -125,8 +128,8 @@ class Suspects:
         They are not taken from the listing: a ledger that was lost or doubled in between would not
         be noticed. Raises AccountingError if one was read twice.
         """
-        keep = _is_within(shard) & (pc.field("look") == 1)
-        found = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id"])["ledger_id"]
+        keep = pc.field("look") == 1
+        found = self._read("evidence/ledgers", LEDGERS, shard, keep)["ledger_id"]
         ids: list[LedgerId] = sorted(found.to_pylist())
         twice = next((one for one, other in pairwise(ids) if one == other), None)
         if twice is not None:
@@ -161,9 +164,24 @@ class Suspects:
         return rows.filter(pa.array(may_have_reads(columns, tests)))
 
     def open_ledgers(self, look: int, shard: Shard) -> list[LedgerId]:
-        """Return the ledgers of a shard for which a look requested another look, ascending."""
-        keep = _is_within(shard) & (pc.field("todo") == Todo.LOOK.value)
-        return sorted(i for name in self._judgings(look) for i in self._ids(name, keep))
+        """Return the ledgers of a shard for which a look requested another look, ascending.
+
+        A look has a judging or more for each shard. Each is read once, and again if it was done
+        again.
+        """
+        sizes = self.run.file_sizes("steps")
+        tables: dict[str, list[tuple[str, int]]] = {}
+        for file in sorted(sizes):
+            name = file.rpartition("/")[0]
+            if name.startswith(steps_prefix(look)):
+                tables.setdefault(name, []).append((file, sizes[file]))
+        is_open = pc.field("todo") == Todo.LOOK.value
+        found: list[LedgerId] = []
+        for name, files in tables.items():
+            if self._open.get(name, ([], []))[0] != files:
+                self._open[name] = (files, self._ids(name, is_open))
+            found += [one for one in self._open[name][1] if shard.first <= one <= shard.last]
+        return sorted(found)
 
     def listed_by(self, bookies: Iterable[BookieId], shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard that one of these bookies listed at the first look,
@@ -171,16 +189,22 @@ class Suspects:
         """
         is_list = (pc.field("look") == 1) & (pc.field("status") == AnswerStatus.HELD.value)
         theirs = pc.field("bookie_id").isin(sorted(bookies))
-        keep = _is_within(shard) & is_list & theirs
-        return _distinct(self.run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"]))
+        return _distinct(self._read("evidence/answers", ANSWERS, shard, is_list & theirs))
 
     def retested_ledgers(self, shard: Shard) -> list[LedgerId]:
         """Return the ledgers of a shard of which more was read after the first look had settled
         them, ascending: on bookies in doubt, or because a scrub named entries.
         """
-        keep = _is_within(shard) & (pc.field("is_denser") | pc.field("is_named"))
-        read = _distinct(self.run.read_table("evidence/reads", READS, keep, ["ledger_id"]))
+        is_more = pc.field("is_denser") | pc.field("is_named")
+        read = _distinct(self._read("evidence/reads", READS, shard, is_more))
         return sorted(set(read).difference(self.open_ledgers(1, shard)))
+
+    def _read(self, name: str, schema: pa.Schema, shard: Shard, keep: ds.Expression) -> pa.Table:
+        """Return the ledger ids of the rows of a shard that `keep` selects, from its files."""
+        columns = ["ledger_id"]
+        if shard.is_all:
+            return self.run.read_table(name, schema, keep, columns)
+        return self.files.scan(name, schema, shard).table(columns, _is_within(shard) & keep)
 
     def ledgers_left(self, look: int, judging: int, todo: Todo) -> list[LedgerId]:
         """Return the ledgers that a judging left with that todo, ascending."""
@@ -192,11 +216,6 @@ class Suspects:
         wanted = self.run.read_table(steps_name(look, judging), STEPS, keep, ["wanted"])["wanted"]
         rows = [row for cell in wanted.to_pylist() for row in cell]
         return pa.RecordBatch.from_pylist(rows, schema=WANTED)
-
-    def _judgings(self, look: int) -> list[str]:
-        """Return the tables of every judging of a look."""
-        names = {name.rpartition("/")[0] for name in self.run.files_in("steps")}
-        return sorted(name for name in names if name.startswith(steps_prefix(look)))
 
     def _ids(self, name: str, keep: ds.Expression) -> list[LedgerId]:
         ids: list[LedgerId] = self.run.read_table(name, STEPS, keep, ["ledger_id"])[

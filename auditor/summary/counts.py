@@ -29,11 +29,14 @@ LEDGERS_NAMED_MAX = 5
 def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
     """Return the number of ledgers if exactly those of `listed` (ids) are judged, each once.
 
-    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: 8
+    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: 16
     bytes a ledger.
     """
-    ids, id_counts = np.unique(listed.to_numpy(), return_counts=True)
-    rows, row_counts = np.unique(judged.to_numpy(), return_counts=True)
+    ids, rows = (np.sort(column.to_numpy()) for column in (listed, judged))
+    if np.array_equal(ids, rows) and not (ids[1:] == ids[:-1]).any():
+        return len(ids)
+    ids, id_counts = np.unique(ids, return_counts=True)
+    rows, row_counts = np.unique(rows, return_counts=True)
     for wrong, what in (
         (ids[id_counts > 1], "listed more than once"),
         (rows[row_counts > 1], "judged more than once"),

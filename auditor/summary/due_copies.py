@@ -140,9 +140,21 @@ def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
     for batch in rows.to_batches():
         names = batch["segments"].flatten().field("ensemble").flatten().dictionary_encode()
         is_plain = _is_plain(batch, names.indices.to_numpy(), len(names.dictionary))
-        made.append(_plain_shares(batch.filter(pa.array(is_plain)), bookies))
-        made.append(_other_shares(batch.filter(pa.array(~is_plain)), bookies))
+        is_single = pc.equal(pc.list_value_length(batch["segments"]), 1)
+        is_single = is_plain & is_single.fill_null(False).to_numpy(zero_copy_only=False)
+        for keep, count in (
+            (is_single, _shares_of_segments),
+            (is_plain & ~is_single, _plain_shares),
+            (~is_plain, _other_shares),
+        ):
+            if keep.any():
+                made.append(count(_rows(batch, keep), bookies))
     return pa.concat_tables(made)
+
+
+def _rows(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """Return the rows of a mask. Costs nothing if these are all."""
+    return batch if keep.all() else batch.filter(pa.array(keep))
 
 
 def _is_plain(
@@ -169,6 +181,14 @@ def _is_plain(
 
 
 def _plain_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+    """Count where a bookie may stand in several segments of a ledger."""
+    rows = _shares_of_segments(ledgers, bookies).group_by(["ledger_id", "bookie_id"])
+    sums = rows.aggregate([("copies", "sum"), ("last_entry_id", "max")])
+    return sums.rename_columns(SHARES.names).cast(SHARES)
+
+
+def _shares_of_segments(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+    """Return a SHARES row for each place of a bookie in an ensemble."""
     owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
     segments = ledgers["segments"].flatten()
     size, write, last = (
@@ -195,9 +215,7 @@ def _plain_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.
         pa.array(copies, pa.int64()),
         pa.array(last[at], pa.int64()),
     ]
-    rows = pa.Table.from_arrays(columns, schema=SHARES).group_by(["ledger_id", "bookie_id"])
-    sums = rows.aggregate([("copies", "sum"), ("last_entry_id", "max")])
-    return sums.rename_columns(SHARES.names).cast(SHARES)
+    return pa.Table.from_arrays(columns, schema=SHARES)
 
 
 def _held_below(

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
+from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
@@ -179,7 +180,7 @@ class AgeCount:
         """Add ledgers: the copies that the bookie should hold, and when the metadata changed."""
         starts = self.plan.starts.of_ledgers(ledgers, self.bookie) % np.uint64(CIRCLE)
         group_of = np.searchsorted(self._times, changed)
-        for group in np.unique(group_of).tolist():
+        for group in distinct_numbers(group_of).tolist():
             mine = group_of == group
             self.groups.setdefault(group, _Pairs()).add(
                 copies[mine], starts[mine].astype(np.uint32)
@@ -279,10 +280,12 @@ def count_ages(ledgers: Iterable[pa.RecordBatch], counts: Mapping[BookieId, AgeC
         times = changed.fill_null(2**62).to_numpy(zero_copy_only=False)
         row_of = in_order[np.searchsorted(ids, shares["ledger_id"].to_numpy(), sorter=in_order)]
         names = shares["bookie_id"].combine_chunks().dictionary_encode()
-        codes, copies = names.indices.to_numpy(), shares["copies"].to_numpy()
-        owners = shares["ledger_id"].to_numpy()
+        copies, owners = shares["copies"].to_numpy(), shares["ledger_id"].to_numpy()
+        codes = np.where(copies > 0, names.indices.to_numpy(), -1)
+        by_bookie = np.argsort(codes, kind="stable")
+        bounds = np.searchsorted(codes, np.arange(len(names.dictionary) + 1), sorter=by_bookie)
         for code, bookie in enumerate(names.dictionary.to_pylist()):
-            mine = (codes == code) & (copies > 0)
+            mine = by_bookie[bounds[code] : bounds[code + 1]]
             counts[bookie].add(owners[mine], copies[mine], times[row_of[mine]])
 
 

@@ -15,6 +15,7 @@ from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS, SEEN
+from auditor.evidence.shard_files import ShardFiles
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import PlacementRule, Policy, Terms
@@ -33,7 +34,7 @@ from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
 
 DIRECTORY = Directory({"b2": ("127.0.0.1", 2), "b1": None}, frozenset())
-SHARD = Shard(3, 10, 19)
+SHARD = Shard(3, 1, 19)
 ADDRESS, FACTS = cast(StoreAddress, "an address"), cast(ClusterFacts, "facts")
 TERMS, LIMITS, JUDGING = cast(Terms, "terms"), cast(BookieLimits, "limits"), JudgingLimits()
 WANT = {
@@ -130,6 +131,7 @@ def stages_of(
     run: Place, left: Suspects, address: StoreAddress = ADDRESS, counts: ReadCounts | None = None
 ) -> Stages:
     """Return the stages of a run that is small enough for this process."""
+    object.__setattr__(left, "files", ShardFiles(run))
     here = LocalExecutor(StopRequest(), run, left, address, counts or ReadCounts())
     return Stages(
         on_spark=lambda: pytest.fail("Spark is not needed"),

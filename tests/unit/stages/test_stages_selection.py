@@ -148,8 +148,8 @@ class Scanned:
         self._run = run
         self.scans: list[tuple[list[str], int]] = []
 
-    def files_in(self, *names: str) -> set[str]:
-        return self._run.files_in(*names)
+    def file_sizes(self, *names: str) -> dict[str, int]:
+        return self._run.file_sizes(*names)
 
     def read_table(self, *given: Any) -> pa.Table:
         rows = self._run.read_table(*given)
@@ -166,6 +166,21 @@ def test_only_the_rows_and_columns_asked_for_are_read_into_memory(tmp_path: Path
     assert [5] == suspects.ledgers_left(1, 0, Todo.READS)
     assert WANTS == suspects.wanted_reads(1, 0).to_pylist()
     assert [(["ledger_id"], 1), (["ledger_id"], 1), (["wanted"], 1)] == run.scans
+
+
+def test_each_judging_is_read_once_for_all_shards(tmp_path: Path) -> None:
+    """A look has a judging for each shard. One that was done again is read again."""
+    run = run_with(tmp_path, *((1, number, {number: Todo.LOOK}) for number in range(5)))
+    scanned = Scanned(run)
+    suspects = Suspects(cast(Place, scanned))
+    for number in range(5):
+        assert [number] == suspects.open_ledgers(1, Shard(number, number, number))
+    assert 5 == len(scanned.scans)
+    run.remove(steps_name(1, 3))
+    assert [0, 1, 2, 4] == suspects.open_ledgers(1, EVERYTHING)
+    run_with(tmp_path, (1, 3, {3: Todo.NOTHING, **dict.fromkeys(range(30, 90), Todo.LOOK)}))
+    assert [0, 1, 2, 4, *range(30, 90)] == suspects.open_ledgers(1, EVERYTHING)
+    assert 6 == len(scanned.scans)
 
 
 def test_recorded_ledgers_are_read_without_their_metadata(tmp_path: Path) -> None:
