@@ -56,16 +56,12 @@ def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
     """
     found: dict[BookieId, Due] = {}
     for batch in ledgers:
-        closed = (pc.field("look") == 1) & (pc.field("state") == LedgerState.CLOSED.value)
-        rows = (
-            pa.Table.from_batches([batch])
-            .filter(closed & (pc.field("last_entry_id") >= 0))
-            .combine_chunks()
-        )
-        for part in rows.to_batches():
-            for bookie, due in _due_by_bookie(part):
-                before = found.get(bookie, Due(0.0, 0.0))
-                found[bookie] = Due(*map(sum, zip(before, due, strict=True)))
+        is_closed = pc.equal(batch["state"], LedgerState.CLOSED.value)
+        is_due = pc.and_(is_closed, pc.greater_equal(batch["last_entry_id"], 0))
+        is_due = pc.fill_null(pc.and_(is_due, pc.equal(batch["look"], 1)), False)
+        for bookie, due in _due_by_bookie(rows_of(batch, is_due)):
+            before = found.get(bookie, Due(0.0, 0.0))
+            found[bookie] = Due(*map(sum, zip(before, due, strict=True)))
     return found
 
 
@@ -148,13 +144,13 @@ def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
             (~is_plain, _other_shares),
         ):
             if keep.any():
-                made.append(count(_rows(batch, keep), bookies))
+                made.append(count(rows_of(batch, pa.array(keep)), bookies))
     return pa.concat_tables(made)
 
 
-def _rows(batch: pa.RecordBatch, keep: npt.NDArray[np.bool_]) -> pa.RecordBatch:
-    """Return the rows of a mask. Costs nothing if these are all."""
-    return batch if keep.all() else batch.filter(pa.array(keep))
+def rows_of(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the rows of a mask. Costs next to nothing if these are all."""
+    return batch if mask.true_count == batch.num_rows else batch.filter(mask)
 
 
 def _is_plain(

@@ -36,7 +36,14 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import CopiesByAge, Verification, VerifiedBookie, VerifiedBy
 from auditor.summary.about import About
 from auditor.summary.assurance import listed_by_lister
-from auditor.summary.due_copies import DUE_COLUMNS, SHARE_COLUMNS, Due, due_by_bookie, shares_of
+from auditor.summary.due_copies import (
+    DUE_COLUMNS,
+    SHARE_COLUMNS,
+    Due,
+    due_by_bookie,
+    rows_of,
+    shares_of,
+)
 from auditor.summary.reading_plan import (
     UNANSWERED_MAX,
     BookieReads,
@@ -419,7 +426,7 @@ def _count_bookies(
     }
     columns = ["look", *AGE_COLUMNS]
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
-    count_ages((batch.filter(pc.equal(batch["look"], 1)) for batch in ledgers), counts)
+    count_ages((rows_of(batch, pc.equal(batch["look"], 1)) for batch in ledgers), counts)
     answered, silent = _count_drawn(run)
     unanswered = _unanswered_places(run, plan.starts, silent)
     for bookie in sorted(counts):
