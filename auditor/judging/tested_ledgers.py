@@ -121,7 +121,7 @@ def _has_end(tests: ListTests, bookie: BookieId, places: _Places) -> Mask:
     first = np.where(places.positions < places.quorums, 0, places.positions - places.quorums + 1)
     behind = (places.positions - places.last) % sizes
     last = np.where(behind < places.quorums, places.last, places.last - (sizes - behind))
-    found = ~places.is_plain
+    is_chosen = np.zeros(len(places.rows), np.bool_)
     for entries in (first, last):
-        found |= tests.chosen_ends(bookie, places.ledgers, entries)
-    return found
+        is_chosen |= tests.chosen_ends(bookie, places.ledgers, entries)
+    return ~places.is_plain | (is_chosen & (first <= places.last))

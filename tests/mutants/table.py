@@ -1421,11 +1421,11 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_a_ledger_is_healthy_only_if_each_of_its_bookies_was_as_expected_once",),
     ),
     Mutant(
-        "by counts, an answer that was lost is not missed",
+        "by counts, an answer that came three times is one answer",
         COLUMNS,
         "judging:_has_all_answers",
         "answers == ledgers.sizes",
-        "answers <= ledgers.sizes",
+        "answers >= ledgers.sizes",
         ("test_a_ledger_is_healthy_only_if_each_of_its_bookies_was_as_expected_once",),
     ),
     Mutant(
@@ -1466,7 +1466,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "judging:_has_spot",
         "ranks.astype(np.int64) <= places.last",
         "ranks.astype(np.int64) < places.last",
-        ("test_no_ledger_with_an_entry_to_read_is_passed_over",),
+        ("test_where_each_bookie_holds_every_entry_exactly_the_ledgers_of_an_arc_are_left",),
     ),
     Mutant(
         "a chosen end that no stripe ends with is not read",
@@ -1474,7 +1474,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "judging:_has_end",
         "places.last - (sizes - behind)",
         "places.last",
-        ("test_no_ledger_with_an_entry_to_read_is_passed_over",),
+        ("test_exactly_the_plain_ledgers_with_a_chosen_end_are_left",),
     ),
     Mutant(
         "arcs of an earlier version mean the copies that this one would read",

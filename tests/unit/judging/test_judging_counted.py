@@ -78,6 +78,7 @@ UNHEALTHY: dict[str, Change] = {
     "no answer came": lambda _: [],
     "an answer was doubled": lambda answers: [*answers, answers[0]],
     "all answers were doubled": lambda answers: [*answers, *answers],
+    "one came three times": lambda answers: [*answers, answers[0], answers[0]],
     "one was lost and one doubled": lambda answers: [answers[0], *answers[:2]],
     "one was lost and one came twice more": lambda answers: [answers[0]] * 3,
     "another bookie answered too": lambda answers: [*answers, {**answers[0], "bookie_id": "b9"}],
@@ -112,7 +113,7 @@ UNCLEAR = {
 READS_REFUTE = {
     "an entry did not come": ("b1", 6, ReadStatus.NO_ENTRY),
     "an entry came that belongs elsewhere": ("b1", 7, ReadStatus.PRESENT),
-    "it was read on a bookie of another ledger": ("b9", 6, ReadStatus.PRESENT),
+    "it was read on a bookie of another ledger": ("b9", 7, ReadStatus.PRESENT),
     "it was read on a bookie of no ledger": ("b99", 6, ReadStatus.PRESENT),
     "the last entry was read": ("b1", 29, ReadStatus.PRESENT),
     "an entry beyond the end was read": ("b3", 30, ReadStatus.PRESENT),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,12 +98,38 @@ def test_no_ledger_with_an_entry_to_read_is_passed_over(
     tests = ListTests(Starts(5, way), bookies, of_lists=of_lists)
     kept = may_have_reads(rows_of(given_ledgers), tests).tolist()
     for is_kept, record in zip(kept, records_of(given_ledgers), strict=True):
-        answers = {
-            bookie: Answer(bookie, record.ledger_id, 1, 0, AnswerStatus.HELD) for bookie in BOOKIES
-        }
-        evidence = LedgerEvidence(record.ledger_id, (Look(record, answers),))
-        if any(tests.copies(evidence)):
-            assert is_kept
+        assert is_kept or not has_copies(record, tests)
+
+
+def has_copies(record: LedgerRecord, tests: ListTests) -> bool:
+    answers = {
+        bookie: Answer(bookie, record.ledger_id, 1, 0, AnswerStatus.HELD) for bookie in BOOKIES
+    }
+    return any(tests.copies(LedgerEvidence(record.ledger_id, (Look(record, answers),))))
+
+
+@pytest.mark.parametrize("shape", ["e1 w1 a1 0:[b1] closed 0", "e2 w2 a2 0:[b1 b2] closed 3"])
+def test_where_each_bookie_holds_every_entry_exactly_the_ledgers_of_an_arc_are_left(
+    shape: str,
+) -> None:
+    """Also those of which only the last entry is in the arc."""
+    given_ledgers: Given = dict.fromkeys(range(400), ledger(shape))
+    tests = ListTests(STARTS, {"b1": Density(arc_of(Draw(16, 3)))})
+    kept = may_have_reads(rows_of(given_ledgers), tests).tolist()
+    assert kept == [has_copies(record, tests) for record in records_of(given_ledgers)]
+    assert 0 < sum(kept) < 400
+
+
+@pytest.mark.parametrize("write_quorum", [1, 2, 3, 4])
+@pytest.mark.parametrize("last", [0, 1, 2, 3, 28, 29, 30])
+def test_exactly_the_plain_ledgers_with_a_chosen_end_are_left(write_quorum: int, last: int) -> None:
+    """Wherever the stripe ends, and where a bookie should hold one entry or none."""
+    shape = f"e4 w{write_quorum} a1 0:[b1 b2 b3 b4] closed {last}"
+    given_ledgers: Given = dict.fromkeys(range(100), ledger(shape))
+    for bookie in BOOKIES:
+        tests = ListTests(STARTS, {bookie: Density(NO_ARC, 3)}, of_lists=True)
+        kept = may_have_reads(rows_of(given_ledgers), tests).tolist()
+        assert kept == [has_copies(record, tests) for record in records_of(given_ledgers)]
 
 
 def test_most_ledgers_are_passed_over_where_few_entries_are_read() -> None:
