@@ -586,8 +586,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "the suspects of all shards are looked at with each",
         RECHECK,
         "stages:Suspects.open_ledgers",
-        "_is_within(shard) & (pc.field('todo') == Todo.LOOK.value)",
-        "pc.field('todo') == Todo.LOOK.value",
+        "shard.first <= one <= shard.last",
+        "one <= shard.last",
         ("test_open_are_those_of_the_shard_alone",),
     ),
     Mutant(
@@ -845,8 +845,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "nobody accounts for the ledgers",
         ACCOUNTING,
         "run:conclude",
-        "run.read_table('evidence/listing', LISTING)",
-        "verdicts.table(['ledger_id'])",
+        "(listing, verdicts)",
+        "(verdicts, verdicts)",
         ("test_ledgers_and_verdicts_must_add_up",),
     ),
     Mutant(
