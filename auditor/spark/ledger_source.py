@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, Final
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -43,7 +44,7 @@ from auditor.pulsar.topic_store import (
     topics_with_schemas_only,
 )
 from auditor.spark.store import spark_type
-from auditor.stages.reading import Batches, in_batches, ledger_batches, listed_ids
+from auditor.stages.reading import Batches, in_batches
 from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
 from auditor.wire.service_uri import parse as parse_uri
 from auditor.zookeeper.ledgers import ListingPartition
@@ -287,9 +288,11 @@ class LedgersReader(DataSourceReader):
         """
         assert isinstance(partition, LedgersPartition), partition
         with partition.address.open() as store:
-            for batch in ledger_batches(
-                store, listed_ids(store, partition.parents), LOOK, marks={}
-            ):
+            ids = (
+                np.array(parent.ledger_ids, np.int64)
+                for parent in store.list_ids(partition.parents)
+            )
+            for batch in store.read_ledger_batches(ids, LOOK, now_ms, marks={}):
                 yield batch.select(LEDGER_COLUMNS.names)
 
 

@@ -6,7 +6,6 @@ The run and the public Spark sources use it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -69,6 +68,28 @@ def with_counts(rows: Iterable[Row], counts: ReadCounts) -> Iterator[Row]:
         yield (*last, counts.reads, counts.reads_failed)
 
 
+def batches_with_counts(read: Batches, counts: ReadCounts, schema: pa.Schema) -> Batches:
+    """Yield the batches with the columns of READ_COUNTS, as `with_counts` yields rows.
+
+    `schema` is that of the batches with these columns.
+    """
+    last: pa.RecordBatch | None = None
+    for batch in read:
+        if last is not None:
+            yield _counted(last, (None, None), schema)
+        last = batch
+    if last is not None:
+        yield _counted(last, (counts.reads, counts.reads_failed), schema)
+
+
+def _counted(
+    batch: pa.RecordBatch, last: tuple[int | None, int | None], schema: pa.Schema
+) -> pa.RecordBatch:
+    nulls = pa.nulls(batch.num_rows - 1, pa.int64())
+    counts = [pa.concat_arrays([nulls, pa.array([cell], pa.int64())]) for cell in last]
+    return pa.RecordBatch.from_arrays([*batch.columns, *counts], schema=schema)
+
+
 def listed_ids(store: MetadataStore, partition: ListingPartition) -> Iterator[LedgerId]:
     """Yield every ledger id below the parents of one portion, once."""
     for parent in store.list_ids(partition):
@@ -89,18 +110,19 @@ def reader(address: StoreAddress, look: int, marks: Mapping[LedgerId, Mark] | No
             if marks is None:
                 store.sync()
         except StoreUnavailable as error:
-            rows = (row for batch in batches for row in _unreadable(batch, look, str(error)))
-            yield from in_batches(((*row, None, None) for row in rows), COUNTED_LEDGERS)
+            unread = (row for batch in batches for row in _unreadable(batch, look, str(error)))
+            yield from in_batches(((*row, None, None) for row in unread), COUNTED_LEDGERS)
             return
         with store:
-            ids = (
-                ledger_id
-                for batch in batches
-                for ledger_id in batch.column("ledger_id").to_pylist()
-            )
-            yield from in_batches(
-                with_counts(_ledger_rows(store, ids, look, marks), store.counts), COUNTED_LEDGERS
-            )
+            ids = (batch.column("ledger_id").to_numpy() for batch in batches)
+            if marks is not None:
+                read = store.read_ledger_batches(ids, look, now_ms, marks)
+                yield from batches_with_counts(read, store.counts, COUNTED_LEDGERS)
+                return
+            single = (ledger_id for some in ids for ledger_id in some.tolist())
+            records = store.read_ledgers(single, look, now_ms, with_marks=True)
+            rows = with_counts(map(ledger_row, records), store.counts)
+            yield from in_batches(rows, COUNTED_LEDGERS)
 
     return work
 
@@ -145,29 +167,6 @@ def _unreadable(batch: pa.RecordBatch, look: int, why: str) -> Iterator[Row]:
         yield ledger_row(
             LedgerRecord(ledger_id, look, now_ms(), RecordStatus.UNREADABLE, detail=why)
         )
-
-
-def ledger_batches(
-    store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
-) -> Batches:
-    """Yield one LEDGERS row for each of `ids`, in order, for the run and for the public source.
-
-    `marks` as in `reader`. Costs one read a ledger, two if `marks` is None. Never raises for a
-    ledger.
-    """
-    return in_batches(_ledger_rows(store, ids, look, marks), LEDGERS)
-
-
-def _ledger_rows(
-    store: MetadataStore, ids: Iterable[LedgerId], look: int, marks: Mapping[LedgerId, Mark] | None
-) -> Iterator[Row]:
-    records = store.read_ledgers(ids, look, now_ms, with_marks=marks is None)
-    return (ledger_row(_with_mark(record, marks) if marks else record) for record in records)
-
-
-def _with_mark(record: LedgerRecord, marks: Mapping[LedgerId, Mark]) -> LedgerRecord:
-    mark = marks.get(record.ledger_id)
-    return record if mark is None else replace(record, mark=mark)
 
 
 def in_batches(rows: Iterable[Row], schema: pa.Schema) -> Batches:

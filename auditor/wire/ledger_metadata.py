@@ -136,7 +136,7 @@ LATEST_VERSION = 3
 VERSION_CHARACTERS_MAX = 10
 _INT32_MAX = 2**31 - 1
 _MAGIC = b"BookieMetadataFormatVersion\t"
-_HEADER_3 = _MAGIC + b"3\n"
+HEADER_3 = _MAGIC + b"3\n"
 _VERSION = re.compile(rb"[+-]?[0-9]+")
 _MEMBER_IN_TEXT = re.compile(rb"\bensembleMember\s*:")
 _STATES = {
@@ -229,8 +229,8 @@ def encode(
 
 def _header(data: bytes) -> tuple[int, int]:
     """Return the format version and the offset behind the header."""
-    if data.startswith(_HEADER_3):
-        return 3, len(_HEADER_3)
+    if data.startswith(HEADER_3):
+        return 3, len(HEADER_3)
     start = len(_MAGIC)
     if not data.startswith(_MAGIC):
         differs = next(

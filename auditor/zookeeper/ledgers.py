@@ -313,7 +313,7 @@ class LedgerReader:
             marking = _Marking(znode, next(znodes)) if with_marks else None
             znode = next(znodes) if with_marks else znode
             yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
-            yield _record(placed.next_id(), look, now_ms(), marking, znode)
+            yield record_of(placed.next_id(), look, now_ms(), marking, znode)
         yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
 
     def changed(
@@ -342,7 +342,7 @@ class LedgerReader:
                 yield unplaced
             ledger_id, stamp = placed.next_id(), before.popleft()
             if znode.error != OK or (znode.czxid, znode.version) != stamp:
-                yield _record(ledger_id, look, now_ms(), None, znode)
+                yield record_of(ledger_id, look, now_ms(), None, znode)
         yield from _unplaced_records(placed.take_unplaced(), look, now_ms)
 
     def passwords(self, ids: Iterable[LedgerId]) -> dict[LedgerId, bytes | None]:
@@ -409,12 +409,18 @@ def _unplaced_records(
     unplaced: Iterator[tuple[LedgerId, str]], look: int, now_ms: Callable[[], int]
 ) -> Iterator[LedgerRecord]:
     for ledger_id, why in unplaced:
-        yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE, detail=why)
+        yield unplaced_record(ledger_id, look, now_ms(), why)
 
 
-def _record(
+def unplaced_record(ledger_id: LedgerId, look: int, at_ms: int, why: str) -> LedgerRecord:
+    """Return the record of a ledger whose id has no place in the layout."""
+    return LedgerRecord(ledger_id, look, at_ms, RecordStatus.GONE, detail=why)
+
+
+def record_of(
     ledger_id: LedgerId, look: int, read_at_ms: int, marking: _Marking | None, znode: Znode
 ) -> LedgerRecord:
+    """Return what reading a ledger's znode, and its mark if it was read, says of the ledger."""
     mark = marking.decode_mark() if marking else None
     if znode.error == NO_NODE:
         return LedgerRecord(ledger_id, look, read_at_ms, RecordStatus.GONE, mark=mark)

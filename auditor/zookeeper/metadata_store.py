@@ -4,17 +4,21 @@ this.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from auditor.config import ZooKeeperLimits
+from auditor.evidence.ids import Ids
 from auditor.model.cluster import BookieRecord, ClusterFacts
 from auditor.model.identity import BookieId, LedgerId
-from auditor.model.ledger import LedgerRecord
+from auditor.model.ledger import LedgerRecord, Mark
 from auditor.wire.service_uri import ServiceUri
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper import cluster, ledgers
 from auditor.zookeeper.cluster import NewestWrite, find_newest_write
+from auditor.zookeeper.ledger_batches import read_batches
 from auditor.zookeeper.ledgers import (
     PARENTS_PER_PARTITION,
     LedgerReader,
@@ -168,6 +172,20 @@ class MetadataStore(SessionOwner):
         `with_marks`: each record has its mark and the mark's lock, read just before the metadata.
         """
         return self._reader.records(ids, look, now_ms, with_marks)
+
+    def read_ledger_batches(
+        self,
+        ids: Iterable[Ids],
+        look: int,
+        now_ms: Callable[[], int],
+        marks: Mapping[LedgerId, Mark],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield a LEDGERS row for each of `ids`, even if ZooKeeper stays gone.
+
+        `marks` has the marks of all ledgers, read before. Costs one read a ledger, and a tenth of
+        what `read_ledgers` costs where metadata is plain.
+        """
+        return read_batches(self._session, self.root, self.layout, ids, look, now_ms, marks)
 
     def read_changed(
         self, known: Iterable[tuple[LedgerId, int, int]], look: int, now_ms: Callable[[], int]

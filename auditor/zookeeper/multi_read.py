@@ -11,10 +11,12 @@ Also how many znodes each of kazoo's requests reads, and which failures may be r
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
+import numpy as np
+import numpy.typing as npt
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
@@ -27,6 +29,11 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.serialization import GetChildren, GetData
+
+from auditor.wire import znode_paths
+from auditor.wire.znode_paths import LedgerLayout
+
+T = TypeVar("T")
 
 OK: Final = 0
 CONNECTION_LOSS: Final = -4
@@ -46,6 +53,8 @@ _HEADER_AND_INT = struct.Struct("!iBii")
 _INT = struct.Struct("!i")
 _STAT = struct.Struct("!qqqqi32x")
 """The fields of a Stat that are decoded: czxid, mzxid, ctime, mtime, version."""
+_STAT_BYTES = 36
+"""How many bytes of a Stat these fields take."""
 _END = _HEADER.pack(-1, 1, -1)
 
 
@@ -77,6 +86,72 @@ class Children(NamedTuple):
 
 
 Item: TypeAlias = Znode | Children
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ZnodeColumns:
+    """The results of reading many znodes, one row each, as `Znode` has them.
+
+    The data of a row is `buffer[start : start + size]`.
+    """
+
+    errors: Numbers
+    buffer: bytes
+    starts: Numbers
+    sizes: Numbers
+    czxids: Numbers
+    mzxids: Numbers
+    ctimes_ms: Numbers
+    mtimes_ms: Numbers
+    versions: Numbers
+
+    def znode(self, row: int, path: str) -> Znode:
+        """Return one row as a value."""
+        start = int(self.starts[row])
+        data = self.buffer[start : start + int(self.sizes[row])]
+        stats = (self.czxids, self.mzxids, self.ctimes_ms, self.mtimes_ms, self.versions)
+        return Znode(path, int(self.errors[row]), data, *(int(column[row]) for column in stats))
+
+
+class LedgerPaths(Sequence[str]):
+    """The znodes of ledgers below `root`. A path is made when it is used.
+
+    All `ids` have a place in the layout.
+    """
+
+    def __init__(self, root: str, layout: LedgerLayout, ids: Numbers) -> None:
+        self.ids = ids
+        self._root = root
+        self._layout = layout
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> LedgerPaths: ...
+
+    def __getitem__(self, place: int | slice) -> str | LedgerPaths:
+        if isinstance(place, slice):
+            return LedgerPaths(self._root, self._layout, self.ids[place])
+        return self._root + znode_paths.ledger_path(self._layout, int(self.ids[place]))
+
+    @property
+    def path_bytes_max(self) -> int:
+        """At most so many bytes has a path."""
+        return len(self._root.encode()) + znode_paths.LEDGER_PATH_MAX
+
+    def operations(self, head: bytes) -> bytes:
+        """Return the operations of a request: `_operation` of each path."""
+        paths = znode_paths.ledger_paths(self._layout, self.ids)
+        if paths is None:
+            return b"".join(_operation(head, path) for path in self)
+        sample = np.frombuffer(_operation(head, self[0]), np.uint8)
+        operations = np.repeat(sample[None, :], len(self), axis=0)
+        operations[:, -1 - paths.shape[1] : -1] = paths
+        return operations.tobytes()
 
 
 class MultiRead:
@@ -96,16 +171,19 @@ class MultiRead:
 
     def serialize(self) -> bytes:
         head = _HEADER.pack(self.operation, 0, -1)
-        parts = []
-        for path in self.paths:
-            name = path.encode()
-            parts.append(b"%b%b%b\0" % (head, _INT.pack(len(name)), name))
-        parts.append(_END)
-        return b"".join(parts)
+        if isinstance(self.paths, LedgerPaths):
+            return self.paths.operations(head) + _END
+        return b"".join(_operation(head, path) for path in self.paths) + _END
 
     @classmethod
     def deserialize(cls, buffer: bytes, offset: int) -> tuple[bytes, int]:
         return buffer, offset
+
+
+def _operation(head: bytes, path: str) -> bytes:
+    """Return one operation of a request: its header, the path, and no watch."""
+    name = path.encode()
+    return b"%b%b%b\0" % (head, _INT.pack(len(name)), name)
 
 
 class GarbledReply(KazooException):  # type: ignore[misc]
@@ -116,17 +194,31 @@ def decode_reply(
     operation: int, paths: Sequence[str], buffer: bytes, offset: int
 ) -> Sequence[Item]:
     """Return the items of a multiRead reply that starts at `offset`. Raises GarbledReply."""
+    return _decode_whole(
+        _data_items if operation == GET_DATA else _children_items, paths, buffer, offset
+    )
+
+
+def decode_columns(paths: Sequence[str], buffer: bytes, offset: int) -> ZnodeColumns:
+    """Return the results in a multiRead reply that starts at `offset`. Raises GarbledReply."""
+    return _decode_whole(_data_columns, paths, buffer, offset)
+
+
+def _decode_whole(
+    decode: Callable[[Sequence[str], bytes, int], tuple[T, int]],
+    paths: Sequence[str],
+    buffer: bytes,
+    offset: int,
+) -> T:
     try:
-        items, offset = (_data_items if operation == GET_DATA else _children_items)(
-            paths, buffer, offset
-        )
+        decoded, offset = decode(paths, buffer, offset)
     except struct.error as error:
         raise GarbledReply(f"a multiRead reply of {len(buffer)} bytes ends too early") from error
     if buffer[offset:] != _END:
         raise GarbledReply(
             f"a multiRead reply of {len(buffer)} bytes has no end after {len(paths)} items"
         )
-    return items
+    return decoded
 
 
 def _data_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[list[Znode], int]:
@@ -144,6 +236,70 @@ def _data_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[list[
         else:
             raise GarbledReply(f"a multiRead reply has type {kind} where data was asked for")
     return items, offset
+
+
+def _data_columns(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[ZnodeColumns, int]:
+    """Decode as `_data_items` does: sizes one by one, the stats all at once."""
+    errors: list[int] = []
+    starts: list[int] = []
+    sizes: list[int] = []
+    head = _HEADER_AND_INT.unpack_from
+    for _ in range(len(paths)):
+        kind, done, _, number = head(buffer, offset)
+        offset += _HEADER_AND_INT.size
+        if kind == GET_DATA and not done:
+            errors.append(OK)
+            size = number if number > 0 else 0
+        elif kind == -1 and not done:
+            errors.append(number)
+            size = 0
+        else:
+            raise GarbledReply(f"a multiRead reply has type {kind} where data was asked for")
+        starts.append(offset)
+        sizes.append(size)
+        offset += size + (_STAT.size if kind == GET_DATA else 0)
+    if offset > len(buffer):
+        raise struct.error("the last stat is cut")
+    znodes = _with_stats(
+        np.array(errors, np.int64), np.array(starts, np.int64), np.array(sizes, np.int64), buffer
+    )
+    return znodes, offset
+
+
+def _with_stats(errors: Numbers, starts: Numbers, sizes: Numbers, buffer: bytes) -> ZnodeColumns:
+    """Return columns whose stats stand behind the data in the buffer; 0 where there is an error."""
+    here = np.flatnonzero(errors == OK)
+    at = (starts + sizes)[here, None] + np.arange(_STAT_BYTES)
+    stats = np.frombuffer(buffer, np.uint8)[at]
+    columns = [np.zeros(len(errors), np.int64) for _ in range(5)]
+    for number, column in enumerate(columns[:4]):
+        column[here] = stats[:, 8 * number : 8 * number + 8].copy().view(">i8")[:, 0]
+    columns[4][here] = stats[:, 32:].copy().view(">i4")[:, 0]
+    return ZnodeColumns(errors, buffer, starts, sizes, *columns)
+
+
+def columns_of(znodes: Sequence[Znode]) -> ZnodeColumns:
+    """Return znodes that were read one by one as columns."""
+    numbers = np.array(
+        [(znode.error, len(znode.data), *znode[3:]) for znode in znodes], np.int64
+    ).reshape(len(znodes), 7)
+    errors, sizes, *stats = numbers.T
+    buffer = b"".join(znode.data for znode in znodes)
+    return ZnodeColumns(errors, buffer, np.cumsum(sizes) - sizes, sizes, *stats)
+
+
+def concatenate(columns: Sequence[ZnodeColumns]) -> ZnodeColumns:
+    """Return the rows of all, one after the other. There is at least one."""
+    if len(columns) == 1:
+        return columns[0]
+    before = np.cumsum([0, *(len(one.buffer) for one in columns[:-1])])
+    moved = [one.starts + offset for one, offset in zip(columns, before.tolist(), strict=True)]
+    errors, sizes, *stats = (
+        np.concatenate([getattr(one, name) for one in columns])
+        for name in ("errors", "sizes", "czxids", "mzxids", "ctimes_ms", "mtimes_ms", "versions")
+    )
+    buffer = b"".join(one.buffer for one in columns)
+    return ZnodeColumns(errors, buffer, np.concatenate(moved), sizes, *stats)
 
 
 def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[list[Children], int]:

@@ -7,10 +7,12 @@ sentence says why a read returned no data.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
+import numpy as np
 from kazoo.exceptions import (
     AuthFailedError,
     KazooException,
@@ -34,12 +36,18 @@ from auditor.zookeeper.multi_read import (
     SASL_REQUIRED,
     Children,
     Item,
+    LedgerPaths,
     MultiRead,
     Repeats,
     Znode,
+    ZnodeColumns,
+    columns_of,
+    decode_columns,
     decode_reply,
 )
-from auditor.zookeeper.session import Session
+from auditor.zookeeper.session import ReadCounts, Session
+
+A = TypeVar("A")
 
 _SAYS: Final = {
     CONNECTION_LOSS: (
@@ -83,6 +91,27 @@ PROBES_MAX: Final = 2
 """Connections that may drop on a multiRead before we assume that the server does not support it."""
 
 
+def read_columns(
+    session: Session, blocks: Iterable[LedgerPaths]
+) -> Iterator[tuple[LedgerPaths, ZnodeColumns]]:
+    """Yield the ledgers of each block and their znodes. Otherwise like `read_many`.
+
+    The rows of a block are cut into batches: a pair has the ledgers of one batch.
+    """
+    parts = (part for block in blocks for part in _cut(session, block))
+    for batch, columns in _answers(session, map(_ColumnBatch, parts)):
+        assert isinstance(batch, _ColumnBatch), batch
+        yield batch.ledgers, columns
+
+
+def _cut(session: Session, block: LedgerPaths) -> Iterator[LedgerPaths]:
+    """Yield a block in parts that fit into one request each."""
+    most = max(1, REQUEST_BYTES_MAX // (block.path_bytes_max + _OPERATION_BYTES))
+    step = min(session.limits.zookeeper_batch_paths, most)
+    for start in range(0, len(block), step):
+        yield block[start : start + step]
+
+
 def read_many(session: Session, paths: Iterable[str]) -> Iterator[Znode]:
     """Yield the data of each path, in order. Never raises for a znode.
 
@@ -99,8 +128,11 @@ def children_of_many(session: Session, paths: Iterable[str]) -> Iterator[Childre
     return _pipeline(session, GET_CHILDREN, paths)
 
 
-class _Batch:
-    """Paths requested together, and kazoo's pending results: one for all paths, or one for each."""
+class _Batch(ABC, Generic[A]):
+    """Paths requested together, and kazoo's pending results: one for all paths, or one for each.
+
+    `A` is the form in which the results are returned.
+    """
 
     def __init__(self, operation: int, paths: Sequence[str]) -> None:
         self.operation = operation
@@ -122,16 +154,17 @@ class _Batch:
             isinstance(result.exception, (*LOSSES, UnimplementedError)) for result in self._results
         )
 
-    def collect(self, session: Session) -> Sequence[Item]:
+    def collect(self, session: Session) -> A:
         """Wait for the replies and return them. Raises one of LOSSES, or UnimplementedError."""
         if not self._as_one:
-            return [
-                self._single(path, session, result)
-                for path, result in zip(self.paths, self._results, strict=True)
-            ]
+            return self._gather(
+                [
+                    self._single(path, session, result)
+                    for path, result in zip(self.paths, self._results, strict=True)
+                ]
+            )
         try:
-            buffer, offset = session.answer(self._results[0])
-            return decode_reply(self.operation, self.paths, buffer, offset)
+            return self._decode(*session.answer(self._results[0]))
         except (*LOSSES, UnimplementedError):
             raise
         except KazooException as error:  # the whole request was refused
@@ -155,12 +188,57 @@ class _Batch:
             path, OK, data or b"", stat.czxid, stat.mzxid, stat.ctime, stat.mtime, stat.version
         )
 
-    def fail_all(self, error: int) -> Sequence[Item]:
-        """Return one item with this error for each path."""
-        return [
-            Znode(path, error) if self.operation == GET_DATA else Children(path, error)
-            for path in self.paths
-        ]
+    def fail_all(self, error: int) -> A:
+        """Return the results of which each has this error."""
+        return self._gather(
+            [
+                Znode(path, error) if self.operation == GET_DATA else Children(path, error)
+                for path in self.paths
+            ]
+        )
+
+    @abstractmethod
+    def _decode(self, buffer: bytes, offset: int) -> A:
+        """Return the results in a multiRead reply. Raises GarbledReply."""
+
+    @abstractmethod
+    def _gather(self, items: Sequence[Item]) -> A:
+        """Return results that came one by one."""
+
+    @abstractmethod
+    def count(self, answer: A, counts: ReadCounts) -> None:
+        """Add what was read."""
+
+
+class _ItemBatch(_Batch[Sequence[Item]]):
+    def _decode(self, buffer: bytes, offset: int) -> Sequence[Item]:
+        return decode_reply(self.operation, self.paths, buffer, offset)
+
+    def _gather(self, items: Sequence[Item]) -> Sequence[Item]:
+        return items
+
+    def count(self, answer: Sequence[Item], counts: ReadCounts) -> None:
+        counts.reads_ok += sum(item.error in (OK, NO_NODE) for item in answer)
+        for item in answer:
+            counts.received_bytes += (
+                len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))
+            )
+
+
+class _ColumnBatch(_Batch[ZnodeColumns]):
+    def __init__(self, ledgers: LedgerPaths) -> None:
+        super().__init__(GET_DATA, ledgers)
+        self.ledgers = ledgers
+
+    def _decode(self, buffer: bytes, offset: int) -> ZnodeColumns:
+        return decode_columns(self.paths, buffer, offset)
+
+    def _gather(self, items: Sequence[Item]) -> ZnodeColumns:
+        return columns_of([item for item in items if isinstance(item, Znode)])
+
+    def count(self, answer: ZnodeColumns, counts: ReadCounts) -> None:
+        counts.reads_ok += int(np.isin(answer.errors, (OK, NO_NODE)).sum())
+        counts.received_bytes += int(answer.sizes.sum())
 
 
 def _code(error: KazooException) -> int:
@@ -220,41 +298,48 @@ def _answers_single_reads(session: Session) -> bool:
 
 
 def _pipeline(session: Session, operation: int, paths: Iterable[str]) -> Iterator[Any]:
-    window: deque[_Batch] = deque()
-    for batch in _batches(session.limits.zookeeper_batch_paths, operation, paths):
+    batches = _batches(session.limits.zookeeper_batch_paths, operation, paths)
+    for _, items in _answers(session, batches):
+        yield from items
+
+
+def _answers(session: Session, batches: Iterable[_Batch[A]]) -> Iterator[tuple[_Batch[A], A]]:
+    """Yield each batch with its results, in order. At most `zookeeper_inflight` are pending."""
+    window: deque[_Batch[A]] = deque()
+    for batch in batches:
         while len(window) >= session.limits.zookeeper_inflight:
-            yield from _first_answer(session, window)
+            yield _first_answer(session, window)
         batch.ask(session)
         window.append(batch)
     while window:
-        yield from _first_answer(session, window)
+        yield _first_answer(session, window)
 
 
-def _batches(batch_paths: int, operation: int, paths: Iterable[str]) -> Iterator[_Batch]:
+def _batches(batch_paths: int, operation: int, paths: Iterable[str]) -> Iterator[_ItemBatch]:
     batch: list[str] = []
     request_bytes = 0
     for path in paths:
         path_bytes = 4 * len(path) + _OPERATION_BYTES  # a character takes up to 4 bytes
         if batch and (len(batch) >= batch_paths or request_bytes + path_bytes > REQUEST_BYTES_MAX):
-            yield _Batch(operation, batch)
+            yield _ItemBatch(operation, batch)
             batch, request_bytes = [], 0
         batch.append(path)
         request_bytes += path_bytes
     if batch:
-        yield _Batch(operation, batch)
+        yield _ItemBatch(operation, batch)
 
 
-def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
-    """Remove the oldest batch from the window and return its items.
+def _first_answer(session: Session, window: deque[_Batch[A]]) -> tuple[_Batch[A], A]:
+    """Remove the oldest batch from the window and return it with its results.
 
     A lost batch is requested again at most `zookeeper_retries` times.
     """
     batch = window[0]
-    items: Sequence[Item] | None = None
-    while items is None:
+    while True:
         try:
-            items = batch.collect(session)
+            answer = batch.collect(session)
             session.given_up = False
+            break
         except UnimplementedError:  # We moved to an older server, which closes the connection now.
             session.multi_read = False
             _await_close_by_server(session)
@@ -263,13 +348,14 @@ def _first_answer(session: Session, window: deque[_Batch]) -> Sequence[Item]:
             if session.may_repeat(batch.repeats):
                 _ask_lost_again(session, window)
             else:
-                items = batch.fail_all(session.refusals.loss_code)
+                answer = batch.fail_all(session.refusals.loss_code)
+                break
     window.popleft()
-    _count(session, items)
-    return items
+    batch.count(answer, session.counts)
+    return batch, answer
 
 
-def _ask_lost_again(session: Session, window: deque[_Batch]) -> None:
+def _ask_lost_again(session: Session, window: deque[_Batch[A]]) -> None:
     """Request the oldest batch again, and every other batch that the same loss hit.
 
     Otherwise each of them would wait by itself.
@@ -277,12 +363,3 @@ def _ask_lost_again(session: Session, window: deque[_Batch]) -> None:
     for position, batch in enumerate(window):
         if position == 0 or batch.is_lost():
             batch.ask(session)
-
-
-def _count(session: Session, items: Sequence[Item]) -> None:
-    counts = session.counts
-    counts.reads_ok += sum(item.error in (OK, NO_NODE) for item in items)
-    for item in items:
-        counts.received_bytes += (
-            len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))
-        )

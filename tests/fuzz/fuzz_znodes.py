@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
+from support.decoded_columns import row_alone, rows_in_columns
 from targets import Target, check_storable
 
 from auditor.errors import MalformedMetadata, StoreUnavailable, UnknownMetadataFormat
@@ -54,6 +55,8 @@ def _metadata() -> LedgerMetadata:
 
 
 def read_ledger_metadata(data: bytes) -> None:
+    (in_columns,) = rows_in_columns([data])
+    assert in_columns in (None, row_alone(0, data))
     try:
         metadata = ledger_metadata.decode(data)
     except MalformedMetadata as error:

@@ -13,9 +13,9 @@ from dataclasses import fields, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.drawn_metadata import INT64, LEDGERS, damaged
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat
-from auditor.model.identity import is_bookie_id
 from auditor.model.ledger import DigestType, LedgerMetadata, LedgerState, Malformed, Segment
 from auditor.wire import ledger_metadata
 from auditor.wire.generated.data_formats_pb2 import LedgerMetadataFormat
@@ -628,28 +628,6 @@ def test_format_1_without_segments_is_reported_as_written() -> None:
 
 # --- round trips and fuzz ---
 
-BOOKIE_IDS = st.from_regex(r"[a-zA-Z0-9:-_.\-]{1,20}", fullmatch=True).filter(is_bookie_id)
-INT32 = st.integers(-(2**31), 2**31 - 1)
-INT64 = st.integers(-(2**63), 2**63 - 1)
-LEDGERS = st.builds(
-    LedgerMetadata,
-    format_version=st.sampled_from([1, 2, 3]),
-    state=st.sampled_from(LedgerState),
-    ensemble_size=INT32,
-    write_quorum=INT32,
-    ack_quorum=INT32,
-    last_entry_id=INT64,
-    length=INT64,
-    segments=st.lists(
-        st.builds(
-            Segment, INT64, st.lists(BOOKIE_IDS.filter("CLOSED".__ne__), min_size=1).map(tuple)
-        )
-    ).map(tuple),
-    digest_type=st.sampled_from(DigestType),
-    ctime_ms=st.none() | INT64,
-    custom_metadata=st.lists(st.tuples(st.text(), st.binary())).map(tuple),
-)
-
 
 @settings(deadline=None, print_blob=True)
 @given(LEDGERS, st.binary(), INT64)
@@ -696,15 +674,10 @@ def test_damaged_bytes_raise_only_two_errors_and_never_tell_the_password(
     """Whatever happens to the bytes, either they decode or one of two errors is raised, and none
     quotes the password.
     """
-    whole = bytearray(ledger_metadata.encode(metadata, password=SECRET))
-    for _ in range(data.draw(st.integers(1, 4), label="edits")):
-        at = data.draw(st.integers(0, len(whole)), label="at")
-        whole[at : at + data.draw(st.integers(0, 3), label="cut")] = data.draw(
-            st.binary(max_size=3), label="put"
-        )
+    whole = damaged(ledger_metadata.encode(metadata, password=SECRET), data)
     for read in (ledger_metadata.decode, ledger_metadata.password):
         try:
-            read(bytes(whole))
+            read(whole)
         except (MalformedMetadata, UnknownMetadataFormat) as error:
             assert "SeCrEt" not in text_of(error)
             assert error.__context__ is None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from auditor.model.identity import LEDGER_ID_MAX
+from auditor.wire.znode_paths import LEGACY_ID_MAX, LONG_ID_MIN, LedgerLayout
 from auditor.zookeeper.multi_read import (
     GET_CHILDREN,
     GET_DATA,
@@ -13,8 +18,13 @@ from auditor.zookeeper.multi_read import (
     OK,
     Children,
     GarbledReply,
+    LedgerPaths,
     MultiRead,
     Znode,
+    ZnodeColumns,
+    columns_of,
+    concatenate,
+    decode_columns,
     decode_reply,
 )
 
@@ -132,3 +142,76 @@ def test_a_child_whose_name_is_not_utf_8_is_shown_with_replacements() -> None:
     assert [Children("/x", OK, ["a\ufffd", "b"])] == decode_reply(
         GET_CHILDREN, ["/x"], item + END, 0
     )
+
+
+def znodes_of(columns: ZnodeColumns) -> list[Znode]:
+    return [columns.znode(row, f"/{row}") for row in range(len(columns.errors))]
+
+
+REPLIES = st.lists(st.binary(max_size=40) | st.none() | st.sampled_from([NO_NODE, -102]))
+"""Data, no data, or an error."""
+
+
+def reply_of(items: list[bytes | int | None]) -> bytes:
+    return (
+        b"".join(
+            failed_item(item)
+            if isinstance(item, int)
+            else struct.pack("!iBii", GET_DATA, 0, 0, -1) + STAT
+            if item is None
+            else data_item(item)
+            for item in items
+        )
+        + END
+    )
+
+
+@settings(deadline=None, print_blob=True)
+@given(REPLIES, REPLIES)
+def test_columns_are_the_items_of_a_reply(
+    items: list[bytes | int | None], more: list[bytes | int | None]
+) -> None:
+    """Decoded at once, read one by one, and with the rows of another reply behind them."""
+    paths = [f"/{row}" for row in range(len(items))]
+    expected = decode_reply(GET_DATA, paths, b"head" + reply_of(items), 4)
+    columns = decode_columns(paths, b"head" + reply_of(items), 4)
+    assert expected == znodes_of(columns)
+    single = columns_of([item for item in expected if isinstance(item, Znode)])
+    assert expected == znodes_of(single)
+    behind = decode_columns([""] * len(more), reply_of(more), 0)
+    both = znodes_of(concatenate([columns, behind, single]))
+    assert [item[1:] for item in znodes_of(behind)] == [
+        item[1:] for item in both[len(items) : len(items) + len(more)]
+    ]
+    assert [item[1:] for item in expected] == [item[1:] for item in both[: len(items)]]
+    assert [item[1:] for item in expected] == [item[1:] for item in both[len(items) + len(more) :]]
+
+
+def test_columns_of_a_reply_cut_anywhere_are_garbled() -> None:
+    """No prefix of a reply passes for it, nothing may follow it, and no item may be of another
+    kind.
+    """
+    reply = data_item(b"xyz") + failed_item(-102) + data_item(b"") + END
+    paths = ["/a", "/b", "/c"]
+    assert 3 == len(decode_columns(paths, reply, 0).errors)
+    for cut in range(len(reply)):
+        with pytest.raises(GarbledReply):
+            decode_columns(paths, reply[:cut], 0)
+    for wrong in (reply + b"\0", data_item(b"x") + END, children_item("x") * 3 + END):
+        with pytest.raises(GarbledReply):
+            decode_columns(paths, wrong, 0)
+
+
+IDS = st.integers(0, LEDGER_ID_MAX) | st.integers(0, LONG_ID_MIN + 5) | st.integers(0, 99_999)
+
+
+@settings(deadline=None, print_blob=True)
+@given(st.sampled_from(LedgerLayout), st.lists(IDS, min_size=1, max_size=5))
+def test_ledgers_are_requested_like_their_paths(layout: LedgerLayout, ids: list[int]) -> None:
+    """The request has the same bytes, and the paths are there when they are wanted."""
+    if layout is LedgerLayout.LEGACY_HIERARCHICAL:
+        ids = [min(ledger_id, LEGACY_ID_MAX) for ledger_id in ids]
+    paths = LedgerPaths("/a/ledgers-\u00fc", layout, np.array(ids, np.int64))
+    assert MultiRead(GET_DATA, list(paths)).serialize() == MultiRead(GET_DATA, paths).serialize()
+    assert all(len(path.encode()) <= paths.path_bytes_max for path in paths)
+    assert list(paths)[1:] == list(paths[1:])

@@ -1,0 +1,143 @@
+"""Reading ledgers in columns: the rows are those of the records that are read one by one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.zookeeper_many_znodes import Server
+from support.zookeeper_znodes import STEADY, Znodes, closed_ledger, ledger_bytes, uri
+
+import auditor
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.schemas import LEDGERS
+from auditor.model.ledger import Mark
+from auditor.wire import znode_paths
+from auditor.wire.znode_paths import LedgerLayout
+from auditor.zookeeper.ledger_batches import ROWS_PER_BATCH
+from auditor.zookeeper.metadata_store import MetadataStore, open_store
+
+H = LedgerLayout.HIERARCHICAL
+NOW_MS = 1_700_000_000_000
+CALLS_MAX = 0.5
+"""Calls of functions of the auditor for each plain ledger. Read one by one it takes some 30."""
+
+
+def in_columns(
+    store: MetadataStore, ids: list[int], marks: dict[int, Mark] | None = None
+) -> pa.Table:
+    parts = (np.array(part, np.int64) for part in (ids[:5], [], ids[5:]))
+    batches = list(store.read_ledger_batches(parts, 1, lambda: NOW_MS, marks or {}))
+    assert all(batch.num_rows for batch in batches)
+    return pa.Table.from_batches(batches, schema=LEDGERS)
+
+
+def one_by_one(
+    store: MetadataStore, ids: list[int], marks: dict[int, Mark] | None = None
+) -> pa.Table:
+    records = store.read_ledgers(ids, 1, lambda: NOW_MS, with_marks=False)
+    rows = (ledger_row(replace(one, mark=(marks or {}).get(one.ledger_id))) for one in records)
+    return pa.Table.from_batches([table(LEDGERS, rows)])
+
+
+@pytest.mark.also_in_memory
+@pytest.mark.parametrize("layout", list(LedgerLayout))
+@pytest.mark.parametrize("multi_read", [True, False])
+def test_all_kinds_of_ledgers_have_the_rows_of_their_records(
+    server: Server, tree: Znodes, layout: LedgerLayout, multi_read: bool
+) -> None:
+    """Plain and not, gone, malformed and shut, with and without multiRead: in order, and each id
+    as often as it is given.
+    """
+    root = f"/columns-{layout.value}-{multi_read}/ledgers"
+    tree.layout(root, layout)
+    contents: dict[int, bytes] = {
+        1: ledger_bytes(),
+        3: b"not metadata",
+        4: b"BookieMetadataFormatVersion\t4\nwhatever",
+        6: b"",
+        7: ledger_bytes(version=2),
+        8: ledger_bytes(version=1),
+        2**31 - 2: ledger_bytes(closed_ledger(7)),
+        2**31: ledger_bytes(closed_ledger(8)),
+    }
+    for ledger_id, data in contents.items():
+        tree.ledgers(root, layout, [ledger_id], data)
+    tree.put(root + znode_paths.ledger_path(layout, 5), ledger_bytes(), shut=True)
+    ids = [1, 2, 3, 4, 5, 6, 2**31, 7, 8, 1, 2**31 - 2, 9]
+    marks = {one: Mark(one, None, ("b1",), None) for one in (1, 2, 7)}
+    with open_store(uri(server.hosts, root), replace(STEADY, zookeeper_batch_paths=4)) as store:
+        if not multi_read:
+            store._session.multi_read = False
+        before = store.counts.reads, store.counts.reads_ok, store.counts.received_bytes
+        columns = in_columns(store, ids, marks)
+        counted = store.counts.reads, store.counts.reads_ok, store.counts.received_bytes
+        assert one_by_one(store, ids, marks).to_pylist() == columns.to_pylist()
+    read, answered, received = (after - one for after, one in zip(counted, before, strict=True))
+    assert (12, 11) == (read, answered)
+    assert received == sum(map(len, contents.values())) + len(contents[1])
+
+
+@pytest.mark.also_in_memory
+def test_ids_without_a_place_come_last(server: Server, tree: Znodes) -> None:
+    """They are gone, and nothing is requested for them."""
+    root = "/columns-unplaced/ledgers"
+    layout = LedgerLayout.LEGACY_HIERARCHICAL
+    tree.layout(root, layout)
+    tree.ledgers(root, layout, [1])
+    ids = [10**10, 1, -1]
+    with open_store(uri(server.hosts, root), STEADY) as store:
+        columns, rows = in_columns(store, ids), one_by_one(store, ids)
+        assert 0 == in_columns(store, []).num_rows
+    assert [1, 10**10, -1] == columns["ledger_id"].to_pylist()
+    assert sorted(rows.to_pylist(), key=str) == sorted(columns.to_pylist(), key=str)
+
+
+@pytest.mark.also_in_memory
+def test_a_large_request_is_cut(server: Server, tree: Znodes) -> None:
+    """A server refuses requests of more than a mebibyte, also where the paths are long."""
+    root = "/" + "/".join(["p" * 200] * 10) + "/ledgers"
+    tree.layout(root, H)
+    ids = list(range(1_000))
+    with open_store(uri(server.hosts, root), replace(STEADY, zookeeper_batch_paths=1_000)) as store:
+        rows = in_columns(store, ids)
+        assert 0 == store.counts.reads_failed
+    assert {"gone"} == set(rows["status"].to_pylist())
+    assert ids == rows["ledger_id"].to_pylist()
+
+
+def test_batches_are_bounded(server: Server, tree: Znodes) -> None:
+    """Rows are made of some requests at a time, and a plain ledger costs next to no call."""
+    root = "/columns-many/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, range(5_000))
+    calls = _CallsOfTheAuditor()
+    with open_store(uri(server.hosts, root), STEADY) as store:
+        read = store.read_ledger_batches([np.arange(5_000)], 1, lambda: NOW_MS, {})
+        sys.setprofile(calls)
+        try:
+            sizes = [batch.num_rows for batch in read]
+        finally:
+            sys.setprofile(None)
+    assert 5_000 == sum(sizes)
+    assert max(sizes) < ROWS_PER_BATCH + STEADY.zookeeper_batch_paths
+    assert calls.made <= CALLS_MAX * 5_000, f"{calls.made} calls for 5,000 ledgers"
+
+
+class _CallsOfTheAuditor:
+    """Counts the calls of functions of the auditor in this thread."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self._sources = str(Path(auditor.__file__).parent)
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
+        self.made += event == "call" and frame.f_code.co_filename.startswith(self._sources)
+        return None
