@@ -44,15 +44,19 @@ Work = Callable[[Batches], Batches]
 def lister(address: StoreAddress) -> Work:
     """Return work on PARENTS rows: list the ids below them, as LISTING rows with read counts."""
 
-    def ids(store: MetadataStore, batches: Batches) -> Iterator[Row]:
+    def listed(store: MetadataStore, batches: Batches) -> Batches:
         for batch in batches:
             for parents in batch.column("parents").to_pylist():
-                yield from ((i,) for i in listed_ids(store, ListingPartition(tuple(parents))))
+                for parent in store.list_ids(ListingPartition(tuple(parents))):
+                    ids = pa.array(parent.ledger_ids, pa.int64())
+                    for start in range(0, len(ids), ROWS_PER_BATCH):
+                        part = ids.slice(start, ROWS_PER_BATCH)
+                        yield pa.RecordBatch.from_arrays([part], schema=LISTING)
 
     def work(batches: Batches) -> Batches:
         with address.open() as store:
             store.sync()
-            yield from in_batches(with_counts(ids(store, batches), store.counts), COUNTED_LISTING)
+            yield from batches_with_counts(listed(store, batches), store.counts, COUNTED_LISTING)
 
     return work
 

@@ -8,16 +8,18 @@ BookKeeper's replication workers on marked ledgers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from auditor.errors import MalformedMetadata, UnknownMetadataFormat, WireError
 from auditor.model.identity import LedgerId
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ReplicationLock, ZnodeStamp
 from auditor.wire import ledger_metadata, underreplication_mark, znode_paths
 from auditor.wire.znode_paths import LedgerLayout
-from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_AUTH, NO_NODE, OK, Znode
+from auditor.zookeeper.multi_read import CONNECTION_LOSS, NO_AUTH, NO_NODE, OK, UniformNames, Znode
 from auditor.zookeeper.reading import (
     children_of_many,
     read_many,
@@ -255,24 +257,38 @@ def list_ids(
     """Yield the ledgers below each parent of `partition`, in its order.
 
     A parent that vanished is empty. Names that are not ledgers of this layout are counted. Costs
-    one list a parent and about 2 µs a child. Holds the names of at most `zookeeper_inflight`
-    batches of parents: 10,000 children a parent, in the flat layout all ledgers. Raises
-    StoreUnavailable.
+    one list a parent and about 0.2 µs a child, or 2 µs if one of the parent's is not a ledger.
+    Holds the names of at most `zookeeper_inflight` batches of parents: 10,000 children a parent, in
+    the flat layout all ledgers. Raises StoreUnavailable.
     """
     for parent, names in _children(session, root, partition.parents):
+        ids = _uniform_ids(layout, parent, names)
+        if ids is not None:
+            yield ListedParent(parent, ids, 0)
+            continue
         children = znode_paths.classify_children(layout, parent, names)
         yield ListedParent(parent, tuple(sorted(children.ledger_ids)), len(children.unexpected))
 
 
+def _uniform_ids(
+    layout: LedgerLayout, parent: str, names: Sequence[str]
+) -> tuple[LedgerId, ...] | None:
+    """Return the ledgers, if all children are ledgers and are known together."""
+    if not isinstance(names, UniformNames):
+        return None
+    ids = znode_paths.ledger_ids_of(layout, parent, names.letters)
+    return None if ids is None else tuple(np.sort(ids).tolist())
+
+
 def _children(
     session: Session, root: str, parents: list[str] | tuple[str, ...]
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+) -> Iterator[tuple[str, Sequence[str]]]:
     answers = children_of_many(session, (f"{root}{parent}" for parent in parents))
     for parent, children in zip(parents, answers, strict=True):
         vanished = children.error == NO_NODE and parent != ""
         if children.error != OK and not vanished:
             raise unavailable_error(children.path, children.error)
-        yield parent, tuple(children.names)
+        yield parent, children.names
 
 
 def _holds_ledgers(path: str) -> bool:

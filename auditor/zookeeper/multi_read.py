@@ -114,6 +114,34 @@ class ZnodeColumns:
         return Znode(path, int(self.errors[row]), data, *(int(column[row]) for column in stats))
 
 
+UNIFORM_MIN: Final = 64
+"""At least so many children of one parent are looked at together."""
+
+
+class UniformNames(Sequence[str]):
+    """Names in ASCII, all of one length. A name is made when it is used.
+
+    `letters` has a name in each row.
+    """
+
+    def __init__(self, letters: npt.NDArray[np.uint8]) -> None:
+        self.letters = letters
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> UniformNames: ...
+
+    def __getitem__(self, place: int | slice) -> str | UniformNames:
+        if isinstance(place, slice):
+            return UniformNames(self.letters[place])
+        name: bytes = self.letters[place].tobytes()
+        return name.decode("ascii")
+
+
 class LedgerPaths(Sequence[str]):
     """The znodes of ledgers below `root`. A path is made when it is used.
 
@@ -309,6 +337,11 @@ def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[l
         kind, done, _, number = _HEADER_AND_INT.unpack_from(buffer, offset)
         offset += 13
         if kind == GET_CHILDREN and not done:
+            uniform = _uniform_names(buffer, offset, number)
+            if uniform is not None:
+                items.append(Children(path, OK, uniform))
+                offset += uniform.letters.size + _INT.size * number
+                continue
             names: list[str] = []
             for _ in range(number):
                 start = offset + 4
@@ -322,6 +355,23 @@ def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[l
         else:
             raise GarbledReply(f"a multiRead reply has type {kind} where children were asked for")
     return items, offset
+
+
+def _uniform_names(buffer: bytes, offset: int, count: int) -> UniformNames | None:
+    """Return the names at `offset`; None if they are few, of several lengths, or not ASCII."""
+    if count < UNIFORM_MIN:
+        return None
+    (length,) = _INT.unpack_from(buffer, offset)
+    size = _INT.size + length
+    if length <= 0 or offset + count * size > len(buffer):
+        return None
+    names = np.frombuffer(buffer, np.uint8, count * size, offset).reshape(count, size)
+    is_uniform = (names[:, : _INT.size] == names[0, : _INT.size]).all()
+    letters = names[:, _INT.size :]
+    return UniformNames(letters) if is_uniform and (letters < _NOT_ASCII).all() else None
+
+
+_NOT_ASCII = 0x80
 
 
 LOSSES: Final = (

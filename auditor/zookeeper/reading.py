@@ -39,6 +39,7 @@ from auditor.zookeeper.multi_read import (
     LedgerPaths,
     MultiRead,
     Repeats,
+    UniformNames,
     Znode,
     ZnodeColumns,
     columns_of,
@@ -219,10 +220,14 @@ class _ItemBatch(_Batch[Sequence[Item]]):
 
     def count(self, answer: Sequence[Item], counts: ReadCounts) -> None:
         counts.reads_ok += sum(item.error in (OK, NO_NODE) for item in answer)
-        for item in answer:
-            counts.received_bytes += (
-                len(item.data) if isinstance(item, Znode) else sum(map(len, item.names))
-            )
+        counts.received_bytes += sum(map(_size, answer))
+
+
+def _size(item: Item) -> int:
+    if isinstance(item, Znode):
+        return len(item.data)
+    names = item.names
+    return names.letters.size if isinstance(names, UniformNames) else sum(map(len, names))
 
 
 class _ColumnBatch(_Batch[ZnodeColumns]):

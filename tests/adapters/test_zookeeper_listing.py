@@ -10,6 +10,7 @@ from auditor.errors import StoreUnavailable
 from auditor.wire import znode_paths
 from auditor.wire.znode_paths import LedgerLayout
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
+from auditor.zookeeper.multi_read import UNIFORM_MIN
 
 pytestmark = pytest.mark.also_in_memory
 
@@ -131,6 +132,29 @@ def test_ten_thousand_ledgers_below_one_parent(
     tree.ledgers(root, layout, range(10_000), b"")
     with open_store(uri(server.hosts, root), STEADY) as store:
         assert listed(store) == (list(range(10_000)), 0)
+
+
+@pytest.mark.parametrize("layout", [FLAT, LEGACY, H, L])
+@pytest.mark.parametrize("stray", [None, "L00x7", "M0007", "L00000000x7"])
+def test_many_ledgers_of_one_parent_are_listed_together(
+    server: Server, tree: Znodes, layout: LedgerLayout, stray: str | None
+) -> None:
+    """A stray znode beside them, of the length of their names or of another, is not taken for a
+    ledger and hides none.
+    """
+    root = f"/many-{layout.value}-{stray}/ledgers"
+    tree.layout(root, layout)
+    ids = list(range(7, 2 * UNIFORM_MIN))
+    tree.ledgers(root, layout, ids)
+    if stray is not None:
+        parent = (root + znode_paths.ledger_path(layout, 7)).rpartition("/")[0]
+        tree.put(f"{parent}/{stray}")
+    with open_store(uri(server.hosts, root), STEADY) as store:
+        before = store.counts.received_bytes
+        found, unexpected = listed(store)
+        assert (ids, int(stray is not None)) == (found, unexpected)
+        name = znode_paths.ledger_path(layout, 7).rpartition("/")[2]
+        assert store.counts.received_bytes - before >= len(ids) * len(name)
 
 
 def test_a_parent_that_vanished_is_empty(server: Server, tree: Znodes) -> None:

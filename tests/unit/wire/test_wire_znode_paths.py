@@ -3,6 +3,7 @@
 # The expected value comes first, which ruff calls Yoda.
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,6 +141,30 @@ ROOT_CHILDREN = [
     "0",
     "0000",
 ]
+
+
+PARENTS = st.sampled_from(
+    ["", "/00/0000", "/21/4748", "/99/9999", "/000/0000/0021/4748", "/922/3372/0368/5477", "/x"]
+)
+LETTERS = st.text("0123456789Lx/", min_size=1, max_size=12)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(LedgerLayout), PARENTS, st.integers(0, 10**10), LETTERS, st.data())
+def test_children_are_known_together_as_they_are_alone(
+    layout: LedgerLayout, parent: str, first: int, letters: str, data: st.DataObject
+) -> None:
+    """Either each child is the ledger that it is alone, or one of them is no ledger."""
+    width = data.draw(st.sampled_from([4, 10, 11, 19]))
+    names = [f"L{number % 10**width:0{width}d}" for number in range(first, first + 3)]
+    if data.draw(st.booleans()):
+        names[data.draw(st.integers(0, 2))] = (letters * len(names[0]))[: len(names[0])]
+    alone = [znode_paths.ledger_id_of(layout, f"{parent}/{name}") for name in names]
+    rows = np.array([list(name.encode()) for name in names], np.uint8)
+    together = znode_paths.ledger_ids_of(layout, parent, rows)
+    assert (None if None in alone else alone) == (
+        together if together is None else together.tolist()
+    )
 
 
 @pytest.mark.parametrize(

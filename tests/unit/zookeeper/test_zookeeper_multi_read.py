@@ -16,10 +16,12 @@ from auditor.zookeeper.multi_read import (
     GET_DATA,
     NO_NODE,
     OK,
+    UNIFORM_MIN,
     Children,
     GarbledReply,
     LedgerPaths,
     MultiRead,
+    UniformNames,
     Znode,
     ZnodeColumns,
     columns_of,
@@ -142,6 +144,33 @@ def test_a_child_whose_name_is_not_utf_8_is_shown_with_replacements() -> None:
     assert [Children("/x", OK, ["a\ufffd", "b"])] == decode_reply(
         GET_CHILDREN, ["/x"], item + END, 0
     )
+
+
+NAMES = [f"L{number:04}" for number in range(UNIFORM_MIN)]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        NAMES,
+        NAMES[1:],
+        [*NAMES, "L"],
+        [*NAMES[:-1], "L012\u00fc"],
+        ["\u00fc\u00fc\u00fc", *NAMES],
+        [""] * UNIFORM_MIN,
+    ],
+)
+def test_many_names_are_read_together(names: list[str]) -> None:
+    """Names of one length in ASCII are made when they are used. All others are made at once."""
+    reply = children_item("x") + children_item(*names) + children_item(*names) + END
+    _, found, again = decode_reply(GET_CHILDREN, ["/x", "/y", "/z"], reply, 0)
+    assert isinstance(found, Children) and isinstance(again, Children)
+    assert names == list(found.names) == list(again.names)
+    assert names[3:5] == list(found.names[3:5])
+    assert isinstance(found.names, UniformNames) is (names is NAMES)
+    for cut in range(len(reply)):
+        with pytest.raises(GarbledReply):
+            decode_reply(GET_CHILDREN, ["/x", "/y", "/z"], reply[:cut], 0)
 
 
 def znodes_of(columns: ZnodeColumns) -> list[Znode]:
