@@ -263,6 +263,11 @@ class Place:
                 )
         return {path.removeprefix(f"{self.path}/"): size for path, size in found.items()}
 
+    def rename_file(self, name: str, to: str) -> None:
+        """Give a file below this directory another name below it. No file has that name."""
+        with file_errors(f"write {self.uri}/{to}"):
+            self.files.move(f"{self.path}/{name}", f"{self.path}/{to}")
+
     def remove_file(self, name: str) -> None:
         """Remove a file below this directory. It must exist."""
         with file_errors(f"remove {self.uri}/{name}"):

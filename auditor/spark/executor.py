@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,16 @@ from auditor.evidence.shard_files import ShardFiles
 from auditor.judging.settle import Todo
 from auditor.model.availability import AnswerStatus
 from auditor.spark.jobs import renew_workers, run_job
-from auditor.spark.store import append, local_rows, map_batches, read_tables, spark_type
+from auditor.spark.store import (
+    Mapped,
+    append,
+    frame_of,
+    is_on_this_machine,
+    local_rows,
+    read_tables,
+    spark_type,
+)
+from auditor.spark.worker_files import FILES, WorkerFiles
 from auditor.stages.asking import WANTED, Directory
 from auditor.stages.reading import Work
 from auditor.stages.selection import Ledgers, first_asked
@@ -36,6 +45,8 @@ from auditor.zookeeper.metadata_store import StoreAddress
 
 KEYS_TRIED_PER_LANE = 60
 """Integers hashed for each lane. A given lane gets none of them with a probability of e^-60."""
+
+Rows: TypeAlias = DataFrame | Mapped
 
 SPARK_SEED = 42
 """The seed of Spark's Murmur3Hash expression, by which it partitions."""
@@ -156,32 +167,41 @@ class SparkExecutor:
         cells = self._steps(which).select(f.explode("wanted").alias("one"))
         return cells.select("one.*").select(*WANTED.names)
 
-    def union(self, first: DataFrame, second: DataFrame) -> DataFrame:
+    def union(self, first: Rows, second: Rows) -> DataFrame:
         """Return both, in any order."""
-        return first.unionByName(second)
+        return frame_of(first).unionByName(frame_of(second))
 
-    def derive(self, rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
+    def derive(self, rows: Rows, work: Work, schema: pa.Schema) -> Mapped:
         """Apply the work to the rows, wherever they are."""
-        return map_batches(rows, work, schema)
+        return Mapped(frame_of(rows), work, schema)
 
     def ask(
-        self, rows: DataFrame, work: Work, schema: pa.Schema, directory: Directory | None = None
-    ) -> DataFrame:
+        self, rows: Rows, work: Work, schema: pa.Schema, directory: Directory | None = None
+    ) -> Mapped:
         """Apply work that contacts ZooKeeper or bookies to the rows.
 
         It runs in one task for each bookie, or in as many as read ZooKeeper.
         """
-        spread = rows.repartition(self.readers) if directory is None else by_lane(rows, directory)
-        return map_batches(spread, work, schema)
+        frame = frame_of(rows)
+        spread = frame.repartition(self.readers) if directory is None else by_lane(frame, directory)
+        return Mapped(spread, work, schema)
 
-    def write(self, rows: DataFrame, table: str, name: str) -> None:
-        """Append rows to a table, in files that Spark names."""
-        self._do(lambda: append(rows, f"{self.run.uri}/{table}"))
+    def write(self, rows: Rows, table: str, name: str) -> None:
+        """Append rows to a table, in files that Spark or its tasks name."""
+        if not isinstance(rows, Mapped) or not is_on_this_machine(self.spark, self.run):
+            self._do(lambda: append(frame_of(rows), f"{self.run.uri}/{table}"))
+            return
+        files = WorkerFiles(self.run, table, rows.schema)
+        try:
+            written = self.collect(Mapped(rows.rows, files.writer(rows.work), FILES))
+            files.publish(written["file"].to_pylist())
+        finally:
+            files.remove_unpublished()
 
-    def collect(self, rows: DataFrame) -> pa.Table:
+    def collect(self, rows: Rows) -> pa.Table:
         """Return rows, which must fit in memory."""
         found: list[pa.Table] = []
-        self._do(lambda: found.append(rows.toArrow()))
+        self._do(lambda: found.append(frame_of(rows).toArrow()))
         return found[0]
 
     def _tables(self, which: Ledgers, tables: Sequence[tuple[str, pa.Schema]]) -> list[DataFrame]:

@@ -196,6 +196,9 @@ def _ours(failure: BaseException) -> AuditorError:
     full = _NOT_WRITTEN.search(text)
     if full:
         return OutputError(f"a Spark task cannot write: {full.group(1)}")
+    unwritten = _OUTPUT_ERROR.search(text)
+    if unwritten:
+        return OutputError(f"a Spark task {unwritten.group(1)}")
     unfit = _WORKERS_UNFIT.search(text)
     if unfit:
         return SparkUnavailable(_UNFIT.format(unfit.group()))
@@ -219,6 +222,7 @@ _STORE_UNAVAILABLE = re.compile(
     rf"{StoreUnavailable.__module__}\.{StoreUnavailable.__name__}: (.+)"
 )
 _LOCAL_FAULT = re.compile(rf"{LocalFault.__module__}\.{LocalFault.__name__}: (.+)")
+_OUTPUT_ERROR = re.compile(rf"{OutputError.__module__}\.{OutputError.__name__}: (.+)")
 _NOT_WRITTEN = re.compile(rf"Exception: ((?:{'|'.join(UNWRITABLE)})\b[^\n]*)")
 """Messages of the JVM for a full file system: that of the run's directory, or Spark's own."""
 _WORKERS_UNFIT = re.compile(

@@ -11,6 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import fs
@@ -41,6 +42,24 @@ def map_batches(
     return rows.mapInArrow(work, spark_type(schema))
 
 
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """Rows that `work` makes of the Arrow batches of others, wherever these are.
+
+    Nothing is done before they are written or collected. A task that writes them to a file itself
+    does not give them to Spark.
+    """
+
+    rows: DataFrame
+    work: Callable[[Batches], Batches]
+    schema: pa.Schema
+
+
+def frame_of(rows: DataFrame | Mapped) -> DataFrame:
+    """Return rows that Spark gets."""
+    return map_batches(rows.rows, rows.work, rows.schema) if isinstance(rows, Mapped) else rows
+
+
 def append(rows: DataFrame, path: str) -> None:
     """Append rows to a table. A stage that asks the network may have no other consumer."""
     rows.write.mode("append").parquet(path)
@@ -68,14 +87,19 @@ first."""
 _ONE_MACHINE = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
 
 
+def is_on_this_machine(spark: SparkSession, root: Place) -> bool:
+    """Return whether `root` is a local directory and Spark runs in this machine's one JVM."""
+    is_local = isinstance(root.files, fs.LocalFileSystem)
+    return is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or "") is not None
+
+
 def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:
     """Raise ConfigError unless executors read what this process writes in `root`, and vice versa.
 
     Nothing is tried for a local directory if Spark runs in this machine's one JVM. Costs one Spark
     job of at most TASKS_MAX tasks. An executor that joins later is not tried.
     """
-    is_local = isinstance(root.files, fs.LocalFileSystem)
-    if is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or ""):
+    if is_on_this_machine(spark, root):
         return
     name = f".shared-{uuid.uuid4().hex}"
     try:

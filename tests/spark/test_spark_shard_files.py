@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from pathlib import PurePosixPath
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import answer_row, ledger_row, table
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.ledger import LedgerRecord, RecordStatus
 from auditor.spark.executor import SparkExecutor
@@ -82,3 +84,31 @@ def test_small_files_are_read_together(executor: SparkExecutor) -> None:
     assert 2 * CORES == len(answers)
     said = read_tables(executor.spark, answers, ANSWERS)
     assert 1 <= said.rdd.getNumPartitions() <= CORES
+
+
+def test_a_task_that_spark_repeats_has_its_rows_once(
+    executor: SparkExecutor, tmp_path: Path
+) -> None:
+    """Tasks write their files themselves. The first attempt fails when its rows are written, and
+    leaves nothing.
+    """
+    run = place(str(tmp_path / "run"))
+    here = SparkExecutor(
+        executor.spark, StopRequest(), run, executor.address, 2, lambda _: None, float("inf")
+    )
+    failed = tmp_path / "failed"
+
+    def once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        if not failed.exists():
+            failed.touch()
+            raise ConnectionError("lost")
+
+    rows = here.rows(pa.RecordBatch.from_pydict({"ledger_id": range(100)}, schema=LISTING))
+    here.write(here.ask(rows, once, LISTING), "evidence/listing", "listed")
+    assert failed.exists()
+    read = run.read_table("evidence/listing", LISTING)["ledger_id"].to_pylist()
+    assert list(range(100)) == sorted(read)
+    assert all(name.endswith(".parquet") for name in run.files_in("evidence"))
+    assert not any("/." in name for name in run.files_in("evidence"))
+    assert sorted(read) == sorted(row.ledger_id for row in here.ids(Ledgers(1)).collect())

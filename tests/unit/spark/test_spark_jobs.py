@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 from auditor.errors import (
     LocalFault,
+    OutputError,
     SparkJobFailed,
     SparkStalled,
     SparkUnavailable,
@@ -95,6 +96,17 @@ def test_workers_that_end_at_every_attempt_are_no_fault_of_our_logic(
     assert (said, text) == (died.value.said, died.value.detail)
     assert said in str(died.value)
     assert "leave them more memory" in str(died.value)
+
+
+def test_what_a_task_cannot_write_is_said_with_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that writes a file itself raises our error."""
+    traceback = (
+        "An error occurred.\n: org.apache.spark.api.python.PythonException: Traceback ...:\n"
+        "auditor.errors.OutputError: cannot write file:///a/b: No space left on device\n\n\tat a"
+    )
+    with pytest.raises(OutputError) as raised:
+        fail_with(traceback, monkeypatch)
+    assert "a Spark task cannot write file:///a/b: No space left on device" == str(raised.value)
 
 
 def fail_with(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
