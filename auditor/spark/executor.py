@@ -10,11 +10,13 @@ costs half a second of a small audit. A test holds the two hashes equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import ClassVar, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -37,7 +39,7 @@ from auditor.spark.store import (
 )
 from auditor.spark.worker_files import FILES, WorkerFiles
 from auditor.stages.asking import WANTED, Directory
-from auditor.stages.reading import Work
+from auditor.stages.reading import Batches, Work
 from auditor.stages.selection import Ledgers, first_asked
 from auditor.stages.steps import STEPS, steps_name, steps_prefix
 from auditor.stop import StopRequest
@@ -121,6 +123,16 @@ class SparkExecutor:
     def __post_init__(self) -> None:
         object.__setattr__(self, "files", ShardFiles(self.run))
 
+    @property
+    def lane_address(self) -> StoreAddress:
+        """The address with the rate that is left to each of all lanes at once."""
+        limits = self.address.limits
+        whole = limits.zookeeper_reads_per_second * self.readers
+        lanes = max(self.readers, self.spark.sparkContext.defaultParallelism)
+        return replace(
+            self.address, limits=replace(limits, zookeeper_reads_per_second=whole / lanes)
+        )
+
     def distrust_workers(self) -> None:
         """Let later jobs start new workers."""
         renew_workers(self.spark)
@@ -131,8 +143,12 @@ class SparkExecutor:
             return self.spark.createDataFrame([], spark_type(batch.schema))
         return local_rows(self.spark, batch)
 
-    def ids(self, which: Ledgers) -> DataFrame:
+    def ids(self, which: Ledgers) -> Rows:
         """Return the ids of ledgers: at the first look of all that were listed."""
+        if which.are_all and is_on_this_machine(self.spark, self.run):
+            numbers = self.spark.range(0, self.readers, 1, self.readers)
+            work = listed_portions(self.run, which.shard, self.readers)
+            return Mapped(numbers, work, LISTING, are_spread=True)
         if which.are_all:
             return self._within(first_asked(self.run), LISTING, which.shard)
         if which.left_by is not None:
@@ -156,7 +172,7 @@ class SparkExecutor:
         """Return SEEN rows of ledgers."""
         tables = self._tables(which, SEEN_TABLES if answered else SEEN_TABLES[:1])
         if not which.are_all:
-            ids = self.ids(which)
+            ids = frame_of(self.ids(which))
             tables = [table.join(ids, "ledger_id", "left_semi") for table in tables]
         records, answers, reads = (*tables, None, None)[:3]
         assert records is not None
@@ -182,6 +198,8 @@ class SparkExecutor:
 
         It runs in one task for each bookie, or in as many as read ZooKeeper.
         """
+        if isinstance(rows, Mapped) and rows.are_spread and directory is None:
+            return rows.then(work, schema)
         frame = frame_of(rows)
         spread = frame.repartition(self.readers) if directory is None else by_lane(frame, directory)
         return Mapped(spread, work, schema)
@@ -234,6 +252,27 @@ class SparkExecutor:
 
     def _read(self, name: str, schema: pa.Schema) -> DataFrame:
         return read_tables(self.spark, [f"{self.run.uri}/{name}"], schema)
+
+
+def listed_portions(run: Place, shard: Shard, portions: int) -> Work:
+    """Return work on numbers below `portions`: the listed ids of each such part of a shard.
+
+    A task reads the listing itself: Spark would read, shuffle and pass on each id. A portion is the
+    same whenever it is made, and the portions together have each listed id once.
+    """
+
+    def work(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                listed = ShardFiles(run).scan(first_asked(run), LISTING, shard)
+                keep = pc.field("ledger_id")
+                ids = listed.table(["ledger_id"], (keep >= shard.first) & (keep <= shard.last))
+                ascending = np.sort(ids["ledger_id"].to_numpy())
+                first, end = (len(ascending) * part // portions for part in (number, number + 1))
+                portion = pa.array(ascending[first:end], pa.int64())
+                yield pa.RecordBatch.from_arrays([portion], schema=LISTING)
+
+    return work
 
 
 def _rows_of(shard: Shard, rows: DataFrame) -> DataFrame:

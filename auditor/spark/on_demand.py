@@ -5,6 +5,7 @@ Importing this module does not load PySpark, which takes half a second.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -52,7 +53,7 @@ class SparkOnDemand:
         from auditor.spark.executor import SparkExecutor
 
         session = self.session()
-        readers = readers or max(2, session.sparkContext.defaultParallelism // 2)
+        readers = readers or _readers(session)
         return SparkExecutor(session, self.stop, run, address(readers), readers, tick, stall_max_s)
 
     @property
@@ -91,6 +92,18 @@ def spark_on_demand(
         if is_submitted() or (master is not None and not master.startswith("local")):
             spark.session()
         yield spark
+
+
+def _readers(session: SparkSession) -> int:
+    """Return how many tasks read ZooKeeper at once: half of Spark's slots.
+
+    On one machine Spark takes each lane for a core. There as many tasks as cores read as fast as
+    more, and each has hundreds of reads in flight.
+    """
+    context = session.sparkContext
+    if (context.master or "").startswith("local"):
+        return max(2, os.cpu_count() or 2)
+    return max(2, context.defaultParallelism // 2)
 
 
 def jvm_problem(error: Exception) -> str | None:

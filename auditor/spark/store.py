@@ -47,12 +47,19 @@ class Mapped:
     """Rows that `work` makes of the Arrow batches of others, wherever these are.
 
     Nothing is done before they are written or collected. A task that writes them to a file itself
-    does not give them to Spark.
+    does not give them to Spark. `are_spread`: the rows are in as many partitions as tasks should
+    read ZooKeeper at once.
     """
 
     rows: DataFrame
     work: Callable[[Batches], Batches]
     schema: pa.Schema
+    are_spread: bool = False
+
+    def then(self, work: Callable[[Batches], Batches], schema: pa.Schema) -> Mapped:
+        """Return what more work makes of these rows, in the same tasks."""
+        first = self.work
+        return Mapped(self.rows, lambda batches: work(first(batches)), schema, self.are_spread)
 
 
 def frame_of(rows: DataFrame | Mapped) -> DataFrame:

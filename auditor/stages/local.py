@@ -75,6 +75,11 @@ class LocalExecutor:
     counts: ReadCounts
     is_careful: ClassVar[bool] = True
 
+    @property
+    def lane_address(self) -> StoreAddress:
+        """The address: one task reads all entries."""
+        return self.address
+
     def list_ids(
         self, portions: Sequence[ListingPartition], ids_max: int | None
     ) -> list[LedgerId] | None:

@@ -71,6 +71,10 @@ class Executor(Protocol):
         """The metadata service, with the rate of one of its simultaneous readers."""
 
     @property
+    def lane_address(self) -> StoreAddress:
+        """The same, with the rate of one of the tasks that read entries at once."""
+
+    @property
     def is_careful(self) -> bool:
         """Whether ledgers are always judged in a child process, which a ledger may end."""
 
@@ -351,7 +355,7 @@ class Stages:
 
     def _read(self, by: Executor, wanted: Rows, look: int, directory: Directory, name: str) -> None:
         """Read the entries of WANTED rows -> evidence/reads."""
-        work = entry_reader(directory, self.limits, look, by.address)
+        work = entry_reader(directory, self.limits, look, by.lane_address)
         by.write(by.ask(wanted, work, COUNTED_READS, directory), "evidence/reads", name)
 
     def _executor(self, which: Ledgers) -> Executor:

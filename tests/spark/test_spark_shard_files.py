@@ -17,7 +17,7 @@ from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, LISTING, READS
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.ledger import LedgerRecord, RecordStatus
-from auditor.spark.executor import SparkExecutor
+from auditor.spark.executor import SparkExecutor, listed_portions
 from auditor.spark.store import read_tables
 from auditor.stages.selection import Ledgers
 from auditor.stop import StopRequest
@@ -111,4 +111,23 @@ def test_a_task_that_spark_repeats_has_its_rows_once(
     assert list(range(100)) == sorted(read)
     assert all(name.endswith(".parquet") for name in run.files_in("evidence"))
     assert not any("/." in name for name in run.files_in("evidence"))
-    assert sorted(read) == sorted(row.ledger_id for row in here.ids(Ledgers(1)).collect())
+
+
+@pytest.mark.parametrize("readers", [1, 3])
+@pytest.mark.parametrize("shard", [EVERYTHING, *SHARDS])
+def test_tasks_read_each_listed_id_once(tmp_path: Path, readers: int, shard: Shard) -> None:
+    """However many portions there are, and whatever files the listing has. Each is the same when it
+    is made again.
+    """
+    run = place(str(tmp_path))
+    for name, ids in {"a": range(0, 20, 2), "b": range(1, 25, 2)}.items():
+        run.write_table("evidence/listing", table(LISTING, ((one,) for one in ids)), name)
+    work = listed_portions(run, shard, readers)
+
+    def portion(number: int) -> list[int]:
+        numbers = pa.RecordBatch.from_pydict({"id": [number]})
+        return [i for batch in work(iter([numbers])) for i in batch["ledger_id"].to_pylist()]
+
+    found = [one for number in range(readers) for one in portion(number)]
+    assert [one for one in [*range(20), 21, 23] if shard.first <= one <= shard.last] == found
+    assert portion(0) == portion(0)
