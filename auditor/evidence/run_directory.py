@@ -197,6 +197,7 @@ class Place:
                 f"{self.path}/{name}/{file_name}.parquet",
                 filesystem=self.files,
                 compression="zstd",
+                use_dictionary=_texts_in(table.schema),
             )
 
     def write_stream(
@@ -209,7 +210,11 @@ class Place:
         with file_errors(f"write {self.uri}/{name}"):
             make_directory(self / name)
             writer = pq.ParquetWriter(
-                f"{self.path}/{file}", schema, filesystem=self.files, compression="zstd"
+                f"{self.path}/{file}",
+                schema,
+                filesystem=self.files,
+                compression="zstd",
+                use_dictionary=_texts_in(schema),
             )
         try:
             for batch in batches:
@@ -290,6 +295,23 @@ class Place:
                 self.files.delete_dir(path)
                 return
         self.files.delete_dir(path)
+
+
+def _texts_in(columns: Iterable[pa.Field], before: str = "") -> list[str]:
+    """Return Parquet's names of the columns of text: those that are worth a dictionary.
+
+    Ids, times and counts hardly repeat. With dictionaries a ledger takes 17 bytes, without them 6.
+    """
+    found: list[str] = []
+    for column in columns:
+        name, kind = f"{before}{column.name}", column.type
+        while pa.types.is_list(kind):
+            name, kind = f"{name}.list.element", kind.value_type
+        if pa.types.is_struct(kind):
+            found += _texts_in(kind, f"{name}.")
+        elif pa.types.is_string(kind):
+            found.append(name)
+    return found
 
 
 def make_directory(directory: Place) -> None:
