@@ -1,7 +1,7 @@
 """A small Spark job whose classes go into the class-data archive.
 
-As in a look, tables of evidence are written, read, joined and handed to Python. No cluster is
-needed and no bookie is asked.
+As in a look, tables of evidence are written, read, joined and handed to Python, and Python's rows
+are collected. No cluster is needed and no bookie is asked.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ def train(archive: Path) -> None:
         append(map_batches(lanes, _pass_on, ANSWERS), f"{uri}/asked")
         seen = gather_evidence(ledgers, answers, reads, first=False)
         append(map_batches(seen, _pass_on, SEEN), f"{uri}/seen")
+        numbers = spark.range(0, 2, 1, 2)
+        map_batches(numbers, _pass_on, pa.schema([("id", pa.int64())])).toArrow()
         again = reads.where("look is null").select("ledger_id").distinct()
         append(ledgers.join(again, "ledger_id", "left_semi"), f"{uri}/again")
 
