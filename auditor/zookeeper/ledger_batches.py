@@ -30,6 +30,9 @@ ROWS_PER_BATCH = 2_000
 """A batch has so many ledgers and those of one request more: few enough for flat memory, enough to
 be worth the overhead."""
 
+BYTES_PER_BATCH = 8 * 2**20
+"""A batch has fewer ledgers if their znodes have so many bytes: custom metadata may be large."""
+
 Marks = Mapping[LedgerId, Mark]
 
 
@@ -57,9 +60,9 @@ def read_batches(
     pending = _Pending(root, layout, look, marks)
     for paths, znodes in read_columns(session, blocks()):
         pending.add(paths, znodes, now_ms())
-        if pending.rows >= ROWS_PER_BATCH:
+        if pending.is_full:
             yield pending.take()
-    if pending.rows:
+    if not pending.is_empty:
         yield pending.take()
     for start in range(0, len(unplaced), ROWS_PER_BATCH):
         portion = unplaced[start : start + ROWS_PER_BATCH]
@@ -74,7 +77,7 @@ class _Pending:
     """Ledgers that were read and are not rows yet."""
 
     def __init__(self, root: str, layout: LedgerLayout, look: int, marks: Marks) -> None:
-        self.rows = 0
+        self._rows = self._bytes = 0
         self._root = root
         self._layout = layout
         self._look = look
@@ -85,14 +88,24 @@ class _Pending:
     def add(self, paths: LedgerPaths, znodes: ZnodeColumns, read_at_ms: int) -> None:
         """Add ledgers and their znodes, which came at this time."""
         self._read.append((paths, znodes, read_at_ms))
-        self.rows += len(paths)
+        self._rows += len(paths)
+        self._bytes += len(znodes.buffer)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._rows
+
+    @property
+    def is_full(self) -> bool:
+        """Whether these ledgers are enough for a batch."""
+        return self._rows >= ROWS_PER_BATCH or self._bytes >= BYTES_PER_BATCH
 
     def take(self) -> pa.RecordBatch:
         """Return a row for each ledger that was added, and forget them. There is at least one."""
         znodes = concatenate([znodes for _, znodes, _ in self._read])
         ids: Numbers = np.concatenate([paths.ids for paths, _, _ in self._read])
         read_at_ms = np.concatenate([np.full(len(paths), at) for paths, _, at in self._read])
-        self.rows, self._read = 0, []
+        self._rows, self._bytes, self._read = 0, 0, []
         metadata = self._decoder.decode(znodes.buffer, znodes.starts, znodes.sizes)
         plain = np.flatnonzero(metadata.are_plain)
         found = found_ledgers(

@@ -21,6 +21,7 @@ from auditor.evidence.schemas import LEDGERS
 from auditor.model.ledger import Mark
 from auditor.wire import znode_paths
 from auditor.wire.znode_paths import LedgerLayout
+from auditor.zookeeper import ledger_batches
 from auditor.zookeeper.ledger_batches import ROWS_PER_BATCH
 from auditor.zookeeper.metadata_store import MetadataStore, open_store
 
@@ -129,6 +130,23 @@ def test_batches_are_bounded(server: Server, tree: Znodes) -> None:
     assert 5_000 == sum(sizes)
     assert max(sizes) < ROWS_PER_BATCH + STEADY.zookeeper_batch_paths
     assert calls.made <= CALLS_MAX * 5_000, f"{calls.made} calls for 5,000 ledgers"
+
+
+@pytest.mark.also_in_memory
+def test_large_metadata_makes_small_batches(
+    server: Server, tree: Znodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bytes of a batch are bounded, too."""
+    monkeypatch.setattr(ledger_batches, "BYTES_PER_BATCH", 20_000)
+    large = ledger_bytes(replace(closed_ledger(), custom_metadata=(("k", bytes(3_000)),)))
+    root = "/columns-large/ledgers"
+    tree.layout(root, H)
+    tree.ledgers(root, H, range(40), large)
+    limits = replace(STEADY, zookeeper_batch_paths=2)
+    with open_store(uri(server.hosts, root), limits) as store:
+        read = list(store.read_ledger_batches([np.arange(40)], 1, lambda: NOW_MS, {}))
+    assert [8] * 5 == [batch.num_rows for batch in read]
+    assert {"found"} == {status for batch in read for status in batch["status"].to_pylist()}
 
 
 class _CallsOfTheAuditor:
