@@ -61,7 +61,11 @@ T = TypeVar("T")
 
 JOB_GROUP = "bookkeeper-auditor"
 POLL_S = 0.1
-"""How often a running job is checked: for progress, and for a signal."""
+"""How often a running job is checked: for a signal, and at first for progress."""
+PROGRESS_MAX_S = 1.0
+"""The progress of a long job is asked for at least so often. Each time costs this process and the
+JVM milliseconds."""
+_PAUSE_GROWS = 1.2
 
 
 def run_job(
@@ -133,8 +137,10 @@ def _watch(
     is_over = Event()
 
     def follow() -> None:
-        while not is_over.wait(POLL_S):
+        pause = POLL_S
+        while not is_over.wait(pause):
             seen[0] = _progress(spark)
+            pause = min(pause * _PAUSE_GROWS, PROGRESS_MAX_S)
 
     follower = _start_thread(follow)
     try:
