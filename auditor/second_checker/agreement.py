@@ -98,6 +98,8 @@ def _field_names(of: type[Any]) -> tuple[tuple[str, str], ...]:
 def _compare_entry_facts(
     first: EntryFacts, second: EntryFacts, *, is_whole: bool
 ) -> Iterator[Pair]:
+    if is_whole and first == second:
+        return
     search, again = first.search, second.search
     yield from _compare_fields(first, second, but={"search"} if is_whole else {"search", "at_tail"})
     if is_whole and search is not None and again is not None:
@@ -320,7 +322,9 @@ def _compare_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
         yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
         for finding, cross_check in zip(ones[key], others[key], strict=False):
-            yield from _compare_finding(finding, cross_check, second)
+            for what, first_says, second_says in _compare_finding(finding, cross_check, second):
+                if first_says != second_says:  # else its words would be made for nothing
+                    yield f"{finding.kind.value}, {what}", first_says, second_says
 
 
 def _by_key(findings: Iterable[F]) -> dict[Key, list[F]]:
@@ -354,29 +358,28 @@ def _list_kinds(findings: Mapping[Key, Sized]) -> str:
 def _compare_finding(
     finding: Finding, cross_check: CrossCheckFinding, second: Opinion
 ) -> Iterator[Pair]:
-    kind = finding.kind.value
-    yield f"{kind}, its segment", finding.segment, cross_check.segment
-    for what, first_says, second_says in compare_facts(
+    yield "its segment", finding.segment, cross_check.segment
+    yield from compare_facts(
         finding.facts, cross_check.facts, is_whole=second.is_whole, left_open=cross_check.left_open
-    ):
-        yield f"{kind}, {what}", first_says, second_says
+    )
     if cross_check.entries is None:
         return
-    yield f"{kind}, copies of the worst entry", finding.copies, cross_check.copies
+    yield "copies of the worst entry", finding.copies, cross_check.copies
     yield from _compare_entries(
-        f"{kind}, entries", finding.entries, finding.entries_total, cross_check.entries, second
+        "entries", finding.entries, finding.entries_total, cross_check.entries, second
     )
     missing = dict(finding.missing_on)
-    yield (
-        f"{kind}, bookies that lack entries",
-        sorted(cross_check.missing_on.keys() | missing.keys()),
-        sorted(missing),
-    )
-    if second.is_whole:
-        yield f"{kind}, bookies that lack entries", sorted(missing), sorted(cross_check.missing_on)
+    if missing.keys() != cross_check.missing_on.keys():
+        yield (
+            "bookies that lack entries",
+            sorted(cross_check.missing_on.keys() | missing.keys()),
+            sorted(missing),
+        )
+        if second.is_whole:
+            yield "bookies that lack entries", sorted(missing), sorted(cross_check.missing_on)
     for bookie in sorted(missing.keys() & cross_check.missing_on.keys()):
         yield from _compare_entries(
-            f"{kind}, missing on {bookie}",
+            f"missing on {bookie}",
             missing[bookie],
             None,
             cross_check.missing_on[bookie],

@@ -64,7 +64,10 @@ def beyond_end(statements: Statements, lists: Lists, metadata: LedgerMetadata) -
     sent, denied = _read_above(statements, last)
     runs: dict[BookieId, list[Run]] = {}
     for bookie in lists.keys() | sent.keys():
-        above = _runs_above(lists.get(bookie, ()), last)
+        groups = lists.get(bookie, ())
+        if bookie not in sent and (not groups or groups[-1].end <= last):
+            continue  # the groups ascend
+        above = _runs_above(groups, last)
         mine = list(islice(above, RUNS_MAX))
         if any(above):
             return Beyond(is_open=True)

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -241,14 +241,15 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
             skipped = lowest_of(bits)
             bits, at = bits >> skipped, at + skipped
             continue
-        for run in _RUN.finditer(bin(window)[:1:-1]):
-            first, end = run.span()
-            if found and found[-1][1] == at + first - 1:  # it began in an earlier window
-                found[-1] = found[-1][0], at + end - 1
-            elif len(found) == runs_max:  # the last one has ended
-                return found
-            else:
-                found.append((at + first, at + end - 1))
+        runs = _RUN.finditer(bin(window)[:1:-1])
+        if runs_max is not None:
+            runs = islice(runs, runs_max - len(found) + 2)
+        spans = [(at + first, at + end - 1) for first, end in map(re.Match.span, runs)]
+        if found and found[-1][1] == spans[0][0] - 1:  # it began in an earlier window
+            found[-1] = found[-1][0], spans.pop(0)[1]
+        if runs_max is not None and len(found) + len(spans) > runs_max:  # the last one has ended
+            return found + spans[: runs_max - len(found)]
+        found += spans
         bits, at, width = bits >> width, at + width, min(2 * width, WINDOW_MAX)
     return found
 
@@ -288,6 +289,11 @@ class BitCounts:
         """Return the entries whose number is at most `number`."""
         if number < 0:
             return 0
+        if number == 0:
+            with_some = 0
+            for digit in self.digits:
+                with_some |= digit
+            return self.everything ^ with_some
         if number >> len(self.digits):
             return self.everything
         below, equal = 0, self.everything

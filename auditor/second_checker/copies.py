@@ -12,8 +12,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
+from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -41,6 +43,7 @@ from auditor.second_checker.blocks import (
     runs_of,
 )
 from auditor.second_checker.holdings import (
+    NEVER_DENIED,
     Lists,
     Testimony,
     edges_of,
@@ -138,6 +141,10 @@ class Tally:
         sets = ((counts.block.low, counts.servable.at_most(0)) for counts in self.block_counts)
         return _entries(sets, self.ranges_max)
 
+    def has_unserved_copies(self) -> bool:
+        """Return whether some possible copy is not servable."""
+        return any(counts.servable is not counts.possible for counts in self.block_counts)
+
     def worst_unserved(self) -> Worst:
         """Return the entry without servable copies that has the fewest possible ones, then the
         lowest.
@@ -213,8 +220,9 @@ def _count_block(
         confirmed.append(held)
         possible.append(can_be_there)
         unserved = unknown if testimony.is_out else _failed_bits(testimony, block)
-        servable.append(can_be_there ^ (can_be_there & unserved))
-        some_unserved |= bool(can_be_there & unserved)
+        unserved &= can_be_there
+        servable.append(can_be_there ^ unserved if unserved else can_be_there)
+        some_unserved |= bool(unserved)
         if testimony.is_away:
             some_away = True
         else:
@@ -230,8 +238,14 @@ def _count_block(
 def _failed_bits(testimony: Testimony, block: Block) -> Bits:
     """Return the entries of the block that the bookie failed to read."""
     failed = testimony.failed
+    if not failed:
+        return 0
     mine = failed[bisect_left(failed, block.low) : bisect_right(failed, block.high)]
     return bits_at([entry - block.low for entry in mine], block.high - block.low + 1)
+
+
+WRITTEN_KEPT_MAX = 16
+"""Sets of written entries that are cached for the next bookies and ledgers: some 2 MB at most."""
 
 
 class Written(NamedTuple):
@@ -252,10 +266,13 @@ def written_to(block: Block) -> dict[BookieId, Written]:
     for place in range(size):
         for bookie in stretch.bookies_of(block.low + place):
             in_round[bookie] |= 1 << place
-    return {
-        bookie: Written(repeat_bits(places, size, length), count_repeated(places, size, length))
-        for bookie, places in in_round.items()
-    }
+    return {bookie: _written(places, size, length) for bookie, places in in_round.items()}
+
+
+@lru_cache(WRITTEN_KEPT_MAX)
+def _written(places: Bits, size: int, length: int) -> Written:
+    """Return what a bookie with these places in each round of `size` entries should hold."""
+    return Written(repeat_bits(places, size, length), count_repeated(places, size, length))
 
 
 def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> Entries:
@@ -267,6 +284,8 @@ def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> En
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
     for low, bits in sets:
+        if not bits:
+            continue
         total += bits.bit_count()
         if ranges_max is None or len(ranges) < ranges_max:
             runs = [(low + first, low + last) for first, last in runs_of(bits, ranges_max)]
@@ -512,9 +531,10 @@ def count_entries(
         else:
             testimonies[bookie] = _testimony(statements, bookie, lists, its_parts, reads)
         testimonies[bookie].is_out = bookie in statements.out
-        testimonies[bookie].failed = tuple(
-            sorted(e for where, e in statements.failed if where == bookie and e in reads)
-        )
+        if statements.failed:
+            testimonies[bookie].failed = tuple(
+                sorted(e for where, e in statements.failed if where == bookie and e in reads)
+            )
     counted = tally(chosen, testimonies, is_whole=is_whole)
     return LedgerCount(
         counted, chosen, is_whole, testimonies, dues, _corrupt_entries(statements, counted), lists
@@ -551,8 +571,10 @@ def _testimony(
     has_ledger = answer.status is AnswerStatus.HELD
     if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
         highest = _highest_of(parts, bookie) if reads else -1
-        denied = {entry: statements.denied.get((bookie, entry), 0) for entry in reads}
-        denied = {entry: times for entry, times in denied.items() if times}
+        denied = NEVER_DENIED
+        if statements.denied:
+            times = {entry: statements.denied.get((bookie, entry), 0) for entry in reads}
+            denied = {entry: number for entry, number in times.items() if number}
         return list_testimony(lists.get(bookie), has_ledger, highest, reads, denied)
     if answer.status is AnswerStatus.FAILED:
         return failed_list_testimony(reads)
@@ -599,5 +621,10 @@ def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
 
 def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
     """Return whether the entry was written to the bookie; `parts` ascend."""
-    at = bisect_left(parts, entry, key=lambda part: part.last)
-    return at < len(parts) and parts[at].first <= entry and bookie in parts[at].bookies_of(entry)
+    at = bisect_left(parts, entry, key=_last_of) if len(parts) > 1 else 0
+    if at == len(parts) or not parts[at].first <= entry <= parts[at].last:
+        return False
+    return bookie in parts[at].bookies_of(entry)
+
+
+_last_of = attrgetter("last")

@@ -146,9 +146,9 @@ def entry_facts(
 
 def _gone_bookies(statements: Statements, metadata: LedgerMetadata) -> Iterator[BookieId]:
     """Yield the gone bookies to which some entry was written, examined or not."""
-    gone = sorted(bookie for bookie, answer in statements.answers.items() if answer.is_gone)
+    gone = [bookie for bookie, answer in statements.answers.items() if answer.is_gone]
     parts = stretches(metadata) if gone else ()
-    for bookie in gone:
+    for bookie in sorted(gone):
         if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
             yield bookie
 
@@ -496,7 +496,8 @@ def entry_findings(
     worst = tally.worst()
     if worst.possible == 0:
         return [_lost_finding(statements, metadata, count, terms, worst)]
-    unserved = tally.unserved()
+    # Every entry has a possible copy here.
+    unserved = tally.unserved() if tally.has_unserved_copies() else Entries()
     if unserved.total:
         return [_unavailable_finding(statements, metadata, count, unserved)]
     if worst.possible < ack and not excused:

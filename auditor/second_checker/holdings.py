@@ -85,6 +85,8 @@ def edges_of(answer: Answer) -> Iterator[EntryId]:
 
 def is_listed(groups: tuple[Group, ...], entry: EntryId) -> bool:
     """Return whether a run of the groups contains the entry; the groups ascend."""
+    if not groups:
+        return False
     at = bisect_left(groups, entry, key=lambda group: group.end)
     if at == len(groups) or entry < groups[at].first:
         return False
@@ -244,9 +246,10 @@ class Testimony:
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
-        listed = mine & listed_bits(self.listed, low, high) if self.listed else 0
-        held = mine if self.rest == HELD or listed == mine else listed
-        others = mine ^ held if held else mine
+        listed = listed_bits(self.listed, low, high) if self.listed else 0
+        listed = mine if listed == mine else mine & listed
+        held = mine if self.rest == HELD else listed
+        others = 0 if held is mine else mine ^ held
         unknown, absent = (others, 0) if self.rest == UNKNOWN else (0, others)
         known = self.entries_in_order
         at = bisect_left(known, low)

@@ -47,13 +47,17 @@ def is_age_open(record: LedgerRecord, terms: Terms) -> bool:
 
 def exemption(record: LedgerRecord) -> Exempt | None:
     """Return the first exemption of an existing ledger (docs/names.md, "Reasons to exempt")."""
-    metadata = record.metadata
+    state = None if record.metadata is None else record.metadata.state
     holds = {  # EMPTY is decided by what bookies say: see `beyond_end.find_unheard`
         Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
-        Exempt.IN_RECOVERY: metadata is not None and metadata.state is LedgerState.IN_RECOVERY,
-        Exempt.OPEN: metadata is not None and metadata.state is LedgerState.OPEN,
+        Exempt.IN_RECOVERY: state is LedgerState.IN_RECOVERY,
+        Exempt.OPEN: state is LedgerState.OPEN,
     }
-    return next((reason for reason in Exempt if holds.get(reason)), None)
+    return next((reason for reason in _EXEMPTIONS if holds.get(reason)), None)
+
+
+_EXEMPTIONS = tuple(Exempt)
+"""In their order. To iterate over an enum costs more than over a tuple."""
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
@@ -79,6 +83,7 @@ LOOKS_OF_CORRUPTION = 2
 """A copy is reported as corrupt only if this many looks read a wrong digest."""
 
 _SPOKEN = {AnswerStatus.HELD, AnswerStatus.NO_SUCH_LEDGER}
+_SPOKEN_IF_PROBED = _SPOKEN | {AnswerStatus.UNSUPPORTED}
 _DENIED = {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
 _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
 
@@ -125,7 +130,7 @@ def asked_looks(looks: Sequence[Look]) -> int:
 def newest_statements(looks: Sequence[Look], terms: Terms) -> Statements:
     """Return what bookies said at the looks that saw the newest metadata."""
     newest = looks[-1].record
-    spoken = _SPOKEN | {AnswerStatus.UNSUPPORTED} if terms.probe_entries > 0 else _SPOKEN
+    spoken = _SPOKEN_IF_PROBED if terms.probe_entries > 0 else _SPOKEN
     chain: list[Look] = []
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
@@ -146,16 +151,17 @@ def newest_statements(looks: Sequence[Look], terms: Terms) -> Statements:
             if answer.is_gone:
                 was_gone.add(bookie)
         for key, read in look.reads.items():
-            before = reads.get(key)
+            status, before = read.status, reads.get(key)
             if before is None or _says_more(read, before):
                 reads[key] = read
-            if read.status in _DENIED and key not in undenied and _is_listed(look, key, lists):
+            is_conclusive = status in _READ
+            if status in _DENIED and key not in undenied and _is_listed(look, key, lists):
                 denied[key] = denied.get(key, 0) + 1
-            elif read.status in _READ:
+            elif is_conclusive:
                 undenied.add(key)
-            if read.status is ReadStatus.CORRUPT and key not in otherwise:
+            if status is ReadStatus.CORRUPT and key not in otherwise:
                 wrong[key] = wrong.get(key, 0) + 1
-            elif read.status in _READ:
+            elif is_conclusive:
                 otherwise.add(key)
     corrupt = frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
     away = terms.around.maintenance
@@ -180,13 +186,16 @@ def _out_of_service(
 
     A copy on a registered bookie counts only if each look tried to read it.
     """
+    tried = {key for look in asked for key, read in look.reads.items() if read.status == "failed"}
+    missing_at = [
+        {b for b, answer in look.answers.items() if answer.status is AnswerStatus.UNREGISTERED}
+        for look in asked
+    ]
+    if not tried and not any(missing_at):
+        return set(), set()
     unseen: dict[BookieId, int] = {}
     unread: dict[tuple[BookieId, EntryId], int] = {}
-    tried = {key for look in asked for key, read in look.reads.items() if read.status == "failed"}
-    for look in asked:
-        missing = {
-            b for b, answer in look.answers.items() if answer.status is AnswerStatus.UNREGISTERED
-        }
+    for look, missing in zip(asked, missing_at, strict=True):
         for bookie in missing:
             unseen[bookie] = unseen.get(bookie, 0) + 1
         for bookie, entry in tried:
@@ -218,11 +227,12 @@ def _is_listed(
 ) -> bool:
     """Return whether the bookie listed the entry at this look. `lists` caches decoded lists."""
     bookie, entry = copy
-    if bookie not in look.answers or look.answers[bookie].status is not AnswerStatus.HELD:
-        return False
-    if bookie not in lists:
-        lists[bookie] = groups_of(look.answers[bookie])
-    return is_listed(lists[bookie], entry)
+    groups = lists.get(bookie)
+    if groups is None:
+        answer = look.answers.get(bookie)
+        is_list = answer is not None and answer.status is AnswerStatus.HELD
+        groups = lists[bookie] = groups_of(answer) if answer is not None and is_list else ()
+    return is_listed(groups, entry)
 
 
 CLOSING_LOOKS = 2
