@@ -20,6 +20,7 @@ from typing import NamedTuple, Self
 from auditor.bookie.dialling import Dialler
 from auditor.bookie.exchange import FRUITLESS_MAX, Exchange, LateLists
 from auditor.bookie.link import Link
+from auditor.bookie.list_blocks import BlockCall
 from auditor.bookie.questions import Ask, Evidence, ListingProof, describe_unable
 from auditor.config import BookieLimits
 from auditor.errors import BookieBarred, BookieRefused, BookieUnreachable, LocalFault
@@ -204,13 +205,31 @@ class Conversation:
         self._exchange.proof.asked += len(asks) if lists else 0
         if asks and self.end is None and not (lists and self.cannot_list):
             self._exchange.begin(asks)
-            await self._within_deadline(self._work)
-            self._judge_listing()
+            await self._exchange_all()
         unanswered = [ask for ask in asks if ask.outcome is None]
         if lists and self.end is None:
             self._late.add(unanswered)
         for ask in unanswered:
             ask.outcome = self._evidence.without(ask, *self._why_not(ask))
+
+    async def ask_block(self, call: BlockCall) -> None:
+        """Answer each question about a block of short lists. No bookie can make this raise.
+
+        No list is awaited after the call: a conversation with patience takes no blocks. Raises
+        LocalFault as `ask` does.
+        """
+        self._asks_lists = True
+        self._exchange.proof.asked += len(call.block)
+        if len(call.block) and self.end is None and not self.cannot_list:
+            self._exchange.begin_block(call)
+            await self._exchange_all()
+        for ask in call.open_asks():
+            ask.outcome = self._evidence.without(ask, *self._why_not(ask))
+
+    async def _exchange_all(self) -> None:
+        """Ask what the exchange has, until all of it is answered or nothing more will be asked."""
+        await self._within_deadline(self._work)
+        self._judge_listing()
 
     def _why_not(self, ask: Ask) -> tuple[str, str]:
         """Return (status, detail) for a question that got no response."""

@@ -16,13 +16,17 @@ from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple
 
+import numpy as np
+
+from auditor.bookie.list_blocks import BlockCall, ListBlock
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ReadQuestion, Waiting
 from auditor.config import BookieLimits
 from auditor.model.availability import LanePace
 from auditor.model.identity import BookieId
 from auditor.pace import TokenBucket
 from auditor.wire.bookie_connection import Answered, AnswerTooLarge, BookieConnection
-from auditor.wire.frames import Status
+from auditor.wire.expected_lists import ExpectedLists
+from auditor.wire.frames import Operation, Status
 
 BURST_S = 0.02
 """After a pause, one write may send the requests of this many seconds of the rate."""
@@ -52,15 +56,16 @@ class Latencies:
         self._seconds: list[float] = []
         self._quietest = math.inf
 
-    def add(self, seconds: float) -> bool:
-        """Add a response. Return whether it completes a median that is too high."""
-        self._seconds.append(seconds)
-        if len(self._seconds) < SAMPLES:
-            return False
-        middle = median(self._seconds)
-        self._seconds.clear()
-        self._quietest = min(self._quietest, middle)
-        return middle > max(RISE_MAX * self._quietest, RISE_S_MAX + self._quietest)
+    def add(self, seconds: Sequence[float]) -> bool:
+        """Add responses. Return whether they complete a median that is too high."""
+        self._seconds += seconds
+        has_risen = False
+        while len(self._seconds) >= SAMPLES:
+            middle = median(self._seconds[:SAMPLES])
+            del self._seconds[:SAMPLES]
+            self._quietest = min(self._quietest, middle)
+            has_risen |= middle > max(RISE_MAX * self._quietest, RISE_S_MAX + self._quietest)
+        return has_risen
 
 
 class Throttle:
@@ -101,8 +106,7 @@ class Throttle:
 
     def answered(self, count: int, seconds: Sequence[float], *, are_lists: bool) -> None:
         """Record that `count` answers came. `seconds`: how long each of the small ones took."""
-        has_risen = [self._latencies[are_lists].add(latency_s) for latency_s in seconds]
-        if any(has_risen):
+        if self._latencies[are_lists].add(seconds):
             least = max(1, int(self._size_max * SHARE_MIN))
             self._set(max(min(self.size, least), self.size * 3 // 4), self.rate * 3 / 4)
             return
@@ -142,6 +146,9 @@ FRUITLESS_MAX = 20
 """After this many connections in a row were lost with questions outstanding and none answered, the
 bookie is not asked any more."""
 
+NO_QUESTIONS = ListBlock(np.empty(0, np.int64), np.empty(0, np.int64), 1, 1, 0, b"")
+
+_LIST = int(Operation.GET_LIST_OF_ENTRIES_OF_LEDGER)
 _EOK = int(Status.EOK)
 _ENOLEDGER = int(Status.ENOLEDGER)
 _TRY_ELSE = frozenset({int(Status.EUA), int(Status.ETOOMANYREQUESTS)})
@@ -170,6 +177,10 @@ class Exchange:
         self._evidence = evidence
         self.throttle = Throttle(limits, now)
         self._waiting = Waiting((), limits.bookie_retries)
+        self._block = BlockCall(NO_QUESTIONS)
+        self._wire: BookieConnection | None = None
+        self._expected: ExpectedLists | None = None
+        self._expected_from = 0
         self._outstanding: dict[int, Ask] = {}
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
@@ -185,54 +196,62 @@ class Exchange:
         """Take the questions of a new call. Those of the last call must be done."""
         assert self.done, "one call at a time"
         self._waiting = Waiting(asks, self._limits.bookie_retries)
+        self._wire = self._expected = None
+
+    def begin_block(self, call: BlockCall) -> None:
+        """Take the questions of a new call about a block of short lists."""
+        self.begin(())
+        self._block = call
 
     @property
     def done(self) -> bool:
         """Whether nothing waits and nothing is outstanding."""
-        return not self._outstanding and not self._waiting
+        return not self.outstanding and not self._waiting and not self._block.unsent
 
     @property
     def outstanding(self) -> int:
-        return len(self._outstanding)
+        expected = 0 if self._expected is None else self._expected.awaited_count
+        return len(self._outstanding) + expected
 
     def send(self, wire: BookieConnection, now: float) -> tuple[bytes, float]:
         """Return the frames that may be sent now, joined, and in how many seconds to call again.
 
         0 seconds means: call again when a response comes.
         """
-        waiting = self._waiting
-        if not waiting:
+        waiting, outstanding = self._waiting, self.outstanding
+        waits = len(waiting) + self._block.unsent
+        if not waits:
             return b"", 0.0
         if now < self.resume_at:
             return b"", self.resume_at - now
         alone = waiting.must_send_next_alone
         if alone or self._alone_txn_id in self._outstanding:
-            room = 0 if self._outstanding else 1
+            room = 0 if outstanding else 1
         else:
-            room = self.throttle.size - len(self._outstanding)
-        wanted = min(room, len(waiting))
+            room = self.throttle.size - outstanding
+        wanted = min(room, waits)
         if wanted < 1:
             return b"", 0.0
         granted = self.throttle.take(wanted, now)
-        frames = self._frames(wire, granted, now)
-        if alone and frames:
+        frames, sent = self._frames(wire, granted, now) if granted else ([], 0)
+        if alone and sent:
             self._alone_txn_id = next(iter(self._outstanding))
-        if len(frames) < granted:
-            self.throttle.give_back(granted - len(frames))
+        if sent < granted:
+            self.throttle.give_back(granted - sent)
             return b"".join(frames), 0.0
         return b"".join(frames), self.throttle.wait_s(wanted - granted)
 
-    def _frames(self, wire: BookieConnection, count: int, now: float) -> list[bytes]:
+    def _frames(self, wire: BookieConnection, count: int, now: float) -> tuple[list[bytes], int]:
+        """Return the frames of the next questions, and how many they are: at most `count`."""
         frames: list[bytes] = []
-        if not count:
-            return frames
-        waiting, outstanding = self._waiting, self._outstanding
+        waiting, outstanding, is_idle = self._waiting, self._outstanding, not self.outstanding
         asked_at_ms = self._evidence.now_ms()
         bytes_max = self._limits.bookie_inflight_bytes
-        for _ in range(count):
+        while waiting and len(frames) < count:
             ask = waiting.next()
-            if outstanding and self._outstanding_bytes + ask.expected_bytes > bytes_max:
-                break
+            is_first = is_idle and not frames
+            if not is_first and self._outstanding_bytes + ask.expected_bytes > bytes_max:
+                return frames, len(frames)
             waiting.pop()
             question = ask.question
             if isinstance(question, ReadQuestion):
@@ -245,7 +264,64 @@ class Exchange:
             outstanding[txn_id] = ask
             self._outstanding_bytes += ask.expected_bytes
             frames.append(frame)
+        sent = len(frames)
+        of_block = min(count - sent, self._block.unsent)
+        if of_block:
+            affordable = (bytes_max - self._outstanding_bytes) // self._block.expected_bytes
+            of_block = min(of_block, max(int(is_idle and not frames), affordable))
+        if of_block > 0:
+            frames.append(self._block_frames(wire, of_block, now, asked_at_ms))
+            sent += of_block
+        return frames, sent
+
+    def _block_frames(self, wire: BookieConnection, count: int, now: float, now_ms: int) -> bytes:
+        """Return the frames of the next questions of the block. Begins on each connection anew."""
+        call = self._block
+        if self._expected is None:
+            block, start = call.block, call.sent
+            self._expected = wire.ask_expected(
+                block.ledger_ids[start:],
+                lambda first, end: block.lists(start + first, start + end),
+                block.is_kept[start:],
+            )
+            self._wire, self._expected_from = wire, start
+        frames, answer_bytes = wire.send_expected(count)
+        call.on_sent(answer_bytes, now, now_ms)
+        self._outstanding_bytes += count * call.expected_bytes
         return frames
+
+    def _take_expected(self, expected: ExpectedLists, now: float) -> None:
+        """Take the answers that came as expected. Those whose lists are kept are decoded."""
+        numbers, kept = expected.drain()
+        if not numbers:
+            return
+        if start := self._expected_from:
+            numbers = [start + number for number in numbers]
+        self._outstanding_bytes -= len(numbers) * self._block.expected_bytes
+        self.proof.listed += len(numbers)
+        self._pause_s = SETBACK_WAIT_S
+        self.fruitless = 0
+        seconds = self._block.on_expected(numbers, now)
+        self.throttle.answered(len(numbers), seconds, are_lists=True)
+        for number, frame in kept.items():
+            ask = self._block.ask(start + number, came_as_expected=True)
+            (expected_list,) = self._block.block.lists(start + number, start + number + 1)
+            payload = frame[-len(expected_list) :]
+            answer = Answered(0, _LIST, _EOK, payload, len(frame), abandoned=False)
+            ask.outcome = self._evidence.from_event(ask, answer)
+
+    def _withdraw_expected(self) -> None:
+        """Await each question of the block that is outstanding by itself, as all others are."""
+        if self._wire is None or self._expected is None:
+            return
+        self._wire.withdraw_expected()
+        if not self._expected.has_withdrawn:
+            return
+        for number in self._expected.drain_withdrawn():
+            ask = self._block.ask(self._expected_from + number)
+            self._outstanding[self._expected.first_txn_id + number] = ask
+        by_age = sorted(self._outstanding.items(), key=lambda item: item[1].sent_at)
+        self._outstanding = dict(by_age)
 
     def on_answers(
         self, events: Sequence[Answered | AnswerTooLarge], now: float
@@ -254,8 +330,12 @@ class Exchange:
 
         The others are replies to GET_BOOKIE_INFO and responses that came too late. `decode_pending`
         decodes what was taken: more frames can be sent first. ETOOMANYREQUESTS does not widen the
-        window.
+        window. If any comes that is not as expected, the others are awaited one by one too.
         """
+        if self._expected is not None:
+            self._take_expected(self._expected, now)
+            if events:
+                self._withdraw_expected()
         take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
         for event in events:
@@ -327,6 +407,7 @@ class Exchange:
 
         `breach`: the bookie broke the protocol.
         """
+        self._withdraw_expected()
         asks = list(self._outstanding.values())
         self._forget()
         if asks:
@@ -353,11 +434,23 @@ class Exchange:
         Time before `busy_at`, when a large response was last coming in, does not count.
         """
         found = []
+        if self._expected is not None and self._is_expected_overdue(
+            self._expected, now, timeout_s, busy_at
+        ):
+            self._withdraw_expected()
         for txn_id, ask in self._outstanding.items():
             if now - max(ask.sent_at, busy_at) < timeout_s:
                 break
             found.append(Overdue(txn_id, ask))
         return found
+
+    def _is_expected_overdue(
+        self, expected: ExpectedLists, now: float, timeout_s: float, busy_at: float
+    ) -> bool:
+        if expected.has_withdrawn or not expected.has_awaited:
+            return expected.has_withdrawn
+        sent_at = self._block.sent_at(self._expected_from + expected.oldest_awaited())
+        return now - max(sent_at, busy_at) >= timeout_s
 
     def give_up(self, overdue: Sequence[Overdue], wire: BookieConnection, timeout_ms: int) -> None:
         """Stop waiting for these questions. The connection still recognises late responses."""
@@ -391,13 +484,16 @@ class Exchange:
 
     def drop(self) -> None:
         """Forget all questions. A response that still comes belongs to none of them."""
+        self._withdraw_expected()
         self._forget()
         self._waiting.drain()
+        self._block.close()
 
     def _forget(self) -> None:
         self._outstanding.clear()
         self._outstanding_bytes = 0
         self._alone_txn_id = 0
+        self._wire = self._expected = None
 
 
 SLOWEST_READ_FACTOR = 10

@@ -15,6 +15,7 @@ from typing import cast
 
 from auditor.bookie.conversation import PatientConversation
 from auditor.bookie.exchange import LateLists, ListPatience
+from auditor.bookie.list_blocks import BlockCall, ListBlock
 from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.errors import BookieRefused, KdcUnreachable
@@ -56,6 +57,7 @@ class AsyncLane:
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.list_groups_max, limits.frame_bytes_max, now_ms)
         proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
+        self._has_patience = patience is not None
         late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
         self.now_ms = now_ms
@@ -70,6 +72,19 @@ class AsyncLane:
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         """Return one Answer a question, in the order of the questions."""
         return cast("list[Answer]", await self._ask(questions))
+
+    async def list_block(self, block: ListBlock) -> BlockCall:
+        """Ask for the lists of a block, and return what came: one answer a question.
+
+        Lists that are not short are asked for one by one. The lane must have no patience.
+        """
+        assert not self._has_patience, "an overdue list has no place in a block"
+        call = BlockCall(block)
+        if block.have_short_lists().all():
+            await self._conversation.ask_block(call)
+        else:
+            await self._conversation.ask(call.all_asks())
+        return call
 
     @property
     def has_late_lists(self) -> bool:

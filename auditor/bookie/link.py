@@ -20,7 +20,7 @@ class Listener(Protocol):
     """The user of a link. The link calls these methods."""
 
     def on_answers(self, link: Link, events: Sequence[Answered | AnswerTooLarge]) -> None:
-        """Take responses, in the order they came.
+        """Take responses, in the order they came, and before them those that came as expected.
 
         Nothing may be sent yet: the bookie may have broken the protocol after them.
         """
@@ -86,11 +86,12 @@ class Link(asyncio.Protocol):
             return
         if self.wire.unfinished_bytes > BUSY_BYTES:
             self.busy_at = self.heard_at
-        if events:
+        has_answers = bool(events) or self.wire.has_expected_answers
+        if has_answers:
             self.listener.on_answers(self, events)
         if self.wire.fault is not None:
             self._end(str(self.wire.fault), breach=True)
-        elif events:
+        elif has_answers:
             self.listener.send_more()
         self.listener.decode_pending()
 

@@ -297,18 +297,23 @@ def positions_asked(
 
     Costs a microsecond for each position: no value is made of the ledger.
     """
-    runs = _runs_at_most(last + 1, ensemble_size, write_quorum)
-    lists = [
-        expected_groups(0, last, position, ensemble_size, write_quorum)
+    asked = [
+        position_asked(last, ensemble_size, write_quorum, position)
         for position in range(ensemble_size)
     ]
     # Those that should hold an entry are asked first.
     return tuple(
-        PositionAsked(position, _bytes_of(0 if groups == b"" else runs), groups)
-        for is_empty in (False, True)
-        for position, groups in enumerate(lists)
-        if (groups == b"") is is_empty
+        one for is_empty in (False, True) for one in asked if (one.groups == b"") is is_empty
     )
+
+
+def position_asked(
+    last: EntryId, ensemble_size: int, write_quorum: int, position: int
+) -> PositionAsked:
+    """Return one of `positions_asked`."""
+    groups = expected_groups(0, last, position, ensemble_size, write_quorum)
+    runs = 0 if groups == b"" else _runs_at_most(last + 1, ensemble_size, write_quorum)
+    return PositionAsked(position, _bytes_of(runs), groups)
 
 
 def _runs_at_most(length: int, ensemble_size: int, write_quorum: int) -> int:

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 from auditor.errors import LocalProtocolError, PeerProtocolError
 from auditor.model.availability import DiskSpace
 from auditor.model.identity import EntryId, LedgerId
+from auditor.wire.expected_lists import ANSWER_BYTES_MAX, ExpectedLists, ListsOf, Numbers
 from auditor.wire.frames import (
     LIST_HEADER,
     Operation,
@@ -91,6 +92,18 @@ class FrameReader:
         if self._to_skip:
             return self._to_skip
         return self._needed - len(self._buffer) if self._buffer else 0
+
+    def take_begun(self, bytes_max: int) -> bytes | None:
+        """Return the bytes of the frame that has begun, and keep none of them.
+
+        Return None, and keep them, if they are more than `bytes_max`.
+        """
+        if self._to_skip or len(self._buffer) > bytes_max:
+            return None
+        begun = bytes(self._buffer)
+        self._buffer.clear()
+        self._needed = LENGTH_BYTES
+        return begun
 
     def feed(self, data: bytes) -> list[bytes | Oversized]:
         """Return the frames that `data` completes, in order."""
@@ -194,6 +207,7 @@ class BookieConnection:
     def __init__(self, frame_bytes_max: int) -> None:
         self._reader = FrameReader(frame_bytes_max)
         self._questions: dict[TxnId, _Question] = {}
+        self._expected: ExpectedLists | None = None
         self._last_txn_id = 0
         self._asked_start_tls: TxnId | None = None
         self._ignored_start_tls: TxnId | None = None
@@ -207,9 +221,41 @@ class BookieConnection:
         """
         txn_id = self._next_txn_id()
         frame = encode_get_list(txn_id, ledger_id)
+        self._await_list(txn_id, ledger_id)
+        return txn_id, frame
+
+    def _await_list(self, txn_id: TxnId, ledger_id: LedgerId) -> None:
         tail = b"\x08\x00\x10%b\x1a" % varint(ledger_id)
         self._questions[txn_id] = (_LIST, ledger_id, None, tail, False)
-        return txn_id, frame
+
+    def ask_expected(self, ledger_ids: Numbers, lists: ListsOf, is_kept: bytes) -> ExpectedLists:
+        """Return list requests whose answers are known, for `send_expected`. None may be awaited.
+
+        Responses that are as expected are found in what is returned here. As soon as another
+        response comes, all that are awaited are matched by their transaction ids, as others are.
+        Raises LocalProtocolError after the end.
+        """
+        assert self._expected is None or not self._expected.has_awaited, "one call at a time"
+        first = self._next_txn_id()
+        self._last_txn_id += len(ledger_ids) - 1
+        self._expected = ExpectedLists(first, ledger_ids, lists, is_kept)
+        return self._expected
+
+    def send_expected(self, count: int) -> tuple[bytes, list[int]]:
+        """Return the frames of the next `count` of these requests, joined, and the sizes of the
+        responses that are expected.
+
+        Raises LocalProtocolError after the end.
+        """
+        assert self._expected is not None, "nothing is expected"
+        self._check_open()
+        return self._expected.send(count)
+
+    def withdraw_expected(self) -> None:
+        """Match the responses that are awaited by their transaction ids from now on."""
+        if self._expected is not None:
+            for txn_id, ledger_id in self._expected.withdraw():
+                self._await_list(txn_id, ledger_id)
 
     def ask_read(self, ledger_id: LedgerId, entry_id: EntryId) -> tuple[TxnId, bytes]:
         """Return the transaction id and frame of a READ_ENTRY request for one entry.
@@ -267,18 +313,23 @@ class BookieConnection:
     def receive(self, data: bytes) -> list[Answered | AnswerTooLarge]:
         """Return the responses that `data` completes, in the order they came.
 
-        Raises PeerProtocolError for a frame that is not a response, answers no request, or has
-        another operation, ledger or entry than its request. Responses completed before the fault
-        are returned first; `fault` is then set and the next call raises it. Raises
-        LocalProtocolError after `close`.
+        Those that came as expected are not among them. Raises PeerProtocolError for a frame that is
+        not a response, answers no request, or has another operation, ledger or entry than its
+        request. Responses completed before the fault are returned first; `fault` is then set and
+        the next call raises it. Raises LocalProtocolError after `close`.
         """
         if self._fault is not None:
             raise self._fault
         if self._closed:
             raise LocalProtocolError("bytes were fed to a connection that was closed")
         events: list[Answered | AnswerTooLarge] = []
+        if self._expected is not None and self._expected.has_awaited:
+            data = self._take_expected(self._expected, data)
         try:
-            for frame in self._reader.feed(data):
+            frames = self._reader.feed(data)
+            if frames:
+                self.withdraw_expected()
+            for frame in frames:
                 if isinstance(frame, Oversized):
                     events.append(self._too_large(frame))
                 else:
@@ -287,9 +338,22 @@ class BookieConnection:
                         events.append(event)
         except PeerProtocolError as error:
             self._fault = error
-            if not events:
+            if not (events or self.has_expected_answers):
                 raise
         return events
+
+    def _take_expected(self, expected: ExpectedLists, data: bytes) -> bytes:
+        """Take the expected responses with which the bytes begin, and return the other bytes."""
+        begun = self._reader.take_begun(ANSWER_BYTES_MAX)
+        if begun is None:
+            return data
+        data = begun + data
+        return data[expected.take(data) :]
+
+    @property
+    def has_expected_answers(self) -> bool:
+        """Whether responses came as expected that nobody has drained."""
+        return self._expected is not None and self._expected.has_news
 
     @property
     def fault(self) -> PeerProtocolError | None:
@@ -302,7 +366,8 @@ class BookieConnection:
 
         Cost: linear in the table, so only for tests and messages.
         """
-        return sum(not abandoned for *_, abandoned in self._questions.values())
+        expected = 0 if self._expected is None else self._expected.awaited_count
+        return expected + sum(not abandoned for *_, abandoned in self._questions.values())
 
     @property
     def unfinished_bytes(self) -> int:
@@ -314,10 +379,13 @@ class BookieConnection:
         self._closed = True
 
     def _next_txn_id(self) -> TxnId:
-        if self._closed or self._fault is not None:
-            raise LocalProtocolError("a question was asked on a connection that has ended")
+        self._check_open()
         self._last_txn_id += 1
         return self._last_txn_id
+
+    def _check_open(self) -> None:
+        if self._closed or self._fault is not None:
+            raise LocalProtocolError("a question was asked on a connection that has ended")
 
     def _plain_list(self, frame: bytes) -> Answered | None:
         """Decode an EOK list in the layout that every bookie uses, without protobuf; else return

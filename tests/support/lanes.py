@@ -14,6 +14,7 @@ from support.scripted_bookie import LIST, ScriptedBookie
 
 from auditor.bookie.exchange import ListPatience
 from auditor.bookie.lane import AsyncLane
+from auditor.bookie.list_blocks import BlockCall, ListBlock
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.model.availability import (
@@ -66,6 +67,9 @@ class BlockingLane:
 
     def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         return self._loop.run_until_complete(self._lane.lists(questions))
+
+    def list_block(self, block: ListBlock) -> BlockCall:
+        return self._loop.run_until_complete(self._lane.list_block(block))
 
     def settle_late_lists(self) -> list[Answer]:
         return self._loop.run_until_complete(self._lane.settle_late_lists())

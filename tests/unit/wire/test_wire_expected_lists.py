@@ -1,0 +1,188 @@
+"""List requests whose answers are known: in bytes, against the product's encoder and protobuf."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.scripted_bookie import info_answer, list_answer
+
+from auditor.errors import LocalProtocolError, PeerProtocolError
+from auditor.model.identity import LEDGER_ID_MAX
+from auditor.wire.bookie_connection import Answered, BookieConnection
+from auditor.wire.entry_availability import encode_runs
+from auditor.wire.expected_lists import (
+    ANSWER_BYTES_MAX,
+    ENCODED_AT_ONCE,
+    ENTRIES_MAX,
+    LIST_BYTES_MAX,
+    encode,
+    lists_of_one_run,
+)
+from auditor.wire.frames import encode_get_list
+
+TXN_IDS = st.integers(1, 2**40)
+LEDGER_IDS = st.one_of(st.integers(0, 300), st.integers(0, LEDGER_ID_MAX))
+ENTRIES = st.one_of(st.integers(1, 300), st.integers(1, ENTRIES_MAX))
+
+
+def arrays(*columns: list[int]) -> list[np.ndarray]:
+    return [np.array(column, np.int64) for column in columns]
+
+
+LISTS = st.one_of(
+    ENTRIES.map(lambda count: encode_runs([(0, count)])),
+    st.lists(st.integers(0, 99), max_size=34).map(lambda entries: encode_runs(sorted(entries))),
+)
+
+
+@given(st.lists(st.tuples(TXN_IDS, LEDGER_IDS, LISTS), min_size=1, max_size=9))
+def test_frames_are_those_of_the_encoder_and_of_protobuf(
+    rows: list[tuple[int, int, bytes]],
+) -> None:
+    txn_ids, ledger_ids = arrays(*map(list, zip(*(row[:2] for row in rows), strict=True)))
+    requests, answers = encode(txn_ids, ledger_ids, [one for *_, one in rows])
+    assert [encode_get_list(txn, ledger) for txn, ledger, _ in rows] == requests
+    assert [list_answer(*row) for row in rows] == answers
+    assert max(map(len, answers)) <= ANSWER_BYTES_MAX
+
+
+def test_the_longest_frame_is_bounded() -> None:
+    longest = encode_runs(range(0, 68, 2))
+    assert LIST_BYTES_MAX - 24 < len(longest) <= LIST_BYTES_MAX
+    _, (frame,) = encode(*arrays([2**56], [LEDGER_ID_MAX]), [longest])
+    assert len(frame) <= ANSWER_BYTES_MAX
+
+
+@given(st.lists(ENTRIES, max_size=9))
+def test_a_list_of_one_run_is_that_of_every_bookie(entries: list[int]) -> None:
+    expected = [encode_runs([(0, count)]) for count in entries]
+    assert expected == lists_of_one_run(np.array(entries, np.int64))
+
+
+def asked(count: int, sent: int, kept: tuple[int, ...] = ()) -> BookieConnection:
+    """Return a connection that awaits the lists of the first `sent` of `count` ledgers.
+
+    Ledger n + 1 has the transaction n + 1 and n + 1 entries.
+    """
+    connection = BookieConnection(2**20)
+    ids = np.arange(1, count + 1)
+    is_kept = bytes(number in kept for number in range(count))
+    connection.ask_expected(ids, lambda start, end: lists_of_one_run(ids[start:end]), is_kept)
+    data, sizes = connection.send_expected(sent)
+    assert [len(answer(number)) for number in range(1, sent + 1)] == sizes
+    assert data == b"".join(encode_get_list(n, n) for n in range(1, sent + 1))
+    return connection
+
+
+def answer(number: int) -> bytes:
+    return list_answer(number, number, encode_runs([(0, number)]))
+
+
+def test_answers_as_expected_are_found_in_any_order_and_any_pieces() -> None:
+    """None of them is a response of `receive`. A frame may come in any two or more pieces."""
+    numbers = list(range(1, 301))
+    random.Random(3).shuffle(numbers)
+    data = b"".join(map(answer, numbers))
+    for size in (1, 7, 110, 111, 112, 1_000, len(data)):
+        connection = asked(300, 300)
+        expected = connection._expected
+        assert expected is not None
+        found: list[int] = []
+        for at in range(0, len(data), size):
+            assert [] == connection.receive(data[at : at + size])
+            assert connection.has_expected_answers is bool(expected._came)
+            found += expected.drain()[0]
+        assert [number - 1 for number in numbers] == found
+        assert 0 == connection.awaited_count == connection.unfinished_bytes
+
+
+def test_no_single_bit_of_an_answer_passes() -> None:
+    """It is decoded as any other response, or breaks the protocol."""
+    right = answer(2)
+    for bit in range(8 * len(right)):
+        wrong = bytearray(right)
+        wrong[bit // 8] ^= 1 << bit % 8
+        connection = asked(3, 3)
+        with suppress(PeerProtocolError):
+            connection.receive(bytes(wrong))
+        assert not connection.has_expected_answers, bit
+
+
+def test_another_response_is_told_by_its_transaction_and_so_are_those_behind_it() -> None:
+    connection = asked(9, 6)
+    info, _ = connection.ask_info()
+    assert 10 == info, "the transactions of the questions to come are taken"
+    events = connection.receive(answer(2) + info_answer(info) + answer(1) + answer(5))
+    assert [(info, 8), (1, 11), (5, 11)] == [(event.txn_id, event.operation) for event in events]
+    expected = connection._expected
+    assert expected is not None
+    assert ([1], {}) == expected.drain()
+    assert [0, 2, 3, 4, 5] == expected.drain_withdrawn()
+    assert 3 == connection.awaited_count
+    connection.send_expected(3)
+    assert [3, 4, 6] == [
+        event.txn_id for event in connection.receive(answer(3) + answer(4) + answer(6))
+    ]
+    assert [] == connection.receive(b"")
+
+
+def test_later_questions_are_expected_again() -> None:
+    connection = asked(9, 3)
+    wrong = list_answer(2, 2, encode_runs([0]))
+    (event,) = connection.receive(answer(1) + wrong)
+    assert isinstance(event, Answered)
+    assert encode_runs([0]) == event.payload
+    connection.send_expected(2)
+    expected = connection._expected
+    assert expected is not None
+    assert [] == connection.receive(answer(4) + answer(5))
+    assert [0, 3, 4] == expected.drain()[0]
+
+
+def test_kept_frames_are_what_came() -> None:
+    connection = asked(4, 4, kept=(1, 3))
+    connection.receive(b"".join(map(answer, (4, 3, 2, 1))))
+    expected = connection._expected
+    assert expected is not None
+    came, kept = expected.drain()
+    assert ([3, 2, 1, 0], {1: answer(2), 3: answer(4)}) == (came, kept)
+    assert encode_runs([(0, 2)]) == kept[1][-88:]
+
+
+def test_a_breach_behind_expected_answers_comes_after_them() -> None:
+    """The fault is raised at the next call."""
+    connection = asked(2, 2)
+    assert [] == connection.receive(answer(1) + b"\0\0\0\5hello")
+    assert connection.has_expected_answers
+    assert connection.fault is not None
+    with pytest.raises(PeerProtocolError):
+        connection.receive(b"")
+    with pytest.raises(LocalProtocolError):
+        connection.send_expected(1)
+
+
+def test_a_long_frame_that_comes_in_pieces_is_not_copied_each_time() -> None:
+    """Its bytes wait in the reader's buffer. Expected answers follow it."""
+    connection = asked(2, 2)
+    long = list_answer(1, 1, encode_runs(range(0, 2_000, 2)))
+    for at in range(0, len(long) - 1, 2_000):
+        assert [] == connection.receive(long[at : min(at + 2_000, len(long) - 1)])
+        assert connection._reader.take_begun(ANSWER_BYTES_MAX) is None
+    (event,) = connection.receive(long[-1:] + answer(2)[:50])
+    assert 1 == event.txn_id
+    (event,) = connection.receive(answer(2)[50:])
+    assert 2 == event.txn_id
+
+
+def test_many_questions_are_encoded_part_by_part() -> None:
+    count = 2 * ENCODED_AT_ONCE + 3
+    connection = asked(count, count)
+    connection.receive(b"".join(map(answer, range(1, count + 1))))
+    expected = connection._expected
+    assert expected is not None
+    assert list(range(count)) == expected.drain()[0]
