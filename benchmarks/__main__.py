@@ -14,8 +14,15 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 from support.real_cluster import RealCluster
 
+from auditor.evidence.rows import ledger_row, table
+from auditor.evidence.schemas import LEDGERS
+from auditor.judging.clear_columns import ClearColumns
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.stages.blocks import list_blocks
 from benchmarks import (
     bookie_requests,
     counted_answers,
@@ -33,7 +40,7 @@ from benchmarks import (
     warm_run,
     whole_run,
 )
-from benchmarks.seeding import ensemble_of, seed
+from benchmarks.seeding import metadata_of, seed
 from benchmarks.targets import Target
 
 
@@ -109,13 +116,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _bookie_requests(cluster: RealCluster) -> list[Target]:
-    """The first bookie, asked for the ledgers whose ensemble names it."""
-    bookie = cluster.bookie_ids[0]
-    ledger_ids = [
-        i for i in range(whole_run.LEDGERS) if bookie in ensemble_of(i, cluster.bookie_ids)
+    """The first bookie, asked for the ledgers whose ensemble names it, as in a run."""
+    bookie, ids = cluster.bookie_ids[0], range(whole_run.LEDGERS)
+    stamp = ZnodeStamp(0, 0, 0, 0)
+    records = [
+        LedgerRecord(i, 1, 0, RecordStatus.FOUND, stamp, metadata_of(i, cluster.bookie_ids))
+        for i in ids
     ]
+    rows = pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))])
+    made = list_blocks(ClearColumns.of(rows), Terms(0, 0, 0, 0))
     host, port = cluster.address(bookie)
-    return bookie_requests.targets(host, port, ledger_ids)
+    return bookie_requests.targets(host, port, [block for name, block in made if name == bookie])
 
 
 def _announce(what: str) -> None:

@@ -38,7 +38,8 @@ from auditor.spark.store import (
     spark_type,
 )
 from auditor.spark.worker_files import FILES, WorkerFiles
-from auditor.stages.asking import WANTED, Directory
+from auditor.stages.asking import LANE_ANSWERS, PACED_ANSWERS, WANTED, Directory
+from auditor.stages.blocks import unpack_answers
 from auditor.stages.reading import Batches, Work
 from auditor.stages.selection import Ledgers, first_asked
 from auditor.stages.steps import STEPS, steps_name, steps_prefix
@@ -215,6 +216,19 @@ class SparkExecutor:
             files.publish(written["file"].to_pylist())
         finally:
             files.remove_unpublished()
+
+    def write_answers(self, rows: Rows, name: str) -> None:
+        """Make LANE_ANSWERS in one job, and append them to evidence/answers, a row for each answer.
+
+        This process writes them, in one file. Until then a table among the steps has them.
+        """
+        packed = f"steps/lists-{name}"
+        self.run.remove(packed)
+        self.write(rows, packed, "")
+        batches = self.run.stream(packed, LANE_ANSWERS, LANE_ANSWERS.names)
+        answers = unpack_answers(batches, PACED_ANSWERS)
+        self.run.write_stream("evidence/answers", answers, PACED_ANSWERS, name)
+        self.run.remove(packed)
 
     def collect(self, rows: Rows) -> pa.Table:
         """Return rows, which must fit in memory."""

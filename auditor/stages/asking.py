@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
 
 from auditor.bookie.address_table import AddressTable, SearchBudget, unread
 from auditor.bookie.exchange import Hurry, ListPatience
 from auditor.bookie.lane import AsyncLane, LaneGate
+from auditor.bookie.list_blocks import BlockCall, ExpectedAnswers, ListBlock, join_blocks
 from auditor.bookie.listers import FOUND_OUT_BEFORE, LaneWithLister, Listers, open_lane
 from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
@@ -28,6 +29,7 @@ from auditor.evidence.rows import (
     answer_row,
     expected_answer_row,
     greeting_row,
+    named_row,
     pace_cells,
     read_row,
     table,
@@ -45,6 +47,12 @@ from auditor.model.availability import (
 )
 from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import DigestType
+from auditor.stages.blocks import (
+    ANSWERED_BLOCK,
+    LIST_BLOCK,
+    pack_answers,
+    unpack_questions,
+)
 from auditor.stages.reading import Batches, Work, with_counts
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
@@ -57,12 +65,14 @@ QUESTIONS = pa.schema(
         ("expected_groups", pa.binary()),
         ("is_compared", pa.bool_()),
         ("is_kept", pa.bool_()),
+        ("block", LIST_BLOCK),
     ]
 )
 """A bookie to ask about a ledger: a `ListQuestion`. Key: (bookie_id, ledger_id).
 
-A row without ledger_id only greets the bookie. `expected_groups` is null unless the list is
-compared, or the directory needs expected lists."""
+A row with a block asks about many ledgers; all other columns are null, except the bookie's. A row
+with neither a ledger nor a block only greets the bookie. `expected_groups` is null unless the list
+is compared, or the directory needs expected lists."""
 
 WANTED = pa.schema(
     [
@@ -82,6 +92,10 @@ _KINDS_OF_READ = ("is_search", "is_spot", "is_denser", "is_named")
 COUNTED_READS = with_pace(with_read_counts(READS))
 PACED_ANSWERS = pa.schema([*with_pace(ANSWERS), DISK])
 """What the run writes."""
+LANE_ANSWERS = pa.schema([*PACED_ANSWERS, ("block", ANSWERED_BLOCK)])
+"""What lanes say: PACED_ANSWERS, and rows of many answers that came as expected.
+
+A row with a block has the bookie and the look, and no other cell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,22 +158,20 @@ def wanted_rows(
 
 
 def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
-    """Return work on QUESTIONS rows: an ANSWERS row for each ledger and for each bookie's greeting.
+    """Return work on QUESTIONS rows: LANE_ANSWERS with an answer to each question.
 
-    A lane has one bookie. Several bookies are asked in parallel.
+    Each bookie has a greeting, too. A lane has one bookie. Several bookies are asked in parallel.
     """
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
             asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
             # If the bookie contradicts its lister, even in the last batch, no list counts.
-            for answers in asked if directory.listers is None else list(asked):
-                rows = (
-                    _compared_row(board.unless_contradicted(answer), question)
-                    for question, answer in answers
-                )
-                yield table(PACED_ANSWERS, [(*row, None, None) for row in rows])
-            yield table(PACED_ANSWERS, board.greetings())
+            for bookies in asked if directory.listers is None else list(asked):
+                rows = (row for answers in bookies for row in _answer_rows(board, answers, look))
+                yield table(LANE_ANSWERS, rows)
+            greetings = board.greetings()
+            yield table(LANE_ANSWERS, [(*row, None) for row in greetings])
 
     return work
 
@@ -168,22 +180,67 @@ Answered: TypeAlias = tuple[ListQuestion, Answer]
 """A question to a bookie, and its answer."""
 
 
-async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[Answered]:
+class BookieAnswers(NamedTuple):
+    """What a bookie answered to the questions of a batch.
+
+    `expected` are answers that came as expected, `came_as_expected` those among them whose lists
+    are kept.
+    """
+
+    bookie: BookieId
+    answered: list[Answered]
+    came_as_expected: list[Answer]
+    expected: list[ExpectedAnswers]
+
+
+async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[BookieAnswers]:
     asked = []
     for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
-        cells = zip(*columns, strict=True)
-        questions = [ListQuestion(*question) for question in cells if question[0] is not None]
-        asked.append(_ask_bookie(board, bookie, questions))
-    return list(chain.from_iterable(await asyncio.gather(*asked)))
+        cells = list(zip(*columns, strict=True))
+        questions = [ListQuestion(*cell[:-1]) for cell in cells if cell[0] is not None]
+        blocks = [unpack_questions(cell[-1]) for cell in cells if cell[-1] is not None]
+        asked.append(_ask_bookie(board, bookie, questions, blocks))
+    return await asyncio.gather(*asked)
 
 
 async def _ask_bookie(
-    board: _Switchboard, bookie: BookieId, questions: Sequence[ListQuestion]
-) -> list[Answered]:
+    board: _Switchboard,
+    bookie: BookieId,
+    questions: Sequence[ListQuestion],
+    blocks: Sequence[ListBlock],
+) -> BookieAnswers:
+    if blocks and not board.takes_blocks(bookie):
+        questions = [*questions, *chain.from_iterable(block.questions() for block in blocks)]
+        blocks = ()
     by_ledger = {question.ledger_id: question for question in questions}
     answers = await board.lists(bookie, questions)
-    assert all(answer.bookie_id == bookie for answer in answers), f"another bookie than {bookie}"
-    return [(by_ledger[answer.ledger_id], answer) for answer in answers]
+    found = BookieAnswers(bookie, [(by_ledger[a.ledger_id], a) for a in answers], [], [])
+    for block in join_blocks(blocks):
+        call = await board.list_block(bookie, block)
+        found.expected.append(call.expected_answers())
+        others = call.other_answers()
+        assert len(found.expected[-1].ledger_ids) + len(others) == len(block), "lost answers"
+        for question, answer, came_as_expected in others:
+            if came_as_expected:
+                found.came_as_expected.append(answer)
+            else:
+                found.answered.append((question, answer))
+    said = chain((answer for _, answer in found.answered), found.came_as_expected)
+    assert all(answer.bookie_id == bookie for answer in said), f"another bookie than {bookie}"
+    return found
+
+
+def _answer_rows(board: _Switchboard, answers: BookieAnswers, look: int) -> Iterator[Row]:
+    """Yield LANE_ANSWERS rows."""
+    for question, answer in answers.answered:
+        row = _compared_row(board.unless_contradicted(answer), question)
+        yield (*row, None, None, None)
+    for answer in answers.came_as_expected:
+        yield (*expected_answer_row(answer, is_kept=True), None, None, None)
+    for expected in answers.expected:
+        if len(expected.ledger_ids):
+            cells = {"bookie_id": answers.bookie, "look": look, "block": pack_answers(expected)}
+            yield named_row(LANE_ANSWERS, **cells)
 
 
 def _compared_row(answer: Answer, question: ListQuestion) -> Row:
@@ -328,6 +385,20 @@ class _Switchboard:
             Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE)
             for q in questions
         ]
+
+    def takes_blocks(self, bookie: BookieId) -> bool:
+        """Return whether a bookie is asked in blocks: itself, and with the whole time-out."""
+        is_dialled = self._addresses.undialled_answers(bookie, (), self._look, now_ms) is None
+        if not is_dialled or bookie in self._directory.unsupported:
+            return False
+        is_plain = not isinstance(self._lane(bookie), LaneWithLister)
+        return is_plain and self._patience(bookie) is None
+
+    async def list_block(self, bookie: BookieId, block: ListBlock) -> BlockCall:
+        """Ask a bookie that takes blocks for the lists of a block."""
+        async with self._gate.hold(self._lane(bookie)) as lane:
+            await self._greet_first(bookie, lane)
+            return await lane.list_block(block)
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Read entries of a bookie, as many as the limit on searches allows."""

@@ -29,7 +29,8 @@ from auditor.evidence.schemas import SEEN
 from auditor.evidence.table_scan import are_of
 from auditor.judging.counted_answers import COUNTED
 from auditor.model.identity import LedgerId
-from auditor.stages.asking import WANTED, Directory
+from auditor.stages.asking import PACED_ANSWERS, WANTED, Directory
+from auditor.stages.blocks import unpack_answers
 from auditor.stages.reading import Batches, Work, listed_ids
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stop import StopRequest
@@ -194,6 +195,12 @@ class LocalExecutor:
             return
         with self.stop.raise_at_once():
             self.run.write_stream(table, rows.batches(), rows.schema, name)
+
+    def write_answers(self, rows: LocalRows, name: str) -> None:
+        """Write LANE_ANSWERS as one more file of evidence/answers, a row for each answer."""
+        asked = _unless_stopped(self.stop, rows.batches)
+        batches = unpack_answers(asked, PACED_ANSWERS)
+        self.run.write_stream("evidence/answers", batches, PACED_ANSWERS, name)
 
     def collect(self, rows: LocalRows) -> pa.Table:
         """Return derived rows, which must fit in memory."""

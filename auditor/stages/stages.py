@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from auditor.config import BookieLimits, JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place
 from auditor.first_checker.placement import has_no_rule
 from auditor.first_checker.spot_reads import ListTests, NamedEntries
@@ -31,13 +32,14 @@ from auditor.model.topic import TopicName
 from auditor.pulsar.topic_store import TopicsAddress
 from auditor.stages.asking import (
     COUNTED_READS,
-    PACED_ANSWERS,
+    LANE_ANSWERS,
     QUESTIONS,
     WANTED,
     Directory,
     entry_reader,
     list_asker,
 )
+from auditor.stages.blocks import list_blocks, pack_questions
 from auditor.stages.local import LocalExecutor
 from auditor.stages.reading import (
     COUNTED_LEDGERS,
@@ -112,6 +114,11 @@ class Executor(Protocol):
         it.
         """
 
+    def write_answers(self, rows: Rows, name: str) -> None:
+        """Append LANE_ANSWERS to evidence/answers, a row for each answer, in one file that has the
+        given name.
+        """
+
     def collect(self, rows: Rows) -> pa.Table:
         """Return rows, which must fit in memory."""
 
@@ -145,6 +152,7 @@ READS_IN_PROCESS_MAX = 50_000
 """This process makes at most this many of the reads of a shard that test lists. Each takes 50 µs. A
 Spark job starts a task for each bookie, which takes longer than all its reads."""
 NO_WANTED = pa.RecordBatch.from_pylist([], schema=WANTED)
+NO_QUESTIONS = pa.RecordBatch.from_pylist([], schema=QUESTIONS)
 
 COSTS = pa.schema(
     [("bookie_id", pa.string()), ("requests", pa.int64()), ("expected_bytes", pa.int64())]
@@ -241,13 +249,35 @@ class Stages:
         this judging of the look requested.
         """
         which = Ledgers(look, shard, judging, Todo.LISTS)
-        by = self._executor(which)
-        questions = by.union(
-            by.rows(directory.greetings()),
-            self._questions(by, which, with_expected=directory.needs_expected_lists),
-        )
-        rows = by.ask(questions, list_asker(directory, self.limits, look), PACED_ANSWERS, directory)
-        by.write(rows, "evidence/answers", _part(look, shard))
+        by = asker = self._executor(which)
+        rows = by.rows(directory.greetings())
+        if which.are_all and by is not self.local:
+            blocks, which = self._blocks(shard)
+            rows = by.union(rows, by.rows(blocks))
+            asker = self._executor(which) if which.named else by
+        if which.named != frozenset():
+            with_expected = directory.needs_expected_lists
+            questions = self._questions(asker, which, with_expected=with_expected)
+            if asker is not by:
+                (made,) = asker.collect(questions).combine_chunks().to_batches() or [NO_QUESTIONS]
+                questions = by.rows(made)
+            rows = by.union(rows, questions)
+        work = list_asker(directory, self.limits, look)
+        asked = by.ask(rows, work, LANE_ANSWERS, directory)
+        by.write_answers(asked, _part(look, shard))
+
+    def _blocks(self, shard: Shard) -> tuple[pa.RecordBatch, Ledgers]:
+        """Return QUESTIONS rows about the clear ledgers of a shard, in blocks, and its other
+        ledgers, all at the first look.
+
+        Nothing is done here that a ledger could harm.
+        """
+        clear, others = self.suspects.clear(shard)
+        rows = [
+            named_row(QUESTIONS, bookie_id=bookie, block=pack_questions(block))
+            for bookie, block in list_blocks(clear, self.terms)
+        ]
+        return table(QUESTIONS, rows), Ledgers(1, shard, named=frozenset(others))
 
     def test_lists(self, directory: Directory, shard: Shard, tests: ListTests) -> None:
         """Read the entries that test the lists of some bookies at the first look ->

@@ -99,6 +99,7 @@ def asker_of(
                 expected_list(metadata, question.bookie_id) if with_expected and metadata else None,
                 False,
                 True,
+                None,
             )
             for question in lists_demanded(evidence)
         ]
@@ -142,7 +143,7 @@ def _clear_questions(
     `ids` has the ledger of each row number of `clear`.
     """
     columns: tuple[list[Any], ...] = tuple([] for _ in QUESTIONS)
-    bookies, ledgers, sizes, lists, compared, kept = columns
+    bookies, ledgers, sizes, lists, compared, kept, blocks = columns
     for number, (last, size, quorum, ensemble) in clear.items():
         positions, expected_bytes, expected = zip(
             *_questions_of_shape(last, size, quorum), strict=True
@@ -153,6 +154,7 @@ def _clear_questions(
         lists.extend(expected)
         kept.extend([is_in_sample(ids[number], terms)] * size)
     compared.extend([True] * len(ledgers))
+    blocks.extend([None] * len(ledgers))
     arrays = [pa.array(cells, field.type) for cells, field in zip(columns, QUESTIONS, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=QUESTIONS)
 

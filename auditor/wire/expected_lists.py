@@ -126,10 +126,10 @@ class ExpectedLists:
             frame = data[at : at + size]
             number = pop(frame, None)
             if number is None:
-                told = int.from_bytes(data[at : at + 4], "big") + 4
-                if told == size or told > ANSWER_BYTES_MAX:
+                announced = int.from_bytes(data[at : at + 4], "big") + 4
+                if announced == size or announced > ANSWER_BYTES_MAX:
                     break
-                size = told
+                size = announced
                 continue
             at += size
             came.append(number)

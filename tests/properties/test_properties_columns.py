@@ -76,7 +76,7 @@ def questions_about(batch: pa.RecordBatch, terms: Terms) -> Questions:
     return {
         (row["ledger_id"], row.pop("bookie_id")): ListQuestion(**row)
         for rows in asker_of(terms, LIMITS)(iter([unasked]))
-        for row in rows.to_pylist()
+        for row in rows.drop_columns("block").to_pylist()
     }
 
 

@@ -38,7 +38,7 @@ def asked(lister: ListerUnderTest, *batches: list[int]) -> dict[int | None, tupl
         listers=Listers(INSTANCE, lister.port),
     )
     questions = (
-        table(QUESTIONS, [("b1", ledger, 64, TEN, False, True) for ledger in batch])
+        table(QUESTIONS, [("b1", ledger, 64, TEN, False, True, None) for ledger in batch])
         for batch in batches
     )
     answers = list_asker(directory, BookieLimits(rpc_timeout_ms=2_000), 1)(questions)

@@ -67,7 +67,7 @@ def reads(
 
 def lists(where: Directory, bookies: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return status and detail of each bookie's answer about ledger 7."""
-    rows = table(QUESTIONS, [(bookie, LEDGER, 64, None, False, True) for bookie in bookies])
+    rows = table(QUESTIONS, [(bookie, LEDGER, 64, None, False, True, None) for bookie in bookies])
     answers = [
         row
         for row in rows_of(list_asker(where, LIMITS, 1)(iter([rows])))

@@ -92,7 +92,9 @@ def lanes(spark: SparkSession, addresses: list[str], asked: list[str]) -> list[s
     """Return the bookies in each partition when each of `asked` is asked about a hundred
     ledgers.
     """
-    rows = [(bookie, ledger, 0, None, False, True) for bookie in asked for ledger in range(100)]
+    rows = [
+        (bookie, ledger, 0, None, False, True, None) for bookie in asked for ledger in range(100)
+    ]
     batch = table(QUESTIONS, rows)
     directory = Directory(dict.fromkeys(addresses, ("h", 1)), frozenset())
     parts = by_lane(local_rows(spark, batch), directory).select("bookie_id").rdd.glom().collect()

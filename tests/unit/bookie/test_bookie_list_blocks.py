@@ -397,7 +397,7 @@ def test_a_list_as_expected_costs_few_calls_of_python() -> None:
 
 
 def test_a_greeting_between_lists_is_no_list() -> None:
-    """It is told by its transaction, and the lists behind it are as expected or not as before."""
+    """Its transaction shows it, and the lists behind it are as expected or not as before."""
     talk, wire = exchange(bookie_inflight=3), BookieConnection(2**20)
     call = BlockCall(block_of([1, 2, 3]))
     talk.begin_block(call)

@@ -13,8 +13,10 @@ import pytest
 from auditor.config import BookieLimits, ZooKeeperLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import table
+from auditor.evidence.schemas import LEDGERS
 from auditor.first_checker.circle import Starts
 from auditor.first_checker.spot_reads import ListTests
+from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
@@ -28,6 +30,7 @@ from auditor.zookeeper.ledgers import ListingPartition
 NOBODY = Directory({}, frozenset())
 LISTED, LEFT_BY_A_LOOK, LEFT_BY_A_JUDGING = 5, 3, 2
 SHARD = Shard(7, 10, 19)
+NONE_CLEAR = ClearColumns.of(LEDGERS.empty_table())
 
 
 class Recorder:
@@ -44,6 +47,9 @@ class Recorder:
 
     def write(self, _rows: object, table: str, name: str) -> None:
         self._done.append(f"{self._name} {table} {name}")
+
+    def write_answers(self, _rows: object, name: str) -> None:
+        self._done.append(f"{self._name} evidence/answers {name}")
 
     def collect(self, _rows: object) -> pa.Table:
         self._done.append(f"{self._name} collects")
@@ -67,6 +73,9 @@ class Counted(Suspects):
 
     def count_listed(self) -> int:
         return LISTED
+
+    def clear(self, shard: Shard) -> tuple[ClearColumns, list[int]]:
+        return NONE_CLEAR, []
 
     def ledgers(self, which: Ledgers) -> list[int]:
         self.counted.append(which)

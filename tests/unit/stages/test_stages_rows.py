@@ -21,7 +21,14 @@ from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import PlacementRule, Policy, Terms
 from auditor.model.ledger import Mark
 from auditor.stages import local, stages
-from auditor.stages.asking import COUNTED_READS, PACED_ANSWERS, QUESTIONS, WANTED, Directory
+from auditor.stages.asking import (
+    COUNTED_READS,
+    LANE_ANSWERS,
+    PACED_ANSWERS,
+    QUESTIONS,
+    WANTED,
+    Directory,
+)
 from auditor.stages.local import LocalExecutor
 from auditor.stages.reading import COUNTED_LEDGERS, COUNTED_LISTING
 from auditor.stages.selection import Ledgers, Suspects
@@ -197,7 +204,7 @@ def test_a_stage_that_finds_nothing_has_its_file_too(
 ) -> None:
     """The file has columns and no rows. A stage without a file counts as not done."""
     patch(monkeypatch, "asker_of", Worker(QUESTIONS))
-    patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
+    patch(monkeypatch, "list_asker", Worker(LANE_ANSWERS))
     patch(monkeypatch, "entry_reader", Worker(COUNTED_READS))
     patch(monkeypatch, "judge_of", Worker(STEPS))
     left = LeftOver()
@@ -218,7 +225,7 @@ def test_bookies_are_asked_for_the_lists_that_a_judging_wants(
     question = {"bookie_id": "b1", "ledger_id": 4, "expected_bytes": 7}
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, question))
     answer = {"bookie_id": "b1", "ledger_id": 4}
-    lists = patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, answer))
+    lists = patch(monkeypatch, "list_asker", Worker(LANE_ANSWERS, answer))
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
@@ -243,7 +250,7 @@ def test_questions_are_asked_in_batches_of_a_bounded_size(
         {"bookie_id": "b1", "ledger_id": ledger_id, "expected_bytes": 7} for ledger_id in (2, 4)
     ]
     patch(monkeypatch, "asker_of", Worker(QUESTIONS, *asked))
-    lists = patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS))
+    lists = patch(monkeypatch, "list_asker", Worker(LANE_ANSWERS))
     left = LeftOver()
     left.by_call[2, 1, Todo.LISTS] = [4]
     stages_of(run, left).ask_lists(2, DIRECTORY, SHARD, 1)
@@ -264,7 +271,7 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(
 ) -> None:
     """The table of answers does not exist yet and is not read."""
     asker = patch(monkeypatch, "asker_of", Worker(QUESTIONS, {"bookie_id": "b1", "ledger_id": 4}))
-    patch(monkeypatch, "list_asker", Worker(PACED_ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
+    patch(monkeypatch, "list_asker", Worker(LANE_ANSWERS, {"bookie_id": "b1", "ledger_id": 4}))
     left = LeftOver()
     left.by_call["recorded", SHARD] = [2, 4]
     stages_of(run_without_answers, left).ask_lists(1, DIRECTORY, SHARD)

@@ -113,7 +113,7 @@ def test_no_single_bit_of_an_answer_passes() -> None:
         assert not connection.has_expected_answers, bit
 
 
-def test_another_response_is_told_by_its_transaction_and_so_are_those_behind_it() -> None:
+def test_another_response_is_matched_by_its_transaction_and_so_are_those_behind_it() -> None:
     connection = asked(9, 6)
     info, _ = connection.ask_info()
     assert 10 == info, "the transactions of the questions to come are taken"

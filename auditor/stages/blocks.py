@@ -1,0 +1,196 @@
+"""Questions and answers about clear ledgers in blocks: a row for thousands of them.
+
+What bookies should list of a clear ledger follows from its metadata (docs/decisions/0062). This
+process makes the questions about the clear ledgers of a shard in columns. Spark moves a row for
+each block to the bookie's lane, and a row for the answers that came as expected back. They are
+unpacked here before they become evidence, where each answer has a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TypedDict
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.bookie.list_blocks import ExpectedAnswers, ListBlock
+from auditor.evidence.rows import expected_answer_row, repeat_row
+from auditor.evidence.schemas import ANSWERS
+from auditor.judging.clear_columns import ClearColumns, Numbers
+from auditor.model.availability import Answer, AnswerStatus
+from auditor.model.evidence import Terms
+from auditor.model.identity import BookieId
+from auditor.second_checker.agreement import is_in_sample
+
+BLOCK_QUESTIONS_MAX = 10_000
+"""Questions in one block: 170 kilobytes, a row that Spark moves at once."""
+ROWS_AT_ONCE = 65_536
+"""Answers of blocks that are unpacked into one batch of rows."""
+
+LIST_BLOCK = pa.struct(
+    [
+        ("ensemble_size", pa.int32()),
+        ("write_quorum", pa.int32()),
+        ("position", pa.int32()),
+        ("ledger_ids", pa.binary()),
+        ("last_entries", pa.binary()),
+        ("is_kept", pa.binary()),
+    ]
+)
+"""A `ListBlock`. Numbers are packed as int64, little-endian, and `is_kept` as a byte each."""
+ANSWERED_BLOCK = pa.struct(
+    [("ledger_ids", pa.binary()), ("asked_at_ms", pa.binary()), ("received_bytes", pa.binary())]
+)
+"""`ExpectedAnswers` of one bookie, packed in the same way."""
+
+_NUMBER = np.dtype("<i8")
+
+
+class PackedQuestions(TypedDict):
+    """A cell of a LIST_BLOCK column."""
+
+    ensemble_size: int
+    write_quorum: int
+    position: int
+    ledger_ids: bytes
+    last_entries: bytes
+    is_kept: bytes
+
+
+class PackedAnswers(TypedDict):
+    """A cell of an ANSWERED_BLOCK column."""
+
+    ledger_ids: bytes
+    asked_at_ms: bytes
+    received_bytes: bytes
+
+
+def pack_questions(block: ListBlock) -> PackedQuestions:
+    """Return the cell of a LIST_BLOCK column."""
+    return {
+        "ensemble_size": block.ensemble_size,
+        "write_quorum": block.write_quorum,
+        "position": block.position,
+        "ledger_ids": _pack(block.ledger_ids),
+        "last_entries": _pack(block.last_entries),
+        "is_kept": block.is_kept,
+    }
+
+
+def unpack_questions(cell: PackedQuestions) -> ListBlock:
+    """Return the block of a cell of a LIST_BLOCK column."""
+    return ListBlock(
+        _unpack(cell["ledger_ids"]),
+        _unpack(cell["last_entries"]),
+        cell["ensemble_size"],
+        cell["write_quorum"],
+        cell["position"],
+        cell["is_kept"],
+    )
+
+
+def pack_answers(answers: ExpectedAnswers) -> PackedAnswers:
+    """Return the cell of an ANSWERED_BLOCK column."""
+    return {
+        "ledger_ids": _pack(answers.ledger_ids),
+        "asked_at_ms": _pack(answers.asked_at_ms),
+        "received_bytes": _pack(answers.received_bytes),
+    }
+
+
+def _pack(numbers: Numbers) -> bytes:
+    return numbers.astype(_NUMBER).tobytes()
+
+
+def _unpack(data: bytes) -> Numbers:
+    return np.frombuffer(data, _NUMBER)
+
+
+def list_blocks(clear: ClearColumns, terms: Terms) -> Iterator[tuple[BookieId, ListBlock]]:
+    """Yield the questions of the first look about clear ledgers, bookie by bookie.
+
+    Each has at most BLOCK_QUESTIONS_MAX questions, by ascending ledger id. The lists of the sample
+    that both checkers judge are kept. Costs a hash for each ledger, and a sort of the questions.
+    """
+    if not len(clear.ids):
+        return
+    sampled = [is_in_sample(ledger_id, terms) for ledger_id in clear.ids.tolist()]
+    is_kept = np.array(sampled, np.uint8)
+    owners = np.repeat(np.arange(len(clear.ids)), clear.sizes)
+    positions = np.arange(len(owners)) - clear.starts[owners]
+    positions[(clear.quorums == clear.sizes)[owners]] = 0  # each should hold every entry
+    sizes, quorums = clear.sizes[owners], clear.quorums[owners]
+    base = int(clear.sizes.max()) + 1
+    shapes = ((clear.ensembles.astype(np.int64) * base + sizes) * base + quorums) * base + positions
+    order = np.argsort(shapes, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(shapes[order])) + 1, len(order)).tolist()
+    for start, end in pairwise([0, *ends]):
+        one = order[start]
+        bookie = int(clear.ensembles[one])
+        size, quorum, position = int(sizes[one]), int(quorums[one]), int(positions[one])
+        for first in range(start, end, BLOCK_QUESTIONS_MAX):
+            mine = owners[order[first : min(end, first + BLOCK_QUESTIONS_MAX)]]
+            yield (
+                clear.bookies[bookie],
+                ListBlock(
+                    clear.ids[mine],
+                    clear.last[mine],
+                    size,
+                    quorum,
+                    position,
+                    is_kept[mine].tobytes(),
+                ),
+            )
+
+
+def unpack_answers(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows of `schema`, ANSWERS and more columns, from batches that have `block` besides.
+
+    Rows without a block pass. Each answer of a block becomes a row; these come last, by ascending
+    ledger id. Memory: 50 bytes for each answer in blocks.
+    """
+    blocks: list[tuple[BookieId, int, PackedAnswers]] = []
+    for batch in batches:
+        is_block = pc.is_valid(batch["block"])
+        rows = batch.filter(pc.invert(is_block)).select(schema.names)
+        if rows.num_rows:
+            yield rows
+        packed = batch.filter(is_block)
+        cells = (packed[name].to_pylist() for name in ("bookie_id", "look", "block"))
+        blocks += zip(*cells, strict=True)
+    yield from _unpacked(blocks, schema)
+
+
+def _unpacked(
+    blocks: list[tuple[BookieId, int, PackedAnswers]], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if not blocks:
+        return
+    (look,) = {look for _, look, _ in blocks}
+    bookies = sorted({bookie for bookie, _, _ in blocks})
+    cells = [cell for *_, cell in blocks]
+    ids = np.concatenate([_unpack(cell["ledger_ids"]) for cell in cells])
+    asked_at_ms = np.concatenate([_unpack(cell["asked_at_ms"]) for cell in cells])
+    received = np.concatenate([_unpack(cell["received_bytes"]) for cell in cells])
+    lengths = [len(cell["ledger_ids"]) // _NUMBER.itemsize for cell in cells]
+    of_bookie = np.repeat([bookies.index(bookie) for bookie, _, _ in blocks], lengths)
+    order = np.lexsort((of_bookie, ids))
+    answer = Answer("", 0, look, 0, AnswerStatus.HELD, requests=1)
+    row = expected_answer_row(answer, is_kept=False)
+    row += (None,) * (len(schema) - len(ANSWERS))
+    names = pa.array(bookies, pa.string())
+    for start in range(0, len(order), ROWS_AT_ONCE):
+        mine: npt.NDArray[np.intp] = order[start : start + ROWS_AT_ONCE]
+        columns = {
+            "bookie_id": names.take(pa.array(of_bookie[mine])),
+            "ledger_id": ids[mine],
+            "asked_at_ms": asked_at_ms[mine],
+            "received_bytes": received[mine],
+        }
+        yield repeat_row(schema, row, columns)

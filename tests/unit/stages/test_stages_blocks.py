@@ -1,0 +1,330 @@
+"""Questions and answers in blocks: the same questions, and the same rows of evidence.
+
+The reference is what is asked and stored of each ledger by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.scripted_bookie import ScriptedBookie
+
+from auditor.bookie.list_blocks import ListBlock
+from auditor.bookie.questions import ListQuestion
+from auditor.config import BookieLimits, JudgingLimits
+from auditor.evidence.ids import Shard
+from auditor.evidence.rows import ledger_row, named_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import LEDGERS, SEEN
+from auditor.judging.clear_columns import ClearColumns
+from auditor.model.cluster import ClusterFacts
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
+from auditor.sandbox.cluster import ledger
+from auditor.second_checker.agreement import is_in_sample
+from auditor.stages import asking, blocks
+from auditor.stages.asking import LANE_ANSWERS, PACED_ANSWERS, QUESTIONS, Directory, list_asker
+from auditor.stages.blocks import list_blocks, pack_questions, unpack_answers, unpack_questions
+from auditor.stages.local import LocalExecutor
+from auditor.stages.selection import Suspects
+from auditor.stages.stages import Stages
+from auditor.stages.steps import asker_of
+from auditor.stop import StopRequest
+from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
+from auditor.zookeeper.metadata_store import StoreAddress
+from auditor.zookeeper.session import ReadCounts
+
+TERMS = Terms(1_000, 0, 16, 5)
+HALF = replace(TERMS, sound_sample=0.5)
+LIMITS = BookieLimits(bookie_requests_per_second=0, rpc_timeout_ms=5_000)
+
+
+def record(ledger_id: int, shape: str) -> LedgerRecord:
+    stamp = ZnodeStamp(1, 0, 0, 0)
+    return LedgerRecord(ledger_id, 1, 0, RecordStatus.FOUND, stamp, ledger(shape))
+
+
+def clear_of(records: Sequence[LedgerRecord]) -> ClearColumns:
+    rows = table(LEDGERS, [ledger_row(one) for one in records])
+    return ClearColumns.of(pa.Table.from_batches([rows]))
+
+
+def asked_in_blocks(records: Sequence[LedgerRecord], terms: Terms) -> set[tuple[Any, ...]]:
+    """Return the questions of all blocks, after they were packed and unpacked."""
+    found = [
+        (bookie, *question)
+        for bookie, block in list_blocks(clear_of(records), terms)
+        for question in unpacked(block).questions()
+    ]
+    assert len(found) == len(set(found)), "a question is asked once"
+    return set(found)
+
+
+def unpacked(block: ListBlock) -> ListBlock:
+    """Return a block as it comes out of a column of Arrow."""
+    rows = table(QUESTIONS, [named_row(QUESTIONS, bookie_id="b", block=pack_questions(block))])
+    return unpack_questions(rows["block"].to_pylist()[0])
+
+
+def asked_singly(records: Sequence[LedgerRecord], terms: Terms) -> set[tuple[Any, ...]]:
+    """Return the questions that are made of each clear ledger."""
+    rows = [(one.ledger_id, [ledger_row(one)], None, None) for one in records]
+    work = asker_of(terms, JudgingLimits())
+    cells = [row for made in work(iter([table(SEEN, rows)])) for row in made.to_pylist()]
+    assert all(row["block"] is None for row in cells)
+    return {
+        (row["bookie_id"], *ListQuestion(*(row[name] for name in QUESTIONS.names[1:-1])))
+        for row in cells
+        if row["is_compared"]
+    }
+
+
+@st.composite
+def shapes(draw: st.DrawFn) -> str:
+    size = draw(st.integers(1, 5))
+    quorum = draw(st.integers(1, size))
+    names = draw(st.permutations([f"b{number}" for number in range(1, 6)]))[:size]
+    return f"e{size} w{quorum} a1 0:[{' '.join(names)}] closed {draw(st.integers(0, 30))}"
+
+
+UNCLEAR = ("e2 w2 0:[b1 b2] 5:[b1 b3] closed 9", "e2 w2 0:[b1 b1] closed 9", "e2 w2 0:[b1 b2] open")
+
+
+@settings(max_examples=50)
+@given(st.lists(st.one_of(shapes(), st.sampled_from(UNCLEAR)), max_size=12))
+def test_the_questions_are_those_of_each_ledger(drawn: list[str]) -> None:
+    records = [record(number, shape) for number, shape in enumerate(drawn, 5)]
+    assert asked_singly(records, HALF) == asked_in_blocks(records, HALF)
+
+
+def test_ledgers_that_should_be_whole_on_a_bookie_share_a_block() -> None:
+    """Whichever position it has. A block has a bounded number of questions, by ascending id."""
+    shapes = ("e3 w3 a2 0:[b1 b2 b3] closed 4", "e3 w3 a2 0:[b3 b1 b2] closed 5")
+    records = [record(number, shapes[number % 2]) for number in range(7)]
+    made = list(list_blocks(clear_of(records), TERMS))
+    assert [("b1", list(range(7))), ("b2", list(range(7))), ("b3", list(range(7)))] == sorted(
+        (bookie, block.ledger_ids.tolist()) for bookie, block in made
+    )
+    assert all(block.is_whole for _, block in made)
+
+
+def test_a_block_has_a_bounded_number_of_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_QUESTIONS_MAX", 3)
+    records = [record(number, "e1 w1 0:[b1] closed 9") for number in range(7)]
+    made = list(list_blocks(clear_of(records), TERMS))
+    assert [[0, 1, 2], [3, 4, 5], [6]] == [block.ledger_ids.tolist() for _, block in made]
+
+
+def test_the_sample_is_the_one_that_both_checkers_judge() -> None:
+    records = [record(number, "e2 w2 0:[b1 b2] closed 9") for number in range(40)]
+    ((_, first), (_, second)) = list_blocks(clear_of(records), HALF)
+    drawn = bytes(is_in_sample(number, HALF) for number in range(40))
+    assert drawn == first.is_kept == second.is_kept
+    assert 0 < sum(drawn) < 40
+
+
+def test_without_clear_ledgers_there_is_no_block() -> None:
+    assert [] == list(list_blocks(clear_of([]), TERMS))
+
+
+HEALTHY = list(range(1, 40))
+LACKING, UNKNOWN = 11, 12
+
+
+def held() -> dict[int, range]:
+    """Return what the bookie holds: all that it should, but for two ledgers."""
+    found = {number: range(number + 1) for number in HEALTHY}
+    found[LACKING] = range(LACKING)
+    del found[UNKNOWN]
+    return found
+
+
+def questions(terms: Terms) -> pa.RecordBatch:
+    """Return two blocks about one bookie, and a greeting."""
+    ids = np.array(HEALTHY)
+    kept = bytes(is_in_sample(number, terms) for number in HEALTHY)
+    whole = ListBlock(ids, ids, 3, 3, 0, kept)
+    parts = [
+        replace(whole, ledger_ids=ids[at], last_entries=ids[at], is_kept=kept[at])
+        for at in (slice(0, 20), slice(20, None))
+    ]
+    rows = [named_row(QUESTIONS, bookie_id="b1", block=pack_questions(block)) for block in parts]
+    return table(QUESTIONS, [named_row(QUESTIONS, bookie_id="b1"), *rows])
+
+
+def rows_of(directory: Directory, asked: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return the rows of evidence about ledgers, without their times."""
+    batches = list_asker(directory, LIMITS, 1)(iter([asked]))
+    made = [row for rows in unpack_answers(batches, PACED_ANSWERS) for row in rows.to_pylist()]
+    (greeting,) = (row for row in made if row["ledger_id"] is None)
+    assert greeting["pace"] is not None
+    about = [row for row in made if row["ledger_id"] is not None]
+    assert all(row.pop("asked_at_ms") > 0 for row in about)
+    return sorted(about, key=lambda row: str(row["ledger_id"]))
+
+
+def singly(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the same questions, a row for each."""
+    rows = [
+        (row["bookie_id"], *question, None)
+        for row in batch.to_pylist()
+        if row["block"]
+        for question in unpack_questions(row["block"]).questions()
+    ]
+    return table(QUESTIONS, [named_row(QUESTIONS, bookie_id="b1"), *rows])
+
+
+def test_answers_to_blocks_become_the_rows_of_answers_one_by_one() -> None:
+    """As expected, kept, and others."""
+    rows = []
+    for asked in (questions(HALF), singly(questions(HALF))):
+        with ScriptedBookie(held()) as bookie:
+            directory = Directory({"b1": ("127.0.0.1", bookie.port)}, frozenset())
+            rows.append(rows_of(directory, asked))
+    ours, theirs = rows
+    assert ours == theirs
+    assert {LACKING, UNKNOWN} == {row["ledger_id"] for row in ours if not row["is_as_expected"]}
+    kept = [row["ledger_id"] for row in ours if row["is_as_expected"] and row["groups"] is not None]
+    assert {one for one in HEALTHY if is_in_sample(one, HALF)} - {LACKING, UNKNOWN} == set(kept)
+
+
+@pytest.mark.parametrize(
+    ("directory", "status"),
+    [
+        (Directory({}, frozenset()), "unregistered"),
+        (Directory({"b1": None}, frozenset()), "address_unknown"),
+    ],
+)
+def test_a_bookie_that_is_not_dialled_answers_each_question_of_a_block(
+    directory: Directory, status: str
+) -> None:
+    batches = list_asker(directory, LIMITS, 1)(iter([questions(TERMS)]))
+    made = [row for rows in unpack_answers(batches, PACED_ANSWERS) for row in rows.to_pylist()]
+    assert [(number, status) for number in HEALTHY] == [
+        (row["ledger_id"], row["status"]) for row in made
+    ]
+
+
+def test_a_bookie_that_cannot_list_answers_each_question_of_a_block() -> None:
+    """It is not asked for a list."""
+    with ScriptedBookie(held()) as bookie:
+        address = {"b1": ("127.0.0.1", bookie.port)}
+        rows = rows_of(Directory(address, frozenset({"b1"})), questions(TERMS))
+        assert {"unsupported"} == {row["status"] for row in rows}
+        assert [] == bookie.asked(11)
+    assert len(HEALTHY) == len(rows)
+
+
+def test_a_bookie_that_refuses_a_list_answers_each_question_once() -> None:
+    def busy(connection: Any, request: pb.Request) -> bool:
+        if request.getListOfEntriesOfLedgerRequest.ledgerId == 5:
+            connection.close()
+            return True
+        return False
+
+    with ScriptedBookie(held(), busy) as bookie:
+        address = {"b1": ("127.0.0.1", bookie.port)}
+        rows = rows_of(Directory(address, frozenset()), questions(TERMS))
+    assert sorted(map(str, HEALTHY)) == [str(row["ledger_id"]) for row in rows]
+
+
+def test_rows_of_blocks_are_by_ascending_ledger_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind all others. Parts of a file that hold few ledgers need not be decoded to find one."""
+    monkeypatch.setattr(blocks, "ROWS_AT_ONCE", 50)
+    cells = []
+    for bookie, ids in (("b2", range(90)), ("b1", range(30, 60)), ("b2", range(90, 91))):
+        numbers = np.array(ids, np.int64)
+        block = blocks.pack_answers(asking.ExpectedAnswers(numbers, numbers + 7, numbers + 100))
+        cells.append(named_row(LANE_ANSWERS, bookie_id=bookie, look=1, block=block))
+    greeting = named_row(LANE_ANSWERS, bookie_id="b3", status="answered")
+    made = list(unpack_answers([table(LANE_ANSWERS, [*cells, greeting])], PACED_ANSWERS))
+    assert [1, 50, 50, 21] == [rows.num_rows for rows in made]
+    assert all(rows.schema == PACED_ANSWERS for rows in made)
+    rows = pa.Table.from_batches(made[1:]).to_pylist()
+    keys = [(row["ledger_id"], row["bookie_id"]) for row in rows]
+    assert sorted(keys) == keys
+    assert {(row["ledger_id"] + 7, row["ledger_id"] + 100) for row in rows} == {
+        (row["asked_at_ms"], row["received_bytes"]) for row in rows
+    }
+    assert {("held", None, True, 1, 0, 1)} == {
+        (
+            row["status"],
+            row["groups"],
+            row["is_as_expected"],
+            row["requests"],
+            row["retries"],
+            row["look"],
+        )
+        for row in rows
+    }
+
+
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
+ADDRESS = cast(StoreAddress, None)
+
+
+def first_look(run: Place, *, elsewhere: bool, suspects_max: int = 1_000) -> Stages:
+    """Return the stages of a run. `elsewhere`: another executor takes the first look.
+
+    That executor is like the one of this process: what the two say to each other is what Spark and
+    this process say.
+    """
+    suspects = Suspects(run)
+    here, other = (
+        LocalExecutor(StopRequest(), run, suspects, ADDRESS, ReadCounts()) for _ in range(2)
+    )
+    return Stages(
+        on_spark=lambda: other,
+        local=here,
+        suspects=suspects,
+        facts=FACTS,
+        terms=HALF,
+        limits=LIMITS,
+        suspects_max=suspects_max,
+        ledgers_max=0 if elsewhere else 1_000,
+    )
+
+
+def evidence_of(run: Place) -> list[dict[str, Any]]:
+    rows = run.read_table("evidence/answers", PACED_ANSWERS).to_pylist()
+    for row in rows:
+        row.pop("asked_at_ms")
+    return sorted(rows, key=lambda row: (str(row["ledger_id"]), row["bookie_id"]))
+
+
+@pytest.mark.parametrize("suspects_max", [0, 1, 1_000])
+def test_the_evidence_is_the_same_whoever_takes_the_first_look(
+    suspects_max: int, tmp_path: Path
+) -> None:
+    """Of clear ledgers and others, whole and striped, on bookies that hold them and that do not.
+    Others are asked about by this process if they are few, and it may work.
+    """
+    shapes = ("e2 w2 a2 0:[b1 b2] closed 4", "e3 w2 a2 0:[b2 b1 gone] closed 5", *UNCLEAR)
+    records = [record(number, shapes[number % len(shapes)]) for number in range(10, 60)]
+    asked, found = [], []
+    for number, elsewhere in enumerate((False, True)):
+        run = place(str(tmp_path / str(number)))
+        run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "first")
+        run.write_table("evidence/listing", pa.table({"ledger_id": range(10, 60)}), "first")
+        with ScriptedBookie({n: range(5) for n in range(50)}) as b1, ScriptedBookie() as b2:
+            addresses = {"b1": ("127.0.0.1", b1.port), "b2": ("127.0.0.1", b2.port)}
+            stages = first_look(run, elsewhere=elsewhere, suspects_max=suspects_max or 1_000)
+            if elsewhere:
+                stages.suspects_max = suspects_max
+            stages.ask_lists(1, Directory(addresses, frozenset()), Shard(7, 15, 55))
+            asked.append([sorted(map(str, bookie.asked(11))) for bookie in (b1, b2)])
+        found.append(evidence_of(run))
+        assert {"evidence/answers/look-01-shard-0007.parquet"} == run.files_in("evidence/answers")
+        assert set() == run.files_in("steps")
+    assert asked[0] == asked[1]
+    assert found[0] == found[1]
+    assert {15, 55} <= {row["ledger_id"] for row in found[1]} <= {None, *range(15, 56)}
+    assert {True, False} == {row["is_as_expected"] for row in found[1]}
