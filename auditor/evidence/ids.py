@@ -28,6 +28,18 @@ def distinct_numbers(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return in_order[last_of_each(in_order)]
 
 
+def missing_numbers(
+    numbers: npt.NDArray[np.int64], others: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Return the distinct numbers that are not among the others, ascending. Costs a sort of both:
+    `numpy.setdiff1d` hashes them before.
+    """
+    found: npt.NDArray[np.int64] = np.setdiff1d(
+        distinct_numbers(numbers), distinct_numbers(others), assume_unique=True
+    )
+    return found
+
+
 def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return a mask of the last of each group of equal numbers. `numbers` are sorted."""
     return np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]

@@ -27,6 +27,7 @@ from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, newes
 from auditor.evidence.rows import Row, named_row
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
+from auditor.evidence.shard_files import ShardFiles
 from auditor.findings.gone_ledgers import GONE_FILE, gone_ledgers
 from auditor.model.evidence import Look
 from auditor.model.facts import (
@@ -114,8 +115,9 @@ def compare_metadata(
     went_back, returned = [_NONE], [_NONE]
     listed = earlier.read_table("evidence/listing", LISTING)["ledger_id"]
     in_order = distinct_numbers(listed.to_numpy())
+    files_then, files_now = ShardFiles(earlier), ShardFiles(run)
     for shard in cut_shards(listed, COMPARED_AT_ONCE):
-        then, now = _newest_in(earlier, shard), _newest_in(run, shard)
+        then, now = _newest_in(files_then, shard), _newest_in(files_now, shard)
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
         total += int(np.count_nonzero(is_closed))
@@ -164,12 +166,12 @@ def kept_rows(run: Place) -> pa.Table:
     )
 
 
-def _newest_in(run: Place, shard: Shard) -> pa.Table:
+def _newest_in(files: ShardFiles, shard: Shard) -> pa.Table:
     """Return the newest readable row of each ledger in a range of ids, ascending."""
     keep = _FOUND
     if not shard.is_all:
         keep &= (pc.field("ledger_id") >= shard.first) & (pc.field("ledger_id") <= shard.last)
-    rows = run.read_table("evidence/ledgers", LEDGERS, keep, list(_COLUMNS))
+    rows = files.scan("evidence/ledgers", LEDGERS, shard).table(_COLUMNS, keep)
     ids = rows["ledger_id"].to_numpy()
     if np.all(ids[1:] > ids[:-1]):
         return rows

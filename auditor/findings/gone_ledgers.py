@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, last_of_each
+from auditor.evidence.ids import Ids, last_of_each, missing_numbers
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import GONE_LEDGERS, LISTING, REFERENCES
 from auditor.findings.dropped_ledgers import dropped_ids, may_miss_topics
@@ -65,7 +65,7 @@ def compare_listings(earlier: Place, run: Place) -> pa.Table:
         one.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
         for one in (earlier, run)
     )
-    gone = np.setdiff1d(then, now)
+    gone = missing_numbers(then, now)
     rows = pa.table({"ledger_id": pa.array(gone, pa.int64())})
     if not len(gone) or not (were_references_read(earlier) and were_references_read(run)):
         return _with_reasons(rows, None)

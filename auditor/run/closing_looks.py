@@ -28,6 +28,7 @@ from auditor.bookie.questions import ListQuestion, ReadQuestion
 from auditor.clock import now_ms
 from auditor.config import BookieLimits
 from auditor.errors import OutputError, StoreUnavailable
+from auditor.evidence.ids import missing_numbers
 from auditor.evidence.rows import Row, named_row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LISTING, LISTINGS, MARKS, RENAMES
@@ -113,9 +114,8 @@ class MarkLooks:
         marked = np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger))
         if not len(marked):
             return []
-        ids = np.setdiff1d(
-            marked, self.run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
-        )
+        listed = self.run.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
+        ids = missing_numbers(marked, listed)
         now = self.terms.judged_at_ms
         return sorted(
             map(int, ids),

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.evidence.ids import distinct_numbers, last_of_each
+from auditor.evidence.ids import distinct_numbers, last_of_each, missing_numbers
 
 NUMBERS = st.lists(st.integers(0, 5) | st.integers(-(2**63), 2**63 - 1))
 
@@ -26,6 +26,12 @@ def test_the_last_of_equal_numbers_has_another_or_none_behind_it(numbers: list[i
         index + 1 == len(in_order) or in_order[index + 1] != number
         for index, number in enumerate(in_order)
     ] == last
+
+
+@given(NUMBERS, NUMBERS)
+def test_missing_numbers_are_the_difference_of_two_sets(one: list[int], other: list[int]) -> None:
+    found = missing_numbers(np.array(one, np.int64), np.array(other, np.int64))
+    assert found.tolist() == sorted(set(one) - set(other))
 
 
 def test_numbers_that_are_given_stay_as_they_were() -> None:
