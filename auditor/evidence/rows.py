@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from auditor.evidence.schemas import ANSWERS, BOOKIES, READS
 from auditor.model.availability import (
@@ -99,6 +100,14 @@ def structs(rows: pa.Table) -> pa.StructArray:
     """Return the rows of a table as one array."""
     columns = [column.combine_chunks() for column in rows.columns]
     return pa.StructArray.from_arrays(columns, fields=list(rows.schema))
+
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table, pa.StructArray)
+
+
+def rows_of(rows: Rows, mask: pa.BooleanArray | pa.ChunkedArray) -> Rows:
+    """Return the rows of a mask, in which null is false. Costs next to nothing if these are all."""
+    return rows if pc.all(mask, skip_nulls=False).as_py() else rows.filter(mask)
 
 
 def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:

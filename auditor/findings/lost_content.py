@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.rows import rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -198,9 +199,9 @@ def last_words(
     words = _Tally(unjudged, probed)
     kept: list[pa.RecordBatch] = []
     for batch in answers:
-        about = batch.filter(pc.is_valid(batch["ledger_id"]))
+        about = rows_of(batch, pc.is_valid(batch["ledger_id"]))
         late = pc.is_in(about["ledger_id"], again)
-        words.add(about.filter(pc.invert(late)))
+        words.add(rows_of(about, pc.invert(late)))
         kept.append(about.filter(late))
     if kept:
         words.add(newest_words(pa.Table.from_batches(kept)))
@@ -260,7 +261,7 @@ class _Tally:
     unheard: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        valid = rows.filter(pc.is_in(rows["status"], _VALID))
+        valid = rows_of(rows, pc.is_in(rows["status"], _VALID))
         for count in pc.value_counts(valid["bookie_id"]).to_pylist():
             self.asked[count["values"]] += count["counts"]
         if self.probed:

@@ -1,4 +1,4 @@
-"""Hold the clear ledgers of a shard in columns, some 60 bytes each.
+"""Hold the clear ledgers of a shard in columns, some 130 bytes each.
 
 What a healthy bookie says of a clear ledger is known before it is asked
 (docs/decisions/0062). No clear ledger becomes a Python value here.
@@ -7,7 +7,7 @@ What a healthy bookie says of a clear ledger is known before it is asked
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids
-from auditor.evidence.rows import structs
+from auditor.evidence.rows import rows_of, structs
 from auditor.judging.healthy_ledgers import is_clear
 from auditor.model.identity import BookieId
 
 Numbers = npt.NDArray[np.int64]
+DENSE_MAX = 8
+"""Where ids are at most so far apart on average, a table has the row of each: 64 bytes a ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,15 @@ class ClearColumns:
     starts: Numbers
     ensembles: npt.NDArray[np.int32]
     bookies: Sequence[BookieId]
+    _row_of: Numbers = field(init=False)
+    """The row of each id from the first one on, or -1; empty if the ids are far apart."""
+
+    def __post_init__(self) -> None:
+        row_of = np.empty(0, np.int64)
+        if len(self.ids) and self.ids[-1] - self.ids[0] < DENSE_MAX * len(self.ids):
+            row_of = np.full(self.ids[-1] - self.ids[0] + 1, -1)
+            row_of[self.ids - self.ids[0]] = np.arange(len(self.ids))
+        object.__setattr__(self, "_row_of", row_of)
 
     @classmethod
     def of(cls, records: pa.Table) -> ClearColumns:
@@ -47,7 +58,7 @@ class ClearColumns:
         whole columns.
         """
         rows = structs(records)
-        rows = rows.filter(is_clear(rows))
+        rows = rows_of(rows, is_clear(rows))
         segments = pc.struct_field(rows, "segments").flatten()
         named = pc.struct_field(segments, "ensemble")
         lengths = pc.list_value_length(named).fill_null(0).to_numpy(zero_copy_only=False)
@@ -74,11 +85,19 @@ class ClearColumns:
         return cls(ids[at], last[at], sizes, quorums[at], starts, ensembles, bookies)
 
     def rows_of(self, ledger_ids: Ids) -> Numbers:
-        """Return the row number of each of these ledgers; -1 for one that is not clear."""
+        """Return the row number of each of these ledgers; -1 for one that is not clear.
+
+        Costs a look into a table, or a search if the ids are far apart.
+        """
+        if not len(self.ids):
+            return np.full(len(ledger_ids), -1)
+        if len(self._row_of):
+            at = ledger_ids - self.ids[0]
+            is_within = (at >= 0) & (at < len(self._row_of))
+            return np.where(is_within, self._row_of[np.where(is_within, at, 0)], -1)
         rows = np.searchsorted(self.ids, ledger_ids)
         rows[rows == len(self.ids)] = 0
-        is_there = self.ids[rows] == ledger_ids if len(self.ids) else np.zeros(len(rows), np.bool_)
-        return np.where(is_there, rows, -1)
+        return np.where(self.ids[rows] == ledger_ids, rows, -1)
 
     def positions_of(self, rows: Numbers, numbers: Numbers) -> Numbers:
         """Return the position of a bookie in the ensemble of a ledger, for each pair; -1 if it is

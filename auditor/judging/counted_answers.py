@@ -65,20 +65,21 @@ def answers_said(batches: Iterable[pa.RecordBatch]) -> Iterator[Said]:
     The batches have the ANSWER_COLUMNS.
     """
     for batch in batches:
-        rows = batch.filter(pc.is_valid(batch["ledger_id"]))
+        names = batch["bookie_id"].fill_null("").dictionary_encode()
+        numbers, ids = names.indices.to_numpy(), batch["ledger_id"]
+        is_said = ids.is_valid().to_numpy(zero_copy_only=False)
+        ids = ids.fill_null(-1).to_numpy()
         is_expected = all_true(
-            rows["is_as_expected"],
-            pc.equal(rows["look"], 1),
-            pc.is_in(rows["status"], _VALID),
-            pc.invert(rows["non_canonical"]),
-            pc.is_null(rows["missing_logs"]),
-            pc.is_null(rows["read_unlisted"]),
-            pc.is_valid(rows["bookie_id"]),
+            batch["is_as_expected"],
+            pc.equal(batch["look"], 1),
+            pc.is_in(batch["status"], _VALID),
+            pc.invert(batch["non_canonical"]),
+            pc.is_null(batch["missing_logs"]),
+            pc.is_null(batch["read_unlisted"]),
+            pc.is_valid(batch["bookie_id"]),
         ).to_numpy(zero_copy_only=False)
-        names = rows["bookie_id"].fill_null("").dictionary_encode()
-        numbers, ids = names.indices.to_numpy(), rows["ledger_id"].to_numpy()
         for number, bookie in enumerate(names.dictionary.to_pylist()):
-            is_theirs = numbers == number
+            is_theirs = is_said & (numbers == number)
             yield Said(bookie, ids[is_theirs & is_expected], ids[is_theirs & ~is_expected])
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.rows import table
+from auditor.evidence.rows import rows_of, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, READ_COUNTS, READS, RENAMES
 from auditor.findings.on_cluster import LISTINGS_AT
@@ -136,7 +136,7 @@ def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -
         total.rows += batch.num_rows
         for column in _SUMS:
             total.sums[column] += _sum_of(batch[column])
-        on_ledgers = batch.filter(pc.is_valid(batch["ledger_id"]))
+        on_ledgers = rows_of(batch, pc.is_valid(batch["ledger_id"]))
         greetings = batch.filter(pc.is_null(batch["ledger_id"]))
         total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(greetings)
         total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
@@ -148,7 +148,7 @@ def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
 
     A request that was never sent did not fail.
     """
-    sent = batch.filter(pc.greater(batch["requests"], 0))
+    sent = rows_of(batch, pc.greater(batch["requests"], 0))
     return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
 
 

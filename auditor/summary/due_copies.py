@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.rows import table
+from auditor.evidence.rows import rows_of, table
 from auditor.evidence.table_scan import iterate_rows
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
@@ -146,11 +146,6 @@ def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
             if keep.any():
                 made.append(count(rows_of(batch, pa.array(keep)), bookies))
     return pa.concat_tables(made)
-
-
-def rows_of(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the rows of a mask. Costs next to nothing if these are all."""
-    return batch if mask.true_count == batch.num_rows else batch.filter(mask)
 
 
 def _is_plain(

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.ids import distinct_numbers
+from auditor.evidence.rows import rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
@@ -41,7 +42,6 @@ from auditor.summary.due_copies import (
     SHARE_COLUMNS,
     Due,
     due_by_bookie,
-    rows_of,
     shares_of,
 )
 from auditor.summary.reading_plan import (
