@@ -193,16 +193,25 @@ class Audited:
 
 
 def audit(
-    cluster: ArithmeticCluster, output: Path, ledgers: int, spark: StandaloneSpark | None = None
+    cluster: ArithmeticCluster,
+    output: Path,
+    ledgers: int,
+    spark: StandaloneSpark | None = None,
+    flags: Sequence[str] = (),
 ) -> Audited:
-    """Run the auditor without limits on its rate, and compare its verdicts with the damage."""
+    """Run the auditor without limits on its rate, and compare its verdicts with the damage.
+
+    `flags` are further words of its command.
+    """
     before = cluster.counted()
     command = [sys.executable, "-m", "auditor", "run", "--quiet", "--second-look-delay", "0s"]
     where = ["--metadata-service-uri", cluster.metadata_service_uri, "--output", str(output)]
     lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
     on = ["--spark-master", spark.master] if spark else []
     executors = spark.worker_pids if spark else ()
-    used = processes.run([*command, *where, *lifted, *on], PROJECT, RUN_TIMEOUT_S, executors)
+    used = processes.run(
+        [*command, *where, *lifted, *on, *flags], PROJECT, RUN_TIMEOUT_S, executors
+    )
     if used.code != 1:
         raise RuntimeError(f"auditor run ended with {used.code}: {used.said[-3000:]}")
     name = json.loads((output / "latest.json").read_text())["run"]

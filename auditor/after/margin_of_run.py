@@ -50,7 +50,7 @@ from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
-from auditor.report.layout import of
+from auditor.report.layout import moment, of
 from auditor.summary.about import About
 
 
@@ -172,9 +172,11 @@ def _portions(rows: TableScan) -> list[pc.Expression | None]:
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
     """Return what the answer rests on. The age of a run that lies in the future is unknown: its
-    clock was wrong.
+    clock was wrong. A run is as old as the lists that it carried over.
     """
-    age_s = (utc_now() - run.started).total_seconds()
+    carried = run.summary.carried
+    oldest = moment(carried.oldest_listed_at) if carried else None
+    age_s = (utc_now() - (oldest or run.started)).total_seconds()
     in_order, closed = int(ledgers_in_order(run.copies).sum()), len(run.copies.ledger_ids)
     return MarginBasis(
         run_id=run.summary.run_id,
@@ -187,6 +189,7 @@ def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:
         others=run.summary.ledgers.listed - closed - run.copies.unread,
         unread=run.copies.unread,
         assumed_copies=run.summary.copies.assumed if run.summary.copies else 0,
+        has_carried=oldest is not None,
     )
 
 

@@ -23,8 +23,8 @@ _SORTS = ("no_copy", "may_have_no_copy", "below_ack_quorum", "may_be_below_ack_q
 
 @dataclass(frozen=True, slots=True)
 class MarginBasis:
-    """What the answer rests on. `age_s`: seconds since the run started; if negative, its clock is
-    wrong.
+    """What the answer rests on. `age_s`: seconds since the run started or, if it `has_carried`
+    verdicts over, since the oldest run did whose lists they rest on; if negative, a clock is wrong.
 
     `in_order`: closed ledgers whose every entry has a confirmed copy. `unconfirmed`: closed ledgers
     with an entry that has none. The answer leaves out `others`: still written, in recovery, empty
@@ -41,6 +41,7 @@ class MarginBasis:
     others: int
     unread: int
     assumed_copies: int
+    has_carried: bool = False
 
     def closed_words(self, of_what: str = "") -> str:
         """Return the ledgers that the answer is about: "8 closed ledgers of the cluster"."""
@@ -354,7 +355,8 @@ def _basis(basis: MarginBasis, answer: Without | Cluster, screen: Screen) -> Ite
 
 
 def age_words(basis: MarginBasis) -> str:
-    """Return the age of the run: "4 h old"."""
+    """Return the age of the run, or of the oldest lists that it carried over: "4 h old"."""
     if basis.age_s < 0:
         return "which started in the future: a clock is wrong, so its age is not known"
-    return f"{duration(basis.age_s)} old"
+    old = f"{duration(basis.age_s)} old"
+    return f"whose oldest lists are {old}" if basis.has_carried else old

@@ -57,7 +57,7 @@ def carried_sentences(carried: Carried) -> Iterator[str]:
     if carried.ledgers:
         names = [f"{one.run_id} ({of(one.ledgers, 'ledger')})" for one in carried.runs]
         unnamed = carried.ledgers - sum(one.ledgers for one in carried.runs)
-        more = f", and older ones named in evidence/carried ({count(unnamed)})" if unnamed else ""
+        more = f", and others named in evidence/carried ({count(unnamed)})" if unnamed else ""
         yield (
             f"{of(carried.ledgers, 'ledger was', 'ledgers were')} not asked about (--within"
             f" {period}): closed, sound by the lists of an earlier run, unmarked, and with the same"
@@ -70,8 +70,9 @@ def carried_sentences(carried: Carried) -> Iterator[str]:
             f"{count(carried.withheld)} of them {are} unknown by what this run learned, and will be"
             " asked about by the next run"
         )
+    words = {why.value: said for why, said in _REASON_WORDS.items()}
     reasons = [
-        f"{count(number)} {_REASON_WORDS[DueFor(why)]}"
+        f"{count(number)} {words.get(why) or printable(why)}"
         for why, number in carried.due.items()
         if number
     ]

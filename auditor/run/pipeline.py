@@ -28,6 +28,9 @@ from auditor.run.request_counts import count_silent_parents
 from auditor.run.scrub_reports import ScrubReports
 from auditor.stages.selection import first_asked
 
+LISTED_HERE_MAX = 5_000_000
+"""The driver lists at most so many ledgers of a run with a period: 36 bytes each. Such a run asks
+about few, and seldom needs Spark for them."""
 CHOSEN = "due"
 """The stage that chooses the ledgers that a run with a period asks about."""
 
@@ -100,7 +103,8 @@ class Audit(Looks):
                 listing.unexpected_znodes,
                 "znodes above the ledgers belong to no ledger of this layout",
             )
-            if self.stages.list_ledgers(listing.partitions):
+            here_max = LISTED_HERE_MAX if self.carrying is not None and self.carrying.base else 0
+            if self.stages.list_ledgers(listing.partitions, here_max=here_max):
                 count_silent_parents(self.directory, "evidence/listing", listing, self.store.counts)
             self.relisting.record_first()
             self.begin_reads()

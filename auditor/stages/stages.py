@@ -184,16 +184,21 @@ class Stages:
     judging: JudgingLimits = field(default_factory=JudgingLimits)
 
     def list_ledgers(
-        self, portions: Sequence[ListingPartition], name: str = "evidence/listing"
+        self,
+        portions: Sequence[ListingPartition],
+        name: str = "evidence/listing",
+        here_max: int = 0,
     ) -> bool:
         """List every ledger id -> evidence/listing, or another table. Return whether Spark listed
         them.
+
+        `here_max`: this process may list so many ids.
 
         A single portion is always listed here: that takes a moment, a Spark job two seconds.
         Several portions are tried here if they may hold few ledgers: BookKeeper removes a parent
         that has none.
         """
-        ids_max = None if len(portions) <= 1 else self._ledgers_max()
+        ids_max = None if len(portions) <= 1 else max(self._ledgers_max(), here_max)
         parents = sum(len(portion.parents) for portion in portions)
         if ids_max is None or parents <= ids_max:
             ids = self.local.list_ids(portions, ids_max)

@@ -1,0 +1,118 @@
+"""A run with a period (`--within`) an hour after a whole run, as a share of it, with 1 % change.
+
+    .venv/bin/python -m benchmarks.due_run --ledgers 100000 [--keep DIR]
+
+The cluster is that of `benchmarks.scale`. The period is 168 times as long as the time between the
+beginnings of the two runs, as with runs every hour and `--within 168h`. Between them the znodes of
+1 % of the ledgers are written again, with a new version. One in 1,000 is damaged: a run with a
+period asks about these each time. At this size most of a run is fixed. `--again N` makes N such
+runs, the later ones with Spark's files in the cache of the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+from auditor.wire import znode_paths
+from benchmarks.arithmetic_cluster import (
+    DAMAGED_EVERY,
+    LAYOUT,
+    ROOT,
+    ArithmeticCluster,
+    arithmetic_cluster,
+)
+from benchmarks.scale import LEDGERS, PROCESSES, Audited, audit
+from benchmarks.targets import Target
+from benchmarks.whole_run import ensure_class_archive
+
+CHANGED_EVERY = 100
+HOURS = 168
+SHARE_MAX = 0.03
+
+
+def change(cluster: ArithmeticCluster, ledgers: int) -> None:
+    """Write the znode of every CHANGED_EVERY-th ledger again, as it is. Its version grows."""
+    client = KazooClient(cluster.zookeeper_hosts)
+    client.start()
+    try:
+        for ledger_id in range(0, ledgers, CHANGED_EVERY):
+            path = ROOT + znode_paths.ledger_path(LAYOUT, ledger_id)
+            client.set(path, client.get(path)[0])
+    finally:
+        client.stop()
+        client.close()
+
+
+def targets(scratch: Path, ledgers: int, kept: Path | None, again: int) -> Iterator[Target]:
+    """Measure one whole run, and so many runs with a period."""
+    with arithmetic_cluster(kept or scratch / "cluster", ledgers) as cluster:
+        whole = audit(cluster, scratch / "audits", ledgers)
+        for _ in range(again):
+            change(cluster, ledgers)
+            elapsed_s = (datetime.now().astimezone() - _began(whole)).total_seconds()
+            flags = ("--within", f"{int(elapsed_s * HOURS)}s")
+            yield from _compare(whole, audit(cluster, scratch / "audits", ledgers, flags=flags))
+
+
+def _began(run: Audited) -> datetime:
+    return datetime.fromisoformat(run.summary["started_at"])
+
+
+def _compare(whole: Audited, due: Audited) -> Iterator[Target]:
+    carried, listed = due.summary["carried"], whole.summary["ledgers"]["listed"]
+    reasons = ", ".join(f"{why} {number:,}" for why, number in carried["due"].items() if number)
+    yield Target(
+        f"exactly the {listed // DAMAGED_EVERY:,} damaged ledgers are accused again",
+        not due.faults,
+        due.faults or (f"{carried['ledgers']:,} of {listed:,} carried over; due: {reasons}",),
+    )
+    lists = due.asked.lists / whole.asked.lists
+    yield Target(
+        f"a run with a period asks for at most {SHARE_MAX:.0%} of the lists",
+        lists <= SHARE_MAX,
+        (f"{lists:.2%}: {due.asked.lists:,} of {whole.asked.lists:,}",),
+    )
+    cpu = due.used.cpu_s / whole.used.cpu_s
+    yield Target(
+        f"a run with a period takes at most {SHARE_MAX:.0%} of the CPU time",
+        cpu <= SHARE_MAX,
+        (f"{cpu:.1%}: {_times(due)} of {_times(whole)}", f"a ledger: {_each(due, listed)}"),
+    )
+
+
+def _times(run: Audited) -> str:
+    parts = ", ".join(f"{name} {run.used.cpus_s.get(name, 0):.1f}" for name in PROCESSES)
+    return f"{run.used.cpu_s:.1f} CPU s ({parts})"
+
+
+def _each(run: Audited, ledgers: int) -> str:
+    peak = run.used.peaks_bytes["driver"] // 2**20
+    return f"{run.used.cpu_s / ledgers * 1e6:.1f} CPU us; the driver took {peak:,} MiB at most"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--ledgers", type=int, default=LEDGERS)
+    parser.add_argument("--keep", type=Path, help="keep ZooKeeper's data in this directory")
+    parser.add_argument("--again", type=int, default=1, help="how many runs with a period")
+    chosen = parser.parse_args(arguments)
+    ensure_class_archive()
+    missed = 0
+    with tempfile.TemporaryDirectory() as directory:
+        for target in targets(Path(directory), chosen.ledgers, chosen.keep, chosen.again):
+            print(target, flush=True)
+            missed += not target.met
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,365 @@
+"""Which verdicts of an earlier run are carried over, row by row, and what ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor.evidence.journal import PROBLEMS, StageResult
+from auditor.evidence.rows import answer_row, bookie_row, ledger_row, named_row, table
+from auditor.evidence.run_directory import Place, place
+from auditor.evidence.schemas import (
+    ANSWERS,
+    BOOKIES,
+    CARRIED,
+    CARRIED_TABLE,
+    DUE,
+    DUE_TABLE,
+    LEDGERS,
+    LISTING,
+    VERDICTS,
+)
+from auditor.evidence.table_scan import scan_rows
+from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, Greeting
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
+from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
+from auditor.run.carrying import Carrying
+from auditor.sandbox.cluster import ledger
+from auditor.stages.selection import DUE_LISTING
+from auditor.summary.about import About, RunBase
+from auditor.summary.carried import carried_by_bookie, carried_from, carried_of, read_carried_ids
+from auditor.summary.due_ledgers import hash_ids, newly_doubted, why_not_comparable
+from auditor.summary.reading_plan import ReadingPlan
+from auditor.zookeeper.ledgers import Marks
+
+HOUR_MS = 3_600_000
+PERIOD_MS = 10_000 * HOUR_MS  # so long that no ledger has its turn in an hour
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)
+ABOUT = About(
+    *("now", "2026-01-01T03:00:00Z", FACTS, Terms(0, 0, 16, 5), "warning", False),
+    reading=ReadingPlan(began_at_ms=1_000 * HOUR_MS),
+    within_ms=PERIOD_MS,
+    base=RunBase("before", 999 * HOUR_MS),
+)
+IDS = range(1, 13)
+SOUND = {
+    "standing": "sound",
+    "todo": "nothing",
+    "assurance": "listed",
+    "looks": 1,
+    "listing_false_negatives": 0,
+    "unknowns": [],
+    "findings": [],
+    "lacks": [],
+    "only_maintenance": False,
+    "is_mark_stale": False,
+}
+BOOKIE = BookieRecord(
+    "b1", 1, 0, Registration.WRITABLE, "h", 3181, True, greeting=Greeting.ANSWERED, cookie_czxid=7
+)
+
+
+def bookies(*names: str) -> list[BookieRecord]:
+    return [replace(BOOKIE, bookie_id=name) for name in names]
+
+
+@dataclass
+class Store:
+    """What ZooKeeper has now."""
+
+    registered: list[BookieRecord] = field(default_factory=lambda: bookies("b1", "b2", "b3"))
+    changed: frozenset[int] = frozenset()
+    listed_marks: Marks = field(default_factory=Marks)
+    read: list[int] = field(default_factory=list)
+
+    def bookies(self, look: int, now_ms: Callable[[], int]) -> list[BookieRecord]:
+        return self.registered
+
+    def marks(self) -> Marks:
+        return self.listed_marks
+
+    def sync(self) -> None:
+        """Do nothing."""
+
+    def read_changed(
+        self, known: Iterable[tuple[int, int, int]], look: int, now_ms: Callable[[], int]
+    ) -> Iterator[LedgerRecord]:
+        for ledger_id, czxid, version in known:
+            assert (100 + ledger_id, 3) == (czxid, version)
+            self.read.append(ledger_id)
+            if ledger_id in self.changed:
+                yield LedgerRecord(ledger_id, look, now_ms(), RecordStatus.GONE)
+
+
+@dataclass
+class Case:
+    """A base, and a run that lists the same ledgers. Even ledgers are on b1 and b2, odd ones on b2
+    and b3.
+    """
+
+    run: Place
+    base: Place
+    store: Store = field(default_factory=Store)
+    verdicts: dict[int, dict[str, Any]] = field(default_factory=lambda: dict.fromkeys(IDS, SOUND))
+    records: dict[int, LedgerRecord] = field(default_factory=dict)
+    carried_before: dict[int, int] = field(default_factory=dict)
+    about: About = ABOUT
+
+    def __post_init__(self) -> None:
+        for i in IDS:
+            metadata = ledger(f"e2 w2 a2 0:[{'b2 b3' if i % 2 else 'b1 b2'}] closed 9")
+            stamp = ZnodeStamp(100 + i, 3, 0, 0)
+            self.records[i] = LedgerRecord(i, 1, 0, RecordStatus.FOUND, stamp, metadata)
+
+    def choose(self) -> tuple[set[int], StageResult]:
+        """Return the ledgers that are carried over, and the result of the stage."""
+        rows = [named_row(VERDICTS, ledger_id=i, **row) for i, row in self.verdicts.items()]
+        self.base.write_table("verdicts", table(VERDICTS, rows), "all")
+        records = table(LEDGERS, map(ledger_row, self.records.values()))
+        self.base.write_table("evidence/ledgers", records, "all")
+        known = table(BOOKIES, map(bookie_row, bookies("b1", "b2", "b3")))
+        self.base.write_table("evidence/bookies", known, "all")
+        if self.carried_before:
+            before = [(i, "older", at_ms) for i, at_ms in self.carried_before.items()]
+            self.base.write_table(CARRIED_TABLE, table(CARRIED, before), "carried")
+        listing = table(LISTING, [(i,) for i in IDS])
+        self.run.write_table("evidence/listing", listing, "all")
+        said = self.carrying().choose()
+        carried = read_carried_ids(self.run).tolist()
+        due = self.run.read_table(DUE_LISTING, LISTING)["ledger_id"].to_pylist()
+        assert sorted([*carried, *due]) == [*IDS]
+        assert len(due) == sum(self.due().values())
+        return set(carried), said
+
+    def due(self) -> dict[str, int]:
+        rows = self.run.read_table(DUE_TABLE, DUE).to_pylist()
+        return {row["why"]: row["ledgers"] for row in rows if row["ledgers"]}
+
+    def carrying(self) -> Carrying:
+        store: Any = self.store
+        return Carrying(self.run, self.base, self.about, store, lambda: None)
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Case:
+    return Case(place(str(tmp_path / "run")), place(str(tmp_path / "base")))
+
+
+def test_what_nothing_speaks_against_is_carried_over(case: Case) -> None:
+    """Its znode alone is read, and its rows are those of the base."""
+    carried, _ = case.choose()
+    assert (set(IDS), [*IDS], {}) == (carried, case.store.read, case.due())
+    case.carrying().write_ledgers()
+    assert {"b1": 6, "b2": 12, "b3": 6} == carried_by_bookie(case.run)
+    rows = case.run.read_table("evidence/ledgers", LEDGERS)
+    assert rows.equals(case.base.read_table("evidence/ledgers", LEDGERS))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"standing": "violated"},
+        {"standing": "exempt", "exempt": "empty"},
+        {"todo": "look"},
+        {"assurance": "probed"},
+        {"looks": 2},
+        {"listing_false_negatives": 1},
+        {"findings": ["{}"]},
+        {"lacks": [{"bookie_id": "b1", "expected": 1, "absent": 1}]},
+    ],
+)
+def test_a_verdict_that_is_not_plainly_sound_is_not_carried_over(
+    case: Case, other: dict[str, Any]
+) -> None:
+    case.verdicts[5] = SOUND | other
+    assert ({*IDS} - {5}, {"not_sound": 1}) == (case.choose()[0], case.due())
+
+
+def test_a_ledger_that_was_not_read_closed_and_unmarked_is_not_carried_over(case: Case) -> None:
+    case.records[3] = replace(case.records[3], mark=Mark(0, 0, ()))
+    still_open = ledger("e2 w2 a2 0:[b1 b2] open")
+    case.records[4] = replace(case.records[4], metadata=still_open)
+    case.records[5] = replace(case.records[5], look=2)
+    case.records[6] = replace(case.records[6], stamp=None)
+    del case.records[7]
+    assert ({*IDS} - {3, 4, 5, 6, 7}, {"not_sound": 5}) == (case.choose()[0], case.due())
+
+
+def test_a_ledger_without_a_verdict_is_new(case: Case) -> None:
+    del case.verdicts[2]
+    assert ({*IDS} - {2}, {"new": 1}) == (case.choose()[0], case.due())
+
+
+def test_a_marked_and_a_changed_ledger_are_due(case: Case) -> None:
+    case.store.listed_marks = Marks({2: Mark(0, 0, ())})
+    case.store.changed = frozenset({3})
+    assert ({*IDS} - {2, 3}, {"marked": 1, "changed": 1}) == (case.choose()[0], case.due())
+    assert 2 not in case.store.read
+
+
+def test_nothing_is_carried_over_if_not_all_marks_are_known(case: Case) -> None:
+    case.store.listed_marks = Marks(problem="not authorised")
+    carried, said = case.choose()
+    assert (set(), {"marked": 12}) == (carried, case.due())
+    assert "not authorised" in said[PROBLEMS][0]
+
+
+def test_a_bookie_that_is_gone_makes_its_ledgers_due(case: Case) -> None:
+    case.store.registered = bookies("b2", "b3")
+    assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
+
+
+def test_the_time_of_the_lists_is_that_of_the_run_that_asked(case: Case) -> None:
+    """Carried twice, a ledger is as old as its lists."""
+    case.carried_before = dict.fromkeys((1, 2), 990 * HOUR_MS)
+    case.choose()
+    older, newer = carried_from(case.run, 1), carried_from(case.run, 3)
+    assert older is not None and newer is not None
+    assert ("older", "before") == (older.run_id, newer.run_id)
+    said = carried_of(case.run, case.about, scan_rows(VERDICTS.empty_table()))
+    assert said is not None
+    assert (12, older.listed_at) == (said.ledgers, said.oldest_listed_at)
+    assert [("older", 2), ("before", 10)] == [(one.run_id, one.ledgers) for one in said.runs]
+
+
+def test_lists_that_would_be_too_old_at_the_next_run_are_due(case: Case) -> None:
+    limit_ms = ABOUT.reading.began_at_ms - PERIOD_MS + HOUR_MS
+    case.carried_before = {1: limit_ms, 2: limit_ms - 1, 3: limit_ms + 1}
+    case.choose()
+    assert {2} <= {*IDS} - set(read_carried_ids(case.run).tolist())
+    assert 1 == case.due()["age"]
+
+
+def test_a_ledger_has_its_turn_by_its_place(case: Case) -> None:
+    """In a period of sixteen hours, an hour is a fourteenth of the circle."""
+    case.about = replace(ABOUT, within_ms=16 * HOUR_MS)
+    turn_ms = 14 * HOUR_MS
+    places = hash_ids(np.array(IDS, np.int64)) % np.uint64(turn_ms)
+    passed = {
+        i
+        for i, at in zip(IDS, places.tolist(), strict=True)
+        if (1_000 * HOUR_MS - at) // turn_ms > (999 * HOUR_MS - at) // turn_ms
+    }
+    assert {*IDS} - passed == case.choose()[0]
+
+
+ANSWERED = {"b1": Greeting.ANSWERED, "b2": Greeting.ANSWERED, "b3": Greeting.ANSWERED}
+
+
+@pytest.mark.parametrize(
+    ("greeting", "why"),
+    [
+        (Greeting.SILENT, "bookie_silent"),
+        (Greeting.REFUSED, "bookie_refused"),
+        (Greeting.UNSUPPORTED, "bookie_unsupported"),
+        (Greeting.UNREGISTERED, "bookie_silent"),
+        (None, "bookie_silent"),
+    ],
+)
+def test_a_bookie_without_an_answer_ends_the_verdicts_on_its_ledgers(
+    case: Case, greeting: Greeting | None, why: str
+) -> None:
+    assert verdicts_after(case, {**ANSWERED, "b3": greeting}) == {
+        i: ("indeterminate", [why]) if i % 2 else ("sound", []) for i in IDS
+    }
+
+
+def test_a_bookie_that_no_look_saw_ends_them_too(case: Case) -> None:
+    said = {"b2": Greeting.ANSWERED, "b3": Greeting.ANSWERED}
+    assert {1, 3, 5, 7, 9, 11} == {
+        i for i, one in verdicts_after(case, said).items() if one[0] == "sound"
+    }
+
+
+def test_a_lister_that_its_bookie_contradicted_ends_them(case: Case) -> None:
+    contradicted = Answer("b1", 0, 1, 0, AnswerStatus.HELD, detail=LISTER_CONTRADICTED)
+    row = dict(zip(ANSWERS.names, answer_row(contradicted), strict=True))
+    greeting = named_row(ANSWERS, **(row | {"ledger_id": None, "status": "answered"}))
+    found = verdicts_after(case, ANSWERED, [greeting])
+    assert {i: ("sound", []) if i % 2 else ("indeterminate", ["answer_invalid"]) for i in IDS} == (
+        found
+    )
+
+
+def test_a_wrong_comparison_ends_them_all(case: Case) -> None:
+    """A stored list that was said to be as expected is not."""
+    wrong = Answer("b1", 2, 1, 0, AnswerStatus.HELD, groups=b"")
+    row = (*answer_row(wrong)[:-1], True)
+    found = verdicts_after(case, ANSWERED, [row])
+    assert {("indeterminate", ("checkers_disagree",))} == {
+        (standing, tuple(why)) for standing, why in found.values()
+    }
+
+
+def verdicts_after(
+    case: Case, said: dict[str, Greeting | None], answers: Iterable[Any] = ()
+) -> dict[int, tuple[str, list[str]]]:
+    """Return the standings and reasons of the carried ledgers, after the bookies greeted so."""
+    _, chosen = case.choose()
+    case.run.write_table("evidence/answers", table(ANSWERS, answers), "all")
+    case.carrying().write_ledgers()
+    seen = [replace(one, greeting=said[one.bookie_id]) for one in bookies(*said)]
+    case.carrying().write_verdicts(chosen, seen)
+    rows = case.run.read_table("verdicts", VERDICTS).to_pylist()
+    assert [*IDS] == sorted(row["ledger_id"] for row in rows)
+    withheld = sum(row["standing"] != "sound" for row in rows)
+    counted = carried_of(case.run, ABOUT, case.run.scan("verdicts", VERDICTS))
+    assert counted is not None
+    assert (12, withheld) == (counted.ledgers, counted.withheld)
+    return {row["ledger_id"]: (row["standing"], row["unknowns"]) for row in rows}
+
+
+def test_a_base_must_have_what_decides_verdicts() -> None:
+    assert "" == why_not_comparable(ABOUT, ABOUT)
+    drawn = replace(ABOUT, terms=replace(ABOUT.terms, judged_at_ms=9, probe_seed=4))
+    assert "" == why_not_comparable(drawn, ABOUT)
+    assert "named ledgers" in why_not_comparable(replace(ABOUT, partial=True), ABOUT)
+    assert "version 0.0.9" in why_not_comparable(replace(ABOUT, auditor_version="0.0.9"), ABOUT)
+    other = replace(ABOUT, terms=replace(ABOUT.terms, probe_entries=9))
+    assert "(probe_entries)" in why_not_comparable(other, ABOUT)
+
+
+@dataclass
+class Found:
+    change: str | None
+    bookie_id: str | None = None
+    missing_on: dict[str, Any] = field(default_factory=dict)
+
+
+def test_only_what_is_new_puts_a_bookie_in_doubt() -> None:
+    found: list[Any] = [
+        Found("new", missing_on={"b1": ()}),
+        Found("still", missing_on={"b2": ()}),
+        Found("better", "b3"),
+        Found("worse", "b4"),
+        Found(None, "b5"),
+    ]
+    assert {"b1", "b4", "b5"} == newly_doubted(found)
+
+
+def test_a_bookie_in_doubt_makes_the_ledgers_due_that_the_base_carried(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that the base asked about itself are not due: their lists are from after the doubt."""
+    monkeypatch.setattr("auditor.run.carrying.read_findings", lambda _: [Found("new", "b1")])
+    case.carried_before = dict.fromkeys((1, 2, 4), 998 * HOUR_MS)
+    assert ({*IDS} - {2, 4}, {"bookie": 2}) == (case.choose()[0], case.due())
+
+
+def test_a_base_that_cannot_be_read_makes_every_ledger_due(case: Case) -> None:
+    case.run.write_table("evidence/listing", table(LISTING, [(i,) for i in IDS]), "all")
+    said = case.carrying().choose()
+    assert (0, {"new": 12}) == (len(read_carried_ids(case.run)), case.due())
+    assert "no verdict is carried over" in said[PROBLEMS][0]
+
+
+def test_without_a_base_every_ledger_is_due(case: Case) -> None:
+    case.run.write_table("evidence/listing", table(LISTING, [(i,) for i in IDS]), "all")
+    replace(case.carrying(), base=None).choose()
+    assert (0, {"new": 12}) == (len(read_carried_ids(case.run)), case.due())
