@@ -28,6 +28,7 @@ from benchmarks import (
     counted_answers,
     damaged_run,
     driver_memory,
+    due_run,
     foreground,
     judging,
     listers,
@@ -103,6 +104,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.long:
             _announce(f"{scale.LEDGERS:,} ledgers whose damage is known: two minutes")
             found += _said(scale.targets(scratch / "scale", scale.LEDGERS))
+            _announce("a run with a period on as many ledgers, behind a whole one: two minutes")
+            found += _said(due_run.targets(scratch / "due", scale.LEDGERS))
             _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: half an hour")
             many = scratch / "many"
             with whole_run.start_cluster(many, whole_run.MANY_LEDGERS) as cluster:

@@ -50,7 +50,9 @@ def change(cluster: ArithmeticCluster, ledgers: int) -> None:
         client.close()
 
 
-def targets(scratch: Path, ledgers: int, kept: Path | None, again: int) -> Iterator[Target]:
+def targets(
+    scratch: Path, ledgers: int, kept: Path | None = None, again: int = 1
+) -> Iterator[Target]:
     """Measure one whole run, and so many runs with a period."""
     with arithmetic_cluster(kept or scratch / "cluster", ledgers) as cluster:
         whole = audit(cluster, scratch / "audits", ledgers)
