@@ -133,6 +133,7 @@ def replay(run_dir: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands.replay import replay as command
         from auditor.commands.stored_run import choose_run
 
@@ -163,6 +164,7 @@ def report(run_dir: str | None, page: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands.replay import report as command
         from auditor.commands.stored_run import choose_run
 
@@ -217,6 +219,7 @@ def diff(earlier: str | None, later: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands.diff import diff as command
         from auditor.commands.stored_run import choose_two_runs
 
@@ -275,6 +278,7 @@ def margin(
         raise click.UsageError("--now answers for bookies: give --without BOOKIE or --max N too")
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.after.margin_now import Purpose
         from auditor.commands.margin import margin as command
         from auditor.commands.stored_run import choose_run
@@ -299,6 +303,7 @@ def explain(name: str, run_dir: str | None, **flags: Any) -> None:
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands.explain import explain as command
 
         return command(context, name, run_dir)
@@ -333,6 +338,7 @@ def mute(
         raise click.UsageError("give one of: ID with --until and --why, --list, or --remove ID")
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.commands import mute as command
 
         if is_list:
@@ -364,6 +370,7 @@ def bundle(
     """
 
     def work(context: Any) -> int:
+        load_arrow_alone()
         from auditor.after.stored_runs import is_run_argument
         from auditor.commands.bundle import bundle as command
         from auditor.commands.stored_run import choose_run

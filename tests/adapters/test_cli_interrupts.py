@@ -59,8 +59,8 @@ IMPATIENT = (
 """Settings with which a demo that is stopped before its audit soon gives a server up. A signal to
 the group ends its ZooKeeper, too, and the demo would wait 40 s for it.
 """
-LIKE_ANOTHER = frozenset({"load", "second look", "report"})
-"""Stages of a run at which it has Spark, like "ask": the long form stops there, too."""
+LIKE_ANOTHER = frozenset({"Spark starts", "load", "second look", "report"})
+"""Stages of a run at which it has or starts Spark, like "ask": the long form stops there, too."""
 IN_PROCESS = frozenset({"between the looks"})
 """Stages at which a run is stopped without Spark."""
 OF_THE_AUDIT = frozenset({"ask"})

@@ -12,7 +12,9 @@ import pytest
 from support.deployed import DEPLOY, ROOT
 from support.requirements import lack
 
+from auditor.java import find_java
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.spark.class_archive import reading_options
 
 WRAPPER = DEPLOY / "spark-submit/auditor-submit.sh"
 SUBMIT = Path(sys.executable).parent / "spark-submit"
@@ -184,7 +186,7 @@ def submitted(
     cluster: SandboxCluster, output: Path, *options: str
 ) -> subprocess.CompletedProcess[str]:
     """Run a real audit through a real spark-submit with three slots. As in a run of the auditor's
-    own, the JVM compiles quickly rather than well.
+    own, the JVM compiles quickly rather than well, and uses the class-data archive.
     """
     uri = cluster.metadata_service_uri
     words = ("--output", str(output), "--second-look-delay", "1s", "--ledgers-in-process-max", "0")
@@ -193,7 +195,7 @@ def submitted(
         "--master",
         "local[3]",
         "--driver-java-options",
-        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        " ".join(("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *reading_options(find_java()))),
         "--conf",
         "spark.python.daemon.module=auditor.spark.worker_daemon",
     )

@@ -15,7 +15,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
-from support.audits import ON_SPARK, Outcome, accounted, audit, audit_ledgers, replay_run
+from support.audits import (
+    FIRST_LOOK_ON_SPARK,
+    ON_SPARK,
+    Outcome,
+    accounted,
+    audit,
+    audit_ledgers,
+    replay_run,
+)
 
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import VERDICTS
@@ -248,7 +256,7 @@ def test_what_counts_overlook_shows_in_the_sample_and_is_judged_again(
     monkeypatch.setattr(selection, "count_answers", all_healthy)
     monkeypatch.setattr(steps, "are_in_sample", lambda ids, _: ids == LACKING)
     monkeypatch.setattr(steps, "is_in_sample", lambda ledger_id, _: ledger_id == LACKING)
-    outcome = audit(cluster, tmp_path, **ON_SPARK)
+    outcome = audit(cluster, tmp_path, **FIRST_LOOK_ON_SPARK)
     assert ["indeterminate: checkers_disagree", "violated"] == outcome.standings(
         LACKING, LACKING_TOO
     )

@@ -67,13 +67,12 @@ def way(request: pytest.FixtureRequest) -> dict[str, str]:
 
 
 IN_PROCESS = pytest.param({}, id="in process")
-ON_SPARK = pytest.param(FIRST_LOOK_ON_SPARK, id="on Spark", marks=pytest.mark.spark)
 ON_SPARK_LONG = pytest.param(
     FIRST_LOOK_ON_SPARK, id="on Spark", marks=[pytest.mark.spark, pytest.mark.long]
 )
 
 
-@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK], indirect=True)
+@pytest.mark.parametrize("way", [IN_PROCESS, ON_SPARK_LONG], indirect=True)
 def test_each_read_counts_once(way: dict[str, str], proxied: Proxied, tmp_path: Path) -> None:
     """It covers listing, marks, locks, registrations, cookies, cluster facts, metadata and
     passwords, by driver and tasks.
