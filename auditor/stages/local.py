@@ -20,11 +20,11 @@ from threading import Event, Thread
 from typing import ClassVar, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.compute as pc
 
 from auditor.evidence.ids import Shard
 from auditor.evidence.run_directory import Place
-from auditor.evidence.run_tables import SEEN_TABLES, read_seen_rows, seen_rows
+from auditor.evidence.run_tables import SEEN_TABLES, seen_rows
 from auditor.evidence.schemas import SEEN
 from auditor.evidence.table_scan import are_of
 from auditor.judging.counted_answers import COUNTED
@@ -40,8 +40,11 @@ from auditor.zookeeper.session import ReadCounts
 
 T = TypeVar("T")
 
+LEDGERS_READ_AT_ONCE = 10_000
+"""Ledgers of which the evidence is in memory at a time: kilobytes each, seldom megabytes. Each scan
+decodes the files of the whole shard."""
 LEDGERS_AT_ONCE = 1_000
-"""Ledgers gathered in memory at a time. The evidence on each is kilobytes, seldom megabytes."""
+"""Ledgers in a batch. Judging makes values of a batch, which take more room."""
 QUESTIONS_AT_ONCE = 20_000
 """Questions answered before any answer becomes a row: all bookies work on them in parallel."""
 BATCHES_AHEAD = 2
@@ -117,47 +120,49 @@ class LocalExecutor:
         return self.rows(pa.RecordBatch.from_arrays([pa.array(found, pa.int64())], schema=IDS))
 
     def evidence(self, which: Ledgers, *, answered: bool) -> LocalRows:
-        """Return SEEN rows of ledgers, gathered LEDGERS_AT_ONCE at a time."""
-        ids = self.suspects.ledgers(which)
+        """Return SEEN rows of ledgers, LEDGERS_AT_ONCE in a batch."""
+        ids, shard = self.suspects.ledgers(which), which.shard
 
         def batches() -> Batches:
-            for start in range(0, len(ids), LEDGERS_AT_ONCE):
-                of_these = are_of(ids[start : start + LEDGERS_AT_ONCE])
-                if which.shard.is_all:
-                    yield from read_seen_rows(self.run, of_these, with_answers=answered)
-                else:
-                    (records,) = self._seen(which.shard, of_these, SEEN_TABLES[:1])
-                    yield from self._with_said(records, which.shard, answered=answered)
+            for start in range(0, len(ids), LEDGERS_READ_AT_ONCE):
+                some = pa.array(ids[start : start + LEDGERS_READ_AT_ONCE], pa.int64())
+                (records,) = self._read(shard, some, SEEN_TABLES[:1])
+                yield from self._gathered(shard, some, records, answered=answered)
 
         return LocalRows(SEEN, batches)
 
     def tested(self, records: pa.Table, shard: Shard, *, answered: bool) -> LocalRows:
         """Return SEEN rows of ledgers of a shard by their LEDGERS rows of the first look.
 
-        `answered`: with what bookies said. They are gathered LEDGERS_AT_ONCE at a time.
+        `answered`: with what bookies said. LEDGERS_AT_ONCE are in a batch.
         """
 
         def batches() -> Batches:
-            for start in range(0, len(records), LEDGERS_AT_ONCE):
-                part = records.slice(start, LEDGERS_AT_ONCE)
-                yield from self._with_said(part, shard, answered=answered)
+            for start in range(0, len(records), LEDGERS_READ_AT_ONCE):
+                part = records.slice(start, LEDGERS_READ_AT_ONCE)
+                some = part["ledger_id"].combine_chunks()
+                yield from self._gathered(shard, some, part, answered=answered)
 
         return LocalRows(SEEN, batches)
 
-    def _with_said(self, records: pa.Table, shard: Shard, *, answered: bool) -> Batches:
-        """Yield SEEN rows of records of a shard, in one batch."""
-        if not answered or not len(records):
-            said = [schema.empty_table() for _, schema in SEEN_TABLES[1:]]
-        else:
-            of_these = are_of(records["ledger_id"].combine_chunks())
-            said = self._seen(shard, of_these, SEEN_TABLES[1:])
-        yield from seen_rows(records, *said)
+    def _gathered(
+        self, shard: Shard, ids: pa.Array, records: pa.Table, *, answered: bool
+    ) -> Batches:
+        """Yield SEEN rows of ledgers, at least one, by their records and what bookies said."""
+        empty = [schema.empty_table() for _, schema in SEEN_TABLES[1:]]
+        tables = [records, *(self._read(shard, ids, SEEN_TABLES[1:]) if answered else empty)]
+        for start in range(0, len(ids), LEDGERS_AT_ONCE):
+            some = ids.slice(start, LEDGERS_AT_ONCE)
+            parts = (rows.filter(pc.is_in(rows["ledger_id"], some)) for rows in tables)
+            yield from seen_rows(*parts)
 
-    def _seen(
-        self, shard: Shard, keep: ds.Expression, tables: Sequence[tuple[str, pa.Schema]]
+    def _read(
+        self, shard: Shard, ids: pa.Array, tables: Sequence[tuple[str, pa.Schema]]
     ) -> list[pa.Table]:
-        """Return the rows of a shard's files that `keep` selects."""
-        files = self.suspects.files
+        """Return the rows of ledgers of a shard. Opens the files of the shard alone."""
+        keep, files = are_of(ids), self.suspects.files
+        if shard.is_all:
+            return [self.run.read_table(name, schema, keep) for name, schema in tables]
         return [
             files.scan(name, schema, shard).table(schema.names, keep) for name, schema in tables
         ]
