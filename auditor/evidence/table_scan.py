@@ -26,6 +26,10 @@ FILES_AHEAD = 2
 """Files read ahead. pyarrow's default of 4 holds the batches of each. With 1, the scan would wait
 for every file of a remote file system."""
 
+FILES_AT_ONCE = 4
+"""Files in one scan. Where they are decoded faster than their rows are used, pyarrow holds more of
+them the more there are, whatever is read ahead."""
+
 TABLE_BYTES_MAX = 16 * 2**30
 """At most this many bytes of a table are held at once: 160 for each of 100 million ledgers. A
 file's size says little: a few kilobytes on disk can hold any number of nulls."""
@@ -75,17 +79,28 @@ class TableScan:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the named columns of the rows that `keep` selects.
 
-        Holds BATCHES_AHEAD batches of FILES_AHEAD files.
+        Holds BATCHES_AHEAD batches of FILES_AHEAD files, and at most FILES_AT_ONCE files.
         """
         with file_errors(f"read {self.name}"):
             self._check_types(keep)
-            yield from self.rows.to_batches(
-                columns=list(columns),
-                filter=keep,
-                batch_size=BATCH_ROWS,
-                batch_readahead=BATCHES_AHEAD,
-                fragment_readahead=FILES_AHEAD,
-            )
+            for rows in self._portions():
+                yield from rows.to_batches(
+                    columns=list(columns),
+                    filter=keep,
+                    batch_size=BATCH_ROWS,
+                    batch_readahead=BATCHES_AHEAD,
+                    fragment_readahead=FILES_AHEAD,
+                )
+
+    def _portions(self) -> Iterator[ds.Dataset]:
+        """Yield the rows in parts of at most FILES_AT_ONCE files, in order."""
+        if not isinstance(self.rows, ds.FileSystemDataset):
+            yield self.rows
+            return
+        fragments, known = list(self.rows.get_fragments()), self.rows
+        for start in range(0, len(fragments), FILES_AT_ONCE):
+            part = fragments[start : start + FILES_AT_ONCE]
+            yield ds.FileSystemDataset(part, known.schema, known.format, known.filesystem)
 
     def tables_of_ledgers(
         self, ledger_ids: Sequence[LedgerId] | pa.Array, columns: Sequence[str]

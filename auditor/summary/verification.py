@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
@@ -60,24 +59,16 @@ SCRUB_FLUSH_MS = 10 * 60 * 1000
 DbLedgerStorage flush once a minute or more often."""
 
 
-@dataclass(slots=True)
-class _Pairs:
-    """Ledgers of one bookie whose metadata changed between two times: eight bytes for each.
+class _Pairs(NamedTuple):
+    """Ledgers of one bookie whose metadata changed between two times.
 
     `starts` are hashes, and `copies` how many copies the bookie should hold. `unswept` counts the
     copies in shares that are too large to be read by place.
     """
 
-    starts: list[npt.NDArray[np.uint32]] = field(default_factory=list)
-    copies: list[npt.NDArray[np.uint32]] = field(default_factory=list)
-    unswept: int = 0
-
-    def add(self, copies: npt.NDArray[np.int64], starts: npt.NDArray[np.uint32]) -> None:
-        """Add ledgers by the number of copies of each, and the hash of each."""
-        swept = copies <= SWEPT_ENTRIES_MAX
-        self.unswept += int(copies[~swept].sum())
-        self.starts.append(starts[swept])
-        self.copies.append(copies[swept].astype(np.uint32))
+    starts: npt.NDArray[np.uint32]
+    copies: npt.NDArray[np.uint32]
+    unswept: int
 
     def in_pieces(self, painted: _Painted, grid: int) -> npt.NDArray[np.int64]:
         """Return the copies in each piece of a grid. Those that were not read are all in one.
@@ -85,8 +76,8 @@ class _Pairs:
         Costs a sort of the ledgers, and a search for each place that was read; if these are many,
         some operations on the whole grid.
         """
-        rounds, rest = np.divmod(np.concatenate(self.copies).astype(np.int64), grid)
-        first = -np.concatenate(self.starts).astype(np.int64) % grid
+        rounds, rest = np.divmod(self.copies.astype(np.int64), grid)
+        first = -self.starts.astype(np.int64) % grid
         behind = first + rest
         # Where the residues go on at 0, all have one more, except those between the two ends.
         goes_on = behind > grid
@@ -152,8 +143,15 @@ class AgeCount:
     planned: Arc = NO_ARC
     after: BookieReads = field(init=False)
     """The reads with those of this run, if all that it drew were answered."""
-    groups: dict[int, _Pairs] = field(default_factory=dict)
-    """Ledgers by the number of those times of `_times` that are before the metadata changed."""
+    capacity: int = 1_024
+    """How many ledgers there is room for from the beginning, at ten bytes each."""
+    _pairs: int = 0
+    _starts: npt.NDArray[np.uint32] = field(init=False)
+    _copies: npt.NDArray[np.uint32] = field(init=False)
+    _group_of: npt.NDArray[np.uint16] = field(init=False)
+    """By ledger, how many of `_times` are before its metadata changed."""
+    _unswept: Counter[int] = field(default_factory=Counter)
+    """By group, the copies in shares that are too large to be read by place."""
     _unit: int = field(init=False)
     _late_ms: int = field(init=False)
     """A copy that was not read since is overdue."""
@@ -173,6 +171,8 @@ class AgeCount:
         self._late_ms = now - period - 1 if period else -1
         earlier = (one.read_at_ms for one in self.before.unanswered if one.read_at_ms)
         self._times = sorted({self._late_ms, *(one.at_ms for one in arcs), *earlier})
+        self._starts, self._copies = (np.empty(self.capacity, np.uint32) for _ in range(2))
+        self._group_of = np.empty(self.capacity, np.uint16)
 
     @property
     def _grid(self) -> int:
@@ -186,19 +186,35 @@ class AgeCount:
     ) -> None:
         """Add ledgers: the copies that the bookie should hold, and when the metadata changed."""
         starts = self.plan.starts.of_ledgers(ledgers, self.bookie) % np.uint64(CIRCLE)
-        group_of = np.searchsorted(self._times, changed)
-        for group in distinct_numbers(group_of).tolist():
-            mine = group_of == group
-            self.groups.setdefault(group, _Pairs()).add(
-                copies[mine], starts[mine].astype(np.uint32)
-            )
+        group_of, is_swept = np.searchsorted(self._times, changed), copies <= SWEPT_ENTRIES_MAX
+        for group, unswept in zip(group_of[~is_swept], copies[~is_swept].tolist(), strict=True):
+            self._unswept[int(group)] += unswept
+        end = self._pairs + int(is_swept.sum())
+        if end > len(self._starts):
+            for name in ("_starts", "_copies", "_group_of"):
+                setattr(self, name, np.resize(getattr(self, name), 2 * end))
+        self._starts[self._pairs : end] = starts[is_swept]
+        self._copies[self._pairs : end] = copies[is_swept]
+        self._group_of[self._pairs : end] = group_of[is_swept]
+        self._pairs = end
+
+    def _groups(self) -> Iterator[tuple[int, _Pairs]]:
+        """Yield the ledgers by the number of those times of `_times` that are before the metadata
+        changed.
+        """
+        of, starts, copies = (
+            cells[: self._pairs] for cells in (self._group_of, self._starts, self._copies)
+        )
+        for group in sorted({*np.unique(of).tolist(), *self._unswept}):
+            mine = of == group
+            yield group, _Pairs(starts[mine], copies[mine], self._unswept[group])
 
     def planned_copies(self) -> int:
         """Return how many copies this run drew."""
         if not self.planned.length:
             return 0
         painted = self._paint([ReadArc(self.planned, 1)])
-        sums = (pairs.in_pieces(painted, self._grid) for pairs in self.groups.values())
+        sums = (pairs.in_pieces(painted, self._grid) for _, pairs in self._groups())
         return sum(int(placed[painted.read_at > 0].sum()) for placed in sums)
 
     def counts(self, reads: BookieReads) -> CopiesByAge:
@@ -206,7 +222,7 @@ class AgeCount:
         now = self.plan.began_at_ms
         found: Counter[str] = Counter()
         oldest: list[int] = []
-        for group, pairs in self.groups.items():
+        for group, pairs in self._groups():
             after = self._times[group] if group < len(self._times) else now + 1
             painted = self._paint([one for one in reads.arcs if one.at_ms >= after])
             placed, read_at = pairs.in_pieces(painted, self._grid), painted.read_at
@@ -421,8 +437,9 @@ def _count_bookies(
             if by_bookie.get(bookie) is VerifiedBy.SCRUB
             else plan.before.get(bookie, BookieReads(plan.began_at_ms)),
             plan.arcs.get(bookie, NO_ARC),
+            capacity=ceil(share.segments),
         )
-        for bookie in due
+        for bookie, share in due.items()
     }
     columns = ["look", *AGE_COLUMNS]
     ledgers = run.stream("evidence/ledgers", LEDGERS, columns)

@@ -184,3 +184,17 @@ def test_a_row_group_of_another_type_than_its_file_ends_no_process(run: Place) -
             read(["ledger_id"], ODD)
     with pytest.raises(OutputError, match="says BOOLEAN and INT64"):
         scan.count(ODD)
+
+
+def test_many_files_are_read_in_order_a_few_at_a_time(run: Place) -> None:
+    """Each row comes once. A file that lacks a column has nulls in it."""
+    for number in range(11):
+        columns = {"ledger_id": [2 * number, 2 * number + 1], "other": [number, None]}
+        rows = pa.table({name: columns[name] for name in list(columns)[: 1 + number % 2]})
+        run.write_table("some", rows, f"{number:02}")
+    scan = run.scan("some", pa.schema([("ledger_id", pa.int64()), ("other", pa.int64())]))
+    batches = scan.batches(["ledger_id", "other"], pc.field("ledger_id") != 4)
+    found = pa.Table.from_batches(list(batches))
+    assert [one for one in range(22) if one != 4] == found["ledger_id"].to_pylist()
+    assert [1, 3, 5, 7, 9] == [one for one in found["other"].to_pylist() if one is not None]
+    assert [4, 4, 3] == [len(list(part.get_fragments())) for part in scan._portions()]
