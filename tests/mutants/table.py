@@ -1992,8 +1992,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "carrying a verdict makes its lists young",
         ACCOUNTING,
         "run.carrying:Candidates.note_run",
-        "self.listed_at_ms[places] = began_ms",
-        "pass",
+        "self.runs.append((run_id, began_ms))",
+        "self.runs.append((run_id, self.runs[0][1])); return",
         ("test_the_time_of_the_lists_is_that_of_the_run_that_asked",),
     ),
     Mutant(

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import structlog
 from support.audits import Outcome, accounted, audit
 
+from auditor.commands.bundle import bundle
+from auditor.commands.explain import explain
+from auditor.commands.margin import margin
+from auditor.commands.status import status
+from auditor.config import Layers, parse
+from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
 from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stop import StopRequest
 from auditor.summary.due_ledgers import Rotation
 from auditor.summary.reading_plan import milliseconds
+from auditor.telemetry.progress import Silent
 
 LEDGERS = range(1, 201)
 PERIOD_HOURS = 8
@@ -177,3 +189,35 @@ def test_a_run_of_all_ledgers_says_nothing_of_carrying(hours: Hours) -> None:
 def test_a_period_does_not_go_with_every_flag(hours: Hours, other: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="does not go with --within"):
         hours.run(0, **other)
+
+
+def test_each_command_says_what_is_carried_over(hours: Hours, tmp_path: Path) -> None:
+    """`explain` names the run whose lists a verdict rests on, `bundle` sends the reader there, and
+    `margin` takes the run to be as old as these lists.
+    """
+    whole = hours.run(-30)
+    due = hours.run(-29, within="400h")
+    carried = max(set(LEDGERS) - asked(due))
+    asked_again = min(asked(due) or {carried})
+    run_dir, run_id = str(due.run_dir), whole.summary["run_id"]
+    assert f"its lists are from run {run_id}" in said(explain, str(carried), run_dir)
+    if asked_again != carried:
+        assert "its lists are from" not in said(explain, str(asked_again), run_dir)
+    page = (due.run_dir / "report.html").read_text()
+    assert "ledgers were not asked about now" in " ".join(page.split())
+    stored = json.loads(said(explain, str(carried), run_dir, format="json"))
+    assert run_id == stored["carried_from"]["run_id"]
+    with pytest.raises(ConfigError, match=f"did not ask about ledger {carried}.* {run_id}"):
+        said(partial(bundle, plain=False), run_dir, [str(carried)], str(tmp_path / "bundle.tar.gz"))
+    words = " ".join(said(margin, run_dir, []).split())
+    assert "whose oldest lists are" in words and "older than --evidence-age-max" in words
+    shown = " ".join(said(status, str(hours.output / "audits"), 5).split())
+    assert f"{due.summary['carried']['ledgers']} of 200 ledgers were not asked about now" in shown
+
+
+def said(command: Callable[..., int], *arguments: Any, **flags: str) -> str:
+    """Return what a command prints."""
+    settings = parse(Layers(flags={"output": "unused", **flags}), command="config")
+    out = io.StringIO()
+    command(Context(settings, out, structlog.get_logger(), Silent(), StopRequest()), *arguments)
+    return out.getvalue()

@@ -89,6 +89,8 @@ REFUSED: Mapping[str, tuple[dict[str, str], dict[str, Any]]] = {
     "second_look_delay or lost_bookie_wait_max": ({"second_look_delay": "0s"}, {}),
     "begun by version 0.0.9": ({}, {"auditor_version": "0.0.9"}),
     r"older than --resume-age-max allows \(2h\)": ({"resume_age_max": "2h"}, {}),
+    r"other settings \(within\)": ({"within": "24h"}, {}),
+    r"only about what was due when it began \(--within\)": ({}, {"within_ms": 1}),
     "neither --ledgers-from nor --dry-run": ({"dry_run": "true"}, {}),
 }
 
