@@ -233,6 +233,8 @@ class Stages:
         """Read the listed ledgers or, after the first look, the open ones -> evidence/ledgers."""
         which = Ledgers(look, shard)
         by = self._executor(which)
+        if marks is not None:  # each task gets them
+            marks = {one: mark for one, mark in marks.items() if shard.first <= one <= shard.last}
         rows = by.ask(by.ids(which), reader(by.address, look, marks), COUNTED_LEDGERS)
         by.write(rows, "evidence/ledgers", _part(look, shard))
 

@@ -87,11 +87,12 @@ def test_small_files_are_read_together(executor: SparkExecutor) -> None:
 
 
 def test_a_task_that_spark_repeats_has_its_rows_once(
-    executor: SparkExecutor, tmp_path: Path
+    executor: SparkExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tasks write their files themselves. The first attempt fails when its rows are written, and
-    leaves nothing.
+    """Tasks write their files themselves, and give Spark none of their rows. The first attempt
+    fails when its rows are written, and leaves nothing.
     """
+    monkeypatch.setattr("auditor.spark.executor.append", lambda *_: pytest.fail("Spark writes"))
     run = place(str(tmp_path / "run"))
     here = SparkExecutor(
         executor.spark, StopRequest(), run, executor.address, 2, lambda _: None, float("inf")
@@ -111,6 +112,8 @@ def test_a_task_that_spark_repeats_has_its_rows_once(
     assert list(range(100)) == sorted(read)
     assert all(name.endswith(".parquet") for name in run.files_in("evidence"))
     assert not any("/." in name for name in run.files_in("evidence"))
+    portions = here.ask(here.ids(Ledgers(1)), once, LISTING).rows
+    assert here.readers == portions.count(), "Spark moves ids"
 
 
 @pytest.mark.parametrize("readers", [1, 3])

@@ -292,13 +292,14 @@ def test_the_first_look_asks_about_every_ledger_of_the_shard(
 def test_the_first_look_reads_the_listed_ledgers_with_the_marks(
     run: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The marks were listed before, all at once."""
+    """The marks were listed before, all at once. Each task gets those of its shard."""
     reader = patch(monkeypatch, "reader", Worker(COUNTED_LEDGERS, {"ledger_id": 12}))
-    marks = {12: cast(Mark, "a mark")}
+    marks = {one: cast(Mark, "a mark") for one in (0, 12, SHARD.first, SHARD.last, SHARD.last + 1)}
     left = LeftOver()
     left.by_call["listed", SHARD] = [12, 17]
     stages_of(run, left).read_ledgers(1, SHARD, marks)
-    assert [((ADDRESS, 1, marks), {})] == reader.made_with
+    of_shard = {one: marks[one] for one in (12, SHARD.first, SHARD.last)}
+    assert [((ADDRESS, 1, of_shard), {})] == reader.made_with
     assert [pa.RecordBatch.from_pydict({"ledger_id": [12, 17]})] == reader.given
     assert 1 == file_of(run, "evidence/ledgers/look-01-shard-0003", COUNTED_LEDGERS).num_rows
 
