@@ -31,6 +31,7 @@ from auditor.after.stored_copies import (
     doubt_bookies,
     no_flags,
     pair_keys,
+    places_of,
 )
 from auditor.evidence.ids import newest_rows
 from auditor.evidence.rows import ledger_row, table
@@ -44,6 +45,8 @@ NEVER_READ = -1
 _STAMP = ["czxid", "znode_version"]
 ZNODE_COLUMNS = ["ledger_id", "look", "status", "state", "last_entry_id", *_STAMP]
 """The columns of evidence/ledgers that say which znode was read."""
+ZNODE_WORDS = ["status", "state"]
+"""Those of them whose strings are better read as numbers of a dictionary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ def _znodes_of(ledgers: pa.Table, copies: StoredCopies) -> tuple[Ints, Ints, Int
     newest = newest_rows(ledgers)
     ids = newest["ledger_id"].to_numpy()
     is_empty = pc.and_(is_closed(newest), pc.equal(newest["last_entry_id"], -1))
-    is_settled = np.isin(ids, copies.ledger_ids, assume_unique=True)
+    _, is_settled = places_of(copies.ledger_ids, ids)
     is_settled |= pc.fill_null(is_empty, False).to_numpy()
     czxids, versions = (
         pc.fill_null(newest[name], NEVER_READ).to_numpy().astype(np.int64) for name in _STAMP

@@ -30,14 +30,26 @@ def join_portions(portions: Iterable[StoredCopies]) -> StoredCopies:
     Ledgers of one segment share a pattern with all that are like them. Takes the memory of one
     portion, of the distinct segments, and 28 bytes for each ledger.
     """
+    nothing = zero_counts(0)
     waiting: list[StoredCopies] = []
+    ids, ends, lengths = zero_counts(0), zero_counts(0), zero_counts(0)
     before = 0
     for portion in portions:
-        waiting.append(portion)
+        _extend(ids, portion.ledger_ids)
+        _extend(ends, portion.ends)
+        _extend(lengths, portion.lengths)
+        waiting.append(replace(portion, ledger_ids=nothing, ends=nothing, lengths=nothing))
         if sum(map(_count_segments, waiting)) > max(JOINED_MIN, 2 * before):
             waiting = [share_patterns(waiting)]
             before = _count_segments(waiting[0])
-    return share_patterns(waiting)
+    return replace(share_patterns(waiting), ledger_ids=ids, ends=ends, lengths=lengths)
+
+
+def _extend(column: Ints, more: Ints) -> None:
+    """Append to an array that nobody else holds. A list of parts would end up in memory twice."""
+    before = len(column)
+    column.resize(before + len(more), refcheck=False)
+    column[before:] = more
 
 
 def _count_segments(copies: StoredCopies) -> int:
@@ -68,7 +80,7 @@ def share_patterns(parts: Sequence[StoredCopies]) -> StoredCopies:
     first_of = np.arange(count, dtype=np.int32)
     for block in blocks:
         rows = np.flatnonzero(segments[block.patterns] == 1)
-        alike = _first_alike(block.take(rows), len(bookies))
+        alike = _first_alike(block.take(rows))
         first_of[block.patterns[rows]] = block.patterns[rows[alike]]
     is_kept = first_of == np.arange(count)
     number = (np.cumsum(is_kept) - 1).astype(np.int32)
@@ -98,16 +110,15 @@ def _kept(block: Segments, is_kept: Flags, number: Codes) -> Segments:
     return replace(kept, patterns=number[kept.patterns].astype(np.int64))
 
 
-def _first_alike(block: Segments, bookies: int) -> Ints:
+def _first_alike(block: Segments) -> Ints:
     """Return for each segment the first one that is like it, but for its ledger's last entry.
 
     All are the only segments of their ledgers.
     """
-    columns: list[tuple[npt.NDArray[Any], int]] = [(block.ack_quorums, QUORUMS_END)]
-    for position in range(block.ensembles.shape[1]):
-        flags = (one[:, position] for one in (block.is_used, block.doubtful, block.absent))
-        columns += [(block.ensembles[:, position], bookies), *((one, 2) for one in flags)]
-    firsts, which = alike(columns)
+    flags = (block.is_used, block.doubtful, block.absent)
+    firsts, which = alike(
+        [block.ack_quorums, *(one for mask in flags for one in mask.T), *block.ensembles.T]
+    )
     return firsts[which]
 
 
@@ -128,21 +139,21 @@ def with_own_patterns(copies: StoredCopies, ledger_ids: Ints) -> StoredCopies:
     return replace(copies, patterns=patterns, segments=tuple(blocks))
 
 
-QUORUMS_END = 2**31
-"""Above each size and quorum: they have 31 bits."""
-_KEYS_END = 2**62
 _TABLE_KEYS = 2**22
 """Keys below it are looked up in a table, which takes 4 bytes each. Others are sorted."""
 
 
-def alike(columns: Sequence[tuple[npt.NDArray[Any], int]]) -> tuple[Ints, Ints]:
+def alike(columns: Sequence[npt.NDArray[Any]]) -> tuple[Ints, Ints]:
     """Return the first of each group of equal rows, and for each row the number of its group.
 
-    `columns` have whole numbers from 0 on, each with a bound.
+    `columns` have whole numbers from 0 on that fit into 31 bits, or flags. Keys then fit into 62.
     """
-    keys, end = zero_counts(len(columns[0][0])), 1
-    for column, limit in columns:
-        if end * limit > _KEYS_END:
+    keys, end = zero_counts(len(columns[0])), 1
+    for column in columns:
+        limit = int(column.max(initial=0)) + 1
+        if limit == 1:
+            continue
+        if end * limit > _TABLE_KEYS:
             firsts, keys = _groups(keys, end)
             end = len(firsts)
         keys, end = keys * limit + column, end * limit

@@ -20,7 +20,7 @@ from auditor.after.confirmed_copies import (
     confirmed_copies,
     ledgers_in_doubt,
 )
-from auditor.after.copies_now import ZNODE_COLUMNS, StoredZnodes, stored_znodes
+from auditor.after.copies_now import ZNODE_COLUMNS, ZNODE_WORDS, StoredZnodes, stored_znodes
 from auditor.after.copy_patterns import join_portions
 from auditor.after.finished_run import (
     open_finished_run,
@@ -38,14 +38,13 @@ from auditor.after.margin import (
     losses_without,
 )
 from auditor.after.margin_text import Cluster, MarginBasis
-from auditor.after.promised_copies import LEDGER_COLUMNS
+from auditor.after.promised_copies import LEDGER_COLUMNS, LEDGER_WORDS
 from auditor.after.stored_copies import PORTION_LEDGERS, StoredCopies, doubt_bookies
 from auditor.clock import utc_now
 from auditor.errors import OutputError
-from auditor.evidence.ids import cut_shards
+from auditor.evidence.portions import LedgerTable
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
-from auditor.evidence.table_scan import TableScan
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
@@ -103,9 +102,9 @@ def read_copies(run_dir: str | Place) -> StoredRun:
 
 def read_znodes(directory: Place, copies: StoredCopies) -> StoredZnodes:
     """Return which znodes the run read. `copies` are those of the run."""
-    ledgers = directory.scan("evidence/ledgers", LEDGERS)
-    portions = _portions(ledgers)
-    return stored_znodes((ledgers.table(ZNODE_COLUMNS, keep) for keep in portions), copies)
+    ledgers = LedgerTable.of(directory.scan("evidence/ledgers", LEDGERS, ZNODE_WORDS))
+    portions = ledgers.portions(PORTION_LEDGERS)
+    return stored_znodes((ledgers.table(ZNODE_COLUMNS, one) for one in portions), copies)
 
 
 def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId]:
@@ -129,21 +128,23 @@ def _copies(directory: Place, unreadable: Collection[BookieId]) -> StoredCopies:
     Takes the memory of PORTION_LEDGERS ledgers, and what `join_portions` takes. Raises OutputError
     if the evidence lacks a ledger with a verdict.
     """
-    ledgers = directory.scan("evidence/ledgers", LEDGERS)
-    verdicts = directory.scan("verdicts", VERDICTS)
-    answers = cache(lambda: directory.scan("evidence/answers", ANSWERS))
+    ledgers = LedgerTable.of(directory.scan("evidence/ledgers", LEDGERS, LEDGER_WORDS))
+    verdicts = LedgerTable.of(directory.scan("verdicts", VERDICTS))
+    answers = cache(lambda: LedgerTable.of(directory.scan("evidence/answers", ANSWERS)))
     lost = 0
 
     def portions() -> Iterator[StoredCopies]:
         nonlocal lost
-        for keep in _portions(verdicts):
-            judged = verdicts.table(VERDICT_COLUMNS, keep)
-            rows = ledgers.table(LEDGER_COLUMNS, keep)
+        for portion in ledgers.portions(PORTION_LEDGERS):
+            judged = verdicts.table(VERDICT_COLUMNS, portion)
+            rows = ledgers.table(LEDGER_COLUMNS, portion)
             lost += int((~np.isin(judged["ledger_id"].to_numpy(), rows["ledger_id"])).sum())
             ids = ledgers_in_doubt(judged)
-            said = answers().tables_of_ledgers(ids, ANSWER_COLUMNS) if len(ids) else ()
-            given = pa.concat_tables([_NO_ANSWERS, *said])
-            yield doubt_bookies(confirmed_copies(rows, judged, given), unreadable)
+            said = _NO_ANSWERS
+            if len(ids):
+                said = answers().table(ANSWER_COLUMNS, portion)
+                said = said.filter(pc.is_in(said["ledger_id"], ids))
+            yield doubt_bookies(confirmed_copies(rows, judged, said), unreadable)
 
     copies = join_portions(portions())
     if lost:
@@ -155,19 +156,6 @@ def _copies(directory: Place, unreadable: Collection[BookieId]) -> StoredCopies:
 
 
 _NO_ANSWERS = pa.schema([ANSWERS.field(name) for name in ANSWER_COLUMNS]).empty_table()
-
-
-def _portions(rows: TableScan) -> list[pc.Expression | None]:
-    """Return filters for all ledgers in ascending order, PORTION_LEDGERS at a time.
-
-    `rows` has a column of ledger ids. Costs a scan of it, and 16 bytes a ledger.
-    """
-    ids = rows.table(["ledger_id"])["ledger_id"]
-    shards = cut_shards(ids, PORTION_LEDGERS)
-    ledger_id = pc.field("ledger_id")
-    return [
-        None if one.is_all else (ledger_id >= one.first) & (ledger_id <= one.last) for one in shards
-    ]
 
 
 def margin_basis(run: StoredRun, age_max_s: float) -> MarginBasis:

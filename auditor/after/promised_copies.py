@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.after.copy_patterns import QUORUMS_END, alike
+from auditor.after.copy_patterns import alike
 from auditor.after.stored_copies import (
     LEDGER_END,
     Codes,
@@ -42,6 +42,8 @@ LEDGER_COLUMNS = [
     "segments",
 ]
 """The columns of evidence/ledgers that are needed."""
+LEDGER_WORDS = ["status", "state", "segments"]
+"""Those of them whose strings are better read as numbers of a dictionary."""
 
 
 def promised_copies(ledgers: pa.Table) -> StoredCopies:
@@ -173,8 +175,7 @@ class Metadata:
         for (size, quorum, ack), rows in self._by_shape(ledgers, self.segment_starts[ledgers]):
             ensembles = self._ensembles(self.segment_starts[ledgers[rows]], size)
             used = np.minimum(self.ends[ledgers[rows]] + 1, size)
-            columns = [(used, size + 1), *((one, len(self.bookies)) for one in ensembles.T)]
-            firsts, which = alike(columns)
+            firsts, which = alike([used, *ensembles.T])
             patterns[rows] = before + which
             count = len(firsts)
             nobody = no_flags((count, size))
@@ -209,7 +210,7 @@ class Metadata:
         that have them. `owners`: the ledger of each segment.
         """
         shape = self.sizes[segments], self.write_quorums[owners], self.ack_quorums[owners]
-        firsts, which = alike([(one, QUORUMS_END) for one in shape])
+        firsts, which = alike(shape)
         for number, first in enumerate(firsts.tolist()):
             size, quorum, ack = (int(one[first]) for one in shape)
             rows = np.flatnonzero(which == number) if len(firsts) > 1 else np.arange(len(which))

@@ -183,7 +183,7 @@ def count_by_bookie(copies: StoredCopies) -> dict[BookieId, tuple[int, int]]:
     A bookie that is named twice in a write set holds one copy.
     """
     promised, confirmed = (zero_counts(len(copies.bookies)) for _ in range(2))
-    for _, block, begun in _by_portion(copies):
+    for _, block, begun in _by_portion(copies, np.arange(len(copies.ledger_ids))):
         for columns, is_first in block.write_sets():
             codes, amounts = block.ensembles[:, columns], begun * is_first
             np.add.at(promised, codes, amounts)
@@ -198,8 +198,12 @@ def bytes_on(copies: StoredCopies, bookies: Collection[BookieId]) -> int:
     The entries of a ledger count as equally long.
     """
     is_asked = np.array([bookie in bookies for bookie in copies.bookies], bool)
+    names_one = no_flags(copies.pattern_count)
+    for block in copies.segments:
+        names_one[block.patterns[is_asked[block.ensembles].any(axis=1)]] = True
     held = zero_counts(len(copies.ledger_ids))
-    for ledgers, block, begun in _by_portion(copies):
+    there = np.flatnonzero(names_one[copies.patterns])
+    for ledgers, block, begun in _by_portion(copies, there):
         amounts = zero_counts(len(ledgers))
         for columns, is_first in block.write_sets():
             is_held = is_first & is_asked[block.ensembles[:, columns]]
@@ -212,13 +216,13 @@ PORTION_LEDGERS = 200_000
 """Ledgers whose segments are in memory at a time: as many as a shard has by default."""
 
 
-def _by_portion(copies: StoredCopies) -> Iterator[tuple[Ints, Segments, Ints]]:
-    """Yield the segments of all ledgers, those of PORTION_LEDGERS at a time: the place of each
-    one's ledger, the segments, and their `begun`.
+def _by_portion(copies: StoredCopies, ledgers: Ints) -> Iterator[tuple[Ints, Segments, Ints]]:
+    """Yield the segments of these ledgers, given by their places, PORTION_LEDGERS at a time: the
+    place of each one's ledger, the segments, and their `begun`.
     """
-    for start in range(0, len(copies.ledger_ids), PORTION_LEDGERS):
-        patterns = copies.patterns[start : start + PORTION_LEDGERS]
+    for start in range(0, len(ledgers), PORTION_LEDGERS):
+        places = ledgers[start : start + PORTION_LEDGERS]
         for block in copies.segments:
-            which, rows = block.rows_of(patterns)
+            which, rows = block.rows_of(copies.patterns[places])
             taken = block.take(rows)
-            yield start + which, taken, taken.begun(copies.ends[start + which])
+            yield places[which], taken, taken.begun(copies.ends[places[which]])

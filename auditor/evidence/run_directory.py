@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from auditor.evidence.local_files import (
     is_uri,
     synchronise,
 )
-from auditor.evidence.table_scan import TableScan, file_errors
+from auditor.evidence.table_scan import TableScan, file_errors, with_dictionaries
 
 TEXT_BYTES_MAX = 4 * 2**30
 """Largest JSON file of a run that is read, in bytes: a findings.jsonl of a million findings. A
@@ -144,15 +144,16 @@ class Place:
         """Return how many rows of a written table `keep` keeps."""
         return self.scan(name, schema).count(keep)
 
-    def scan(self, name: str, schema: pa.Schema) -> TableScan:
+    def scan(self, name: str, schema: pa.Schema, words: Collection[str] = ()) -> TableScan:
         """Return a written table, or one of its files, to be read in parts.
 
-        Raises OutputError if it does not exist.
+        The strings in the columns `words` are numbers of a dictionary. Raises OutputError if the
+        table does not exist.
         """
         with file_errors(f"read {self.uri}/{name}"):
-            return TableScan(f"{self.uri}/{name}", self._rows(name, schema))
+            return TableScan(f"{self.uri}/{name}", self._rows(name, schema, words))
 
-    def _rows(self, name: str, schema: pa.Schema) -> ds.Dataset:
+    def _rows(self, name: str, schema: pa.Schema, words: Collection[str]) -> ds.Dataset:
         found = self._table_files(f"{self.path}/{name}")
         if found is None:
             if self.missing_is_empty:
@@ -163,7 +164,8 @@ class Place:
             )
         if not found:
             return ds.dataset(schema.empty_table())
-        return ds.dataset(found, filesystem=self.files, schema=schema, format="parquet")
+        schema, form = with_dictionaries(schema, words)
+        return ds.dataset(found, filesystem=self.files, schema=schema, format=form)
 
     def _table_files(self, path: str) -> list[str] | list[fs.FileInfo] | None:
         """Return the files of the table in a directory, or the file itself; None if it does not
@@ -384,8 +386,11 @@ class MemoryDirectory(Place):
         """Return the file's text, or None if there is no such file."""
         return self._texts.get(f"{self.path}/{name}")
 
-    def scan(self, name: str, schema: pa.Schema) -> TableScan:
-        """Return a written table, or one of its files. Raises OutputError if it does not exist."""
+    def scan(self, name: str, schema: pa.Schema, words: Collection[str] = ()) -> TableScan:
+        """Return a written table, or one of its files. Raises OutputError if it does not exist.
+
+        Its strings stay strings: they are values already.
+        """
         return TableScan(f"{self.uri}/{name}", ds.dataset(self._rows_of(name, schema)))
 
     def read_table(

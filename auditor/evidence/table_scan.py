@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeGuard
@@ -118,21 +118,23 @@ class TableScan:
             return int(self.rows.count_rows(filter=keep))
 
     def _check_types(self, keep: ds.Expression | None) -> None:
-        """Raise OutputError if rows are to be filtered and a row group's columns contradict the
-        file's schema.
+        if keep is not None:
+            self.check_types()
 
-        Arrow 26 reads the statistics of such a column in a thread, and ends the process. Costs
-        reading the end of each file, which the scan does not repeat.
+    def check_types(self) -> None:
+        """Raise OutputError if a row group's columns contradict the file's schema.
+
+        Arrow 26 reads the statistics of such a column in a thread, where rows are filtered, and
+        ends the process. Costs reading the end of each file, which the scan does not repeat.
         """
-        if keep is None:
-            return
-        for fragment in self.rows.get_fragments():
-            wrong = _other_types(fragment.metadata) if _is_parquet(fragment) else ""
-            if wrong:
-                raise OutputError(f"cannot read {self.name}: {fragment.path} {wrong}")
+        with file_errors(f"read {self.name}"):
+            for fragment in self.rows.get_fragments():
+                wrong = _other_types(fragment.metadata) if is_parquet(fragment) else ""
+                if wrong:
+                    raise OutputError(f"cannot read {self.name}: {fragment.path} {wrong}")
 
 
-def _is_parquet(fragment: ds.Fragment) -> TypeGuard[ds.ParquetFileFragment]:
+def is_parquet(fragment: ds.Fragment) -> TypeGuard[ds.ParquetFileFragment]:
     """Return whether the rows are in a file, not in memory."""
     return isinstance(fragment, ds.ParquetFileFragment)
 
@@ -147,6 +149,44 @@ def _other_types(metadata: pq.FileMetaData) -> str:
             if found != column.physical_type:
                 return f"says {found} and {column.physical_type} of its column {column.path}"
     return ""
+
+
+_WORD = pa.dictionary(pa.int32(), pa.string())
+
+
+def with_dictionaries(
+    schema: pa.Schema, words: Collection[str]
+) -> tuple[pa.Schema, ds.ParquetFileFormat]:
+    """Return a schema in which the strings of these columns are numbers of a dictionary, and the
+    format that reads them so from files of `schema`.
+
+    Files have each distinct string once. Making a string for each row takes most of the time.
+    """
+    columns = [schema.field(name) for name in words]
+    paths = [path for field in columns for path in _string_paths(field.type, field.name)]
+    fields = [one.with_type(_numbered(one.type)) if one.name in words else one for one in schema]
+    return pa.schema(fields), ds.ParquetFileFormat(dictionary_columns=paths)
+
+
+def _numbered(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(kind):
+        return _WORD
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_numbered(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_numbered(field.type)) for field in kind])
+    return kind
+
+
+def _string_paths(kind: pa.DataType, path: str) -> Iterator[str]:
+    """Yield the columns of a Parquet file in which the strings of a column are."""
+    if pa.types.is_string(kind):
+        yield path
+    elif pa.types.is_list(kind):
+        yield from _string_paths(kind.value_type, f"{path}.list.element")
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _string_paths(field.type, f"{path}.{field.name}")
 
 
 def are_of(ledger_ids: Sequence[LedgerId] | pa.Array) -> ds.Expression:

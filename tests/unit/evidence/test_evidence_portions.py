@@ -1,0 +1,122 @@
+"""Reading a table a range of ledger ids at a time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from auditor.evidence.ids import Shard
+from auditor.evidence.portions import FEW_ROWS, LedgerTable
+from auditor.evidence.run_directory import MemoryDirectory, Place, place
+from auditor.evidence.table_scan import with_dictionaries
+from auditor.model.identity import LEDGER_ID_MAX
+
+SCHEMA = pa.schema([("ledger_id", pa.int64()), ("status", pa.string())])
+SHARD_ROWS = FEW_ROWS
+
+
+def rows_of(ids: np.ndarray) -> pa.Table:
+    words = pa.array(["found", "gone"]).take(pa.array(ids % 2))
+    return pa.table({"ledger_id": pa.array(ids, pa.int64()), "status": words}, SCHEMA)
+
+
+def write_shards(run: Place, shards: int) -> None:
+    """Write two files for each shard, and one with a few ledgers of all shards."""
+    for number in range(shards):
+        ids = np.arange(number * SHARD_ROWS * 2, (number + 1) * SHARD_ROWS * 2)
+        for part in range(2):  # their ids overlap
+            run.write_table("t", rows_of(ids[part::2]), f"{number}-{part}")
+    run.write_table("t", rows_of(np.arange(0, shards * SHARD_ROWS * 2, SHARD_ROWS)), "later")
+
+
+def whole(table: LedgerTable, portions: list[Shard]) -> list[int]:
+    parts = [table.table(["ledger_id"], one)["ledger_id"].to_pylist() for one in portions]
+    for one, ids in zip(portions, parts, strict=True):
+        assert all(one.first <= ledger_id <= one.last for ledger_id in ids)
+    return sorted(ledger_id for ids in parts for ledger_id in ids)
+
+
+def test_portions_end_where_shards_end_and_have_every_row_once(tmp_path: Path):
+    run = place(str(tmp_path))
+    write_shards(run, 4)
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    portions = table.portions(SHARD_ROWS * 4)
+    firsts = [0, SHARD_ROWS * 4]
+    assert firsts == [one.first for one in portions]
+    assert LEDGER_ID_MAX == portions[-1].last
+    stored = run.read_table("t", SCHEMA)["ledger_id"].to_pylist()
+    assert sorted(stored) == whole(table, portions)
+
+
+def test_files_that_overlap_are_cut_by_their_ids(tmp_path: Path):
+    run = place(str(tmp_path))
+    ids = np.arange(SHARD_ROWS * 4)
+    random.Random(1).shuffle(ids)
+    for part in range(2):
+        run.write_table("t", rows_of(ids[part::2]), f"{part}")
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    portions = table.portions(SHARD_ROWS)
+    assert 4 == len(portions)
+    assert sorted(ids.tolist()) == whole(table, portions)
+
+
+@pytest.mark.parametrize("is_in_memory", [True, False])
+def test_a_table_without_rows_is_one_portion(tmp_path: Path, is_in_memory: bool):
+    run = MemoryDirectory() if is_in_memory else place(str(tmp_path))
+    run.write_table("t", SCHEMA.empty_table(), "all")
+    table = LedgerTable.of(run.scan("t", SCHEMA, ["status"]))
+    (portion,) = table.portions(10)
+    assert portion.is_all
+    assert 0 == len(table.table(["ledger_id", "status"], portion))
+
+
+def test_rows_in_memory_are_read_like_those_of_files():
+    run = MemoryDirectory()
+    run.write_table("t", rows_of(np.arange(100)), "all")
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    assert list(range(100)) == whole(table, table.portions(30))
+
+
+def test_words_are_read_as_numbers_of_a_dictionary(tmp_path: Path):
+    """So are those of files that name the parts of their lists otherwise, or have no dictionary."""
+    schema = pa.schema([("ledger_id", pa.int64()), ("names", pa.list_(pa.string()))])
+    rows = pa.table({"ledger_id": [1, 2], "names": [["a", "b"], ["b"]]}, schema)
+    for number, options in enumerate(
+        ({}, {"use_compliant_nested_type": False}, {"use_dictionary": False})
+    ):
+        pq.write_table(rows, tmp_path / f"{number}.parquet", **options)
+        numbered, form = with_dictionaries(schema, ["names"])
+        file = str(tmp_path / f"{number}.parquet")
+        found = ds.dataset([file], schema=numbered, format=form).to_table()
+        assert pa.types.is_dictionary(found.schema.field("names").type.value_type)
+        assert rows["names"].to_pylist() == found["names"].to_pylist()
+
+
+@pytest.mark.parametrize("shards", [2, 8])
+def test_each_file_is_read_once_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+):
+    """The small file is read for each portion."""
+    run = place(str(tmp_path))
+    write_shards(run, shards)
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    portions = table.portions(SHARD_ROWS * 2)
+    read = Counter[str]()
+    dataset = ds.FileSystemDataset
+
+    def recording(parts: list[ds.ParquetFileFragment], *others: object) -> ds.Dataset:
+        read.update(Path(one.path).name for one in parts)
+        return dataset(parts, *others)
+
+    monkeypatch.setattr(ds, "FileSystemDataset", recording)
+    assert shards == len(portions)
+    whole(table, portions)
+    each = {f"{number}-{part}.parquet": 1 for number in range(shards) for part in range(2)}
+    assert each | {"later.parquet": shards} == read
