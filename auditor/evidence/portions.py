@@ -59,16 +59,19 @@ class LedgerTable:
                     files.append(_File(part, metadata.num_rows, span_of(metadata)))
         return cls(scan, tuple(files))
 
-    def table(self, columns: Sequence[str], shard: Shard) -> pa.Table:
-        """Return the named columns of the rows of the shard's ledgers."""
+    def table(
+        self, columns: Sequence[str], shard: Shard, keep: pc.Expression | None = None
+    ) -> pa.Table:
+        """Return the named columns of the rows of the shard's ledgers that `keep` selects."""
         ledger_id = pc.field("ledger_id")
-        keep = (ledger_id >= shard.first) & (ledger_id <= shard.last)
+        within = (ledger_id >= shard.first) & (ledger_id <= shard.last)
+        of_these = within if keep is None else within & keep
         if not self.files:  # rows in memory
-            return self.scan.table(columns, keep)
+            return self.scan.table(columns, of_these)
         inside = [one for one in self.files if one.is_inside(shard)]
         astride = [one for one in self.files if one.overlaps(shard) and not one.is_inside(shard)]
         return pa.concat_tables(
-            [self._only(inside).table(columns), self._only(astride).table(columns, keep)]
+            [self._only(inside).table(columns, keep), self._only(astride).table(columns, of_these)]
         )
 
     def _only(self, files: Sequence[_File]) -> TableScan:

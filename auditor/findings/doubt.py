@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers, newest_rows
+from auditor.evidence.ids import Ids, Shard, distinct_numbers, newest_rows
+from auditor.evidence.portions import LedgerTable
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -85,8 +87,7 @@ def add_doubt(summary: Summary, doubt: Doubt) -> Summary:
 def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) -> Doubt:
     """Return what rests on the word of bookies in doubt. `unreadable` could not send entries.
 
-    Costs nothing where there is none, else a scan of each table of evidence for every
-    LEDGERS_AT_ONCE judged ledgers.
+    Costs nothing where there is none, else a scan of each table of evidence.
     """
     lacks = lacks_of(verdicts)
     bookies = frozenset(unreadable) | frozenset(pc.unique(lacks["bookie_id"]).to_pylist())
@@ -95,10 +96,11 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     judged = pc.field("standing").isin([standing.word for standing in JUDGED])
     counted = verdicts.table(["ledger_id"], judged & pc.is_valid(pc.field("copies_expected")))
     ids = distinct_numbers(counted["ledger_id"].to_numpy())
-    carried = read_carried_ids(run)
+    evidence = _Evidence.of(run)
     parts = [
-        _doubt_among(run, ids[start : start + LEDGERS_AT_ONCE], bookies, lacks, carried)
-        for start in range(0, len(ids), LEDGERS_AT_ONCE)
+        _doubt_among(evidence, mine, portion, bookies, lacks)
+        for portion in evidence.ledgers.portions(LEDGERS_AT_ONCE)
+        if len(mine := _within(ids, portion))
     ]
     by_bookie = Counter[BookieId]()
     for part in parts:
@@ -110,25 +112,52 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """The tables of a run. An earlier run asked about the ledgers that are `carried`."""
+
+    ledgers: LedgerTable
+    answers: LedgerTable
+    reads: LedgerTable
+    carried: Ids
+
+    @classmethod
+    def of(cls, run: Place) -> _Evidence:
+        """Return the tables of a run."""
+
+        def table(name: str, schema: pa.Schema) -> LedgerTable:
+            return LedgerTable.of(run.scan(f"evidence/{name}", schema))
+
+        ledgers, answers = table("ledgers", LEDGERS), table("answers", ANSWERS)
+        return cls(ledgers, answers, table("reads", READS), read_carried_ids(run))
+
+
+def _within(ids: Ids, portion: Shard) -> Ids:
+    """Return those of the ascending ids that are in the portion."""
+    first, end = np.searchsorted(ids, portion.first), np.searchsorted(ids, portion.last, "right")
+    return ids[first:end]
+
+
 def _doubt_among(
-    run: Place, ids: Ids, bookies: Collection[BookieId], lacks: pa.Table, carried: Ids
+    evidence: _Evidence,
+    ids: Ids,
+    portion: Shard,
+    bookies: Collection[BookieId],
+    lacks: pa.Table,
 ) -> Doubt:
-    """Return what of these ledgers rests on the word of bookies in doubt. An earlier run asked
-    about those that are `carried`.
-    """
-    within = (pc.field("ledger_id") >= int(ids[0])) & (pc.field("ledger_id") <= int(ids[-1]))
-    mine = within & pc.field("bookie_id").isin(sorted(bookies))
+    """Return what of these ledgers of a portion rests on the word of bookies in doubt."""
+    mine = pc.field("bookie_id").isin(sorted(bookies))
     held = mine & (pc.field("status") == AnswerStatus.HELD.value)
-    listed = run.read_table("evidence/answers", ANSWERS, held, _PAIR)
+    listed = evidence.answers.table(_PAIR, portion, held)
     listed = listed.filter(pc.is_in(listed["ledger_id"], pa.array(ids)))
-    shares = shares_of(_newest(run, within), bookies)
+    shares = shares_of(_newest(evidence.ledgers, portion), bookies)
+    carried = _within(evidence.carried, portion)
     if len(carried):  # an earlier run asked for their lists: each bookie listed what it should hold
         of_earlier = shares.filter(pc.is_in(shares["ledger_id"], pa.array(carried))).select(_PAIR)
         listed = pa.concat_tables([listed, of_earlier.cast(listed.schema)])
     due = _distinct(listed, _PAIR).join(shares, _PAIR, join_type="inner")
-    reads = run.read_table(
-        "evidence/reads", READS, mine & _WAS_READ & ~pc.field("is_search").isin([True]), _COPY
-    )
+    was_read = mine & _WAS_READ & ~pc.field("is_search").isin([True])
+    reads = evidence.reads.table(_COPY, portion, was_read)
     read = _distinct(reads, _COPY).join(
         due.select([*_PAIR, "last_entry_id"]), _PAIR, join_type="inner"
     )
@@ -157,8 +186,7 @@ def _distinct(rows: pa.Table, columns: list[str]) -> pa.Table:
     return rows.group_by(columns).aggregate([])
 
 
-def _newest(run: Place, within: pc.Expression) -> pa.Table:
+def _newest(ledgers: LedgerTable, portion: Shard) -> pa.Table:
     """Return the SHARE_COLUMNS of each of these ledgers, by its newest metadata that was read."""
-    has_metadata = within & pc.is_valid(pc.field("format_version"))
-    columns = [*SHARE_COLUMNS, "look"]
-    return newest_rows(run.read_table("evidence/ledgers", LEDGERS, has_metadata, columns))
+    has_metadata = pc.is_valid(pc.field("format_version"))
+    return newest_rows(ledgers.table([*SHARE_COLUMNS, "look"], portion, has_metadata))
