@@ -238,11 +238,11 @@ def _write_healthy(run: Place, ids: Ints, bookies: int, shard: int) -> None:
         rows = metadata.slice(part * size, size)
         run.write_table("evidence/ledgers", rows, f"part-{shard}-{part}")
     answer = expected_answer_row(next(iter(one.looks[0].answers.values())), is_kept=False)
-    for number in range(bookies):
-        held = ids[(numbers == number).any(axis=1)]
-        same = pa.array([bookie_id(number)]).take(pa.array(np.zeros(len(held), np.int64)))
-        cells = {"ledger_id": pa.array(held), "bookie_id": same}
-        run.write_table("evidence/answers", repeated(ANSWERS, answer, cells), f"{shard}-{number}")
+    owners = {
+        "ledger_id": pa.array(np.repeat(ids, ENSEMBLE)),
+        "bookie_id": names.take(pa.array(numbers.ravel())),
+    }
+    run.write_table("evidence/answers", repeated(ANSWERS, answer, owners), f"part-{shard}")
     copies = pa.array(WRITE_QUORUM * (last + 1))
     counted = {"copies_expected": copies, "copies_listed": copies}
     verdict = judge_to_row(one, TERMS, FACTS)[1]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from auditor.evidence.ids import EVERYTHING, Shard, cut_shards
+from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.shard_files import Span, span_of
 from auditor.evidence.table_scan import TableScan, file_errors, is_parquet
 from auditor.model.identity import LEDGER_ID_MAX
@@ -86,6 +86,9 @@ class LedgerTable:
 
         A range ends where a file ends, unless more rows are in files that overlap.
         """
+        if not self.files:
+            parts = [batch["ledger_id"] for batch in self.scan.batches(["ledger_id"])]
+            return cut_shards(pa.chunked_array(parts, pa.int64()), ledgers_max)
         firsts = [0]
         waiting = 0
         for cluster in self._clusters():
@@ -98,9 +101,6 @@ class LedgerTable:
                 ids = self.table(["ledger_id"], Shard(0, first, last))["ledger_id"]
                 firsts += [one.first for one in cut_shards(ids, ledgers_max)[1:]]
             waiting += rows
-        if not self.files:
-            ids = self.scan.table(["ledger_id"])["ledger_id"]
-            return cut_shards(ids, ledgers_max) or [EVERYTHING]
         ends = [*firsts, LEDGER_ID_MAX + 1]
         return [Shard(number, a, b - 1) for number, (a, b) in enumerate(pairwise(ends))]
 

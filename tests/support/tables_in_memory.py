@@ -86,7 +86,21 @@ class RowsOfLedgers:
             keep = ds.field("ledger_id").isin(list(ledgers))
             yield self.tables.read_table(self.name, self.schema, keep).select(columns)
 
+    @property
+    def rows(self) -> ds.Dataset:
+        """No file: what is read comes from the methods."""
+        return ds.dataset(self.schema.empty_table())
+
+    def check_types(self) -> None:
+        """Do nothing: rows in memory have the types of their schema."""
+
+    def table(self, columns: list[str], keep: Any = None) -> pa.Table:
+        return self.tables.read_table(self.name, self.schema, keep, columns)
+
     def batches(self, columns: list[str], keep: Any = None) -> Iterator[pa.RecordBatch]:
+        if keep is None:
+            yield from self.tables.stream(self.name, self.schema, columns)
+            return
         rows = self.tables.read_table(self.name, self.schema, keep, self.schema.names)
         yield from rows.select(columns).to_batches()
 
