@@ -372,7 +372,12 @@ class Exchange:
         self.throttle.answered(len(self._taken), small, are_lists=are_lists)
 
     def decode_pending(self) -> None:
-        """Decode the responses that `on_answers` took into outcomes: more than half of the work."""
+        """Decode the responses that `on_answers` took into outcomes: more than half of the work.
+
+        Also encode the next questions of a block.
+        """
+        if self._expected is not None:
+            self._expected.encode_ahead()
         if self._taken:
             from_event = self._evidence.from_event
             for ask, event in self._taken:

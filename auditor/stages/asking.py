@@ -213,7 +213,8 @@ async def _ask_bookie(
         questions = [*questions, *chain.from_iterable(block.questions() for block in blocks)]
         blocks = ()
     by_ledger = {question.ledger_id: question for question in questions}
-    answers = await board.lists(bookie, questions)
+    is_greeted_by_blocks = blocks and not questions
+    answers = [] if is_greeted_by_blocks else await board.lists(bookie, questions)
     found = BookieAnswers(bookie, [(by_ledger[a.ledger_id], a) for a in answers], [], [])
     for block in join_blocks(blocks):
         call = await board.list_block(bookie, block)

@@ -24,7 +24,7 @@ from auditor.judging.clear_columns import ClearColumns, Numbers
 from auditor.model.availability import Answer, AnswerStatus
 from auditor.model.evidence import Terms
 from auditor.model.identity import BookieId
-from auditor.second_checker.agreement import is_in_sample
+from auditor.second_checker.agreement import are_in_sample
 
 BLOCK_QUESTIONS_MAX = 10_000
 """Questions in one block: 170 kilobytes, a row that Spark moves at once."""
@@ -114,12 +114,11 @@ def list_blocks(clear: ClearColumns, terms: Terms) -> Iterator[tuple[BookieId, L
     """Yield the questions of the first look about clear ledgers, bookie by bookie.
 
     Each has at most BLOCK_QUESTIONS_MAX questions, by ascending ledger id. The lists of the sample
-    that both checkers judge are kept. Costs a hash for each ledger, and a sort of the questions.
+    that both checkers judge are kept. Costs a sort of the questions.
     """
     if not len(clear.ids):
         return
-    sampled = [is_in_sample(ledger_id, terms) for ledger_id in clear.ids.tolist()]
-    is_kept = np.array(sampled, np.uint8)
+    is_kept = are_in_sample(clear.ids, terms)
     owners = np.repeat(np.arange(len(clear.ids)), clear.sizes)
     positions = np.arange(len(owners)) - clear.starts[owners]
     positions[(clear.quorums == clear.sizes)[owners]] = 0  # each should hold every entry

@@ -64,6 +64,7 @@ class ExpectedLists:
     _requests: list[bytes] = field(default_factory=list)
     _answers: list[bytes] = field(default_factory=list)
     _encoded_from: int = 0
+    _encoded_upto: int = 0
     _sent: int = 0
     _awaited: dict[bytes, int] = field(default_factory=dict)
     """The frame of each awaited answer, oldest question first: the number of its question."""
@@ -76,33 +77,35 @@ class ExpectedLists:
         """Return the frames of the next `count` questions, joined, and the size of the answer that
         is expected to each.
         """
-        frames: list[bytes] = []
-        sizes: list[int] = []
-        while count:
-            at = self._sent - self._encoded_from
-            if at == len(self._requests):
-                self._encode()
-                at = 0
-            upto = min(at + count, len(self._requests))
-            frames += self._requests[at:upto]
-            numbers = range(self._sent, self._sent + upto - at)
-            answers = self._answers[at:upto]
-            sizes += map(len, answers)
-            self._awaited.update(zip(answers, numbers, strict=True))
-            self._sent += upto - at
-            count -= upto - at
-        return b"".join(frames), sizes
+        while self._encoded_upto - self._sent < count:
+            self._encode()
+        at = self._sent - self._encoded_from
+        answers = self._answers[at : at + count]
+        numbers = range(self._sent, self._sent + count)
+        self._awaited.update(zip(answers, numbers, strict=True))
+        self._sent += count
+        return b"".join(self._requests[at : at + count]), list(map(len, answers))
+
+    def encode_ahead(self) -> None:
+        """Encode more questions if few are left that are encoded, while the bookie works."""
+        is_low = self._encoded_upto - self._sent < ENCODED_AT_ONCE // 2
+        if is_low and self._encoded_upto < len(self.ledger_ids):
+            self._encode()
 
     def _encode(self) -> None:
-        """Encode the next ENCODED_AT_ONCE questions. All earlier ones were sent."""
-        start, end = self._sent, min(self._sent + ENCODED_AT_ONCE, len(self.ledger_ids))
+        """Encode ENCODED_AT_ONCE more questions, and forget those that were sent."""
+        start = self._encoded_upto
+        end = min(start + ENCODED_AT_ONCE, len(self.ledger_ids))
         assert start < end, "more questions are sent than there are"
-        self._encoded_from = start
-        self._requests, self._answers = encode(
+        requests, answers = encode(
             np.arange(self.first_txn_id + start, self.first_txn_id + end),
             self.ledger_ids[start:end],
             self.lists(start, end),
         )
+        at = self._sent - self._encoded_from
+        self._requests = self._requests[at:] + requests
+        self._answers = self._answers[at:] + answers
+        self._encoded_from, self._encoded_upto = self._sent, end
 
     @property
     def has_awaited(self) -> bool:
@@ -120,7 +123,7 @@ class ExpectedLists:
 
     def take(self, data: bytes) -> int:
         """Take the expected answers with which `data` begins, and return where they end."""
-        pop, came, size = self._awaited.pop, self._came, self._size
+        pop, came, size, is_kept = self._awaited.pop, self._came, self._size, self.is_kept
         at, end = 0, len(data)
         while at < end:
             frame = data[at : at + size]
@@ -133,7 +136,7 @@ class ExpectedLists:
                 continue
             at += size
             came.append(number)
-            if self.is_kept[number]:
+            if is_kept[number]:
                 self._kept[number] = frame
         self._size = size
         return at
@@ -179,27 +182,38 @@ def encode(
     assert 0 <= ledger_ids.min() <= ledger_ids.max() <= LEDGER_ID_MAX, "a ledger id out of range"
     list_bytes = np.fromiter(map(len, lists), np.int64, len(lists))
     assert list_bytes.max() <= LIST_BYTES_MAX, "a list too long to be expected"
+    in_txn, in_ledger = _varint_bytes(txn_ids), _varint_bytes(ledger_ids)
+    alike = list_bytes * 256 + in_txn * 16 + in_ledger
+    first, *others = np.unique(alike).tolist()
+    if not others:
+        return _encode_alike(txn_ids, ledger_ids, b"".join(lists), first)
     requests, answers = [b""] * len(lists), [b""] * len(lists)
-    alike = list_bytes * 256 + _varint_bytes(txn_ids) * 16 + _varint_bytes(ledger_ids)
-    for kind in np.unique(alike).tolist():
+    for kind in (first, *others):
         rows = np.flatnonzero(alike == kind)
         numbers = rows.tolist()
-        in_list, in_txn, in_ledger = kind // 256, kind // 16 % 16, kind % 16
-        txn, ledger = _varints(txn_ids[rows], in_txn), _varints(ledger_ids[rows], in_ledger)
         joined = b"".join([lists[number] for number in numbers])
-        payload = np.frombuffer(joined, np.uint8).reshape(-1, in_list)
-        tag = b"\x1a" + varint(in_list)
-        head: list[bytes | Bytes] = [b"\x0a%c%b" % (5 + in_txn, LIST_HEADER), txn]
-        asked = b"\xe2\x06%c\x08" % (1 + in_ledger)
-        in_message = varint(3 + in_ledger + len(tag) + in_list)
-        answered = b"\x10\x00\xe2\x06%b\x08\x00\x10" % in_message
-        for found, parts in (
-            (requests, [*head, asked, ledger]),
-            (answers, [*head, answered, ledger, tag, payload]),
-        ):
-            for number, frame in zip(numbers, _frames(parts, len(rows)), strict=True):
-                found[number] = frame
+        made = zip(*_encode_alike(txn_ids[rows], ledger_ids[rows], joined, kind), strict=True)
+        for number, (request, answer) in zip(numbers, made, strict=True):
+            requests[number], answers[number] = request, answer
     return requests, answers
+
+
+def _encode_alike(
+    txn_ids: Numbers, ledger_ids: Numbers, lists: bytes, kind: int
+) -> tuple[list[bytes], list[bytes]]:
+    """Return frames whose fields have the same sizes. `kind` has these sizes, `lists` all lists."""
+    in_list, in_txn, in_ledger = kind // 256, kind // 16 % 16, kind % 16
+    txn, ledger = _varints(txn_ids, in_txn), _varints(ledger_ids, in_ledger)
+    tag = b"\x1a" + varint(in_list)
+    head: list[bytes | Bytes] = [b"\x0a%c%b" % (5 + in_txn, LIST_HEADER), txn]
+    asked = b"\xe2\x06%c\x08" % (1 + in_ledger)
+    in_message = varint(3 + in_ledger + len(tag) + in_list)
+    answered = b"\x10\x00\xe2\x06%b\x08\x00\x10" % in_message
+    payload = np.frombuffer(lists, np.uint8).reshape(-1, in_list)
+    return (
+        _frames([*head, asked, ledger], len(txn_ids)),
+        _frames([*head, answered, ledger, tag, payload], len(txn_ids)),
+    )
 
 
 def _varint_bytes(numbers: Numbers) -> Numbers:
@@ -219,13 +233,14 @@ def _frames(parts: Sequence[bytes | Bytes], count: int) -> list[bytes]:
     """Return `count` frames, each its length and a row of each part. Plain bytes are the same in
     all.
     """
-    columns = [
-        np.tile(np.frombuffer(part, np.uint8), (count, 1)) if isinstance(part, bytes) else part
-        for part in parts
-    ]
-    width = sum(column.shape[1] for column in columns)
-    length = np.tile(np.frombuffer(width.to_bytes(4, "big"), np.uint8), (count, 1))
-    return _rows(np.hstack([length, *columns]))
+    columns = [np.frombuffer(part, np.uint8) if isinstance(part, bytes) else part for part in parts]
+    width = sum(column.shape[-1] for column in columns)
+    cells = np.empty((count, 4 + width), np.uint8)
+    at = 0
+    for column in (np.frombuffer(width.to_bytes(4, "big"), np.uint8), *columns):
+        cells[:, at : at + column.shape[-1]] = column
+        at += column.shape[-1]
+    return _rows(cells)
 
 
 def _rows(cells: Bytes) -> list[bytes]:

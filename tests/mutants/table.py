@@ -1424,8 +1424,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "in blocks, the lists of the sample are not kept",
         COLUMNS,
         "stages:list_blocks",
-        "is_in_sample(ledger_id, terms)",
-        "False",
+        "are_in_sample(clear.ids, terms)",
+        "clear.ids < 0",
         ("test_the_sample_is_the_one_that_both_checkers_judge",),
     ),
     Mutant(

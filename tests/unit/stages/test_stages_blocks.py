@@ -5,10 +5,11 @@ The reference is what is asked and stored of each ledger by itself.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,7 @@ from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.zookeeper.metadata_store import StoreAddress
 from auditor.zookeeper.session import ReadCounts
 
+T = TypeVar("T")
 TERMS = Terms(1_000, 0, 16, 5)
 HALF = replace(TERMS, sound_sample=0.5)
 LIMITS = BookieLimits(bookie_requests_per_second=0, rpc_timeout_ms=5_000)
@@ -328,3 +330,53 @@ def test_the_evidence_is_the_same_whoever_takes_the_first_look(
     assert found[0] == found[1]
     assert {15, 55} <= {row["ledger_id"] for row in found[1]} <= {None, *range(15, 56)}
     assert {True, False} == {row["is_as_expected"] for row in found[1]}
+
+
+def count_calls(work: Callable[[], T]) -> tuple[T, int]:
+    """Return what the work returns, and how many Python functions were called for it."""
+    calls = 0
+
+    def on_event(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(on_event)
+    try:
+        found = work()
+    finally:
+        sys.setprofile(None)
+    return found, calls
+
+
+MANY = 20_000
+
+
+def many_clear() -> ClearColumns:
+    """Return as many ledgers on four bookies, each with another last entry."""
+    ids = np.arange(MANY, dtype=np.int64)
+    ensembles = ((ids[:, None] + np.arange(3)) % 4).astype(np.int32).ravel()
+    sizes = np.full(MANY, 3)
+    return ClearColumns(ids, ids + 7, sizes, sizes, ids * 3, ensembles, ["b0", "b1", "b2", "b3"])
+
+
+def test_what_is_made_and_moved_does_not_grow_with_the_ledgers(tmp_path: Path) -> None:
+    """Counted, not timed: the rows that Spark moves, the calls of Python, the bytes of evidence."""
+    clear = many_clear()
+    made, calls = count_calls(lambda: list(list_blocks(clear, TERMS)))
+    assert 8 == len(made), "two blocks for each bookie"
+    assert calls < MANY / 10, f"{calls} calls"
+    cells = []
+    for bookie, block in made:
+        answers = asking.ExpectedAnswers(
+            block.ledger_ids, block.ledger_ids // 50 + 1_700_000_000_000, block.ledger_ids % 3 + 111
+        )
+        packed = blocks.pack_answers(answers)
+        cells.append(named_row(LANE_ANSWERS, bookie_id=bookie, look=1, block=packed))
+    said = table(LANE_ANSWERS, cells)
+    rows, calls = count_calls(lambda: list(unpack_answers([said], PACED_ANSWERS)))
+    assert 3 * MANY == sum(batch.num_rows for batch in rows)
+    assert calls < MANY / 10, f"{calls} calls"
+    run = place(str(tmp_path))
+    run.write_stream("evidence/answers", rows, PACED_ANSWERS, "all")
+    (size_bytes,) = run.file_sizes("evidence/answers").values()
+    assert size_bytes < 6 * 3 * MANY, f"{size_bytes / 3 / MANY:.1f} bytes a copy"
