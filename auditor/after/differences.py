@@ -85,8 +85,18 @@ def compare_findings(
 ) -> list[Difference]:
     """Return what became of each finding, the most severe first, then by kind and subject."""
     old, new = _sides(before), _sides(after)
+    kinds = defaultdict[tuple[object, object], set[Kind]](set)
+    for subjects, side in new.items():
+        kinds[subjects[:2]].add(side.kind)
     found = [
-        _compare(subjects, old.get(subjects), new.get(subjects), earlier, later, new)
+        _compare(
+            subjects,
+            old.get(subjects),
+            new.get(subjects),
+            earlier,
+            later,
+            frozenset(kinds[subjects[:2]]) if any(_ids(subjects)) else frozenset(),
+        )
         for subjects in {*old, *new}
     ]
     return sorted(found, key=_rank)
@@ -123,8 +133,9 @@ def _compare(
     after: Side | None,
     earlier: Judged,
     later: Judged,
-    new: Mapping[Subjects, Side],
+    now: frozenset[Kind],
 ) -> Difference:
+    """Return what became of one finding. `now`: the later kinds on its ledger and bookie."""
     if before is not None and after is not None:
         change, why = _direction(subjects, before, after, earlier, later)
         return Difference(change, subjects, before, after, why)
@@ -133,9 +144,6 @@ def _compare(
             Change.NEW, subjects, None, after, why_new(subjects, after.kind, earlier, later)
         )
     assert before is not None, subjects
-    now = frozenset(
-        side.kind for other, side in new.items() if other[:2] == subjects[:2] and any(_ids(other))
-    )
     why = why_unchecked(subjects, before.kind, earlier, later, now)
     if why:
         is_there = subjects.family == Family.ENTRY and Kind.UNDERREPLICATED_UNRECOVERABLE in now
