@@ -38,6 +38,7 @@ from benchmarks import (
     single_ledger,
     spot_reads,
     stored_run,
+    topics,
     warm_run,
     whole_run,
 )
@@ -106,6 +107,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found += _said(scale.targets(scratch / "scale", scale.LEDGERS))
             _announce("a run with a period on as many ledgers, behind a whole one: two minutes")
             found += _said(due_run.targets(scratch / "due", scale.LEDGERS))
+            _announce(f"{topics.TOPICS:,} topics and their ledgers: two minutes")
+            found += _said(topics.targets(scratch / "topics", topics.TOPICS))
             _announce(f"the same with {whole_run.MANY_LEDGERS:,} ledgers: half an hour")
             many = scratch / "many"
             with whole_run.start_cluster(many, whole_run.MANY_LEDGERS) as cluster:

@@ -110,15 +110,20 @@ class ArithmeticCluster:
 
 @contextmanager
 def arithmetic_cluster(
-    directory: Path, ledgers: int, damaged_every: int = DAMAGED_EVERY, service_us: int = 0
+    directory: Path,
+    ledgers: int,
+    damaged_every: int = DAMAGED_EVERY,
+    service_us: int = 0,
+    znodes: Iterable[tuple[str, bytes]] | None = None,
 ) -> Iterator[ArithmeticCluster]:
     """Yield a cluster of so many ledgers.
 
     The ZooKeeper in the directory is kept if it has so many. One with fewer is written anew. Raises
     ValueError if it has more. Each bookie takes `service_us` microseconds for an answer.
+    `znodes` are those of the ledgers and of what belongs to them, if not `ledger_znodes`.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    _seed(directory, ledgers)
+    _seed(directory, ledgers, ledger_znodes(ledgers) if znodes is None else znodes)
     heap_mib = 512 + ledgers * ZOOKEEPER_BYTES_A_LEDGER // 2**20
     zookeeper = ZooKeeperProcess(
         directory / "zookeeper",
@@ -155,7 +160,7 @@ def _register(seeder: Seeder, ports: Iterable[int]) -> None:
         seeder.add_cookie(bookie_id(number), "arithmetic")
 
 
-def _seed(directory: Path, ledgers: int) -> None:
+def _seed(directory: Path, ledgers: int, znodes: Iterable[tuple[str, bytes]]) -> None:
     """Write the data of a ZooKeeper with so many ledgers. The file `seeded` has their number."""
     done = directory / "seeded"
     found = int(done.read_text()) if done.exists() else 0
@@ -165,11 +170,11 @@ def _seed(directory: Path, ledgers: int) -> None:
         done.unlink(missing_ok=True)
         data = directory / "zookeeper" / "data"
         shutil.rmtree(data, ignore_errors=True)
-        write_snapshot(data, _znodes(ledgers))
+        write_snapshot(data, znodes)
         done.write_text(str(ledgers))
 
 
-def _znodes(ledgers: int) -> Iterator[tuple[str, bytes]]:
+def ledger_znodes(ledgers: int) -> Iterator[tuple[str, bytes]]:
     """Yield the znode of each ledger. Those that have the same last entry have the same bytes."""
     assert SHAPES % BOOKIES == 0, "ledgers of one shape would have different ensembles"
     shapes = [

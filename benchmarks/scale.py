@@ -185,6 +185,7 @@ class Audited:
     """One `auditor run`: what it used and found, and what it asked the bookies."""
 
     used: processes.Used
+    directory: Place
     summary: dict[str, Any]
     faults: tuple[str, ...]
     """How its verdicts differ from the right ones: the first FAULTS_SHOWN."""
@@ -222,7 +223,7 @@ def audit(
     summary = json.loads((output / name / "summary.json").read_text())
     asked = Counted(*(after - one for after, one in zip(cluster.counted(), before, strict=True)))
     return Audited(
-        used, summary, tuple(islice(_faults(run, ledgers), FAULTS_SHOWN)), evidence, asked
+        used, run, summary, tuple(islice(_faults(run, ledgers), FAULTS_SHOWN)), evidence, asked
     )
 
 
@@ -289,8 +290,8 @@ def targets(
             f"ratio {ratio:.1f} on the clock, {used.cpu_s / floor.cpu_s:.1f} in CPU seconds",
             f"ratio {used.wall_s / decoding.wall_s:.1f} on the clock,"
             f" {used.cpu_s / decoding.cpu_s:.1f} in CPU seconds, to a floor that decodes answers",
-            f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {_stages(audited)}",
-            f"             {_by_process(used.cpus_s, '{:.1f} CPU s')}",
+            f"auditor run  {used.wall_s:7.1f} s, {used.cpu_s:7.1f} CPU s; {stage_times(audited)}",
+            f"             {by_process(used.cpus_s, '{:.1f} CPU s')}",
             _floor_line("floor", floor, ledgers),
             _floor_line("that decodes", decoding, ledgers),
             f"a ledger: {_of_each(used, ledgers)}",
@@ -300,7 +301,7 @@ def targets(
     yield Target(
         f"the driver takes at most {DRIVER_BYTES_MAX / 2**20:,.0f} MiB",
         driver <= DRIVER_BYTES_MAX,
-        (_peaks(used) + " at most in one process",),
+        (peaks(used) + " at most in one process",),
     )
     each = audited.evidence_bytes / pairs
     yield Target(
@@ -337,25 +338,25 @@ def divide(
             used = audited.used
             yield "\n".join(
                 (
-                    f"{count} executors: {used.wall_s:.1f} s; {_stages(audited)}",
-                    f"          {_by_process(used.cpus_s, '{:.1f} CPU s')}",
-                    f"          {_peaks(used)} at most in one process",
+                    f"{count} executors: {used.wall_s:.1f} s; {stage_times(audited)}",
+                    f"          {by_process(used.cpus_s, '{:.1f} CPU s')}",
+                    f"          {peaks(used)} at most in one process",
                     *(f"          WRONG: {fault}" for fault in audited.faults),
                 )
             )
 
 
-def _stages(audited: Audited) -> str:
+def stage_times(audited: Audited) -> str:
     return ", ".join(f"{name} {s:.1f}" for name, s in audited.summary["duration_s"].items())
 
 
-def _by_process(figures: Mapping[str, float], form: str) -> str:
+def by_process(figures: Mapping[str, float], form: str) -> str:
     names = (*PROCESSES, *(f"executor {name}" for name in PROCESSES))
     return ", ".join(f"{name} {form.format(figures[name])}" for name in names if name in figures)
 
 
-def _peaks(used: processes.Used) -> str:
-    return _by_process({name: size // 2**20 for name, size in used.peaks_bytes.items()}, "{:,} MiB")
+def peaks(used: processes.Used) -> str:
+    return by_process({name: size // 2**20 for name, size in used.peaks_bytes.items()}, "{:,} MiB")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
