@@ -208,7 +208,7 @@ def audit(
     command = [sys.executable, "-m", "auditor", "run", "--quiet", "--second-look-delay", "0s"]
     where = ["--metadata-service-uri", cluster.metadata_service_uri, "--output", str(output)]
     lifted = ["--bookie-requests-per-second", "0", "--zookeeper-reads-per-second", "0"]
-    on = ["--spark-master", spark.master] if spark else []
+    on = ["--spark-master", spark.master, "--ledgers-in-process-max", "0"] if spark else []
     executors = spark.worker_pids if spark else ()
     used = processes.run(
         [*command, *where, *lifted, *on, *flags], PROJECT, RUN_TIMEOUT_S, executors
