@@ -30,7 +30,8 @@ _ADLER_OF_NOTHING = 1
 def write_snapshot(directory: Path, znodes: Iterable[tuple[str, bytes]]) -> None:
     """Write the znodes, and those above them, to the data directory of a server that never ran.
 
-    All are open to everybody, and are created now. No path may come twice, or after one below it.
+    All are open to everybody, and are created now. No path may come twice. A path that has others
+    below it comes right before these.
     """
     folder = directory / FOLDER
     folder.mkdir(parents=True)
@@ -62,15 +63,18 @@ def _records(znodes: Iterable[tuple[str, bytes]], end: bytes) -> Iterator[bytes]
     """Yield each znode after those above it. `end` is what follows the data of each."""
     empty = _INT.pack(0) + end
     yield _string("") + empty  # the root
-    above = {""}
+    above, last = {""}, ""
     for path, data in znodes:
         parent = path.rpartition("/")[0]
-        if parent not in above:
+        if parent == last:
+            above.add(parent)
+        elif parent not in above:
             names = parent.split("/")
             for depth in range(2, len(names) + 1):
                 if (upper := "/".join(names[:depth])) not in above:
                     above.add(upper)
                     yield _string(upper) + empty
+        last = path
         yield b"%b%b%b%b" % (_string(path), _INT.pack(len(data)), data, end)
 
 

@@ -40,6 +40,18 @@ def missing_numbers(
     return found
 
 
+def are_among(numbers: npt.NDArray[np.int64], ids: Ids) -> npt.NDArray[np.bool_]:
+    """Return a mask of the numbers that are among the ids. Costs a search for each number, however
+    often it is called: `numpy.isin` and the set functions sort or hash all ids at each call.
+    """
+    if not len(ids):
+        return np.zeros(len(numbers), np.bool_)
+    found: npt.NDArray[np.bool_] = (
+        ids[np.minimum(np.searchsorted(ids, numbers), len(ids) - 1)] == numbers
+    )
+    return found
+
+
 def last_of_each(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return a mask of the last of each group of equal numbers. `numbers` are sorted."""
     return np.append(numbers[1:] != numbers[:-1], True)[: len(numbers)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import Ids, distinct_numbers, last_of_each
+from auditor.evidence.ids import Ids, are_among, distinct_numbers, last_of_each
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, LISTING, REFERENCES
 from auditor.findings.references import KnownTopics, is_old, is_pulsars
@@ -76,7 +76,7 @@ def suspect_ids(run: Place) -> Ids:
         lacking = batch.filter(pc.not_equal(batch["status"], RecordStatus.FOUND.value))[
             "ledger_id"
         ].to_numpy()
-        found.append(np.intersect1d(lacking, referenced))
+        found.append(lacking[are_among(lacking, referenced)])
         batch = batch.filter(pc.equal(batch["look"], FIRST))
         closed = pc.and_(
             pc.equal(batch["state"], LedgerState.CLOSED.value), pc.is_valid(batch["last_entry_id"])
@@ -143,7 +143,8 @@ def unreferenced_ledgers(run: Place, terms: Terms) -> Iterator[LedgerRecord]:
     for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "look", "custom_metadata"]):
         has_custom = pc.greater(pc.list_value_length(batch["custom_metadata"]), 0)
         kept = batch.filter(pc.and_(pc.equal(batch["look"], FIRST), has_custom))
-        found.append(np.setdiff1d(kept["ledger_id"].to_numpy(), named))
+        mine = kept["ledger_id"].to_numpy()
+        found.append(mine[~are_among(mine, named)])
     ids = distinct_numbers(np.concatenate(found))
     for start in range(0, len(ids), LEDGERS_AT_ONCE):
         portion = pc.field("ledger_id").isin(pa.array(ids[start : start + LEDGERS_AT_ONCE]))

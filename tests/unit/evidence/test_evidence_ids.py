@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor.evidence.ids import distinct_numbers, last_of_each, missing_numbers
+from auditor.evidence.ids import are_among, distinct_numbers, last_of_each, missing_numbers
 
 NUMBERS = st.lists(st.integers(0, 5) | st.integers(-(2**63), 2**63 - 1))
 
@@ -38,3 +38,10 @@ def test_numbers_that_are_given_stay_as_they_were() -> None:
     """The caller's array is not sorted in place: rows beside it would be of other ledgers."""
     numbers = np.array([3, 1, 3], np.int64)
     assert ([1, 3], [3, 1, 3]) == (distinct_numbers(numbers).tolist(), numbers.tolist())
+
+
+@given(NUMBERS, NUMBERS)
+def test_the_numbers_among_ids_are_those_that_a_set_has(some: list[int], ids: list[int]) -> None:
+    """Numbers may come twice and in any order; none is among no ids."""
+    found = are_among(np.array(some, np.int64), distinct_numbers(np.array(ids, np.int64)))
+    assert [number in set(ids) for number in some] == found.tolist()
