@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple, Self
 
 from auditor.bookie.dialling import Dialler
@@ -196,34 +197,30 @@ class Conversation:
         self.cannot_list, self.probes = "", 0
         self.disk: DiskSpace | None = None
 
-    async def ask(self, asks: Sequence[Ask]) -> None:
-        """Set the outcome of each ask, all lists or all reads. No bookie can make this raise.
+    async def ask(self, asks: Sequence[Ask], calls: Sequence[BlockCall] = ()) -> None:
+        """Set the outcome of each ask, all lists or all reads, and of each question of the blocks.
+
+        Asks the largest block together with the asks, then block after block. What they show is
+        judged as if all had been asked at once: all lists count as asked from the beginning, and
+        the end says why one has no answer. Blocks have short lists, and need a conversation without
+        patience. No bookie can make this raise.
 
         Raises LocalFault if this host has no descriptor or memory left for a connection.
         """
-        lists = self._asks_lists = bool(asks) and asks[0].is_list
-        self._exchange.proof.asked += len(asks) if lists else 0
-        if asks and self.end is None and not (lists and self.cannot_list):
-            self._exchange.begin(asks)
-            await self._exchange_all()
+        lists = self._asks_lists = bool(calls) or bool(asks and asks[0].is_list)
+        in_blocks = sum(len(call.block) for call in calls)
+        self._exchange.proof.asked += len(asks) + in_blocks if lists else 0
+        by_size = sorted(calls, key=lambda call: -len(call.block))
+        parts: list[tuple[Sequence[Ask], BlockCall | None]] = [((), call) for call in by_size]
+        parts[:1] = [(asks, by_size[0] if by_size else None)]
+        for some, call in parts:
+            if (some or call) and self.end is None and not (lists and self.cannot_list):
+                self._exchange.begin(some, call)
+                await self._exchange_all()
         unanswered = [ask for ask in asks if ask.outcome is None]
         if lists and self.end is None:
             self._late.add(unanswered)
-        for ask in unanswered:
-            ask.outcome = self._evidence.without(ask, *self._why_not(ask))
-
-    async def ask_block(self, call: BlockCall) -> None:
-        """Answer each question about a block of short lists. No bookie can make this raise.
-
-        No list is awaited after the call: a conversation with patience takes no blocks. Raises
-        LocalFault as `ask` does.
-        """
-        self._asks_lists = True
-        self._exchange.proof.asked += len(call.block)
-        if len(call.block) and self.end is None and not self.cannot_list:
-            self._exchange.begin_block(call)
-            await self._exchange_all()
-        for ask in call.open_asks():
+        for ask in chain(unanswered, *(call.open_asks() for call in calls)):
             ask.outcome = self._evidence.without(ask, *self._why_not(ask))
 
     async def _exchange_all(self) -> None:

@@ -192,16 +192,15 @@ class Exchange:
         self.resume_at = 0.0
         self.slowest_read_s = 0.0
 
-    def begin(self, asks: Sequence[Ask]) -> None:
-        """Take the questions of a new call. Those of the last call must be done."""
+    def begin(self, asks: Sequence[Ask], call: BlockCall | None = None) -> None:
+        """Take the questions of a new call, which may be about a block of short lists as well.
+
+        Those of the last call must be done.
+        """
         assert self.done, "one call at a time"
         self._waiting = Waiting(asks, self._limits.bookie_retries)
+        self._block = BlockCall(NO_QUESTIONS) if call is None else call
         self._wire = self._expected = None
-
-    def begin_block(self, call: BlockCall) -> None:
-        """Take the questions of a new call about a block of short lists."""
-        self.begin(())
-        self._block = call
 
     @property
     def done(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import chain
 from typing import cast
 
 from auditor.bookie.conversation import PatientConversation
@@ -71,20 +72,25 @@ class AsyncLane:
 
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         """Return one Answer a question, in the order of the questions."""
-        return cast("list[Answer]", await self._ask(questions))
+        answers, _ = await self.ask_lists(questions, ())
+        return answers
 
-    async def list_block(self, block: ListBlock) -> BlockCall:
-        """Ask for the lists of a block, and return what came: one answer a question.
+    async def ask_lists(
+        self, questions: Sequence[ListQuestion], blocks: Sequence[ListBlock]
+    ) -> tuple[list[Answer], list[BlockCall]]:
+        """Return one Answer a question, in their order, and what came of each block.
 
-        Lists that are not short are asked for one by one. The lane must have no patience.
+        Lists of blocks that are not short are asked for one by one. With blocks the lane must have
+        no patience.
         """
-        assert not self._has_patience, "an overdue list has no place in a block"
-        call = BlockCall(block)
-        if block.have_short_lists().all():
-            await self._conversation.ask_block(call)
-        else:
-            await self._conversation.ask(call.all_asks())
-        return call
+        assert not (blocks and self._has_patience), "an overdue list has no place in a block"
+        asks = [Ask(question) for question in questions]
+        calls = [BlockCall(block) for block in blocks]
+        is_short = [bool(block.have_short_lists().all()) for block in blocks]
+        long = (call.all_asks() for call, short in zip(calls, is_short, strict=True) if not short)
+        short = [call for call, short in zip(calls, is_short, strict=True) if short]
+        await self._conversation.ask([*asks, *chain.from_iterable(long)], short)
+        return cast("list[Answer]", [ask.outcome for ask in asks]), calls
 
     @property
     def has_late_lists(self) -> bool:
@@ -105,14 +111,9 @@ class AsyncLane:
 
         PRESENT means that the ids match and no digest that could be checked is wrong.
         """
-        return cast("list[EntryRead]", await self._ask(questions))
-
-    async def _ask(
-        self, questions: Sequence[ListQuestion] | Sequence[ReadQuestion]
-    ) -> list[Answer | EntryRead | None]:
         asks = [Ask(question) for question in questions]
         await self._conversation.ask(asks)
-        return [ask.outcome for ask in asks]
+        return cast("list[EntryRead]", [ask.outcome for ask in asks])
 
     def greeting(self) -> tuple[Greeting, str]:
         """Return how the bookie as a whole behaved so far, and why. SILENT if never asked."""

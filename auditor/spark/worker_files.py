@@ -40,7 +40,8 @@ class WorkerFiles:
     def writer(self, work: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
         """Return work that writes what `work` yields, and yields FILES rows.
 
-        A task without rows writes no file. Raises OutputError besides what `work` raises.
+        A task whose work yields nothing writes no file; one with only empty batches writes a file
+        without rows. Raises OutputError besides what `work` raises.
         """
 
         def write(batches: Batches) -> Batches:
@@ -79,6 +80,8 @@ def _row_groups(batches: Batches) -> Batches:
     pending: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
+        if not batch.num_rows:
+            continue
         pending.append(batch)
         rows += batch.num_rows
         size += batch.nbytes
@@ -90,6 +93,7 @@ def _row_groups(batches: Batches) -> Batches:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches, each of which has rows."""
     if len(batches) == 1:
         return batches[0]
     (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()

@@ -213,14 +213,12 @@ async def _ask_bookie(
         questions = [*questions, *chain.from_iterable(block.questions() for block in blocks)]
         blocks = ()
     by_ledger = {question.ledger_id: question for question in questions}
-    is_greeted_by_blocks = blocks and not questions
-    answers = [] if is_greeted_by_blocks else await board.lists(bookie, questions)
+    answers, calls = await board.lists(bookie, questions, join_blocks(blocks))
     found = BookieAnswers(bookie, [(by_ledger[a.ledger_id], a) for a in answers], [], [])
-    for block in join_blocks(blocks):
-        call = await board.list_block(bookie, block)
+    for call in calls:
         found.expected.append(call.expected_answers())
         others = call.other_answers()
-        assert len(found.expected[-1].ledger_ids) + len(others) == len(block), "lost answers"
+        assert len(found.expected[-1].ledger_ids) + len(others) == len(call.block), "lost answers"
         for question, answer, came_as_expected in others:
             if came_as_expected:
                 found.came_as_expected.append(answer)
@@ -372,20 +370,27 @@ class _Switchboard:
         for lane in self._open.values():
             await lane.close()
 
-    async def lists(self, bookie: BookieId, questions: Sequence[ListQuestion]) -> list[Answer]:
-        """Ask a bookie for lists. Without a question, only greet it if it can be dialled."""
+    async def lists(
+        self, bookie: BookieId, questions: Sequence[ListQuestion], blocks: Sequence[ListBlock]
+    ) -> tuple[list[Answer], list[BlockCall]]:
+        """Ask a bookie for lists, in blocks only if it takes blocks.
+
+        Without a question, only greet it if it can be dialled.
+        """
         undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
         if undialled is not None:
-            return undialled
+            return undialled, []
         async with self._gate.hold(self._lane(bookie)) as lane:
             await self._greet_first(bookie, lane)
             if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
-                return await _await_lists(lane, questions)
+                if blocks:
+                    return await lane.ask_lists(questions, blocks)
+                return await _await_lists(lane, questions), []
         status = AnswerStatus.UNSUPPORTED
         return [
             Answer(bookie, q.ledger_id, self._look, now_ms(), status, detail=FOUND_OUT_BEFORE)
             for q in questions
-        ]
+        ], []
 
     def takes_blocks(self, bookie: BookieId) -> bool:
         """Return whether a bookie is asked in blocks: itself, and with the whole time-out."""
@@ -394,12 +399,6 @@ class _Switchboard:
             return False
         is_plain = not isinstance(self._lane(bookie), LaneWithLister)
         return is_plain and self._patience(bookie) is None
-
-    async def list_block(self, bookie: BookieId, block: ListBlock) -> BlockCall:
-        """Ask a bookie that takes blocks for the lists of a block."""
-        async with self._gate.hold(self._lane(bookie)) as lane:
-            await self._greet_first(bookie, lane)
-            return await lane.list_block(block)
 
     async def reads(self, bookie: BookieId, questions: Sequence[ReadQuestion]) -> list[EntryRead]:
         """Read entries of a bookie, as many as the limit on searches allows."""

@@ -1429,6 +1429,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_the_sample_is_the_one_that_both_checkers_judge",),
     ),
     Mutant(
+        "while a bookie is asked one by one, the lists of blocks do not count as asked",
+        COLUMNS,
+        "bookie:Conversation.ask",
+        "sum(len(call.block) for call in calls)",
+        "0 * sum(len(call.block) for call in calls)",
+        ("test_questions_in_parts_are_judged_as_questions_at_once",),
+    ),
+    Mutant(
+        "the questions about other ledgers are asked with the smallest block",
+        COLUMNS,
+        "bookie:Conversation.ask",
+        "-len(call.block)",
+        "len(call.block)",
+        ("test_questions_in_parts_are_judged_as_questions_at_once",),
+    ),
+    Mutant(
         "in blocks, a bookie is expected to hold one entry less",
         COLUMNS,
         "bookie:ListBlock.lists",

@@ -69,7 +69,13 @@ class BlockingLane:
         return self._loop.run_until_complete(self._lane.lists(questions))
 
     def list_block(self, block: ListBlock) -> BlockCall:
-        return self._loop.run_until_complete(self._lane.list_block(block))
+        _, (call,) = self.ask_lists((), [block])
+        return call
+
+    def ask_lists(
+        self, questions: Sequence[ListQuestion], blocks: Sequence[ListBlock]
+    ) -> tuple[list[Answer], list[BlockCall]]:
+        return self._loop.run_until_complete(self._lane.ask_lists(questions, blocks))
 
     def settle_late_lists(self) -> list[Answer]:
         return self._loop.run_until_complete(self._lane.settle_late_lists())

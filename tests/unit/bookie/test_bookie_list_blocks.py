@@ -182,6 +182,39 @@ def test_a_bookie_that_never_lists_is_found_out_as_ever() -> None:
     assert singly == answers
 
 
+@pytest.mark.parametrize(
+    ("parts", "silent", "greeting"),
+    [
+        ([[1, 2], [3], LEDGERS[3:]], {1, 2, 3}, Greeting.ANSWERED),
+        ([[1], [2], [3]], {1, 2}, Greeting.ANSWERED),
+        ([[1], [2], [3]], {1, 2, 3}, Greeting.UNSUPPORTED),
+        ([[1, 2], [3], LEDGERS[3:]], set(LEDGERS), Greeting.UNSUPPORTED),
+    ],
+)
+def test_questions_in_parts_are_judged_as_questions_at_once(
+    parts: list[list[int]], silent: set[int], greeting: Greeting
+) -> None:
+    """What a bookie can do shows only after all questions, those of later blocks too.
+
+    A bookie that lists a ledger can list, even if it never answers the questions of the other
+    parts. That it cannot list is said of the questions of every part.
+    """
+    singles, *blocks = map(block_of, parts)
+    questions = [question for block in (singles, *blocks) for question in block.questions()]
+
+    def bookie() -> ScriptedBookie:
+        return ScriptedBookie(healthy(), lambda _, request: listed(request) in silent)
+
+    with bookie() as at_once, lane(at_once, rpc_timeout_ms=SHORT_MS) as asker:
+        expected = asker.lists(questions)
+        assert greeting is asker.greeting()[0]
+    with bookie() as in_parts, lane(in_parts, rpc_timeout_ms=SHORT_MS) as asker:
+        answers, calls = asker.ask_lists(singles.questions(), blocks)
+        assert greeting is asker.greeting()[0]
+    answers += [answer for call in calls for answer in answers_of(call)]
+    assert [(a.ledger_id, a.status) for a in expected] == [(a.ledger_id, a.status) for a in answers]
+
+
 def test_a_bookie_that_does_not_let_us_ask_is_not_asked_again() -> None:
     act = misbehave(sent(None, pb.EUA))
     singly, _, answers = both_ways(act)
@@ -317,7 +350,7 @@ def frames_in(data: bytes) -> int:
 def test_the_rate_holds_for_blocks() -> None:
     """At 100 a second a burst is two. The next one may go after 10 ms."""
     talk, wire = exchange(bookie_requests_per_second=100), BookieConnection(2**20)
-    talk.begin_block(BlockCall(block_of(LEDGERS)))
+    talk.begin((), BlockCall(block_of(LEDGERS)))
     data, wait_s = talk.send(wire, 0.0)
     assert (2, pytest.approx(0.01)) == (frames_in(data), wait_s)
     assert 0 == frames_in(talk.send(wire, 0.005)[0])
@@ -328,14 +361,14 @@ def test_the_rate_holds_for_blocks() -> None:
 def test_the_byte_budget_holds_for_blocks(budget: int, allowed: int) -> None:
     """One question may always go."""
     talk, wire = exchange(bookie_inflight_bytes=budget), BookieConnection(2**20)
-    talk.begin_block(BlockCall(block_of(LEDGERS)))
+    talk.begin((), BlockCall(block_of(LEDGERS)))
     assert allowed == frames_in(talk.send(wire, 0.0)[0]) == talk.outstanding
     assert 0 == frames_in(talk.send(wire, 0.0)[0])
 
 
 def test_the_window_holds_for_blocks() -> None:
     talk, wire = exchange(bookie_inflight=5), BookieConnection(2**20)
-    talk.begin_block(BlockCall(block_of(LEDGERS)))
+    talk.begin((), BlockCall(block_of(LEDGERS)))
     assert 5 == frames_in(talk.send(wire, 0.0)[0]) == talk.outstanding == wire.awaited_count
     data = b"".join(list_answer(n, n, encode_runs([(0, last_of(n) + 1)])) for n in (2, 1))
     assert [] == talk.on_answers(wire.receive(data), 0.0)
@@ -346,7 +379,7 @@ def test_the_window_holds_for_blocks() -> None:
 def test_time_behind_a_large_answer_is_not_waiting() -> None:
     """As of questions that are asked one by one. What is overdue is awaited by itself then."""
     talk, wire = exchange(bookie_inflight=4), BookieConnection(2**20)
-    talk.begin_block(BlockCall(block_of(LEDGERS)))
+    talk.begin((), BlockCall(block_of(LEDGERS)))
     talk.send(wire, 0.0)
     assert [] == talk.overdue(0.9, 1.0, busy_at=0.0)
     assert [] == talk.overdue(1.9, 1.0, busy_at=1.0)
@@ -360,7 +393,7 @@ def test_time_behind_a_large_answer_is_not_waiting() -> None:
 def test_late_small_answers_slow_a_block_down() -> None:
     """As they slow down any other questions: the median of 64 has risen."""
     talk, wire, now = exchange(bookie_inflight=64), BookieConnection(2**20), 0.0
-    talk.begin_block(BlockCall(block_of(LEDGERS)))
+    talk.begin((), BlockCall(block_of(LEDGERS)))
     for start, took_s in ((1, 0.001), (65, 0.1)):
         talk.send(wire, now)
         now += took_s
@@ -386,7 +419,7 @@ def test_a_list_as_expected_costs_few_calls_of_python() -> None:
     data = b"".join(answers)
     sys.setprofile(on_call)
     try:
-        talk.begin_block(call)
+        talk.begin((), call)
         talk.send(wire, 0.0)
         talk.on_answers(wire.receive(data), 0.001)
         talk.decode_pending()
@@ -400,7 +433,7 @@ def test_a_greeting_between_lists_is_no_list() -> None:
     """Its transaction shows it, and the lists behind it are as expected or not as before."""
     talk, wire = exchange(bookie_inflight=3), BookieConnection(2**20)
     call = BlockCall(block_of([1, 2, 3]))
-    talk.begin_block(call)
+    talk.begin((), call)
     talk.send(wire, 0.0)
     info, _ = wire.ask_info()
     lists = [list_answer(n, n, encode_runs([(0, last_of(n) + 1)])) for n in (1, 2, 3)]

@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from auditor.config import BookieLimits
 from auditor.errors import OutputError
 from auditor.evidence.run_directory import Place, place
 from auditor.spark import worker_files
 from auditor.spark.worker_files import FILES, WorkerFiles
+from auditor.stages.asking import LANE_ANSWERS, Directory, list_asker
 
 ROWS = pa.schema([("ledger_id", pa.int64())])
 Batches = Iterator[pa.RecordBatch]
@@ -69,6 +71,27 @@ def test_a_job_without_rows_leaves_a_table(run: Place) -> None:
     files.publish([])
     assert 0 == run.count("evidence/ledgers", ROWS)
     assert 1 == len(run.files_in("evidence"))
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_batches_without_rows_are_in_no_row_group(run: Place, rows: int) -> None:
+    """Work may yield any number of them. It wrote a file all the same."""
+    files = WorkerFiles(run, "evidence/ledgers", ROWS)
+    (name,) = write(files, range(0), range(0), range(rows), range(0))
+    read = pq.ParquetFile(f"{run.path}/evidence/ledgers/{name}.parquet")
+    assert (min(rows, 1), rows) == (read.num_row_groups, read.metadata.num_rows)
+    files.publish([name])
+    assert list(range(rows)) == run.read_table("evidence/ledgers", ROWS)["ledger_id"].to_pylist()
+
+
+def test_a_bookie_whose_address_cannot_be_read_says_nothing(run: Place) -> None:
+    """It is neither asked nor greeted."""
+    files = WorkerFiles(run, "evidence/answers", LANE_ANSWERS)
+    directory = Directory({"b1:3181": None}, frozenset())
+    work = files.writer(list_asker(directory, BookieLimits(), 1))
+    (batch,) = work(iter([directory.greetings()]))
+    files.publish(batch["file"].to_pylist())
+    assert 0 == run.count("evidence/answers", LANE_ANSWERS)
 
 
 def test_work_that_fails_leaves_no_file(run: Place) -> None:
