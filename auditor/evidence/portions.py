@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from heapq import heappop, heappush
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +18,14 @@ import pyarrow.dataset as ds
 from auditor.evidence.ids import Shard, cut_shards
 from auditor.evidence.shard_files import Span, span_of
 from auditor.evidence.table_scan import TableScan, file_errors, is_parquet
-from auditor.model.identity import LEDGER_ID_MAX
+from auditor.model.identity import LEDGER_ID_MAX, LedgerId
 
 FEW_ROWS = 5_000
-"""A file of fewer rows does not decide where a range ends. Later looks write small files with
-ledgers of all shards."""
+"""No range ends within a file of this many rows. Smaller ones may lie in several ranges: later
+looks write small files with ledgers of all shards."""
+CROSSING_MAX = 1 / 4
+"""A range ends only where the small files that reach beyond it have at most this share of the rows
+of a range. They are read for each range. A range may have so many rows more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,43 +87,47 @@ class LedgerTable:
     def portions(self, ledgers_max: int) -> list[Shard]:
         """Return ranges that cover all ids, of about `ledgers_max` rows each.
 
-        A range ends where a file ends, unless more rows are in files that overlap.
+        A range ends where a file ends, unless more rows are in files that overlap. It may have
+        CROSSING_MAX more. Costs a scan of the ids in files that overlap, where they have more.
         """
         if not self.files:
             parts = [batch["ledger_id"] for batch in self.scan.batches(["ledger_id"])]
             return cut_shards(pa.chunked_array(parts, pa.int64()), ledgers_max)
         firsts = [0]
-        waiting = 0
-        for cluster in self._clusters():
-            first, rows = min(span[0] for _, span in cluster), sum(rows for rows, _ in cluster)
-            if waiting and waiting + rows > ledgers_max:
+        waiting, most = 0, ledgers_max + int(ledgers_max * CROSSING_MAX)
+        clusters = list(self._clusters(int(ledgers_max * CROSSING_MAX)))
+        ends = [*(first for first, _ in clusters[1:]), LEDGER_ID_MAX + 1]
+        for (first, rows), end in zip(clusters, ends, strict=False):  # without rows no cluster
+            if waiting and waiting + rows > most:
                 firsts.append(first)
                 waiting = 0
-            if rows > ledgers_max:
-                last = max(span[1] for _, span in cluster)
-                ids = self.table(["ledger_id"], Shard(0, first, last))["ledger_id"]
+            if rows > most:
+                ids = self.table(["ledger_id"], Shard(0, first, end - 1))["ledger_id"]
                 firsts += [one.first for one in cut_shards(ids, ledgers_max)[1:]]
             waiting += rows
-        ends = [*firsts, LEDGER_ID_MAX + 1]
-        return [Shard(number, a, b - 1) for number, (a, b) in enumerate(pairwise(ends))]
+        ends = [*firsts[1:], LEDGER_ID_MAX + 1]
+        pairs = zip(firsts, ends, strict=True)
+        return [Shard(number, first, end - 1) for number, (first, end) in enumerate(pairs)]
 
-    def _clusters(self) -> Iterator[list[tuple[int, Span]]]:
-        """Yield the rows and the spans of large files, those that overlap together, ascending."""
-        large = sorted(
-            (
-                (one.rows, one.span)
-                for one in self.files
-                if one.span is not None and one.rows >= FEW_ROWS
-            ),
-            key=lambda one: one[1],
-        )
-        cluster: list[tuple[int, Span]] = []
-        end = -1
-        for rows, span in large:
-            if cluster and span[0] > end:
-                yield cluster
-                cluster = []
-            cluster.append((rows, span))
-            end = max(end, span[1])
-        if cluster:
-            yield cluster
+    def _clusters(self, crossing_max: int) -> Iterator[tuple[LedgerId, int]]:
+        """Yield the first ledger and the rows of files that are read together, ascending.
+
+        A file counts where it begins. Beyond the end of a cluster reach only small files, with at
+        most `crossing_max` rows together.
+        """
+        spans = sorted((*one.span, one.rows) for one in self.files if one.span is not None)
+        reaching: list[tuple[LedgerId, int]] = []  # a heap of last ledgers and rows
+        first = rows = crossing = large = 0
+        for low, high, size in spans:
+            while reaching and reaching[0][0] < low:
+                ended = heappop(reaching)[1]
+                crossing, large = crossing - ended, large - (ended >= FEW_ROWS)
+            if rows and low > first and not large and crossing <= crossing_max:
+                yield first, rows
+                rows = 0
+            first = first if rows else low
+            rows += size
+            heappush(reaching, (high, size))
+            crossing, large = crossing + size, large + (size >= FEW_ROWS)
+        if rows:
+            yield first, rows

@@ -67,6 +67,27 @@ def test_files_that_overlap_are_cut_by_their_ids(tmp_path: Path):
     assert sorted(ids.tolist()) == whole(table, portions)
 
 
+@pytest.mark.parametrize("step", [1, 40])
+def test_small_files_are_cut_like_large_ones(tmp_path: Path, step: int):
+    """They are as many as a Spark job with many tasks writes. With a step of 1 each has a range of
+    ids, otherwise the files of a shard overlap.
+    """
+    run = place(str(tmp_path))
+    file_rows = FEW_ROWS // 10
+    for number in range(120):
+        base, offset = divmod(number, step)
+        ids = base * step * file_rows + offset + np.arange(file_rows) * step
+        run.write_table("t", rows_of(ids), f"{number:03}")
+    run.write_table("t", rows_of(np.arange(0, 120 * file_rows, 300)), "later")
+    table = LedgerTable.of(run.scan("t", SCHEMA))
+    portions = table.portions(SHARD_ROWS)
+    stored = run.read_table("t", SCHEMA)["ledger_id"].to_pylist()
+    assert sorted(stored) == whole(table, portions)
+    sizes = [len(table.table(["ledger_id"], one)) for one in portions]
+    assert max(sizes) <= SHARD_ROWS * 1.5
+    assert 10 <= len(portions) <= 20
+
+
 @pytest.mark.parametrize("is_in_memory", [True, False])
 def test_a_table_without_rows_is_one_portion(tmp_path: Path, is_in_memory: bool):
     run = MemoryDirectory() if is_in_memory else place(str(tmp_path))
