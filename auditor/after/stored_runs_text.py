@@ -92,7 +92,8 @@ def _notes(runs: Sequence[ListedRun], screen: Screen) -> Iterator[str]:
         yield from screen.wrap("(part): a run of named ledgers, which latest.json never names.")
     if RunState.UNFINISHED in found:
         yield from screen.wrap(
-            "unfinished: the run is at work, or was killed: auditor run --resume RUN continues it."
+            "unfinished: the run is at work, or was killed: auditor run --resume RUN continues it,"
+            " unless it had a period (--within). Start a new run instead of such a run."
         )
     if RunState.UNPUBLISHED in found:
         yield from screen.wrap(

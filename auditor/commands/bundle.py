@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,11 +115,26 @@ def _refuse_carried(run: Place, ledger: LedgerId | None) -> None:
     an earlier run.
     """
     carried = None if ledger is None else carried_from(run, ledger)
-    if carried is not None:
-        raise ConfigError(
-            f"{run.address} did not ask about ledger {ledger}: the evidence on it is in run"
-            f" {carried.run_id}; bundle that run"
+    if carried is None:
+        return
+    asked = _beside(run, f"run-{carried.run_id}")
+    what_to_do = f"bundle {asked.address}"
+    if not asked.has_file("run.json"):
+        what_to_do = (
+            f"{asked.address} is not there any more (--keep-runs), or is elsewhere. `auditor run"
+            " --within 0` asks about every ledger"
         )
+    raise ConfigError(
+        f"{run.address} did not ask about ledger {ledger}: the evidence on it is in run"
+        f" {carried.run_id}; {what_to_do}"
+    )
+
+
+def _beside(run: Place, name: str) -> Place:
+    """Return the directory of this name in the directory that has the run's."""
+    parents = (text.rstrip("/").rpartition("/")[0] for text in (run.path, run.uri))
+    path, uri = (f"{parent}/{name}" for parent in parents)
+    return replace(run, path=path, uri=uri)
 
 
 def _ledger_id(name: str) -> LedgerId | None:
