@@ -5,8 +5,11 @@
 The cluster is that of `benchmarks.scale`. The period is 168 times as long as the time between the
 beginnings of the two runs, as with runs every hour and `--within 168h`. Between them the znodes of
 1 % of the ledgers are written again, with a new version. One in 1,000 is damaged: a run with a
-period asks about these each time. At this size most of a run is fixed. `--again N` makes N such
-runs, the later ones with Spark's files in the cache of the machine.
+period asks about these each time. At this size most of a run is fixed.
+
+`--again N` makes N such runs, the later ones with Spark's files in the cache of the machine. The
+period of each is 168 times as long as the time since the whole run began, but its base is the run
+before it. A smaller share of the ledgers has its turn in the later ones.
 """
 
 from __future__ import annotations

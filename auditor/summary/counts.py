@@ -29,8 +29,8 @@ LEDGERS_NAMED_MAX = 5
 def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
     """Return the number of ledgers if exactly those of `listed` (ids) are judged, each once.
 
-    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: 16
-    bytes a ledger.
+    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: at
+    most 24 bytes a ledger beside the two columns.
     """
     ids, rows = (np.sort(column.to_numpy()) for column in (listed, judged))
     if np.array_equal(ids, rows) and not (ids[1:] == ids[:-1]).any():
