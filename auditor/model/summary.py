@@ -773,6 +773,8 @@ class MuteCounts(Part):
 class DueFor(StrEnum):
     """Why a ledger is asked about, in order of precedence."""
 
+    UNREADABLE = "unreadable"
+    """The base, or the marks, cannot be read."""
     NEW = "new"
     """The base has no verdict on it."""
     NOT_SOUND = "not_sound"
@@ -780,9 +782,11 @@ class DueFor(StrEnum):
     MARKED = "marked"
     """It is marked as under-replicated."""
     BOOKIE = "bookie"
-    """A bookie that it names changed, failed, or came into doubt since its lists."""
+    """A bookie that it names changed, failed or came into doubt since its lists, or has no readable
+    cookie."""
     AGE = "age"
-    """Its lists would be older than the period at the next run."""
+    """Its lists may be older than the period at the next run. They also may if the clock went back:
+    this run, by its clock, did not begin after the base or the run of the lists."""
     TURN = "turn"
     """Its place on the circle was passed."""
     CHANGED = "changed"

@@ -8,11 +8,12 @@ from auditor.model.summary import Carried, CarriedLedger, DueFor, Summary
 from auditor.report.layout import Screen, count, duration, moment, name_some, of, printable
 
 _REASON_WORDS = {
+    DueFor.UNREADABLE: "because the run before or the marks cannot be read",
     DueFor.NEW: "without a verdict before",
     DueFor.NOT_SOUND: "not sound, open or not judged by lists of one look",
     DueFor.MARKED: "marked under-replicated",
-    DueFor.BOOKIE: "on a bookie that changed, failed or came into doubt",
-    DueFor.AGE: "whose lists would be too old at the next run",
+    DueFor.BOOKIE: "on a bookie that changed, failed or came into doubt, or has no readable cookie",
+    DueFor.AGE: "whose lists may be too old at the next run",
     DueFor.TURN: "in turn",
     DueFor.CHANGED: "with changed or unreadable metadata",
 }

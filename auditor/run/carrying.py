@@ -182,6 +182,7 @@ class Carrying:
         """
         listing = self.run.read_table("evidence/listing", LISTING)["ledger_id"]
         listed, problem = distinct_numbers(listing.to_numpy()), ""
+        unread = DueFor.NEW
         bookies = Bookies(frozenset())
         found = Candidates(listed[:0], [])
         if self.base is not None:
@@ -190,11 +191,11 @@ class Carrying:
                 found = self._candidates(self.base, listed, bookies)
                 problem = self._require(self.base, found)
             except OutputError as error:
-                problem = f"no verdict is carried over: {error}"
-                found.require_all(DueFor.NEW)
+                problem, unread = f"no verdict is carried over: {error}", DueFor.UNREADABLE
+                found = Candidates(listed[:0], [])
         due = np.setdiff1d(listed, found.ids[found.kept], assume_unique=True)
         counts = found.count_due()
-        counts[DueFor.NEW] += len(listed) - len(found.ids)
+        counts[unread] += len(listed) - len(found.ids)
         cells = [[why.value for why in counts], list(counts.values())]
         self.run.write_table(DUE_TABLE, pa.table(cells, DUE), "due")
         self.run.write_table(DUE_LISTING, pa.table([due], LISTING), "due")
@@ -275,7 +276,7 @@ class Carrying:
         """
         marks = self.store.marks()
         if marks.problem:
-            found.require_all(DueFor.MARKED)
+            found.require_all(DueFor.UNREADABLE)
             return f"{MARKS_UNREAD}: {marks.problem}"
         _, at = found.places(np.fromiter(marks.by_ledger, np.int64, len(marks.by_ledger)))
         found.require(at, DueFor.MARKED)

@@ -128,7 +128,8 @@ def conclude(
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     changed = metadata_changes(run, about)
-    found = _bookie_findings(run, seen, about)
+    carried_on = carried_by_bookie(run)
+    found = _bookie_findings(carried_on, seen, about)
     on_others = [*_finding_records(found, seen, about), *clustered.findings, *changed.findings]
     away = _bookies_in_maintenance(about) | unregistered(bookies)
     verified = verification_of(run, about, bookies, away)
@@ -162,7 +163,7 @@ def conclude(
         are_references_known=clustered.referenced.is_complete,
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    costs, copies = count_requests(run), _fullest_copies(run, about)
+    costs, copies = count_requests(run, carried_on), _fullest_copies(run, about)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     blocked = blocked_open(run, seen.looks, _bookies_in_maintenance(about))
     summary = replace(
@@ -261,8 +262,10 @@ def _renamed_bookies(renamed: Mapping[BookieId, Renamed]) -> tuple[RenamedBookie
     )
 
 
-def _bookie_findings(run: Place, seen: _Bookies, about: About) -> list[Finding]:
-    """Return the findings on bookies.
+def _bookie_findings(
+    carried_on: Mapping[BookieId, int], seen: _Bookies, about: About
+) -> list[Finding]:
+    """Return the findings on bookies. `carried_on`: how many carried ledgers name each.
 
     If an operator named the ledgers, losing most of them says little about all that a bookie holds.
     Neither does losing most of the ledgers that were due: it holds those that were not.
@@ -270,12 +273,11 @@ def _bookie_findings(run: Place, seen: _Bookies, about: About) -> list[Finding]:
     away = _bookies_in_maintenance(about)
     found = judge_bookies(seen.looks, seen.missed, about.facts, away)
     if not about.partial:
-        kept = carried_by_bookie(run)
         contents = {
             bookie: content
             for bookie, content in seen.held.contents.items()
             if bookie not in away
-            and is_most(content.lacking_most, content.asked + kept.get(bookie, 0))
+            and is_most(content.lacking_most, content.asked + carried_on.get(bookie, 0))
         }
         found += judge_content(seen.looks, contents, seen.cookies)
         found += judge_failing(seen.looks, seen.refused, away)

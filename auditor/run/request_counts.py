@@ -8,7 +8,7 @@ journal, and writes them when the run ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from auditor.findings.on_cluster import LISTINGS_AT
 from auditor.findings.reference_tables import WHERE as REFERENCES_AT
 from auditor.findings.renaming import RENAMES_TABLE
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
+from auditor.model.identity import BookieId
 from auditor.summary.costs import Costs, read_paces
 from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts
@@ -94,9 +95,12 @@ _READ_ANSWERED = pa.array(
 _ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
 
 
-def count_requests(run: Place) -> Costs:
+def count_requests(run: Place, carried_on: Collection[BookieId] = ()) -> Costs:
     """Return the requests of a run to ZooKeeper and bookies. Costs a scan of the tables of
     answers.
+
+    `carried_on` are the bookies that carried ledgers name. They count as named, and were perhaps
+    not asked.
     """
     lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
     reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
@@ -119,7 +123,7 @@ def count_requests(run: Place) -> Costs:
         scrub_reads=named,
         doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
         unanswered=sum(table.unanswered for table in tables) + sums["retries"],
-        bookies_named=len(lists.bookies),
+        bookies_named=len(lists.bookies.union(carried_on)),
         paces=read_paces(run),
     )
 

@@ -88,7 +88,7 @@ class Costs:
     unanswered: int
     """Requests to bookies without a valid response, including those that were sent again."""
     bookies_named: int
-    """Number of bookies that had to be asked about some ledger."""
+    """Number of bookies that had to be asked about some ledger, or that a carried one names."""
     paces: Paces = field(default_factory=Paces)
     """The bookies that were asked less than the limits allow."""
     spot_reads: int = 0

@@ -206,7 +206,7 @@ def test_a_marked_and_a_changed_ledger_are_due(case: Case) -> None:
 def test_nothing_is_carried_over_if_not_all_marks_are_known(case: Case) -> None:
     case.store.listed_marks = Marks(problem="not authorised")
     carried, said = case.choose()
-    assert (set(), {"marked": 12}) == (carried, case.due())
+    assert (set(), {"unreadable": 12}) == (carried, case.due())
     assert "not authorised" in said[PROBLEMS][0]
 
 
@@ -355,7 +355,7 @@ def test_a_bookie_in_doubt_makes_the_ledgers_due_that_the_base_carried(
 def test_a_base_that_cannot_be_read_makes_every_ledger_due(case: Case) -> None:
     case.run.write_table("evidence/listing", table(LISTING, [(i,) for i in IDS]), "all")
     said = case.carrying().choose()
-    assert (0, {"new": 12}) == (len(read_carried_ids(case.run)), case.due())
+    assert (0, {"unreadable": 12}) == (len(read_carried_ids(case.run)), case.due())
     assert "no verdict is carried over" in said[PROBLEMS][0]
 
 

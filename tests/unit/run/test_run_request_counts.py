@@ -62,6 +62,13 @@ def test_what_was_asked_adds_up_over_the_tables(run: Place) -> None:
     )
 
 
+def test_bookies_of_carried_ledgers_are_named(run: Place) -> None:
+    """They count once, asked or not."""
+    held = answer_row(Answer("b1", 1, 1, 0, AnswerStatus.HELD))
+    add_rows(run, "answers", ANSWERS, "all", held)
+    assert 3 == count_requests(run, ("b1", "b2", "b3")).bookies_named
+
+
 @pytest.mark.parametrize(
     ("greeting", "requests", "unanswered"),
     [
