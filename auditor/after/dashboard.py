@@ -171,6 +171,14 @@ LEDGERS = (
     ),
     Panel("Open ledgers that could not be recovered", "If their writers died at the last run.",
     [(_metric("last_run_open_recovery_blocked_ledgers"), "{{cluster}}")]),
+    Panel("Verdicts that are carried over", "Ledgers that the last run did not ask about.",
+    [(_metric("last_run_carried_ledgers"), "{{cluster}}")]),
+    Panel(
+        "Age of the oldest lists",
+        "How long before the last run the oldest run began whose verdicts it carried over; 0"
+        " without any.",
+        [(_metric("last_run_oldest_carried_seconds"), "{{cluster}}")], unit="s",
+    ),
 )  # fmt: skip
 DISKS = (
     Panel("Disks of the bookies", "Total and free, by location, as bookies say it.",

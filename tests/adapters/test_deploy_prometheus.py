@@ -314,6 +314,13 @@ EXPORTS = {
         {"BookKeeperAuditVerifiedLow": "info"}, verified_ratio=0.4999
     ),
     "no copy was promised": export_of_run({}, verified_ratio=None),
+    "lists of nine days before are carried over": export_of_run(
+        {"BookKeeperAuditListsOld": "warning"},
+        carried={"within_s": 864_000, "ledgers": 1, "oldest_listed_at": "2025-12-23T03:00:00Z"},
+    ),
+    "lists of a week before are carried over": export_of_run(
+        {}, carried={"within_s": 604_800, "ledgers": 1, "oldest_listed_at": "2025-12-25T03:00:00Z"}
+    ),
     "most ledgers unknown": export_of_run(COVERAGE_LOW, coverage=0.4, complete=False, **INCOMPLETE),
     "unknown for planned maintenance alone": export_of_run(
         {}, maintenance={"bookies": [], "ledgers": 400}, **MOSTLY_UNKNOWN, **INCOMPLETE

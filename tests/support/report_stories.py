@@ -79,6 +79,7 @@ def summary(**changes: Any) -> Summary:
         "assurance",
         "sampling",
         "verification",
+        "carried",
         "bookies_away",
         "bookies_gone",
         "maintenance",
