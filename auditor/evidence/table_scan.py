@@ -59,16 +59,25 @@ class TableScan:
 
         Raises OutputError above TABLE_BYTES_MAX.
         """
+        rows = self.table_within(TABLE_BYTES_MAX, columns, keep)
+        if rows is None:
+            raise OutputError(
+                f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no more is held of"
+                " one table"
+            )
+        return rows
+
+    def table_within(
+        self, bytes_max: int, columns: Sequence[str], keep: ds.Expression | None = None
+    ) -> pa.Table | None:
+        """Return the rows as `table` does; None if they have more than `bytes_max` bytes."""
         batches, size_bytes = [], 0
         with file_errors(f"read {self.name}"):
             self._check_types(keep)
             for batch in self.rows.to_batches(columns=list(columns), filter=keep):
                 size_bytes += batch.nbytes
-                if size_bytes > TABLE_BYTES_MAX:
-                    raise OutputError(
-                        f"{self.name} has more than {TABLE_BYTES_MAX} bytes in memory: no more is"
-                        " held of one table"
-                    )
+                if size_bytes > bytes_max:
+                    return None
                 batches.append(batch)
             return pa.Table.from_batches(
                 batches, pa.schema([self.rows.schema.field(name) for name in columns])

@@ -41,8 +41,11 @@ from auditor.zookeeper.session import ReadCounts
 T = TypeVar("T")
 
 LEDGERS_READ_AT_ONCE = 10_000
-"""Ledgers of which the evidence is in memory at a time: kilobytes each, seldom megabytes. Each scan
-decodes the files of the whole shard."""
+"""Ledgers of which the evidence is in memory at a time. Each scan decodes the files of the whole
+shard."""
+BYTES_READ_AT_ONCE = 256 * 2**20
+"""Evidence of more than LEDGERS_AT_ONCE ledgers is in memory only up to so many bytes. Most ledgers
+have less than a kilobyte, and few have megabytes."""
 LEDGERS_AT_ONCE = 1_000
 """Ledgers in a batch. Judging makes values of a batch, which take more room."""
 QUESTIONS_AT_ONCE = 20_000
@@ -121,51 +124,56 @@ class LocalExecutor:
 
     def evidence(self, which: Ledgers, *, answered: bool) -> LocalRows:
         """Return SEEN rows of ledgers, LEDGERS_AT_ONCE in a batch."""
-        ids, shard = self.suspects.ledgers(which), which.shard
+        return self.evidence_of(self.suspects.ledgers(which), which.shard, answered=answered)
 
-        def batches() -> Batches:
-            for start in range(0, len(ids), LEDGERS_READ_AT_ONCE):
-                some = pa.array(ids[start : start + LEDGERS_READ_AT_ONCE], pa.int64())
-                (records,) = self._read(shard, some, SEEN_TABLES[:1])
-                yield from self._gathered(shard, some, records, answered=answered)
+    def evidence_of(self, ids: Sequence[LedgerId], shard: Shard, *, answered: bool) -> LocalRows:
+        """Return SEEN rows of ledgers of a shard, LEDGERS_AT_ONCE in a batch.
 
-        return LocalRows(SEEN, batches)
-
-    def tested(self, records: pa.Table, shard: Shard, *, answered: bool) -> LocalRows:
-        """Return SEEN rows of ledgers of a shard by their LEDGERS rows of the first look.
-
-        `answered`: with what bookies said. LEDGERS_AT_ONCE are in a batch.
+        `answered`: with what bookies said.
         """
 
         def batches() -> Batches:
-            for start in range(0, len(records), LEDGERS_READ_AT_ONCE):
-                part = records.slice(start, LEDGERS_READ_AT_ONCE)
-                some = part["ledger_id"].combine_chunks()
-                yield from self._gathered(shard, some, part, answered=answered)
+            start, at_once = 0, LEDGERS_READ_AT_ONCE
+            while start < len(ids):
+                some = pa.array(ids[start : start + at_once], pa.int64())
+                bytes_max = BYTES_READ_AT_ONCE if len(some) > LEDGERS_AT_ONCE else None
+                tables = self._read(shard, some, bytes_max, answered=answered)
+                if tables is None:
+                    at_once = max(LEDGERS_AT_ONCE, len(some) // 2)
+                    continue
+                yield from _gathered(some, tables)
+                start += at_once
 
         return LocalRows(SEEN, batches)
 
-    def _gathered(
-        self, shard: Shard, ids: pa.Array, records: pa.Table, *, answered: bool
-    ) -> Batches:
-        """Yield SEEN rows of ledgers, at least one, by their records and what bookies said."""
-        empty = [schema.empty_table() for _, schema in SEEN_TABLES[1:]]
-        tables = [records, *(self._read(shard, ids, SEEN_TABLES[1:]) if answered else empty)]
-        for start in range(0, len(ids), LEDGERS_AT_ONCE):
-            some = ids.slice(start, LEDGERS_AT_ONCE)
-            parts = (rows.filter(pc.is_in(rows["ledger_id"], some)) for rows in tables)
-            yield from seen_rows(*parts)
-
     def _read(
-        self, shard: Shard, ids: pa.Array, tables: Sequence[tuple[str, pa.Schema]]
-    ) -> list[pa.Table]:
-        """Return the rows of ledgers of a shard. Opens the files of the shard alone."""
-        keep, files = are_of(ids), self.suspects.files
-        if shard.is_all:
-            return [self.run.read_table(name, schema, keep) for name, schema in tables]
-        return [
-            files.scan(name, schema, shard).table(schema.names, keep) for name, schema in tables
-        ]
+        self, shard: Shard, ids: pa.Array, bytes_max: int | None, *, answered: bool
+    ) -> list[pa.Table] | None:
+        """Return the rows of ledgers of a shard in the SEEN_TABLES.
+
+        None if they have more than `bytes_max` bytes. Opens the files of the shard alone.
+        """
+        found: list[pa.Table] = []
+        for number, (name, schema) in enumerate(SEEN_TABLES):
+            rows = schema.empty_table()
+            if answered or number == 0:
+                left = None if bytes_max is None else bytes_max - sum(one.nbytes for one in found)
+                rows = self._rows_of(name, schema, shard, ids, left)
+            if rows is None:
+                return None
+            found.append(rows)
+        return found
+
+    def _rows_of(
+        self, name: str, schema: pa.Schema, shard: Shard, ids: pa.Array, bytes_max: int | None
+    ) -> pa.Table | None:
+        keep = are_of(ids)
+        if bytes_max is None and shard.is_all:
+            return self.run.read_table(name, schema, keep)
+        rows = self.suspects.files.scan(name, schema, shard)
+        if bytes_max is None:
+            return rows.table(schema.names, keep)
+        return rows.table_within(bytes_max, schema.names, keep)
 
     def counted(self, which: Ledgers) -> LocalRows:
         """Return COUNTED rows of the ledgers of a first look, all at once."""
@@ -211,6 +219,13 @@ class LocalExecutor:
         """Return derived rows, which must fit in memory."""
         with self.stop.raise_at_once():
             return pa.Table.from_batches(list(rows.batches()), schema=rows.schema)
+
+
+def _gathered(ids: pa.Array, tables: Sequence[pa.Table]) -> Batches:
+    """Yield SEEN rows of ledgers by their rows in the SEEN_TABLES, LEDGERS_AT_ONCE at a time."""
+    for start in range(0, len(ids), LEDGERS_AT_ONCE):
+        some = ids.slice(start, LEDGERS_AT_ONCE)
+        yield from seen_rows(*(rows.filter(pc.is_in(rows["ledger_id"], some)) for rows in tables))
 
 
 def _unless_stopped(stop: StopRequest, work: Callable[[], Iterator[T]]) -> Iterator[T]:

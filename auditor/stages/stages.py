@@ -310,12 +310,12 @@ class Stages:
         """
         if not self._may_work_here():
             return None
-        records = self.suspects.tested(shard, tests)
-        if records.num_rows > READS_IN_PROCESS_MAX:
+        ids = self.suspects.tested(shard, tests)
+        if len(ids) > READS_IN_PROCESS_MAX:
             return None
         here = self.local
         draw = spots_of(tests, self.judging, careful=here.is_careful)
-        seen = here.tested(records, shard, answered=tests.of_lists)
+        seen = here.evidence_of(ids, shard, answered=tests.of_lists)
         drawn = here.collect(here.derive(seen, draw, WANTED))
         return (drawn.combine_chunks().to_batches() or [NO_WANTED])[0]
 

@@ -14,18 +14,20 @@ from auditor.config import JudgingLimits
 from auditor.evidence.ids import EVERYTHING, Shard
 from auditor.evidence.rows import answer_row, expected_answer_row, ledger_row, read_row, table
 from auditor.evidence.run_directory import Place, place
-from auditor.evidence.run_tables import read_seen_rows
+from auditor.evidence.run_tables import SEEN_TABLES, read_seen_rows
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
-from auditor.evidence.table_scan import are_of
+from auditor.evidence.table_scan import TableScan, are_of
 from auditor.first_checker.circle import Starts, arc_of
 from auditor.first_checker.probing import Draw
 from auditor.first_checker.spot_reads import Density, ListTests
+from auditor.judging.tested_ledgers import TESTED_COLUMNS
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
 from auditor.sandbox.cluster import ledger
+from auditor.stages import local
 from auditor.stages.asking import WANTED
 from auditor.stages.local import LocalExecutor
-from auditor.stages.selection import Suspects
+from auditor.stages.selection import Ledgers, Suspects
 from auditor.stages.steps import spots_of
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -117,11 +119,11 @@ def test_what_is_drawn_here_is_what_each_ledger_says(
     tests, suspects = TESTS[name], Suspects(run)
     address = cast(StoreAddress, None)
     here = LocalExecutor(StopRequest(), run, suspects, address, ReadCounts())
-    records = suspects.tested(shard, tests)
+    tested = suspects.tested(shard, tests)
     of_shard = {"shard-0", "shard-1"} if shard.is_all else {f"shard-{shard.number}"}
     assert of_shard == {one for one in opened if one.startswith("shard")}
-    assert 0 < len(records) < len(range(shard.first, min(shard.last, 299))) / 2
-    seen = here.tested(records, shard, answered=tests.of_lists)
+    assert 0 < len(tested) < len(range(shard.first, min(shard.last, 299))) / 2
+    seen = here.evidence_of(tested, shard, answered=tests.of_lists)
     drawn = here.collect(here.derive(seen, spots_of(tests, JudgingLimits()), WANTED))
     ids = list(range(shard.first, min(shard.last, 299) + 1))
     first = [i for i in ids if i != 150]
@@ -130,3 +132,53 @@ def test_what_is_drawn_here_is_what_each_ledger_says(
     wanted = pa.Table.from_batches(list(work(iter([whole]))), schema=WANTED)
     mine = drawn.filter(pa.compute.not_equal(drawn["ledger_id"], 150))
     assert wanted.num_rows and mine.to_pylist() == wanted.to_pylist()
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[frozenset[str], int]]]:
+    """Yield which columns each scan returned, and of how many rows."""
+    found: list[tuple[frozenset[str], int]] = []
+    right = TableScan.table_within
+
+    def recorded(self: TableScan, *args: Any) -> pa.Table | None:
+        rows = right(self, *args)
+        if rows is not None:
+            found.append((frozenset(rows.column_names), rows.num_rows))
+        return rows
+
+    monkeypatch.setattr(TableScan, "table_within", recorded)
+    yield found
+
+
+def test_whole_rows_are_in_memory_only_of_what_is_tested(
+    run: Place, scanned: list[tuple[frozenset[str], int]]
+) -> None:
+    """Custom metadata of a shard may have gigabytes."""
+    tests, suspects = TESTS["an arc"], Suspects(run)
+    tested = suspects.tested(SHARDS[0], tests)
+    assert [(frozenset(TESTED_COLUMNS), 100)] == scanned
+    here = LocalExecutor(StopRequest(), run, suspects, cast(StoreAddress, None), ReadCounts())
+    rows = here.collect(here.evidence_of(tested, SHARDS[0], answered=False))
+    assert [len(tested)] == [count for _, count in scanned[1:]]
+    assert tested == rows["ledger_id"].to_pylist()
+
+
+def test_evidence_of_many_bytes_is_read_in_smaller_parts(
+    run: Place, scanned: list[tuple[frozenset[str], int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts are halved, but not below a batch. Each ledger comes once, with all its evidence."""
+    suspects = Suspects(run)
+    here = LocalExecutor(StopRequest(), run, suspects, cast(StoreAddress, None), ReadCounts())
+    which = Ledgers(1, SHARDS[0])
+    expected = here.collect(here.evidence(which, answered=True)).to_pylist()
+    whole = sum(
+        suspects.files.scan(name, schema, SHARDS[0]).table(schema.names).nbytes
+        for name, schema in SEEN_TABLES
+    )
+    monkeypatch.setattr(local, "LEDGERS_AT_ONCE", 25)
+    for bytes_max, parts in ((2 * whole, [100]), (whole * 3 // 4, [50, 50]), (0, [25] * 4)):
+        scanned.clear()
+        monkeypatch.setattr(local, "BYTES_READ_AT_ONCE", bytes_max)
+        assert expected == here.collect(here.evidence(which, answered=True)).to_pylist()
+        taken = [count for columns, count in scanned if "custom_metadata" in columns]
+        assert parts == taken[-len(parts) :]
