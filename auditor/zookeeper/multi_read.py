@@ -1,9 +1,9 @@
 """ZooKeeper's multiRead (opcode 22, since 3.6): many znodes per request. kazoo does not have it.
 
 The layout is that of `multi`: a header (type, done, error) before each operation, and a last header
-with done set. In the reply a failed operation has type -1 and its error code as an int. Servers
-accept GetData (4) and GetChildren (8) in it but refuse GetChildren2 (12); see MultiOperationRecord
-and FinalRequestProcessor.
+with done set. In the reply a failed operation has type -1 and its error code, never 0, as an int.
+Servers accept GetData (4) and GetChildren (8) in it but refuse GetChildren2 (12); see
+MultiOperationRecord and FinalRequestProcessor.
 
 Also how many znodes each of kazoo's requests reads, and which failures may be repeated.
 """
@@ -259,7 +259,7 @@ def _data_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[list[
             start, offset = offset, offset + max(number, 0)  # -1 is "no data"
             items.append(Znode(path, OK, buffer[start:offset], *stat(buffer, offset)))
             offset += 68
-        elif kind == -1 and not done:
+        elif kind == -1 and not done and number != OK:
             items.append(Znode(path, number))
         else:
             raise GarbledReply(f"a multiRead reply has type {kind} where data was asked for")
@@ -278,7 +278,7 @@ def _data_columns(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[Zno
         if kind == GET_DATA and not done:
             errors.append(OK)
             size = number if number > 0 else 0
-        elif kind == -1 and not done:
+        elif kind == -1 and not done and number != OK:
             errors.append(number)
             size = 0
         else:
@@ -350,7 +350,7 @@ def _children_items(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[l
                     raise GarbledReply("a multiRead reply has a child without a name")
                 names.append(buffer[start:offset].decode(errors="replace"))
             items.append(Children(path, OK, names))
-        elif kind == -1 and not done:
+        elif kind == -1 and not done and number != OK:
             items.append(Children(path, number))
         else:
             raise GarbledReply(f"a multiRead reply has type {kind} where children were asked for")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 
 import numpy as np
 import pytest
@@ -214,6 +215,19 @@ def test_columns_are_the_items_of_a_reply(
     ]
     assert [item[1:] for item in expected] == [item[1:] for item in both[: len(items)]]
     assert [item[1:] for item in expected] == [item[1:] for item in both[len(items) + len(more) :]]
+
+
+@settings(deadline=None, print_blob=True)
+@given(REPLIES, st.integers(0))
+def test_a_failure_without_an_error_is_garbled(items: list[bytes | int | None], at: int) -> None:
+    """It brings neither data nor a reason, wherever it is in a reply."""
+    items.insert(at % (len(items) + 1), OK)
+    paths = [f"/{row}" for row in range(len(items))]
+    for decode in (decode_columns, partial(decode_reply, GET_DATA)):
+        with pytest.raises(GarbledReply):
+            decode(paths, reply_of(items), 0)
+    with pytest.raises(GarbledReply):
+        decode_reply(GET_CHILDREN, ["/x", "/y"], children_item("a") + failed_item(OK) + END, 0)
 
 
 def test_columns_of_a_reply_cut_anywhere_are_garbled() -> None:
