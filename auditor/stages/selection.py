@@ -22,7 +22,7 @@ from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.counted_answers import (
     ANSWER_COLUMNS,
     SPOT_COLUMNS,
-    answers_said,
+    answer_columns,
     count_answers,
 )
 from auditor.judging.settle import Todo
@@ -163,7 +163,7 @@ class Suspects:
         keep = _is_within(shard) & (pc.field("look") == 1)
         return count_answers(
             records.table(["ledger_id", *CLEAR_COLUMNS], keep),
-            answers_said(answers.batches(ANSWER_COLUMNS)),
+            answer_columns(answers.batches(ANSWER_COLUMNS)),
             reads.batches(SPOT_COLUMNS),
         )
 

@@ -25,6 +25,7 @@ from auditor.model.cluster import BookieRecord, newest_records
 from auditor.model.evidence import Terms
 from auditor.model.finding_record import FindingRecord
 from auditor.model.identity import BookieId
+from auditor.model.mixing import mix
 from auditor.summary.about import About
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -65,11 +66,8 @@ class Rotation:
 
 
 def hash_ids(ids: Ids) -> npt.NDArray[np.uint64]:
-    """Return 64 bits for each id, by the finalizer of SplitMix64: neighbours are spread evenly."""
-    mixed = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ mixed >> np.uint64(31)
+    """Return 64 bits for each id, as SplitMix64 does: neighbours are spread evenly."""
+    return mix(ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15))
 
 
 @dataclass(frozen=True, slots=True)

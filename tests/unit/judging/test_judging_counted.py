@@ -26,7 +26,7 @@ from auditor.judging.clear_columns import ClearColumns
 from auditor.judging.counted_answers import (
     ANSWER_COLUMNS,
     SPOT_COLUMNS,
-    answers_said,
+    answer_columns,
     count_answers,
 )
 from auditor.judging.healthy_ledgers import Healthy, healthy_ledgers, healthy_verdict
@@ -164,7 +164,7 @@ def counted_of(tables: Tables, rows_at_once: int = 7) -> pa.RecordBatch:
     batches = answers.select(ANSWER_COLUMNS).to_batches(max_chunksize=rows_at_once)
     spots = reads.select(SPOT_COLUMNS).to_batches(max_chunksize=rows_at_once)
     return count_answers(
-        records.select(["ledger_id", *CLEAR_COLUMNS]), answers_said(batches), spots
+        records.select(["ledger_id", *CLEAR_COLUMNS]), answer_columns(batches), spots
     )
 
 
@@ -343,3 +343,23 @@ def test_clear_ledgers_are_held_by_ascending_id() -> None:
         cells.tolist() for cells in (found.ids, found.last, found.quorums)
     ]
     assert [-1, 0, -1, 1, -1] == found.rows_of(np.array([0, 3, 4, 5, 10])).tolist()
+
+
+def test_many_bookies_cost_no_search_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ledgers are looked up once for each batch of answers, whoever gave them."""
+    looked_up: list[int] = []
+    right = ClearColumns.rows_of
+
+    def recorded(self: ClearColumns, ledger_ids: Any) -> Any:
+        looked_up.append(len(ledger_ids))
+        return right(self, ledger_ids)
+
+    monkeypatch.setattr(ClearColumns, "rows_of", recorded)
+    records, answers, reads = healthy_tables(range(100))
+    of_others = [f"other-{number}" for number in range(answers.num_rows)]
+    extra = answers.set_column(
+        answers.column_names.index("bookie_id"), "bookie_id", pa.array(of_others)
+    )
+    found = counted_of((records, pa.concat_tables([answers, extra]), reads), 300)
+    assert {} == healthy_of(found), "somebody else answered, too"
+    assert [300, 300] == looked_up
