@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from auditor.errors import SparkUnavailable
 
@@ -29,3 +30,14 @@ def check_spark_version(version: str, what: str) -> None:
 def is_submitted() -> bool:
     """Return whether spark-submit started this process and chose the master."""
     return "SPARK_ENV_LOADED" in os.environ or "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def is_local_master(master: str | None) -> bool:
+    """Return whether a master URL means that this machine's one JVM runs every task.
+
+    `local-cluster[...]` starts workers with JVMs of their own: that is a cluster.
+    """
+    return _LOCAL_MASTER.fullmatch(master or "") is not None
+
+
+_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?")

@@ -43,6 +43,7 @@ from auditor.pulsar.topic_store import (
     prefixes_of,
     topics_with_schemas_only,
 )
+from auditor.spark.installation import is_local_master
 from auditor.spark.store import spark_type
 from auditor.stages.reading import Batches, in_batches
 from auditor.wire.service_uri import RIGHT_FORM, ServiceUri, parse_pulsar
@@ -446,7 +447,7 @@ def _workers_with_this_python(spark: SparkSession) -> Iterator[None]:
     """Let what is registered meanwhile use this Python, if nobody chose one and it is there."""
     try:
         context = spark.sparkContext
-        is_local = str(context.master).startswith("local")
+        is_local = is_local_master(str(context.master))
     except Exception:  # Spark Connect has no context here, and chooses by itself
         is_local = False
     if not is_local or "PYSPARK_PYTHON" in os.environ:

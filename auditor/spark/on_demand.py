@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from auditor.evidence.run_directory import Place
-from auditor.spark.installation import is_submitted
+from auditor.spark.installation import is_local_master, is_submitted
 from auditor.stages.stages import Executor
 from auditor.stop import StopRequest
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -89,7 +89,7 @@ def spark_on_demand(
             return session
 
         spark = SparkOnDemand(start, stop)
-        if is_submitted() or (master is not None and not master.startswith("local")):
+        if is_submitted() or (master is not None and not is_local_master(master)):
             spark.session()
         yield spark
 
@@ -101,7 +101,7 @@ def _readers(session: SparkSession) -> int:
     more, and each has hundreds of reads in flight.
     """
     context = session.sparkContext
-    if (context.master or "").startswith("local"):
+    if is_local_master(context.master):
         return max(2, os.cpu_count() or 2)
     return max(2, context.defaultParallelism // 2)
 

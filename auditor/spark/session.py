@@ -23,7 +23,7 @@ from auditor.evidence.local_files import own_umask
 from auditor.host_limits import require_room_for_spark
 from auditor.java import find_java
 from auditor.spark.class_archive import MAKING_TIMEOUT_S, reading_options, writing_options
-from auditor.spark.installation import check_spark_version, is_submitted
+from auditor.spark.installation import check_spark_version, is_local_master, is_submitted
 from auditor.spark.jobs import JOB_GROUP, jvm_does
 from auditor.spark.private_spark import (
     JVM_END_S,
@@ -116,9 +116,7 @@ def _start(
         silence_accumulators(context)
         session = SparkSession(context)
         check_spark_version(session.version, "the Spark of SPARK_HOME or spark-submit")
-        if (context.master or "").startswith("local") and not context.getConf().contains(
-            _SHUFFLE_PARTITIONS
-        ):
+        if is_local_master(context.master) and not context.getConf().contains(_SHUFFLE_PARTITIONS):
             # Submitted to one machine: Spark's default would start 200 Python tasks for a handful
             # of ledgers.
             session.conf.set(_SHUFFLE_PARTITIONS, str(max(2, context.defaultParallelism)))
@@ -150,7 +148,7 @@ def _configuration(bookie_count: int, master: str | None, options: list[str]) ->
     if not is_submitted():
         cores = str(max(2, os.cpu_count() or 2))
         settings[_SHUFFLE_PARTITIONS] = cores
-        if settings[_MASTER].startswith("local"):
+        if is_local_master(settings[_MASTER]):
             settings |= _few_tasks(cores)
         settings["spark.driver.extraJavaOptions"] = " ".join(options)
         settings["spark.python.daemon.module"] = "auditor.spark.worker_daemon"
@@ -178,7 +176,7 @@ def _authentication(master: str | None) -> dict[str, str]:
     argument, variable, file or setting has it. On a cluster the operator decides, whose masters and
     workers must know the same secret.
     """
-    return {"spark.authenticate": "true"} if (master or "").startswith("local") else {}
+    return {"spark.authenticate": "true"} if is_local_master(master) else {}
 
 
 def _s3_settings() -> dict[str, str]:

@@ -7,7 +7,6 @@ the output.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from auditor.errors import ConfigError, OutputError, SparkJobFailed
 from auditor.evidence.run_directory import Place
+from auditor.spark.installation import is_local_master
 from auditor.spark.jobs import run_job
 from auditor.stop import StopRequest
 
@@ -91,13 +91,11 @@ STALL_MAX_S = 300.0
 """The trial is given up after so long without a task that ends: executors may have to be granted
 first."""
 
-_ONE_MACHINE = re.compile(r"local(\[(\d+|\*)(,\d+)?\])?")
-
 
 def is_on_this_machine(spark: SparkSession, root: Place) -> bool:
     """Return whether `root` is a local directory and Spark runs in this machine's one JVM."""
     is_local = isinstance(root.files, fs.LocalFileSystem)
-    return is_local and _ONE_MACHINE.fullmatch(spark.sparkContext.master or "") is not None
+    return is_local and is_local_master(spark.sparkContext.master)
 
 
 def require_shared_output(spark: SparkSession, root: Place, stop: StopRequest) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from auditor.errors import SparkUnavailable
 from auditor.spark import session as session_module
-from auditor.spark.installation import check_spark_version
+from auditor.spark.installation import check_spark_version, is_local_master
 from auditor.spark.session import spark_session
 from auditor.stop import StopRequest
 
@@ -38,3 +38,15 @@ def test_no_jvm_is_started_for_an_old_one(monkeypatch: pytest.MonkeyPatch) -> No
         spark_session(1, None, StopRequest()),
     ):
         pytest.fail("a session was made")
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [
+        *((one, True) for one in ("local", "local[8]", "local[*]", "local[4,2]", "local[*, 3]")),
+        *((one, False) for one in ("local-cluster[2,1,1024]", "spark://local:7077", "yarn", None)),
+    ],
+)
+def test_one_jvm_of_this_machine_is_a_local_master(master: str | None, is_local: bool) -> None:
+    """Workers of a local cluster have files and processes of their own."""
+    assert is_local is is_local_master(master)

@@ -40,7 +40,12 @@ def executor(master: str, slots: int, rate: float, tmp_path: Path) -> SparkExecu
 
 @pytest.mark.parametrize(
     ("master", "slots", "readers"),
-    [("local[40,2]", 40, CORES), ("spark://a:7077", 40, 20), ("yarn", 1, 2)],
+    [
+        ("local[40,2]", 40, CORES),
+        ("spark://a:7077", 40, 20),
+        ("yarn", 1, 2),
+        ("local-cluster[2,4,1024]", 8, 4),
+    ],
 )
 @pytest.mark.parametrize("rate", [RATE, 0.0])
 def test_tasks_share_the_rate(
