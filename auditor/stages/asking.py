@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, zip_longest
 from typing import NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -165,7 +165,8 @@ def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
-            asked = (loop.run_until_complete(_ask_lists(board, batch)) for batch in batches)
+            portions = chain.from_iterable(map(_portions, batches))
+            asked = (loop.run_until_complete(_ask_lists(board, one)) for one in portions)
             # If the bookie contradicts its lister, even in the last batch, no list counts.
             for bookies in asked if directory.listers is None else list(asked):
                 rows = (row for answers in bookies for row in _answer_rows(board, answers, look))
@@ -181,7 +182,7 @@ Answered: TypeAlias = tuple[ListQuestion, Answer]
 
 
 class BookieAnswers(NamedTuple):
-    """What a bookie answered to the questions of a batch.
+    """What a bookie answered to the questions of a portion.
 
     `expected` are answers that came as expected, `came_as_expected` those among them whose lists
     are kept.
@@ -193,14 +194,44 @@ class BookieAnswers(NamedTuple):
     expected: list[ExpectedAnswers]
 
 
-async def _ask_lists(board: _Switchboard, batch: pa.RecordBatch) -> list[BookieAnswers]:
-    asked = []
+class Portion(NamedTuple):
+    """Questions to a bookie that are asked, and whose answers become rows, together."""
+
+    bookie: BookieId
+    questions: list[ListQuestion]
+    blocks: list[ListBlock]
+
+
+PORTION_QUESTIONS = 10_000
+"""A portion takes no more blocks once it has so many questions. It may have twice as many. Each
+answer that is not as expected takes a kilobyte until all answers to its portion are there."""
+
+
+def _portions(batch: pa.RecordBatch) -> Iterator[list[Portion]]:
+    """Yield the questions of QUESTIONS rows, a portion of each bookie at a time.
+
+    The first portion has the questions that are not in blocks, and the largest blocks: what a
+    bookie can do shows best among many questions.
+    """
+    by_bookie: list[list[Portion]] = []
     for bookie, columns in _by_bookie(batch, *QUESTIONS.names[1:]).items():
         cells = list(zip(*columns, strict=True))
         questions = [ListQuestion(*cell[:-1]) for cell in cells if cell[0] is not None]
         blocks = [unpack_questions(cell[-1]) for cell in cells if cell[-1] is not None]
-        asked.append(_ask_bookie(board, bookie, questions, blocks))
-    return await asyncio.gather(*asked)
+        portions, size = [Portion(bookie, questions, [])], len(questions)
+        for block in sorted(blocks, key=len, reverse=True):
+            if size >= PORTION_QUESTIONS:
+                portions.append(Portion(bookie, [], []))
+                size = 0
+            portions[-1].blocks.append(block)
+            size += len(block)
+        by_bookie.append(portions)
+    for together in zip_longest(*by_bookie):
+        yield [portion for portion in together if portion is not None]
+
+
+async def _ask_lists(board: _Switchboard, portions: Iterable[Portion]) -> list[BookieAnswers]:
+    return await asyncio.gather(*(_ask_bookie(board, *portion) for portion in portions))
 
 
 async def _ask_bookie(

@@ -215,6 +215,23 @@ def test_a_bookie_that_is_not_dialled_answers_each_question_of_a_block(
     ]
 
 
+def test_answers_become_rows_portion_by_portion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many answers that are not as expected are held at once. The largest blocks come
+    first, with the questions that are in no block.
+    """
+    monkeypatch.setattr(asking, "PORTION_QUESTIONS", 10)
+    ids = np.split(np.arange(30), [2, 10, 17, 25])
+    packed = [pack_questions(ListBlock(n, n, 3, 3, 0, bytes(len(n)))) for n in ids]
+    rows = [named_row(QUESTIONS, bookie_id="b1", block=block) for block in packed]
+    single = named_row(QUESTIONS, bookie_id="b1", ledger_id=99, is_compared=False, is_kept=False)
+    work = list_asker(Directory({}, frozenset()), LIMITS, 1)
+    made = list(work(iter([table(QUESTIONS, [*rows, single])])))
+    assert [17, 12, 2, 0] == [len(batch) for batch in made]
+    found = [row["ledger_id"] for batch in made for row in batch.to_pylist()]
+    assert [99, *range(2, 10)] == found[:9]
+    assert [*range(30), 99] == sorted(found)
+
+
 def test_a_bookie_that_cannot_list_answers_each_question_of_a_block() -> None:
     """It is not asked for a list."""
     with ScriptedBookie(held()) as bookie:
