@@ -8,6 +8,7 @@ cost no Python object.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -65,11 +66,12 @@ def confirmed_copies(ledgers: pa.Table, verdicts: pa.Table, answers: pa.Table) -
     _, is_of_plain = places_of(plain.ledger_ids, verdicts["ledger_id"].to_numpy())
     of_others = verdicts.filter(pa.array(~is_of_plain))
     others = with_doubts(metadata.copies_of(np.flatnonzero(~is_plain)), of_others, answers)
-    return _by_id(share_patterns([plain, replace(others, unread=0)]))
+    return join_parts([plain, replace(others, unread=0)])
 
 
-def _by_id(copies: StoredCopies) -> StoredCopies:
-    """Return the copies with the ledgers in ascending order."""
+def join_parts(parts: Sequence[StoredCopies]) -> StoredCopies:
+    """Return the copies of parts that have no ledger in common, the ledgers in ascending order."""
+    copies = share_patterns(parts)
     order = np.argsort(copies.ledger_ids, kind="stable")
     names = ("ledger_ids", "patterns", "ends", "lengths")
     return replace(copies, **{name: getattr(copies, name)[order] for name in names})

@@ -5,7 +5,7 @@ What the answer rests on (its age, what is unconfirmed) is part of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -18,6 +18,7 @@ from auditor.after.confirmed_copies import (
     ANSWER_COLUMNS,
     VERDICT_COLUMNS,
     confirmed_copies,
+    join_parts,
     ledgers_in_doubt,
 )
 from auditor.after.copies_now import ZNODE_COLUMNS, ZNODE_WORDS, StoredZnodes, stored_znodes
@@ -39,18 +40,24 @@ from auditor.after.margin import (
 )
 from auditor.after.margin_text import Cluster, MarginBasis
 from auditor.after.promised_copies import LEDGER_COLUMNS, LEDGER_WORDS
-from auditor.after.stored_copies import PORTION_LEDGERS, StoredCopies, doubt_bookies
+from auditor.after.stored_copies import PORTION_LEDGERS, Flags, StoredCopies, doubt_bookies
 from auditor.clock import utc_now
 from auditor.errors import OutputError
+from auditor.evidence.ids import Ids
 from auditor.evidence.portions import LedgerTable
+from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, LEDGERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
+from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
+from auditor.model.verdict import Unknown
 from auditor.report.layout import moment, of
 from auditor.summary.about import About
+from auditor.summary.carried import are_among, read_carried_ids
+from auditor.summary.doubted_lists import contradicting_bookies
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    copies = _copies(directory, unreadable_bookies(directory, summary))
+    copies = _copies(directory, _Doubts.of(directory, summary))
     return StoredRun(
         summary, started, read_about(directory), read_newest_bookies(directory), copies
     )
@@ -122,8 +129,57 @@ def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId
     )
 
 
-def _copies(directory: Place, unreadable: Collection[BookieId]) -> StoredCopies:
-    """Return the copies of the run; those on `unreadable` bookies are doubtful.
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """Which copies are doubtful, whatever verdicts count.
+
+    `bookies` could not send what they list, or contradicted their lister. What `carried` ledgers
+    count on a bookie outside `answered` is what an earlier run listed.
+    """
+
+    bookies: frozenset[BookieId]
+    answered: frozenset[BookieId]
+    carried: Ids
+
+    @classmethod
+    def of(cls, directory: Place, summary: Summary) -> _Doubts:
+        """Return what is doubtful in a run. Costs a scan of the greetings if lists of listers do
+        not count.
+        """
+        bookies = unreadable_bookies(directory, summary)
+        if summary.unknown(Unknown.ANSWER_INVALID):
+            bookies |= frozenset(contradicting_bookies(directory).to_pylist())
+        seen = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
+        answered = frozenset(one.bookie_id for one in seen if one.greeting is Greeting.ANSWERED)
+        return cls(bookies, answered, read_carried_ids(directory))
+
+    def copies_of(self, ledgers: pa.Table, verdicts: pa.Table, answers: pa.Table) -> StoredCopies:
+        """Return the copies that the run confirms. The tables are those of `confirmed_copies`."""
+        copies = doubt_bookies(confirmed_copies(ledgers, verdicts, answers), self.bookies)
+        unheard = set(copies.bookies) - self.answered
+        if not unheard or not len(self.carried):
+            return copies
+        parts = []
+        for keep_carried, bookies in ((False, self.bookies), (True, self.bookies | unheard)):
+            tables = (
+                _rows_where(one, are_among(self.carried, _ids_of(one)) == keep_carried)
+                for one in (ledgers, verdicts, answers)
+            )
+            parts.append(doubt_bookies(confirmed_copies(*tables), bookies))
+        return join_parts(parts)
+
+
+def _ids_of(rows: pa.Table) -> Ids:
+    ids: Ids = rows["ledger_id"].to_numpy()
+    return ids
+
+
+def _rows_where(rows: pa.Table, keep: Flags) -> pa.Table:
+    return rows.filter(pa.array(keep))
+
+
+def _copies(directory: Place, doubts: _Doubts) -> StoredCopies:
+    """Return the copies of the run.
 
     Takes the memory of PORTION_LEDGERS ledgers, and what `join_portions` takes. Raises OutputError
     if the evidence lacks a ledger with a verdict.
@@ -144,7 +200,7 @@ def _copies(directory: Place, unreadable: Collection[BookieId]) -> StoredCopies:
             if len(ids):
                 said = answers().table(ANSWER_COLUMNS, portion)
                 said = said.filter(pc.is_in(said["ledger_id"], ids))
-            yield doubt_bookies(confirmed_copies(rows, judged, said), unreadable)
+            yield doubts.copies_of(rows, judged, said)
 
     copies = join_portions(portions())
     if lost:

@@ -28,7 +28,7 @@ FIXED: Final[Mapping[str, Any]] = {
     "cookie_directories": None,
 }
 """Fields that affect no verdict, and the values that replace theirs."""
-_BY_BOOKIE = frozenset({"locations", "unregistered_since_ms", "missing_on"})
+_BY_BOOKIE = frozenset({"locations", "unregistered_since_ms", "missing_on", "cookie_czxids"})
 """Fields that are objects keyed by bookie."""
 PULSARS_WORDS: Final = frozenset({b"pulsar", b"managed-ledger", b"schema", b"compacted-topic"})
 """Values of custom metadata that are the same in every ledger of Pulsar."""

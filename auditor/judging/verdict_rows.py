@@ -161,3 +161,14 @@ def _spoil_for(reason: Unknown, rows: pa.RecordBatch, ledger_ids: pa.Array) -> p
     for name in ("is_mark_stale", "only_maintenance"):
         columns[name] = pc.if_else(hit, False, rows[name])
     return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)
+
+
+def mark_waiting(rows: pa.RecordBatch, ledger_ids: pa.Array) -> pa.RecordBatch:
+    """Return the rows, with `only_maintenance` for these ledgers where they are indeterminate."""
+    waits = pc.and_(
+        pc.is_in(rows["ledger_id"], ledger_ids),
+        pc.equal(rows["standing"], Standing.INDETERMINATE.word),
+    )
+    columns = {name: rows[name] for name in rows.schema.names}
+    columns["only_maintenance"] = pc.if_else(waits, True, rows["only_maintenance"])
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=rows.schema)

@@ -784,6 +784,8 @@ class DueFor(StrEnum):
     BOOKIE = "bookie"
     """A bookie that it names changed, failed or came into doubt since its lists, or has no readable
     cookie."""
+    SCRUB = "scrub"
+    """A scrub of a lister names entries of it."""
     AGE = "age"
     """Its lists may be older than the period at the next run. They also may if the clock went back:
     this run, by its clock, did not begin after the base or the run of the lists."""

@@ -13,6 +13,7 @@ _REASON_WORDS = {
     DueFor.NOT_SOUND: "not sound, open or not judged by lists of one look",
     DueFor.MARKED: "marked under-replicated",
     DueFor.BOOKIE: "on a bookie that changed, failed or came into doubt, or has no readable cookie",
+    DueFor.SCRUB: "with entries that a scrub names",
     DueFor.AGE: "whose lists may be too old at the next run",
     DueFor.TURN: "in turn",
     DueFor.CHANGED: "with changed or unreadable metadata",

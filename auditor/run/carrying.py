@@ -11,7 +11,8 @@ of a lister that do not count, a comparison that was wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -38,13 +39,13 @@ from auditor.evidence.schemas import (
     VERDICTS,
 )
 from auditor.judging.settle import Todo
-from auditor.judging.verdict_rows import spoil_rows
+from auditor.judging.verdict_rows import mark_waiting, spoil_rows
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, newest_records
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.summary import DueFor
-from auditor.model.verdict import Standing, Unknown
+from auditor.model.verdict import AWAY, Standing, Unknown
 from auditor.stages.reading import COUNTED_LEDGERS
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About
@@ -123,9 +124,10 @@ class Candidates:
         self.czxid[places], self.version[places] = czxid, version
 
     def require(self, places: Places, why: DueFor) -> None:
-        """Make these ledgers due, unless they are due for another reason."""
-        before = self.due_for[places]
-        self.due_for[places] = np.where(before == NOT_DUE, _NUMBER[why], before)
+        """Make these ledgers due, unless they are due for a reason that comes before."""
+        before, number = self.due_for[places], _NUMBER[why]
+        is_later = (before == NOT_DUE) | (before > number)
+        self.due_for[places] = np.where(is_later, number, before)
 
     def require_all(self, why: DueFor) -> None:
         """Make all ledgers due for a reason."""
@@ -173,9 +175,10 @@ class Carrying:
     store: MetadataStore
     check: Callable[[], None]
 
-    def choose(self) -> StageResult:
+    def choose(self, scrubbed: Collection[LedgerId] = ()) -> StageResult:
         """Choose the ledgers to ask about -> steps/due, evidence/carried, evidence/due. Return the
-        bookies on which every carried verdict rests, for `write_verdicts`.
+        bookies on which every carried verdict rests, for `write_verdicts`. `scrubbed` are the
+        ledgers of which a scrub names entries.
 
         Costs a scan of the base's verdicts and of its metadata, and one read of each znode that
         nothing else makes due. Raises StoreUnavailable.
@@ -189,7 +192,9 @@ class Carrying:
             try:
                 bookies = self._bookies(self.base)
                 found = self._candidates(self.base, listed, bookies)
-                problem = self._require(self.base, found)
+                _, named = found.places(np.array(sorted(scrubbed), np.int64))
+                found.require(named, DueFor.SCRUB)
+                problem = self._require(found)
             except OutputError as error:
                 problem, unread = f"no verdict is carried over: {error}", DueFor.UNREADABLE
                 found = Candidates(listed[:0], [])
@@ -212,8 +217,13 @@ class Carrying:
 
         `chosen` is the result of `choose`. `bookies` are those that this run saw, at every look.
         """
-        spoiled = self._spoiled(chosen[NAMED], bookies)
-        self._copy("verdicts", VERDICTS, VERDICTS, lambda rows: spoil_rows(rows, spoiled))
+        unheard = self._unheard(chosen[NAMED], bookies)
+        spoiled = self._spoiled(unheard)
+        waiting = self._waiting(unheard, spoiled)
+        self._copy(
+            *("verdicts", VERDICTS, VERDICTS),
+            lambda rows: mark_waiting(spoil_rows(rows, spoiled), waiting),
+        )
 
     def _candidates(self, base: Place, listed: Ids, bookies: Bookies) -> Candidates:
         """Return the listed ledgers on which the base has a verdict. Those are kept that it found
@@ -268,9 +278,11 @@ class Carrying:
         doubted: frozenset[BookieId] = frozenset()
         if base.has_table(CARRIED_TABLE):
             doubted = newly_doubted(read_findings(base))
-        return Bookies.of(before, self.store.bookies(FIRST_LOOK, now_ms), doubted)
+        about = About.from_json(json.loads(base.read_text("run.json") or "null"))
+        now = self.store.bookies(FIRST_LOOK, now_ms)
+        return Bookies.of(before, now, about.cookie_czxids, doubted)
 
-    def _require(self, base: Place, found: Candidates) -> str:
+    def _require(self, found: Candidates) -> str:
         """Make ledgers due by their marks, their age, their turn and their znodes. Return why
         nothing is carried, "" if something may be.
         """
@@ -318,15 +330,36 @@ class Carrying:
             table, (_widened(change(batch), written) for batch in rows), written, FILE
         )
 
-    def _spoiled(
+    def _unheard(
         self, named: Sequence[BookieId], bookies: Sequence[BookieRecord]
-    ) -> dict[Unknown, pa.Array]:
-        """Return the carried ledgers whose verdicts this run cannot support, by the reason."""
+    ) -> dict[BookieId, Unknown]:
+        """Return the bookies that answered at no look, each with what that leaves unknown."""
         answered = {one.bookie_id for one in bookies if one.greeting is Greeting.ANSWERED}
         said = {name: one.greeting for name, one in newest_records(bookies).items()}
+        return {
+            bookie: _SAID_BY.get(said.get(bookie), Unknown.BOOKIE_SILENT)
+            for bookie in set(named) - answered
+        }
+
+    def _waiting(
+        self, unheard: Mapping[BookieId, Unknown], spoiled: Mapping[Unknown, pa.Array]
+    ) -> pa.Array:
+        """Return the carried ledgers that are unknown only because of bookies that are down for
+        planned maintenance.
+        """
+        maintenance = self.about.terms.around.maintenance
+        away = {bookie for bookie, why in unheard.items() if bookie in maintenance and why in AWAY}
+        if not away:
+            return pa.array([], pa.int64())
+        others = [carried_on(self.run, unheard.keys() - away)]
+        others += [ids for why, ids in spoiled.items() if why not in unheard.values()]
+        ids = carried_on(self.run, away)
+        return ids.filter(pc.invert(pc.is_in(ids, pa.concat_arrays(others))))
+
+    def _spoiled(self, unheard: Mapping[BookieId, Unknown]) -> dict[Unknown, pa.Array]:
+        """Return the carried ledgers whose verdicts this run cannot support, by the reason."""
         by_reason: dict[Unknown, set[BookieId]] = {}
-        for bookie in set(named) - answered:
-            why = _SAID_BY.get(said.get(bookie), Unknown.BOOKIE_SILENT)
+        for bookie, why in unheard.items():
             by_reason.setdefault(why, set()).add(bookie)
         denied = contradicting_bookies(self.run).to_pylist()
         if denied:

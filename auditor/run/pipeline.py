@@ -33,6 +33,8 @@ LISTED_HERE_MAX = 5_000_000
 about few, and seldom needs Spark for them."""
 CHOSEN = "due"
 """The stage that chooses the ledgers that a run with a period asks about."""
+SCRUBBED = "scrubs"
+"""The stage that asks for the reports of scrubs, before the ledgers are chosen that they name."""
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class Audit(Looks):
         topics_at = run_once(REFERENCES, references.record_first).get(TOPICS_AT)
         shards = self.list_ledgers(ledger_ids)
         run_once("referenced ledgers", references.read_unlisted)
-        run_once("scrubs", self.scrub_reports.ask)
+        run_once(SCRUBBED, self.scrub_reports.ask)
         self.take(shards)
         if self.carrying is not None:
             run_once("carried ledgers", self.carrying.write_ledgers)
@@ -90,7 +92,8 @@ class Audit(Looks):
         result = self.journal.run_once(LISTED, self._write_listing, ledger_ids)
         self.relisting.began_at_ms = result["began_at_ms"]
         if self.carrying is not None:
-            self.journal.run_once(CHOSEN, self.carrying.choose)
+            self.journal.run_once(SCRUBBED, self.scrub_reports.ask)
+            self.journal.run_once(CHOSEN, self.carrying.choose, self.scrub_reports.ledgers())
         listing = self.directory.read_table(first_asked(self.directory), LISTING)
         return cut_shards(listing["ledger_id"], result["shard_ledgers"])
 

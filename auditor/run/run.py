@@ -355,6 +355,9 @@ class Run:
             partial=settings.ledgers_from is not None,
             waits_ms=waits,
             within_ms=settings.within_ms,
+            cookie_czxids={
+                one.bookie_id: one.cookie_czxid for one in bookies if one.cookie_czxid is not None
+            },
         )
 
     def _continue_previous(self, about: About) -> About:

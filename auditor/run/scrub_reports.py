@@ -7,7 +7,7 @@ second look again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -61,15 +61,22 @@ class ScrubReports:
         ]
         self.run.write_table(SCRUBS_TABLE, pa.Table.from_pylist(rows, schema=SCRUBS), "asked")
 
+    def ledgers(self) -> Collection[LedgerId]:
+        """Return the ledgers of which scrubs named entries. Call `ask` before."""
+        return self._read_once().keys()
+
     def entries_of(self, shard: Shard) -> NamedEntries:
         """Return the copies that scrubs named of a shard's ledgers."""
-        if self._named is None:
-            self._named = self._read()
         return {
             ledger: copies
-            for ledger, copies in self._named.items()
+            for ledger, copies in self._read_once().items()
             if shard.first <= ledger <= shard.last
         }
+
+    def _read_once(self) -> Mapping[LedgerId, list[Copy]]:
+        if self._named is None:
+            self._named = self._read()
+        return self._named
 
     def _read(self) -> dict[LedgerId, list[Copy]]:
         named: dict[LedgerId, list[Copy]] = {}

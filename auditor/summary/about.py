@@ -63,16 +63,21 @@ class About:
     is asked about."""
     base: RunBase = field(default_factory=lambda: NO_BASE)
     """The run whose verdicts may be carried over."""
+    cookie_czxids: Mapping[BookieId, int] = field(default_factory=dict)
+    """The transaction that created each bookie's cookie, as it was before the run listed ledgers.
+    Bookies whose cookie could not be read are left out."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the run as a JSON object, which `from_json` reads.
 
         The result is deterministic: sets become sorted lists, and locations are sorted by key. A
-        run without a period has no field on it.
+        run without a period has no field on it, nor has a cluster without cookies.
         """
         stored = asdict(replace(self, reading=ReadingPlan()))
         if not self.within_ms:
             del stored["within_ms"], stored["base"]
+        if not self.cookie_czxids:
+            del stored["cookie_czxids"]
         return {
             **stored,
             "reading": _reading_as_json(self.reading),
@@ -100,6 +105,7 @@ class About:
                 _reading(value["reading"]),
                 value.get("within_ms", 0),
                 RunBase(**value["base"]) if "base" in value else NO_BASE,
+                {str(b): int(czxid) for b, czxid in value.get("cookie_czxids", {}).items()},
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise OutputError(

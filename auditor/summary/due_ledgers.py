@@ -11,7 +11,7 @@ as long as the time since the base began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -74,8 +74,9 @@ def hash_ids(ids: Ids) -> npt.NDArray[np.uint64]:
 class Bookies:
     """The bookies whose ledgers may keep their verdicts.
 
-    `fit`: registered at the address and with the cookie that they had when the base ended, and they
-    answered it. `doubted`: the base found something new on them, and its own lists alone count.
+    `fit`: registered at the address that they had when the base ended, and with the cookie that
+    they had since it began, and they answered it. `doubted`: the base found something new on them,
+    and its own lists alone count.
     """
 
     fit: frozenset[BookieId]
@@ -84,21 +85,31 @@ class Bookies:
     @classmethod
     def of(
         cls,
-        before: Iterable[BookieRecord],
+        before: Sequence[BookieRecord],
         now: Iterable[BookieRecord],
+        cookie_czxids: Mapping[BookieId, int],
         doubted: frozenset[BookieId] = frozenset(),
     ) -> Bookies:
-        """Return the bookies by the records of the base (`before`) and of this run."""
+        """Return the bookies by the records of the base (`before`) and of this run.
+
+        `cookie_czxids`: the cookies before the base listed ledgers.
+        """
         known = newest_records(before)
-        fit = (one.bookie_id for one in now if is_fit(known.get(one.bookie_id), one))
+        directories: dict[BookieId, set[tuple[str, ...] | None]] = {}
+        for one in before:
+            directories.setdefault(one.bookie_id, set()).add(one.cookie_directories)
+        fit = (
+            one.bookie_id
+            for one in now
+            if is_fit(known.get(one.bookie_id), one)
+            and cookie_czxids.get(one.bookie_id) == one.cookie_czxid
+            and directories[one.bookie_id] == {one.cookie_directories}
+        )
         return cls(frozenset(fit), doubted)
 
 
 def is_fit(before: BookieRecord | None, now: BookieRecord) -> bool:
-    """Return whether a bookie is the one that the base knew, and answered it.
-
-    A bookie that lost its disks gets a new cookie, or does not start.
-    """
+    """Return whether a bookie is the one that the base knew, and answered it."""
     return (
         before is not None
         and before.greeting is Greeting.ANSWERED
@@ -106,8 +117,7 @@ def is_fit(before: BookieRecord | None, now: BookieRecord) -> bool:
         and now.is_registered
         and not now.problem
         and now.cookie_czxid is not None
-        and (before.host, before.port, before.cookie_czxid)
-        == (now.host, now.port, now.cookie_czxid)
+        and (before.host, before.port) == (now.host, now.port)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -174,6 +175,57 @@ def test_a_silent_bookie_ends_the_carried_verdicts_on_its_ledgers(
     assert [Kind.BOOKIE_SILENT_YET_REGISTERED.value] == [one["kind"] for one in silent.findings]
     cluster.start_bookie("b1")
     assert on_b1 <= asked(accounted(hours.run(0.02)))
+
+
+COSTS = {"duration_s", "paces", "request_totals", "requests", "stored"}
+DIFFERENT = COSTS | {
+    *("carried", "bookies.named_by_ledgers", "verification.seed"),
+    *("causes", "ledgers_without_cause", "unjudged_without_cause"),
+}
+"""The parts of a summary that a run with a period states otherwise than a whole run."""
+
+
+@pytest.mark.parametrize("settings", [{}, {"maintenance": "b1"}])
+def test_each_number_is_that_of_a_whole_run_of_the_same_moment(
+    hours: Hours, cluster: SandboxCluster, tmp_path: Path, settings: dict[str, str]
+) -> None:
+    """A silent bookie leaves unknown what it leaves unknown in a whole run, also for `margin`."""
+    hours.run(-1, spot_reads="0")
+    cluster.stop_bookie("b1")
+    shutil.copytree(hours.output, tmp_path / "copy")
+    due = accounted(hours.run(-0.99, spot_reads="0", **settings))
+    hours.output = tmp_path / "copy"
+    whole = accounted(hours.run(-0.99, within="0", spot_reads="0", **settings))
+    assert due.summary["carried"]["ledgers"] > 150
+    stated, expected = (stated_by(one) for one in (due, whole))
+    other = {
+        name for name in stated.keys() | expected.keys() if stated.get(name) != expected.get(name)
+    }
+    assert set() == {name for name in other if not DIFFERENT & {name, name.split(".")[0]}}
+    for without in ([], ["b2"], ["b3"], ["b2", "b3"]):
+        one, other = (
+            json.loads(said(margin, str(one.run_dir), without, format="json"))
+            for one in (due, whole)
+        )
+        assert {"run_id", "age_s"} >= {key for key in one if one[key] != other[key]}
+
+
+def stated_by(outcome: Outcome) -> dict[str, object]:
+    """Return the values in a run's summary, each by its path, without the run's id and dates."""
+    summary = {**outcome.summary, "started_at": None, "finished_at": None}
+    text = json.dumps(summary).replace(summary["run_id"], "this run")
+    return dict(numbers_of(json.loads(text)))
+
+
+def numbers_of(value: Any, name: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the values in a summary, each with its path."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from numbers_of(one, f"{name}.{key}" if name else key)
+    elif isinstance(value, list):
+        yield name, json.dumps(value)
+    else:
+        yield name, value
 
 
 def test_other_settings_than_those_of_the_base_ask_about_every_ledger(hours: Hours) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.rows import answer_row, bookie_row, ledger_row, named_row, table
-from auditor.evidence.run_directory import Place, place
+from auditor.evidence.run_directory import Place, place, write_json
 from auditor.evidence.schemas import (
     ANSWERS,
     BOOKIES,
@@ -47,6 +47,7 @@ ABOUT = About(
     within_ms=PERIOD_MS,
     base=RunBase("before", 999 * HOUR_MS),
 )
+KNOWN_COOKIES = replace(ABOUT, cookie_czxids={"b1": 7, "b2": 7, "b3": 7})
 IDS = range(1, 13)
 SOUND = {
     "standing": "sound",
@@ -110,6 +111,8 @@ class Case:
     records: dict[int, LedgerRecord] = field(default_factory=dict)
     carried_before: dict[int, int] = field(default_factory=dict)
     about: About = ABOUT
+    base_about: About = KNOWN_COOKIES
+    scrubbed: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         for i in IDS:
@@ -123,6 +126,7 @@ class Case:
         self.base.write_table("verdicts", table(VERDICTS, rows), "all")
         records = table(LEDGERS, map(ledger_row, self.records.values()))
         self.base.write_table("evidence/ledgers", records, "all")
+        write_json(self.base, "run.json", self.base_about.as_json())
         known = table(BOOKIES, map(bookie_row, bookies("b1", "b2", "b3")))
         self.base.write_table("evidence/bookies", known, "all")
         if self.carried_before:
@@ -130,7 +134,7 @@ class Case:
             self.base.write_table(CARRIED_TABLE, table(CARRIED, before), "carried")
         listing = table(LISTING, [(i,) for i in IDS])
         self.run.write_table("evidence/listing", listing, "all")
-        said = self.carrying().choose()
+        said = self.carrying().choose(self.scrubbed)
         carried = read_carried_ids(self.run).tolist()
         due = self.run.read_table(DUE_LISTING, LISTING)["ledger_id"].to_pylist()
         assert sorted([*carried, *due]) == [*IDS]
@@ -215,6 +219,19 @@ def test_a_bookie_that_is_gone_makes_its_ledgers_due(case: Case) -> None:
     assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
 
 
+def test_a_bookie_that_was_wiped_while_the_base_ran_makes_its_ledgers_due(case: Case) -> None:
+    """Each look of the base saw the new cookie, and the lists may be older."""
+    case.base_about = replace(ABOUT, cookie_czxids={"b1": 6, "b2": 7, "b3": 7})
+    assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
+
+
+def test_a_ledger_of_which_a_scrub_names_entries_is_due(case: Case) -> None:
+    """A ledger that is due for a reason before that counts for it, others are not listed."""
+    case.scrubbed = (2, 3, 999)
+    case.store.listed_marks = Marks({2: Mark(0, 0, ())})
+    assert ({*IDS} - {2, 3}, {"marked": 1, "scrub": 1}) == (case.choose()[0], case.due())
+
+
 def test_the_time_of_the_lists_is_that_of_the_run_that_asked(case: Case) -> None:
     """Carried twice, a ledger is as old as its lists."""
     case.carried_before = dict.fromkeys((1, 2), 990 * HOUR_MS)
@@ -285,6 +302,39 @@ def test_a_lister_that_its_bookie_contradicted_ends_them(case: Case) -> None:
     assert {i: ("sound", []) if i % 2 else ("indeterminate", ["answer_invalid"]) for i in IDS} == (
         found
     )
+
+
+def test_ledgers_wait_for_maintenance_alone_where_all_silent_bookies_are_in_it(case: Case) -> None:
+    """Even ledgers are on b1 and b2, odd ones on b2 and b3."""
+    around = replace(ABOUT.terms.around, maintenance=frozenset({"b3", "b9"}))
+    case.about = replace(ABOUT, terms=replace(ABOUT.terms, around=around))
+    verdicts_after(case, {**ANSWERED, "b3": Greeting.SILENT})
+    assert {1, 3, 5, 7, 9, 11} == waiting(case)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"b2": Greeting.SILENT, "b3": Greeting.SILENT},
+        {"b3": Greeting.REFUSED},
+        {"b3": Greeting.UNSUPPORTED},
+    ],
+)
+def test_they_do_not_wait_for_maintenance_alone_if_more_is_wrong(
+    case: Case, said: dict[str, Greeting | None]
+) -> None:
+    around = replace(ABOUT.terms.around, maintenance=frozenset({"b3"}))
+    case.about = replace(ABOUT, terms=replace(ABOUT.terms, around=around))
+    assert "indeterminate" in {
+        one[0] for one in verdicts_after(case, {**ANSWERED, **said}).values()
+    }
+    assert set() == waiting(case)
+
+
+def waiting(case: Case) -> set[int]:
+    """Return the ledgers that only planned maintenance kept from being judged."""
+    rows = case.run.read_table("verdicts", VERDICTS).to_pylist()
+    return {row["ledger_id"] for row in rows if row["only_maintenance"]}
 
 
 def test_a_wrong_comparison_ends_them_all(case: Case) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
-from auditor.summary.due_ledgers import Bookies, Rotation, hash_ids, is_fit
+from auditor.summary.due_ledgers import Bookies, Rotation, hash_ids
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -84,6 +85,12 @@ KNOWN = BookieRecord(
     "b1", 1, 0, Registration.WRITABLE, "h", 3181, True, greeting=Greeting.ANSWERED, cookie_czxid=7
 )
 NOW = replace(KNOWN, greeting=None)
+COOKIES = {"b1": 7}
+
+
+def fit(before: Sequence[BookieRecord], now: BookieRecord, cookies: dict[str, int]) -> bool:
+    """Return whether the bookie keeps its verdicts."""
+    return Bookies.of(before, [now], cookies).fit == {"b1"}
 
 
 @pytest.mark.parametrize(
@@ -95,13 +102,30 @@ NOW = replace(KNOWN, greeting=None)
         replace(NOW, cookie_czxid=8),
         replace(NOW, cookie_czxid=None, has_cookie=False),
         replace(NOW, problem="its registration cannot be read"),
+        replace(NOW, cookie_directories=("/data/other",)),
     ],
 )
 def test_a_bookie_that_changed_keeps_no_verdict(now: BookieRecord) -> None:
     """A lost disk shows in its cookie: without it the bookie does not start."""
-    assert is_fit(KNOWN, NOW)
-    assert not is_fit(KNOWN, now)
-    assert frozenset() == Bookies.of([KNOWN], [now]).fit
+    assert fit([KNOWN], NOW, COOKIES)
+    assert not fit([KNOWN], now, COOKIES)
+
+
+@pytest.mark.parametrize("cookies", [{}, {"b1": 6}, {"b2": 7}])
+def test_a_bookie_that_got_its_cookie_while_the_base_ran_keeps_no_verdict(
+    cookies: dict[str, int],
+) -> None:
+    """Its lists may be from before it lost its disks, though each look of the base saw the new
+    cookie.
+    """
+    assert not fit([KNOWN], NOW, cookies)
+
+
+def test_a_bookie_whose_cookie_was_rewritten_between_two_looks_keeps_no_verdict() -> None:
+    again = replace(KNOWN, look=2, cookie_directories=("/data/1", "/data/2"))
+    now = replace(NOW, cookie_directories=again.cookie_directories)
+    assert fit([again], now, COOKIES)
+    assert not fit([KNOWN, again], now, COOKIES)
 
 
 @pytest.mark.parametrize(
@@ -111,16 +135,15 @@ def test_a_bookie_that_changed_keeps_no_verdict(now: BookieRecord) -> None:
         replace(KNOWN, greeting=Greeting.SILENT),
         replace(KNOWN, greeting=None),
         replace(KNOWN, registration=Registration.NONE),
-        replace(KNOWN, cookie_czxid=None),
     ],
 )
 def test_a_bookie_that_the_base_did_not_know_well_keeps_no_verdict(
     before: BookieRecord | None,
 ) -> None:
-    assert not is_fit(before, NOW)
+    assert not fit([] if before is None else [before], NOW, COOKIES)
 
 
 def test_a_bookie_counts_by_the_last_look_of_the_base() -> None:
     silent = replace(KNOWN, look=2, greeting=Greeting.SILENT)
-    assert frozenset() == Bookies.of([silent, KNOWN], [NOW]).fit
-    assert {"b1"} == Bookies.of([replace(silent, look=1), replace(KNOWN, look=2)], [NOW]).fit
+    assert not fit([silent, KNOWN], NOW, COOKIES)
+    assert fit([replace(silent, look=1), replace(KNOWN, look=2)], NOW, COOKIES)
