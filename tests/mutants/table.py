@@ -2013,6 +2013,14 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_the_time_of_the_lists_is_that_of_the_run_that_asked",),
     ),
     Mutant(
+        "verdicts are carried over though the marks cannot be read",
+        ACCOUNTING,
+        "run.carrying:Carrying._require",
+        "found.require_all(DueFor.UNREADABLE)",
+        "found.require(found.kept[:0], DueFor.UNREADABLE)",
+        ("test_nothing_is_carried_over_if_not_all_marks_are_known",),
+    ),
+    Mutant(
         "a bookie with a new cookie keeps its verdicts",
         ACCOUNTING,
         "summary.due_ledgers:Bookies.of",

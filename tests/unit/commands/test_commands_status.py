@@ -96,6 +96,7 @@ def test_a_line_a_run_the_newest_first(output: Path, status: Callable[..., tuple
     assert f"{output} has 6 runs." in " ".join(lines[:2])
     assert "The newest finished one ended 6 d ago: VIOLATED, exit code 1." in lines
     assert "unfinished: the run is at work" in text and "summary.json lacks" in text
+    assert "unless it had a period (--within). Start a new run" in " ".join(text.split())
     last = "auditor: STATUS runs=6 newest=20260103T030000Z-000003 outcome=VIOLATED exit=1"
     assert (1, last) == (code, lines[-1])
     assert 80 >= max(map(len, (line for line in lines if str(output) not in line)))
