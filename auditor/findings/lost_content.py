@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -37,6 +37,7 @@ from auditor.model.facts import LostContentFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.verdict import Standing, Unknown
+from auditor.summary.carried import unheard_of_carried
 
 LACKS = pa.schema(
     [
@@ -130,15 +131,23 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
     again = pc.unique(
         run.read_table("evidence/answers", ANSWERS, later, ["ledger_id"])["ledger_id"]
     )
-    unjudged = [pa.array(ids) for ids in unjudged_by_reason(verdicts).values()]
+    unjudged = list(unjudged_by_reason(verdicts).values())
     words = last_words(
         run.stream("evidence/answers", ANSWERS, SPOKEN),
         again,
-        pa.concat_arrays([pa.array([], pa.int64()), *unjudged]),
+        pa.array(np.concatenate([_NONE, *unjudged])),
         {bookie: ids for bookie, ids in probed.items() if len(ids)},
     )
+    carried = unheard_of_carried(run, bookies, distinct_numbers(np.concatenate([_NONE, *unjudged])))
+    words = replace(words, unheard=_joined(words.unheard, carried))
     lacks = lacks_of(verdicts)
     return Heard(lacks, words, contents(lacks, words.asked, probed))
+
+
+def _joined(one: Mapping[BookieId, Ids], other: Mapping[BookieId, Ids]) -> dict[BookieId, Ids]:
+    """Return the ledgers of each bookie in either."""
+    names = sorted(one.keys() | other.keys())
+    return {name: np.union1d(one.get(name, _NONE), other.get(name, _NONE)) for name in names}
 
 
 SPOKEN = ["bookie_id", "ledger_id", "look", "status"]

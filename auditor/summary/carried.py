@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from auditor.evidence.ids import Ids
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CARRIED, CARRIED_TABLE, DUE, DUE_TABLE, LEDGERS
 from auditor.evidence.table_scan import TableScan
+from auditor.model.availability import Greeting
+from auditor.model.cluster import BookieRecord
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.summary import Carried, CarriedFrom, CarriedLedger
 from auditor.model.verdict import Standing
@@ -84,6 +86,30 @@ def carried_on(run: Place, bookies: Collection[BookieId]) -> pa.Array:
         named = pa.array(bookies_named(batch, bookies).any_named)
         found.append(batch["ledger_id"].filter(named))
     return pa.concat_arrays(found)
+
+
+def unheard_of_carried(
+    run: Place, records: Iterable[BookieRecord], ids: Ids
+) -> dict[BookieId, Ids]:
+    """Return, by bookie that answered at no look, those of these ledgers that are carried and name
+    it. Bookies that answer and cannot list are left out.
+
+    Costs a scan of the metadata if some are carried.
+    """
+    said: dict[BookieId, set[Greeting | None]] = {}
+    for record in records:
+        said.setdefault(record.bookie_id, set()).add(record.greeting)
+    silent = [one for one in said if not said[one] & {Greeting.ANSWERED, Greeting.UNSUPPORTED}]
+    mine: Ids = np.intersect1d(ids, read_carried_ids(run), assume_unique=True)
+    found: dict[BookieId, list[Ids]] = {}
+    if len(mine) and silent:
+        for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
+            rows = batch.filter(pa.array(are_among(mine, batch["ledger_id"].to_numpy())))
+            for bookie in silent:
+                hit = rows["ledger_id"].to_numpy()[bookies_named(rows, [bookie]).any_named]
+                found.setdefault(bookie, []).append(hit)
+    joined = {bookie: np.unique(np.concatenate(parts)) for bookie, parts in found.items()}
+    return {bookie: hit for bookie, hit in joined.items() if len(hit)}
 
 
 def carried_by_bookie(run: Place) -> Counter[BookieId]:

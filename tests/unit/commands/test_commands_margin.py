@@ -19,7 +19,8 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
+from auditor.evidence.schemas import ANSWERS, BOOKIES, CARRIED, CARRIED_TABLE, LEDGERS, VERDICTS
+from auditor.model.availability import LISTER_CONTRADICTED
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
 from auditor.stop import StopRequest
@@ -28,6 +29,7 @@ from auditor.telemetry import log
 from auditor.telemetry.progress import Silent
 
 LOCATIONS = {"b1": "/r1", "b2": "/r1", "b3": "/r2", "b4": "/r2/deep"}
+CONTRADICTED = {"detail": LISTER_CONTRADICTED}
 ENSEMBLES = {1: ["b1", "b2"], 2: ["b1", "b3"], 3: ["b3", "b4"]}
 
 
@@ -42,12 +44,17 @@ def stored(
     partial: bool = False,
     unread: int | None = None,
     contradicts: bool = False,
+    carried: tuple[int, ...] = (),
+    greeting: str = "answered",
+    spoiled: str = "",
     locations: dict[str, str] = LOCATIONS,
     **changes: Any,
 ) -> str:
     """Write a run of three closed ledgers and an open one on four bookies, and return its
     directory. If `silent`, b4 did not answer about ledger 3. The metadata of ledger `unread` could
-    not be read, or contradicts itself.
+    not be read, or contradicts itself. The run carried over the verdicts on the ledgers `carried`,
+    and b4 greeted it with `greeting`. With `spoiled`, the verdict on ledger 3 got this reason
+    afterwards; if that is "answer_invalid", b4 contradicted its lister.
 
     `changes` replace fields of the summary.
     """
@@ -83,8 +90,15 @@ def stored(
     verdicts = [{"ledger_id": n, "unknowns": [], "lacks": [], **counts} for n in range(1, 5)]
     if silent:
         verdicts[2] |= {"unknowns": ["bookie_silent"], "copies_listed": 10}
+    if spoiled:
+        verdicts[2] |= {"unknowns": [spoiled]}
+        changes |= {"indeterminate": {spoiled: 1}}
+        (directory / "summary.json").write_text(json.dumps(summary | changes))
+    if carried:
+        rows = [{"ledger_id": n, "run_id": "before", "listed_at_ms": 1} for n in carried]
+        run.write_table(CARRIED_TABLE, filled(CARRIED, rows), "carried")
     run.write_table("verdicts", filled(VERDICTS, verdicts), "all")
-    answers = [
+    answers: list[dict[str, Any]] = [
         {
             "bookie_id": b,
             "ledger_id": n,
@@ -92,15 +106,18 @@ def stored(
             "status": "silent" if silent and b == "b4" else "held",
         }
         for n, ensemble in ENSEMBLES.items()
+        if n not in carried
         for b in ensemble
     ]
+    if spoiled == "answer_invalid":
+        answers.append({"bookie_id": "b4", "look": 1, "status": "answered", **CONTRADICTED})
     run.write_table("evidence/answers", filled(ANSWERS, answers), "all")
     bookies = [
         {
             "bookie_id": b,
             "look": 1,
             "registration": "writable",
-            "greeting": "answered",
+            "greeting": greeting if b == "b4" else "answered",
             "host": b,
             "total_bytes": 1_000,
             "free_bytes": 400,
@@ -138,6 +155,38 @@ def test_a_loss_that_is_not_ruled_out_is_exit_code_3(tmp_path: Path):
     """Ledger 3 has its other copy on b4, which was silent."""
     code, text = said(stored(tmp_path, silent=True), "b3")
     assert 3 == code and "not ruled out for 1 more ledger 3" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("greeting", ["silent", "refused", "unsupported", "unregistered"])
+def test_an_earlier_list_of_a_bookie_that_is_silent_now_vouches_for_no_copy(
+    tmp_path: Path, greeting: str
+):
+    """The counts of ledger 3 are those of the run before."""
+    reason = "bookie_silent" if greeting == "unregistered" else f"bookie_{greeting}"
+    run = stored(tmp_path, carried=(1, 3), greeting=greeting, spoiled=reason)
+    document = json.loads(said(run, "b3", format="json")[1])
+    assert (3, [3]) == (document["exit_code"], document["may_have_no_copy"]["ids"])
+    assert 0 == said(run, "b4")[0]
+
+
+def test_earlier_lists_of_bookies_that_answer_count(tmp_path: Path):
+    assert 0 == said(stored(tmp_path, carried=(1, 2, 3)), "b3")[0]
+
+
+def test_what_a_bookie_cannot_list_now_is_doubtful_in_carried_ledgers_only(tmp_path: Path):
+    """The verdict on the other ledger counts what was read or assumed instead."""
+    run = stored(tmp_path, carried=(1,), greeting="unsupported")
+    assert 0 == said(run, "b3")[0]
+
+
+@pytest.mark.parametrize("carried", [(), (3,)])
+def test_a_list_of_a_lister_that_its_bookie_contradicted_vouches_for_no_copy(
+    tmp_path: Path, carried: tuple[int, ...]
+):
+    """It was counted before the bookie contradicted it."""
+    run = stored(tmp_path, carried=carried, spoiled="answer_invalid")
+    document = json.loads(said(run, "b3", format="json")[1])
+    assert (3, [3]) == (document["exit_code"], document["may_have_no_copy"]["ids"])
 
 
 def test_old_evidence_is_exit_code_3_unless_it_shows_a_loss(tmp_path: Path):

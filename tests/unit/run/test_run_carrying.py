@@ -254,16 +254,18 @@ def test_lists_that_would_be_too_old_at_the_next_run_are_due(case: Case) -> None
 
 
 def test_a_ledger_has_its_turn_by_its_place(case: Case) -> None:
-    """In a period of sixteen hours, an hour is a fourteenth of the circle."""
-    case.about = replace(ABOUT, within_ms=16 * HOUR_MS)
-    turn_ms = 14 * HOUR_MS
+    """In a period of four hours, an hour is two sevenths of the circle."""
+    case.about = replace(ABOUT, within_ms=4 * HOUR_MS)
+    turn_ms = 7 * HOUR_MS // 2
     places = hash_ids(np.array(IDS, np.int64)) % np.uint64(turn_ms)
     passed = {
         i
         for i, at in zip(IDS, places.tolist(), strict=True)
         if (1_000 * HOUR_MS - at) // turn_ms > (999 * HOUR_MS - at) // turn_ms
     }
+    assert 0 < len(passed) < len(IDS)
     assert {*IDS} - passed == case.choose()[0]
+    assert {"turn": len(passed)} == case.due()
 
 
 ANSWERED = {"b1": Greeting.ANSWERED, "b2": Greeting.ANSWERED, "b3": Greeting.ANSWERED}
