@@ -141,9 +141,10 @@ def test_every_bookie_of_a_row_is_found():
         "mark": {"missing_replicas": ["b3"], "lock": {"holder": "b4"}},
         "terms": {"around": {"writable": ["b5"], "locations": {"b6": "/r"}, "auditor": None}},
         "unregistered_since_ms": {"b7": 1},
-        "status": "b8",
+        "cookie_czxids": {"b8": 1},
+        "status": "b9",
     }
-    assert [f"b{n}" for n in range(1, 8)] == sorted(bookie_ids_in([row]))
+    assert [f"b{n}" for n in range(1, 9)] == sorted(bookie_ids_in([row]))
 
 
 def test_names_that_nobody_added_are_numbered_as_they_are_met():

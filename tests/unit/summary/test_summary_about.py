@@ -14,7 +14,7 @@ from auditor.errors import OutputError
 from auditor.first_checker.circle import WHOLE, Arc
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import LastPopulation, PlacementRule, Policy, Sweep, Terms
-from auditor.summary.about import About
+from auditor.summary.about import About, RunBase
 from auditor.summary.reading_plan import BookieReads, ReadArc, ReadingPlan, UnansweredPlace
 
 FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", None, False, None)
@@ -95,6 +95,9 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
             *({"b1": 77}, {"b1": Arc(128, 64)}),
             way=2,
         ),
+        within_ms=7,
+        base=RunBase("20251231T030000Z-000001", 8),
+        cookie_czxids={"b1": 9},
     )
     assert written == About.from_json(json.loads(json.dumps(written.as_json())))
 
