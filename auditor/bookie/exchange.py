@@ -241,37 +241,61 @@ class Exchange:
         return b"".join(frames), self.throttle.wait_s(wanted - granted)
 
     def _frames(self, wire: BookieConnection, count: int, now: float) -> tuple[list[bytes], int]:
-        """Return the frames of the next questions, and how many they are: at most `count`."""
+        """Return the frames of the next questions, and how many they are: at most `count`.
+
+        Questions that were sent before go first, then the block, then the other questions. Long
+        lists that are never answered therefore do not keep the bookie from listing the block.
+        """
+        waiting, is_idle = self._waiting, not self.outstanding
+        now_ms = self._evidence.now_ms()
+        before = min(count, waiting.sent_before)
+        frames = self._single_frames(wire, before, now, now_ms, is_idle=is_idle)
+        sent = len(frames)
+        if sent < before:
+            return frames, sent
+        of_block = min(count - sent, self._block.unsent)
+        if of_block:
+            left = self._limits.bookie_inflight_bytes - self._outstanding_bytes
+            affordable = left // self._block.expected_bytes
+            of_block = min(of_block, max(int(is_idle and not sent), affordable))
+        if of_block > 0:
+            frames.append(self._block_frames(wire, of_block, now, now_ms))
+            sent += of_block
+        if not self._block.unsent:
+            is_idle = is_idle and not sent
+            fresh = self._single_frames(wire, count - sent, now, now_ms, is_idle=is_idle)
+            frames += fresh
+            sent += len(fresh)
+        return frames, sent
+
+    def _single_frames(
+        self, wire: BookieConnection, count: int, now: float, now_ms: int, *, is_idle: bool
+    ) -> list[bytes]:
+        """Return the frames of at most `count` questions that are in no block.
+
+        `is_idle`: nothing is outstanding, and the first may have any size.
+        """
         frames: list[bytes] = []
-        waiting, outstanding, is_idle = self._waiting, self._outstanding, not self.outstanding
-        asked_at_ms = self._evidence.now_ms()
+        waiting, outstanding = self._waiting, self._outstanding
         bytes_max = self._limits.bookie_inflight_bytes
         while waiting and len(frames) < count:
             ask = waiting.next()
             is_first = is_idle and not frames
             if not is_first and self._outstanding_bytes + ask.expected_bytes > bytes_max:
-                return frames, len(frames)
+                break
             waiting.pop()
             question = ask.question
             if isinstance(question, ReadQuestion):
                 txn_id, frame = wire.ask_read(question.ledger_id, question.entry_id)
             else:
                 txn_id, frame = wire.ask_list(question.ledger_id)
-            ask.asked_at_ms = asked_at_ms
+            ask.asked_at_ms = now_ms
             ask.sent_at = now
             ask.requests += 1
             outstanding[txn_id] = ask
             self._outstanding_bytes += ask.expected_bytes
             frames.append(frame)
-        sent = len(frames)
-        of_block = min(count - sent, self._block.unsent)
-        if of_block:
-            affordable = (bytes_max - self._outstanding_bytes) // self._block.expected_bytes
-            of_block = min(of_block, max(int(is_idle and not frames), affordable))
-        if of_block > 0:
-            frames.append(self._block_frames(wire, of_block, now, asked_at_ms))
-            sent += of_block
-        return frames, sent
+        return frames
 
     def _block_frames(self, wire: BookieConnection, count: int, now: float, now_ms: int) -> bytes:
         """Return the frames of the next questions of the block. Begins on each connection anew."""
@@ -314,12 +338,16 @@ class Exchange:
         if self._wire is None or self._expected is None:
             return
         self._wire.withdraw_expected()
-        if not self._expected.has_withdrawn:
+        self._take_withdrawn(self._expected)
+
+    def _take_withdrawn(self, expected: ExpectedLists) -> None:
+        """Await the questions by themselves whose answers are not awaited in columns any more."""
+        if not expected.has_withdrawn:
             return
-        for number in self._expected.drain_withdrawn():
+        for number in expected.drain_withdrawn():
             ask = self._block.ask(self._expected_from + number)
-            self._outstanding[self._expected.first_txn_id + number] = ask
-        by_age = sorted(self._outstanding.items(), key=lambda item: item[1].sent_at)
+            self._outstanding[expected.first_txn_id + number] = ask
+        by_age = sorted(self._outstanding.items(), key=lambda item: (item[1].sent_at, item[0]))
         self._outstanding = dict(by_age)
 
     def on_answers(
@@ -329,12 +357,11 @@ class Exchange:
 
         The others are replies to GET_BOOKIE_INFO and responses that came too late. `decode_pending`
         decodes what was taken: more frames can be sent first. ETOOMANYREQUESTS does not widen the
-        window. If any comes that is not as expected, the others are awaited one by one too.
+        window.
         """
         if self._expected is not None:
             self._take_expected(self._expected, now)
-            if events:
-                self._withdraw_expected()
+            self._take_withdrawn(self._expected)
         take, proof, taken = self._outstanding.pop, self.proof, self._taken
         strays: list[Answered | AnswerTooLarge] = []
         for event in events:

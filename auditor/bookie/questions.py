@@ -145,6 +145,11 @@ class Waiting:
         """Whether the next question must have the connection to itself."""
         return bool(self._alone)
 
+    @property
+    def sent_before(self) -> int:
+        """How many of the next questions were sent before."""
+        return len(self._alone) + len(self._again)
+
     def next(self) -> Ask:
         return (self._alone or self._again or self._fresh)[0]
 

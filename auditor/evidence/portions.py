@@ -87,8 +87,9 @@ class LedgerTable:
     def portions(self, ledgers_max: int) -> list[Shard]:
         """Return ranges that cover all ids, of about `ledgers_max` rows each.
 
-        A range ends where a file ends, unless more rows are in files that overlap. It may have
-        CROSSING_MAX more. Costs a scan of the ids in files that overlap, where they have more.
+        A range ends where a file begins, unless more rows are in files that overlap: these are
+        cut by their ids. A range may have CROSSING_MAX more rows, and those of small files that
+        begin before it. Costs a scan of the ids in files that overlap, where they have more.
         """
         if not self.files:
             parts = [batch["ledger_id"] for batch in self.scan.batches(["ledger_id"])]

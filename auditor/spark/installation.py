@@ -40,4 +40,4 @@ def is_local_master(master: str | None) -> bool:
     return _LOCAL_MASTER.fullmatch(master or "") is not None
 
 
-_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+)?\])?")
+_LOCAL_MASTER = re.compile(r"local(\[(\d+|\*)(\s*,\s*\d+\s*)?\])?")

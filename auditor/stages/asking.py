@@ -203,7 +203,8 @@ class Portion(NamedTuple):
 
 
 PORTION_QUESTIONS = 10_000
-"""A portion takes no more blocks once it has so many questions. It may have twice as many. Each
+"""A portion takes no more blocks once it has so many questions. Its last block may add up to
+BLOCK_QUESTIONS_MAX, and the questions that are in no block are all in the first portion. Each
 answer that is not as expected takes a kilobyte until all answers to its portion are there."""
 
 

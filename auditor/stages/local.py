@@ -142,7 +142,8 @@ class LocalExecutor:
                     at_once = max(LEDGERS_AT_ONCE, len(some) // 2)
                     continue
                 yield from _gathered(some, tables)
-                start += at_once
+                start += len(some)
+                at_once = min(LEDGERS_READ_AT_ONCE, 2 * at_once)
 
         return LocalRows(SEEN, batches)
 

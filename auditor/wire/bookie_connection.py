@@ -231,8 +231,8 @@ class BookieConnection:
     def ask_expected(self, ledger_ids: Numbers, lists: ListsOf, is_kept: bytes) -> ExpectedLists:
         """Return list requests whose answers are known, for `send_expected`. None may be awaited.
 
-        Responses that are as expected are found in what is returned here. As soon as another
-        response comes, all that are awaited are matched by their transaction ids, as others are.
+        Responses that are as expected are found in what is returned here. Any other response is
+        matched by its transaction id, as the responses to other requests are.
         Raises LocalProtocolError after the end.
         """
         assert self._expected is None or not self._expected.has_awaited, "one call at a time"
@@ -327,12 +327,10 @@ class BookieConnection:
             data = self._take_expected(self._expected, data)
         try:
             frames = self._reader.feed(data)
-            if frames:
-                self.withdraw_expected()
             for frame in frames:
                 if isinstance(frame, Oversized):
                     events.append(self._too_large(frame))
-                else:
+                elif not self._is_expected(frame):
                     event = self._plain_list(frame) or self._answer(frame)
                     if event is not None:
                         events.append(event)
@@ -349,6 +347,23 @@ class BookieConnection:
             return data
         data = begun + data
         return data[expected.take(data) :]
+
+    def _is_expected(self, frame: bytes) -> bool:
+        """Take a frame if it is an expected response. Return whether it is."""
+        if self._expected is None or not self._expected.has_awaited:
+            return False
+        return self._expected.take(len(frame).to_bytes(LENGTH_BYTES, "big") + frame) > 0
+
+    def _question(self, txn_id: TxnId) -> _Question | None:
+        """Return the request of a transaction that is awaited, or None.
+
+        A response that was expected otherwise is matched by its transaction id from now on.
+        """
+        if txn_id not in self._questions and self._expected is not None:
+            ledger_id = self._expected.withdraw_one(txn_id)
+            if ledger_id is not None:
+                self._await_list(txn_id, ledger_id)
+        return self._questions.get(txn_id)
 
     @property
     def has_expected_answers(self) -> bool:
@@ -404,7 +419,7 @@ class BookieConnection:
             txn_id = low & 0x7F | (middle & 0x7F) << 7 | high << 14
         else:
             return None
-        question = self._questions.get(txn_id)
+        question = self._questions.get(txn_id) or self._question(txn_id)
         at = size + 6
         if question is None or frame[at - 4 : at] != b"\x10\x00\xe2\x06":
             return None
@@ -422,7 +437,8 @@ class BookieConnection:
         """Return the response in a frame, None for the ignored second response to START_TLS."""
         response = decode_response(frame)
         operation, txn_id, status, ledger_id, entry_id, payload, extra, disk = response
-        question = self._questions.pop(txn_id, None)
+        question = self._question(txn_id)
+        self._questions.pop(txn_id, None)
         ignored = (_START_TLS, self._ignored_start_tls, Status.EIO)
         if question is None and (operation, txn_id, status) == ignored:
             self._ignored_start_tls = None
@@ -446,7 +462,8 @@ class BookieConnection:
 
     def _too_large(self, frame: Oversized) -> AnswerTooLarge:
         operation, txn_id = frame.addressee()
-        question = self._questions.pop(txn_id, None)
+        question = self._question(txn_id)
+        self._questions.pop(txn_id, None)
         if question is None or operation != question[0]:
             raise PeerProtocolError(
                 f"a frame announces {frame.length} bytes and answers no question"

@@ -164,6 +164,22 @@ class ExpectedLists:
         for number in numbers:
             yield self.first_txn_id + number, int(self.ledger_ids[number])
 
+    def withdraw_one(self, txn_id: int) -> LedgerId | None:
+        """Await the answer of a transaction here no more. Return its ledger, None if it is not
+        awaited here.
+
+        Costs a comparison for each answer that is awaited for longer.
+        """
+        number = txn_id - self.first_txn_id
+        if not 0 <= number < self._sent:
+            return None
+        frame = next((answer for answer, n in self._awaited.items() if n == number), None)
+        if frame is None:
+            return None
+        del self._awaited[frame]
+        self._withdrawn.append(number)
+        return int(self.ledger_ids[number])
+
     @property
     def has_withdrawn(self) -> bool:
         """Whether questions were withdrawn that `drain_withdrawn` has not returned."""

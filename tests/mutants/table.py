@@ -1445,6 +1445,22 @@ MUTANTS: tuple[Mutant, ...] = (
         ("test_questions_in_parts_are_judged_as_questions_at_once",),
     ),
     Mutant(
+        "lists that are in no block are asked before the block",
+        COLUMNS,
+        "bookie:Exchange._frames",
+        "min(count, waiting.sent_before)",
+        "min(count, len(waiting))",
+        ("test_lists_that_never_come_do_not_hide_that_a_bookie_lists_a_block",),
+    ),
+    Mutant(
+        "after a lost connection, lists that are in no block are asked before the block",
+        COLUMNS,
+        "bookie:Exchange._take_withdrawn",
+        "(item[1].sent_at, item[0])",
+        "item[1].sent_at",
+        ("test_lists_that_never_come_do_not_hide_that_a_bookie_lists_a_block",),
+    ),
+    Mutant(
         "in blocks, a bookie is expected to hold one entry less",
         COLUMNS,
         "bookie:ListBlock.lists",

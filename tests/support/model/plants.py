@@ -8,12 +8,10 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from auditor.bookie import address_table
 from auditor.evidence.journal import JOURNAL, TABLES, Journal
 from auditor.evidence.run_directory import Place
 from auditor.first_checker import (
@@ -31,7 +29,7 @@ from auditor.first_checker.shares import BookieShare, Unanswered
 from auditor.judging import newest_state
 from auditor.judging import settle as judgement
 from auditor.model.availability import AnswerStatus
-from auditor.model.cluster import Registration
+from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.facts import UndecodableFacts
 from auditor.model.finding import Finding, Kind
 from auditor.model.ledger import LedgerRecord, RecordStatus
@@ -127,7 +125,8 @@ def absence_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def read_only_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask no read-only bookies."""
-    monkeypatch.setattr(address_table, "Registration", SimpleNamespace(NONE=Registration.READONLY))
+    is_writable = property(lambda record: record.registration is Registration.WRITABLE)
+    monkeypatch.setattr(BookieRecord, "is_registered", is_writable)
 
 
 def the_forgotten_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from support.scripted_bookie import (
 from auditor.bookie.exchange import UNTRIED, Exchange
 from auditor.bookie.lane import AsyncLane
 from auditor.bookie.list_blocks import RUNS_MAX, BlockCall, ListBlock, join_blocks
-from auditor.bookie.questions import Evidence, ListingProof, ReadQuestion
+from auditor.bookie.questions import Ask, Evidence, ListingProof, ListQuestion, ReadQuestion
 from auditor.config import BookieLimits
 from auditor.first_checker.schedule import positions_asked
 from auditor.model.availability import Answer, Greeting
@@ -339,12 +339,17 @@ def exchange(**limits: float) -> Exchange:
     return Exchange(made, evidence, 0.0, ListingProof())
 
 
-def frames_in(data: bytes) -> int:
-    count = at = 0
+def split(data: bytes) -> list[bytes]:
+    frames, at = [], 0
     while at < len(data):
-        at += 4 + struct.unpack_from(">i", data, at)[0]
-        count += 1
-    return count
+        end = at + 4 + struct.unpack_from(">i", data, at)[0]
+        frames.append(data[at + 4 : end])
+        at = end
+    return frames
+
+
+def frames_in(data: bytes) -> int:
+    return len(split(data))
 
 
 def test_the_rate_holds_for_blocks() -> None:
@@ -430,7 +435,7 @@ def test_a_list_as_expected_costs_few_calls_of_python() -> None:
 
 
 def test_a_greeting_between_lists_is_no_list() -> None:
-    """Its transaction shows it, and the lists behind it are as expected or not as before."""
+    """Its transaction shows it, and the lists behind it are as expected."""
     talk, wire = exchange(bookie_inflight=3), BookieConnection(2**20)
     call = BlockCall(block_of([1, 2, 3]))
     talk.begin((), call)
@@ -442,8 +447,80 @@ def test_a_greeting_between_lists_is_no_list() -> None:
     talk.on_answers(wire.receive(lists[2]), 0.0)
     talk.decode_pending()
     assert talk.done
-    assert [1] == call.expected_answers().ledger_ids.tolist()
-    assert [2, 3] == [one.answer.ledger_id for one in call.other_answers()]
+    assert [1, 2, 3] == call.expected_answers().ledger_ids.tolist()
+    assert [] == call.other_answers()
+
+
+@pytest.mark.parametrize(("single", "odd"), [(True, False), (False, True), (True, True)])
+def test_another_answer_leaves_the_lists_around_it_as_expected(single: bool, odd: bool) -> None:
+    """Ten answers a turn: others are always outstanding."""
+    count, sick = 3_000, 1_500
+    talk, wire = exchange(bookie_inflight=64), BookieConnection(2**20)
+    call = BlockCall(block_of(list(range(1, count + 1))))
+    singles = [Ask(ListQuestion(count + 1)) for _ in range(single)]
+    lists = {n: encode_runs([(0, last_of(n) + 1)]) for n in range(1, count + 1 + single)}
+    if odd:
+        lists[sick] = encode_runs([])
+    answers = [list_answer(n, n, runs) for n, runs in lists.items()]
+    talk.begin(singles, call)
+    talk.send(wire, 0.0)
+    calls = 0
+
+    def on_call(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(on_call)
+    try:
+        for start in range(0, len(answers), 10):
+            talk.on_answers(wire.receive(b"".join(answers[start : start + 10])), 0.0)
+            talk.send(wire, 0.0)
+            talk.decode_pending()
+    finally:
+        sys.setprofile(None)
+    assert talk.done
+    assert [sick] * odd == [one.answer.ledger_id for one in call.other_answers()]
+    assert all(ask.outcome is not None for ask in singles)
+    assert calls <= 5 * count, f"{calls / count:.1f} calls a list"
+
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("in_block", "singles", "size", "losses"),
+    [(300, 20, 6 * MIB, 0), (300, 64, 52, 0), (300, 11, 6 * MIB, 0), (3, 64, 52, 1)],
+)
+def test_lists_that_never_come_do_not_hide_that_a_bookie_lists_a_block(
+    in_block: int, singles: int, size: int, losses: int
+) -> None:
+    """They may fill the window or the budget of bytes, also after a lost connection."""
+    talk, wire = exchange(), BookieConnection(2**20)
+    talk.proof = ListingProof(losses_count=False)
+    talk.proof.asked = singles + in_block
+    asks = [Ask(ListQuestion(1_000 + number, size)) for number in range(singles)]
+    call, now = BlockCall(block_of(LEDGERS[:in_block])), 0.0
+    talk.begin(asks, call)
+    for _ in range(losses):
+        talk.send(wire, now)
+        talk.on_lost("the connection was lost", breach=False)
+        wire = BookieConnection(2**20)
+    while not talk.done:
+        now += 1.0
+        data = b""
+        for frame in split(talk.send(wire, now)[0]):
+            request = pb.Request.FromString(frame)
+            ledger_id = listed(request)
+            assert ledger_id is not None
+            if ledger_id <= in_block:
+                whole = encode_runs([(0, last_of(ledger_id) + 1)])
+                data += list_answer(request.header.txnId, ledger_id, whole)
+        talk.on_answers(wire.receive(data), now)
+        talk.decode_pending()
+        talk.give_up(talk.overdue(now, 10.0, busy_at=0.0), wire, 10_000)
+        assert not talk.proof.is_unable()
+    assert in_block == talk.proof.listed
+    assert all(ask.unanswered for ask in asks)
 
 
 def test_a_lane_with_patience_takes_no_blocks() -> None:

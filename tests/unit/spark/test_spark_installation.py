@@ -44,6 +44,7 @@ def test_no_jvm_is_started_for_an_old_one(monkeypatch: pytest.MonkeyPatch) -> No
     ("master", "is_local"),
     [
         *((one, True) for one in ("local", "local[8]", "local[*]", "local[4,2]", "local[*, 3]")),
+        ("local[4, 2 ]", True),
         *((one, False) for one in ("local-cluster[2,1,1024]", "spark://local:7077", "yarn", None)),
     ],
 )

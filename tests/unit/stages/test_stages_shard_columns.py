@@ -182,3 +182,28 @@ def test_evidence_of_many_bytes_is_read_in_smaller_parts(
         assert expected == here.collect(here.evidence(which, answered=True)).to_pylist()
         taken = [count for columns, count in scanned if "custom_metadata" in columns]
         assert parts == taken[-len(parts) :]
+
+
+def test_parts_are_large_again_after_one_with_many_bytes(
+    run: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first 20 ledgers have too many bytes to be read together with others."""
+    suspects = Suspects(run)
+    here = LocalExecutor(StopRequest(), run, suspects, cast(StoreAddress, None), ReadCounts())
+    which = Ledgers(1, EVERYTHING)
+    expected = here.collect(here.evidence(which, answered=True)).to_pylist()
+    ids = suspects.ledgers(which)
+    right, parts = LocalExecutor._read, []
+
+    def read(self: LocalExecutor, shard: Shard, some: pa.Array, *args: Any, **others: Any) -> Any:
+        if len(some) > 25 and some[0].as_py() < ids[20]:
+            return None
+        parts.append(len(some))
+        return right(self, shard, some, *args, **others)
+
+    monkeypatch.setattr(local, "LEDGERS_AT_ONCE", 20)
+    monkeypatch.setattr(local, "LEDGERS_READ_AT_ONCE", 100)
+    monkeypatch.setattr(LocalExecutor, "_read", read)
+    assert expected == here.collect(here.evidence(which, answered=True)).to_pylist()
+    assert [25, 50, 100, 100] == parts[:4]
+    assert len(ids) == sum(parts)

@@ -113,22 +113,47 @@ def test_no_single_bit_of_an_answer_passes() -> None:
         assert not connection.has_expected_answers, bit
 
 
-def test_another_response_is_matched_by_its_transaction_and_so_are_those_behind_it() -> None:
+def test_another_response_is_matched_by_its_transaction_and_those_behind_it_as_before() -> None:
     connection = asked(9, 6)
     info, _ = connection.ask_info()
     assert 10 == info, "the transactions of the questions to come are taken"
     events = connection.receive(answer(2) + info_answer(info) + answer(1) + answer(5))
-    assert [(info, 8), (1, 11), (5, 11)] == [(event.txn_id, event.operation) for event in events]
+    assert [(info, 8)] == [(event.txn_id, event.operation) for event in events]
     expected = connection._expected
     assert expected is not None
-    assert ([1], {}) == expected.drain()
-    assert [0, 2, 3, 4, 5] == expected.drain_withdrawn()
+    assert ([1, 0, 4], {}) == expected.drain()
+    assert [] == expected.drain_withdrawn()
     assert 3 == connection.awaited_count
     connection.send_expected(3)
-    assert [3, 4, 6] == [
-        event.txn_id for event in connection.receive(answer(3) + answer(4) + answer(6))
-    ]
-    assert [] == connection.receive(b"")
+    assert [] == connection.receive(answer(3) + answer(4) + answer(6))
+    assert ([2, 3, 5], {}) == expected.drain()
+
+
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_only_the_question_of_an_unexpected_list_is_withdrawn(number: int) -> None:
+    """Once. Its list as expected, or any list again, answers no request then."""
+    wrong = list_answer(number, number, encode_runs([0, 2]))
+    for second in (wrong, answer(number)):
+        connection = asked(9, 5)
+        (event,) = connection.receive(wrong)
+        assert number == event.txn_id
+        expected = connection._expected
+        assert expected is not None
+        assert [number - 1] == expected.drain_withdrawn()
+        assert 4 == connection.awaited_count
+        with pytest.raises(PeerProtocolError, match="which awaits none"):
+            connection.receive(second)
+
+
+def test_withdrawn_questions_are_matched_by_their_transactions() -> None:
+    connection = asked(4, 3)
+    connection.withdraw_expected()
+    expected = connection._expected
+    assert expected is not None
+    assert [0, 1, 2] == expected.drain_withdrawn()
+    connection.send_expected(1)
+    assert [2, 1] == [one.txn_id for one in connection.receive(answer(4) + answer(2) + answer(1))]
+    assert ([3], {}) == expected.drain()
 
 
 def test_later_questions_are_expected_again() -> None:
@@ -175,8 +200,8 @@ def test_a_long_frame_that_comes_in_pieces_is_not_copied_each_time() -> None:
         assert connection._reader.take_begun(ANSWER_BYTES_MAX) is None
     (event,) = connection.receive(long[-1:] + answer(2)[:50])
     assert 1 == event.txn_id
-    (event,) = connection.receive(answer(2)[50:])
-    assert 2 == event.txn_id
+    assert [] == connection.receive(answer(2)[50:])
+    assert connection.has_expected_answers
 
 
 def test_many_questions_are_encoded_part_by_part() -> None:
