@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from auditor.errors import ConfigError, OutputError
 from auditor.evidence.findings_file import parse_json
-from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.run_tables import require_stored
-from auditor.evidence.schemas import BOOKIES, VERDICTS
-from auditor.model.cluster import BookieRecord, newest_records
+from auditor.evidence.schemas import VERDICTS
 from auditor.model.finding_record import FindingRecord
-from auditor.model.identity import BookieId, LedgerId
+from auditor.model.identity import LedgerId
 from auditor.model.summary import Summary
 from auditor.report.layout import of
 from auditor.summary.about import About
@@ -106,11 +104,6 @@ def read_rows_of(
     if len(ledger_ids):
         parts += directory.scan(name, schema).tables_of_ledgers(ledger_ids, columns)
     return pa.concat_tables(parts)
-
-
-def read_newest_bookies(directory: Place) -> dict[BookieId, BookieRecord]:
-    """Return each bookie as the last look saw it."""
-    return newest_records(bookie_records(directory.read_table("evidence/bookies", BOOKIES)))
 
 
 def require_time(directory: Place, name: str, text: str | None) -> datetime:

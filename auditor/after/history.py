@@ -158,7 +158,7 @@ def read_earlier_run(output: Output, facts: ClusterFacts) -> EarlierRun | Unread
         found = [
             _to_sighting(finding, terms, is_announced) for finding in _all_findings(run, summary)
         ]
-        return EarlierRun(summary.run_id, started_at, terms, found, _read_carried(run))
+        return EarlierRun(summary.run_id, started_at, terms, found, read_unchecked(run))
     except (OutputError, KeyError, TypeError, ValueError, AttributeError) as error:
         return UnreadableRun(f"{run.address} is damaged or of another version ({error})")
 
@@ -197,10 +197,33 @@ def _all_findings(run: Place, summary: Summary) -> Sequence[FindingRecord]:
     return findings
 
 
-def _read_carried(run: Place) -> Sequence[Sighting]:
-    text = run.read_text(UNCHECKED)
-    lines: Iterable[str] = () if text is None else filter(None, text.splitlines())
-    return [Sighting.from_json(json.loads(line)) for line in lines]
+def read_unchecked(run: Place) -> list[Sighting]:
+    """Return the findings of earlier runs that a run could not check again. Raises OutputError if
+    the file is damaged.
+    """
+    lines = filter(None, (run.read_text(UNCHECKED) or "").splitlines())
+    try:
+        return [Sighting.from_json(json.loads(line)) for line in lines]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise OutputError(f"{run.address}/{UNCHECKED} is damaged ({error})") from None
+
+
+def unchecked_bookies(run: Place, kind: Kind) -> frozenset[BookieId]:
+    """Return the bookies with a finding of this kind in an earlier run that a run could not check
+    again. Raises OutputError if the file is damaged.
+    """
+    return bookies_with(kind, [sighting.finding for sighting in read_unchecked(run)])
+
+
+def bookies_with(
+    kind: Kind, findings: Iterable[FindingRecord | ComparedFinding]
+) -> frozenset[BookieId]:
+    """Return the bookies with a finding of this kind."""
+    return frozenset(
+        finding.bookie_id
+        for finding in findings
+        if finding.kind is kind and finding.bookie_id is not None
+    )
 
 
 UNCHECKED_RUNS_MAX = 30

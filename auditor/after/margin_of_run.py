@@ -5,7 +5,7 @@ What the answer rests on (its age, what is unconfirmed) is part of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -27,11 +27,11 @@ from auditor.after.finished_run import (
     open_finished_run,
     read_about,
     read_all_findings,
-    read_newest_bookies,
     require_fields,
     require_time,
     require_verdicts,
 )
+from auditor.after.history import bookies_with, unchecked_bookies
 from auditor.after.margin import (
     copies_of_worst_entry,
     exposure_by_bookie,
@@ -49,7 +49,7 @@ from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, BOOKIES, LEDGERS, VERDICTS
 from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, Registration, newest_records
 from auditor.model.finding import Kind
 from auditor.model.identity import BookieId
 from auditor.model.summary import Summary
@@ -101,10 +101,9 @@ def read_copies(run_dir: str | Place) -> StoredRun:
     require_fields(directory, summary, "started_at")
     require_verdicts(directory, summary)
     started = require_time(directory, "started_at", summary.started_at)
-    copies = _copies(directory, _Doubts.of(directory, summary))
-    return StoredRun(
-        summary, started, read_about(directory), read_newest_bookies(directory), copies
-    )
+    bookies = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
+    copies = _copies(directory, _Doubts.of(directory, summary, bookies))
+    return StoredRun(summary, started, read_about(directory), newest_records(bookies), copies)
 
 
 def read_znodes(directory: Place, copies: StoredCopies) -> StoredZnodes:
@@ -121,20 +120,16 @@ def unreadable_bookies(directory: Place, summary: Summary) -> frozenset[BookieId
     kind = Kind.BOOKIE_UNREADABLE_ENTRIES
     if kind.value not in summary.findings_by_kind:
         return frozenset()
-    findings = read_all_findings(directory, summary)
-    return frozenset(
-        finding.bookie_id
-        for finding in findings
-        if finding.kind is kind and finding.bookie_id is not None
-    )
+    return bookies_with(kind, read_all_findings(directory, summary))
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
     """Which copies are doubtful, whatever verdicts count.
 
-    `bookies` could not send what they list, or contradicted their lister. What `carried` ledgers
-    count on a bookie outside `answered` is what an earlier run listed.
+    `bookies` contradicted their lister, or could not send what they list: in this run, or in an
+    earlier one if this run could not check that again. What `carried` ledgers count on a bookie
+    outside `answered` is what an earlier run listed.
     """
 
     bookies: frozenset[BookieId]
@@ -142,15 +137,15 @@ class _Doubts:
     carried: Ids
 
     @classmethod
-    def of(cls, directory: Place, summary: Summary) -> _Doubts:
-        """Return what is doubtful in a run. Costs a scan of the greetings if lists of listers do
-        not count.
+    def of(cls, directory: Place, summary: Summary, records: Sequence[BookieRecord]) -> _Doubts:
+        """Return what is doubtful in a run that saw these bookies. Costs a scan of the greetings if
+        lists of listers do not count.
         """
         bookies = unreadable_bookies(directory, summary)
+        bookies |= unchecked_bookies(directory, Kind.BOOKIE_UNREADABLE_ENTRIES)
         if summary.unknown(Unknown.ANSWER_INVALID):
             bookies |= frozenset(contradicting_bookies(directory).to_pylist())
-        seen = bookie_records(directory.read_table("evidence/bookies", BOOKIES))
-        answered = frozenset(one.bookie_id for one in seen if one.greeting is Greeting.ANSWERED)
+        answered = frozenset(one.bookie_id for one in records if one.greeting is Greeting.ANSWERED)
         return cls(bookies, answered, read_carried_ids(directory))
 
     def copies_of(self, ledgers: pa.Table, verdicts: pa.Table, answers: pa.Table) -> StoredCopies:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from auditor.after.history import bookies_with, unchecked_bookies
 from auditor.clock import now_ms
 from auditor.errors import OutputError
 from auditor.evidence.gathered import has_wrong_comparison
@@ -42,6 +43,7 @@ from auditor.judging.settle import Todo
 from auditor.judging.verdict_rows import mark_waiting, spoil_rows
 from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, newest_records
+from auditor.model.finding import Kind
 from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.summary import DueFor
@@ -195,6 +197,7 @@ class Carrying:
                 _, named = found.places(np.array(sorted(scrubbed), np.int64))
                 found.require(named, DueFor.SCRUB)
                 problem = self._require(found)
+                unread = DueFor.UNREADABLE if problem else DueFor.NEW
             except OutputError as error:
                 problem, unread = f"no verdict is carried over: {error}", DueFor.UNREADABLE
                 found = Candidates(listed[:0], [])
@@ -275,12 +278,14 @@ class Carrying:
     def _bookies(self, base: Place) -> Bookies:
         """Return which bookies may keep their verdicts."""
         before = bookie_records(base.read_table("evidence/bookies", BOOKIES))
-        doubted: frozenset[BookieId] = frozenset()
+        findings, doubted = read_findings(base), frozenset[BookieId]()
         if base.has_table(CARRIED_TABLE):
-            doubted = newly_doubted(read_findings(base))
+            doubted = newly_doubted(findings)
+        unreadable = bookies_with(Kind.BOOKIE_UNREADABLE_ENTRIES, findings)
+        unreadable |= unchecked_bookies(base, Kind.BOOKIE_UNREADABLE_ENTRIES)
         about = About.from_json(json.loads(base.read_text("run.json") or "null"))
         now = self.store.bookies(FIRST_LOOK, now_ms)
-        return Bookies.of(before, now, about.cookie_czxids, doubted)
+        return Bookies.of(before, now, about, doubted, unreadable)
 
     def _require(self, found: Candidates) -> str:
         """Make ledgers due by their marks, their age, their turn and their znodes. Return why

@@ -358,6 +358,11 @@ class Run:
             cookie_czxids={
                 one.bookie_id: one.cookie_czxid for one in bookies if one.cookie_czxid is not None
             },
+            cookie_directories={
+                one.bookie_id: one.cookie_directories
+                for one in bookies
+                if one.cookie_czxid is not None
+            },
         )
 
     def _continue_previous(self, about: About) -> About:

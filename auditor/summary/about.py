@@ -66,6 +66,8 @@ class About:
     cookie_czxids: Mapping[BookieId, int] = field(default_factory=dict)
     """The transaction that created each bookie's cookie, as it was before the run listed ledgers.
     Bookies whose cookie could not be read are left out."""
+    cookie_directories: Mapping[BookieId, tuple[str, ...] | None] = field(default_factory=dict)
+    """The ledger directories in the same cookies; None for a cookie that does not say them."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the run as a JSON object, which `from_json` reads.
@@ -77,7 +79,7 @@ class About:
         if not self.within_ms:
             del stored["within_ms"], stored["base"]
         if not self.cookie_czxids:
-            del stored["cookie_czxids"]
+            del stored["cookie_czxids"], stored["cookie_directories"]
         return {
             **stored,
             "reading": _reading_as_json(self.reading),
@@ -106,11 +108,19 @@ class About:
                 value.get("within_ms", 0),
                 RunBase(**value["base"]) if "base" in value else NO_BASE,
                 {str(b): int(czxid) for b, czxid in value.get("cookie_czxids", {}).items()},
+                _directories(value.get("cookie_directories") or {}),
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise OutputError(
                 f"run.json was not written by this version of the auditor ({error})"
             ) from None
+
+
+def _directories(
+    value: Mapping[str, Sequence[str] | None],
+) -> dict[BookieId, tuple[str, ...] | None]:
+    """Return the directories by bookie. A bundle with pseudonyms has none."""
+    return {bookie: None if some is None else tuple(some) for bookie, some in value.items()}
 
 
 def _pair(value: Sequence[int]) -> tuple[int, int]:

@@ -92,20 +92,19 @@ def unheard_of_carried(
     run: Place, records: Iterable[BookieRecord], ids: Ids
 ) -> dict[BookieId, Ids]:
     """Return, by bookie that answered at no look, those of these ledgers that are carried and name
-    it. Bookies that answer and cannot list are left out.
+    it. It may have no record. Bookies that answer and cannot list are left out.
 
     Costs a scan of the metadata if some are carried.
     """
-    said: dict[BookieId, set[Greeting | None]] = {}
-    for record in records:
-        said.setdefault(record.bookie_id, set()).add(record.greeting)
-    silent = [one for one in said if not said[one] & {Greeting.ANSWERED, Greeting.UNSUPPORTED}]
+    answers = (Greeting.ANSWERED, Greeting.UNSUPPORTED)
+    answered = {record.bookie_id for record in records if record.greeting in answers}
     mine: Ids = np.intersect1d(ids, read_carried_ids(run), assume_unique=True)
     found: dict[BookieId, list[Ids]] = {}
-    if len(mine) and silent:
+    if len(mine):
         for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
             rows = batch.filter(pa.array(are_among(mine, batch["ledger_id"].to_numpy())))
-            for bookie in silent:
+            ensembles = pc.struct_field(rows["segments"].flatten(), "ensemble")
+            for bookie in set(pc.unique(ensembles.flatten()).to_pylist()) - answered:
                 hit = rows["ledger_id"].to_numpy()[bookies_named(rows, [bookie]).any_named]
                 found.setdefault(bookie, []).append(hit)
     joined = {bookie: np.unique(np.concatenate(parts)) for bookie, parts in found.items()}

@@ -11,7 +11,7 @@ as long as the time since the base began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -75,8 +75,8 @@ class Bookies:
     """The bookies whose ledgers may keep their verdicts.
 
     `fit`: registered at the address that they had when the base ended, and with the cookie that
-    they had since it began, and they answered it. `doubted`: the base found something new on them,
-    and its own lists alone count.
+    they had since it began; they answered it, and could send what they list. `doubted`: the base
+    found something new on them, and its own lists alone count.
     """
 
     fit: frozenset[BookieId]
@@ -87,12 +87,14 @@ class Bookies:
         cls,
         before: Sequence[BookieRecord],
         now: Iterable[BookieRecord],
-        cookie_czxids: Mapping[BookieId, int],
+        base: About,
         doubted: frozenset[BookieId] = frozenset(),
+        unreadable: frozenset[BookieId] = frozenset(),
     ) -> Bookies:
         """Return the bookies by the records of the base (`before`) and of this run.
 
-        `cookie_czxids`: the cookies before the base listed ledgers.
+        `base` has the cookies before the base listed ledgers. `unreadable` are bookies that could
+        not send what they list.
         """
         known = newest_records(before)
         directories: dict[BookieId, set[tuple[str, ...] | None]] = {}
@@ -102,7 +104,9 @@ class Bookies:
             one.bookie_id
             for one in now
             if is_fit(known.get(one.bookie_id), one)
-            and cookie_czxids.get(one.bookie_id) == one.cookie_czxid
+            and one.bookie_id not in unreadable
+            and base.cookie_czxids.get(one.bookie_id) == one.cookie_czxid
+            and base.cookie_directories.get(one.bookie_id) == one.cookie_directories
             and directories[one.bookie_id] == {one.cookie_directories}
         )
         return cls(frozenset(fit), doubted)

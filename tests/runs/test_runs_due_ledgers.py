@@ -29,6 +29,7 @@ from auditor.evidence.schemas import ANSWERS
 from auditor.model.finding import Kind
 from auditor.model.scrub import Candidate, ScrubPass, ScrubReport, Suspicion
 from auditor.run.pipeline import Audit
+from auditor.sandbox.bookie import LedgerFault
 from auditor.sandbox.cluster import SandboxCluster
 from auditor.stop import StopRequest
 from auditor.summary.due_ledgers import Rotation
@@ -244,6 +245,26 @@ def test_each_number_is_that_of_a_whole_run_of_the_same_moment(
             for one in (due, whole)
         )
         assert {"run_id", "age_s"} >= {key for key in one if one[key] != other[key]}
+
+
+def test_a_bookie_that_could_not_send_what_it_lists_is_asked_and_read_as_by_a_whole_run(
+    hours: Hours, cluster: SandboxCluster
+) -> None:
+    """Else only due ledgers would be read, and `margin` would count copies that cannot be sent."""
+    on_b1 = {ledger for ledger in LEDGERS if ledger % 2 == 0}
+    quiet = sorted(on_b1 - hours.due_between(0, 0.01))
+    failing = [quiet[:9], quiet[9:]]
+    for hour, ledgers in zip((0, 0.01), failing, strict=True):
+        for ledger in on_b1:
+            is_failing = ledger in ledgers
+            cluster.fault("b1", ledger, LedgerFault.READS_FAIL if is_failing else None)
+        found = accounted(hours.run(hour))
+        assert [("BOOKIE_UNREADABLE_ENTRIES", "b1")] == [
+            (one["kind"], one["bookie_id"]) for one in found.findings if one["bookie_id"]
+        ]
+        assert on_b1 <= asked(found)
+        without = json.loads(said(margin, str(found.run_dir), ["b2", "b3"], format="json"))
+        assert len(on_b1) == without["may_have_no_copy"]["ledgers"]
 
 
 def stated_by(outcome: Outcome) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,8 @@ import numpy as np
 from support.findings_by_kind import finding_of
 
 from auditor.after.causes import Background, Hits, Touched, choose, rows_and_files
+from auditor.after.compared_finding import ComparedFinding
+from auditor.after.history import Sighting
 from auditor.model.cluster import ClusterFacts
 from auditor.model.codec import encode
 from auditor.model.facts import facts_json
@@ -112,6 +115,12 @@ def summary_without(*names: str) -> Summary:
     """Return the summary of an earlier version, which lacks these fields."""
     stored = summary().as_json()
     return Summary.from_json({name: one for name, one in stored.items() if name not in names})
+
+
+def unchecked(kind: Kind, bookie: str) -> str:
+    """Return the line of a finding on a bookie that a run could not check again."""
+    seen = Sighting(ComparedFinding.of(finding(kind, bookie)), "2026-01-01T03:00:00Z", 2, 1)
+    return json.dumps(seen.as_json()) + "\n"
 
 
 def finding(kind: Kind, subject: int | str, **changes: Any) -> FindingRecord:

@@ -131,6 +131,8 @@ def test_the_cluster_and_the_directories_of_bookies_go():
         "layout": "flat",
     }
     assert expected == Pseudonyms().of_row(facts)
+    cookies = {"cookie_directories": {"b1": ["/mnt/acme"], "b2": None}}
+    assert {"cookie_directories": None} == Pseudonyms().of_row(cookies)
     assert "/directory-0001/2f.log" == Pseudonyms().of_row({"path": "/mnt/acme/2f.log"})["path"]
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support import report_stories
+from support.report_stories import unchecked
 
+from auditor.after.history import UNCHECKED
 from auditor.clock import rfc3339, utc_now
 from auditor.commands.margin import margin
 from auditor.config import Layers, parse
@@ -23,6 +25,7 @@ from auditor.evidence.schemas import ANSWERS, BOOKIES, CARRIED, CARRIED_TABLE, L
 from auditor.model.availability import LISTER_CONTRADICTED
 from auditor.model.cluster import ClusterFacts, Surroundings
 from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
 from auditor.stop import StopRequest
 from auditor.summary.about import About
 from auditor.telemetry import log
@@ -185,6 +188,17 @@ def test_a_list_of_a_lister_that_its_bookie_contradicted_vouches_for_no_copy(
 ):
     """It was counted before the bookie contradicted it."""
     run = stored(tmp_path, carried=carried, spoiled="answer_invalid")
+    document = json.loads(said(run, "b3", format="json")[1])
+    assert (3, [3]) == (document["exit_code"], document["may_have_no_copy"]["ids"])
+
+
+def test_a_bookie_that_could_not_send_what_it_lists_vouches_for_no_copy(
+    tmp_path: Path,
+):
+    run = stored(tmp_path)
+    (Path(run) / UNCHECKED).write_text(unchecked(Kind.BOOKIE_LOST_CONTENT, "b4"))
+    assert 0 == said(run, "b3")[0]
+    (Path(run) / UNCHECKED).write_text(unchecked(Kind.BOOKIE_UNREADABLE_ENTRIES, "b4"))
     document = json.loads(said(run, "b3", format="json")[1])
     assert (3, [3]) == (document["exit_code"], document["may_have_no_copy"]["ids"])
 

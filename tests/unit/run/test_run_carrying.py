@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.report_stories import unchecked
 
+from auditor.after.history import UNCHECKED
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.rows import answer_row, bookie_row, ledger_row, named_row, table
-from auditor.evidence.run_directory import Place, place, write_json
+from auditor.evidence.run_directory import Place, make_directory, place, write_json
 from auditor.evidence.schemas import (
     ANSWERS,
     BOOKIES,
@@ -28,12 +30,19 @@ from auditor.evidence.table_scan import scan_rows
 from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
+from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
 from auditor.run.carrying import Carrying
 from auditor.sandbox.cluster import ledger
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About, RunBase
-from auditor.summary.carried import carried_by_bookie, carried_from, carried_of, read_carried_ids
+from auditor.summary.carried import (
+    carried_by_bookie,
+    carried_from,
+    carried_of,
+    read_carried_ids,
+    unheard_of_carried,
+)
 from auditor.summary.due_ledgers import hash_ids, newly_doubted, why_not_comparable
 from auditor.summary.reading_plan import ReadingPlan
 from auditor.zookeeper.ledgers import Marks
@@ -208,7 +217,9 @@ def test_a_marked_and_a_changed_ledger_are_due(case: Case) -> None:
 
 
 def test_nothing_is_carried_over_if_not_all_marks_are_known(case: Case) -> None:
+    """Also ledgers without a verdict count as such."""
     case.store.listed_marks = Marks(problem="not authorised")
+    del case.verdicts[2]
     carried, said = case.choose()
     assert (set(), {"unreadable": 12}) == (carried, case.due())
     assert "not authorised" in said[PROBLEMS][0]
@@ -290,10 +301,13 @@ def test_a_bookie_without_an_answer_ends_the_verdicts_on_its_ledgers(
 
 
 def test_a_bookie_that_no_look_saw_ends_them_too(case: Case) -> None:
+    """It is named as the bookie behind them."""
     said = {"b2": Greeting.ANSWERED, "b3": Greeting.ANSWERED}
-    assert {1, 3, 5, 7, 9, 11} == {
-        i for i, one in verdicts_after(case, said).items() if one[0] == "sound"
-    }
+    unknown = {i for i, one in verdicts_after(case, said).items() if one[0] != "sound"}
+    assert {2, 4, 6, 8, 10, 12} == unknown
+    seen = [replace(one, greeting=Greeting.ANSWERED) for one in bookies("b2", "b3")]
+    found = unheard_of_carried(case.run, seen, np.array(sorted(unknown), np.int64))
+    assert {"b1": sorted(unknown)} == {bookie: ids.tolist() for bookie, ids in found.items()}
 
 
 def test_a_lister_that_its_bookie_contradicted_ends_them(case: Case) -> None:
@@ -382,6 +396,7 @@ class Found:
     change: str | None
     bookie_id: str | None = None
     missing_on: dict[str, Any] = field(default_factory=dict)
+    kind: Kind = Kind.BOOKIE_LOST_CONTENT
 
 
 def test_only_what_is_new_puts_a_bookie_in_doubt() -> None:
@@ -402,6 +417,29 @@ def test_a_bookie_in_doubt_makes_the_ledgers_due_that_the_base_carried(
     monkeypatch.setattr("auditor.run.carrying.read_findings", lambda _: [Found("new", "b1")])
     case.carried_before = dict.fromkeys((1, 2, 4), 998 * HOUR_MS)
     assert ({*IDS} - {2, 4}, {"bookie": 2}) == (case.choose()[0], case.due())
+
+
+def test_a_bookie_that_could_not_send_what_it_lists_makes_its_ledgers_due(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if that is known for long: its lists prove nothing."""
+    found = [Found("still", "b1", kind=Kind.BOOKIE_UNREADABLE_ENTRIES), Found("still", "b3")]
+    monkeypatch.setattr("auditor.run.carrying.read_findings", lambda _: found)
+    assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
+
+
+def test_what_the_base_could_not_check_again_counts_too(case: Case) -> None:
+    make_directory(case.base)
+    case.base.write_text(UNCHECKED, unchecked(Kind.BOOKIE_UNREADABLE_ENTRIES, "b1"))
+    assert ({1, 3, 5, 7, 9, 11}, {"bookie": 6}) == (case.choose()[0], case.due())
+
+
+def test_a_damaged_file_of_what_was_not_checked_again_makes_every_ledger_due(case: Case) -> None:
+    make_directory(case.base)
+    case.base.write_text(UNCHECKED, "{}\n")
+    carried, said = case.choose()
+    assert (set(), {"unreadable": 12}) == (carried, case.due())
+    assert UNCHECKED in said[PROBLEMS][0]
 
 
 def test_a_base_that_cannot_be_read_makes_every_ledger_due(case: Case) -> None:

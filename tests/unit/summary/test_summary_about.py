@@ -97,7 +97,8 @@ def test_what_a_run_went_through_is_read_as_it_was() -> None:
         ),
         within_ms=7,
         base=RunBase("20251231T030000Z-000001", 8),
-        cookie_czxids={"b1": 9},
+        cookie_czxids={"b1": 9, "b2": 8},
+        cookie_directories={"b1": ("/data/1", "/data/2"), "b2": None},
     )
     assert written == About.from_json(json.loads(json.dumps(written.as_json())))
 

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor.model.availability import Greeting
-from auditor.model.cluster import BookieRecord, Registration
+from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
+from auditor.model.evidence import Terms
+from auditor.summary.about import About
 from auditor.summary.due_ledgers import Bookies, Rotation, hash_ids
 
 HOUR_MS = 3_600_000
@@ -85,12 +87,23 @@ KNOWN = BookieRecord(
     "b1", 1, 0, Registration.WRITABLE, "h", 3181, True, greeting=Greeting.ANSWERED, cookie_czxid=7
 )
 NOW = replace(KNOWN, greeting=None)
+FACTS = ClusterFacts("zk://h:1/ledgers", ("h:1",), "/ledgers", "hierarchical", "id", False, None)
+BASE = About("base", "2026-01-01T03:00:00Z", FACTS, Terms(0, 0, 16, 5), "warning", False)
 COOKIES = {"b1": 7}
+DIRECTORIES = ("/data/1", "/data/2")
 
 
-def fit(before: Sequence[BookieRecord], now: BookieRecord, cookies: dict[str, int]) -> bool:
-    """Return whether the bookie keeps its verdicts."""
-    return Bookies.of(before, [now], cookies).fit == {"b1"}
+def fit(
+    before: Sequence[BookieRecord],
+    now: BookieRecord,
+    cookies: dict[str, int],
+    directories: tuple[str, ...] | None = None,
+) -> bool:
+    """Return whether the bookie keeps its verdicts. `directories` are those of its cookie when the
+    base began.
+    """
+    base = replace(BASE, cookie_czxids=cookies, cookie_directories={"b1": directories})
+    return Bookies.of(before, [now], base).fit == {"b1"}
 
 
 @pytest.mark.parametrize(
@@ -122,10 +135,24 @@ def test_a_bookie_that_got_its_cookie_while_the_base_ran_keeps_no_verdict(
 
 
 def test_a_bookie_whose_cookie_was_rewritten_between_two_looks_keeps_no_verdict() -> None:
-    again = replace(KNOWN, look=2, cookie_directories=("/data/1", "/data/2"))
-    now = replace(NOW, cookie_directories=again.cookie_directories)
-    assert fit([again], now, COOKIES)
-    assert not fit([KNOWN, again], now, COOKIES)
+    again = replace(KNOWN, look=2, cookie_directories=DIRECTORIES)
+    now = replace(NOW, cookie_directories=DIRECTORIES)
+    assert fit([again], now, COOKIES, DIRECTORIES)
+    assert not fit([KNOWN, again], now, COOKIES, DIRECTORIES)
+
+
+def test_a_bookie_whose_cookie_was_rewritten_before_the_first_look_keeps_no_verdict() -> None:
+    """The base carried verdicts of lists from before: it chose them when it had begun."""
+    known = replace(KNOWN, cookie_directories=DIRECTORIES)
+    now = replace(NOW, cookie_directories=DIRECTORIES)
+    assert not fit([known], now, COOKIES, ("/data/1",))
+    assert not fit([known], now, COOKIES, None)
+
+
+def test_a_bookie_that_could_not_send_what_it_lists_keeps_no_verdict() -> None:
+    base = replace(BASE, cookie_czxids=COOKIES)
+    assert {"b1"} == Bookies.of([KNOWN], [NOW], base, unreadable=frozenset({"b2"})).fit
+    assert set() == Bookies.of([KNOWN], [NOW], base, unreadable=frozenset({"b1"})).fit
 
 
 @pytest.mark.parametrize(
