@@ -86,6 +86,7 @@ class Looks:
             self.hours.await_open("load")
             is_new = not self.journal.has(f"{part}: lists")
             ledgers = LedgersDone(listed * shard.number // len(shards), listed) if is_new else None
+            self.hours.progress.stage("load", ledgers=ledgers)
             self.journal.run_once(f"{part}: metadata", self.read_metadata, shard)
             if shard.number == 0:
                 tests = self.plan_tests(shard, len(shards))

@@ -18,15 +18,16 @@ import pytest
 from support.audits import Outcome, Pauses, accounted, audit
 
 from auditor.config.units import DailyWindow
-from auditor.context import Context
+from auditor.context import Context, Watch
 from auditor.errors import ConfigError
 from auditor.run.open_hours import NAP_S, OpenHours
 from auditor.sandbox.cluster import SandboxCluster
+from auditor.stages.stages import Stages
 from auditor.stop import Interrupted
 from auditor.telemetry.progress import Progress
 
 NIGHT = DailyWindow(time(1), time(5))
-SHARD = 4
+SHARD, SHARDS = 4, 3
 """Ledgers of a shard: ten make three shards."""
 PAUSES = 2 + 2 + 2 + 1
 """Pauses of a run: before the second and third shard, before the second and the closing look at
@@ -163,6 +164,37 @@ def test_a_run_that_crosses_its_window_asks_nobody_by_day_and_says_the_same(
     assert ["run_pauses", "run_goes_on"] * PAUSES == events(outcome)
     assert (said(undisturbed[0]), undisturbed[1]) == (said(outcome), lists_asked(cluster) - before)
     assert undisturbed[0].summary["requests"] == outcome.summary["requests"]
+
+
+def test_the_time_of_a_shard_goes_to_the_stage_that_takes_it(
+    cluster: SandboxCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each shard is read in the stage load, asked about in ask, and judged in judge: what reading a
+    later shard takes is not counted as judging.
+    """
+    stages, work = ["load"], []
+    begin_stage = Watch.stage
+
+    def stage(watch: Watch, name: str, *more: Any, **others: Any) -> None:
+        stages.append(name)
+        begin_stage(watch, name, *more, **others)
+
+    def recorded(name: str) -> Callable[..., None]:
+        carry_out = getattr(Stages, name)
+
+        def method(self: Stages, *more: Any, **others: Any) -> None:
+            work.append((stages[-1], name))
+            carry_out(self, *more, **others)
+
+        return method
+
+    monkeypatch.setattr(Watch, "stage", stage)
+    for name in ("read_ledgers", "ask_lists", "judge"):
+        monkeypatch.setattr(Stages, name, recorded(name))
+    accounted(audit(cluster, tmp_path, shard_ledgers=SHARD))
+    of_first_look = [pair for pair in work if pair[0] != "second look"]
+    assert {("load", "read_ledgers"), ("ask", "ask_lists"), ("judge", "judge")} == {*of_first_look}
+    assert SHARDS == of_first_look.count(("load", "read_ledgers"))
 
 
 @pytest.mark.parametrize("stopped_in", [1, 3])
