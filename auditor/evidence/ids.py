@@ -5,6 +5,7 @@ A run handles such ranges (shards) one by one. A killed run keeps the shards tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -117,4 +118,31 @@ def cut_shards(listed: pa.ChunkedArray, ledgers_max: int) -> list[Shard]:
     return [
         Shard(number, first, last)
         for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+    ]
+
+
+def first_of_each_group(counts: Sequence[int], sum_max: int) -> list[int]:
+    """Return the place at which each group of neighbours begins, the first one at 0.
+
+    The counts of a group are at most `sum_max` together, or it has a single one. Each group is as
+    long as it may be.
+    """
+    firsts, together = [0], 0
+    for place, count in enumerate(counts):
+        together += count
+        if together > sum_max and place > firsts[-1]:
+            firsts.append(place)
+            together = count
+    return firsts
+
+
+def join_shards(shards: Sequence[Shard], firsts: Sequence[int]) -> list[Shard]:
+    """Return one shard for each group of neighbours, with the number of the first of them.
+
+    `firsts` has the place in `shards` at which each group begins.
+    """
+    lasts = [first - 1 for first in firsts[1:]] + [len(shards) - 1]
+    return [
+        Shard(shards[first].number, shards[first].first, shards[last].last)
+        for first, last in zip(firsts, lasts, strict=True)
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from auditor.evidence.ids import Shard
+from auditor.evidence.ids import Shard, first_of_each_group, join_shards
 from auditor.evidence.journal import Journal, StageResult
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, with_pace, with_read_counts
@@ -25,6 +25,9 @@ from auditor.stages.stages import Stages
 from auditor.summary.due_copies import DUE_COLUMNS, due_by_bookie
 from auditor.telemetry.progress import LedgersDone
 from auditor.zookeeper.metadata_store import MetadataStore
+
+FIRSTS = "firsts"
+"""The field of the journal with the places at which groups of shards begin."""
 
 
 @dataclass(slots=True)
@@ -160,7 +163,8 @@ class Looks:
     def take_further(self, shards: Sequence[Shard]) -> None:
         """Look at suspects again until each verdict may stand.
 
-        The mark and the metadata come first, then the bookies that must be asked.
+        The mark and the metadata come first, then the bookies that must be asked. Neighbouring
+        shards with few suspects go together.
         """
         look, greets = 1, self.should_greet_again()
         while self.judgings.count_left(look, Todo.LOOK) or (look == 1 and greets):
@@ -173,7 +177,10 @@ class Looks:
                 self.bookies.refresh_registrations()
                 if waits:
                     self._pause(self.bookies.pause_ms(look, *self.waits_ms) / 1000)
-            asked = [self._look_again(look, shard) for shard in shards if self._is_due(look, shard)]
+            suspects = self._joined(look, shards)
+            shards = list(suspects)
+            due = [one for one in shards if suspects[one] or self._greets(look, one)]
+            asked = [self._look_again(look, shard) for shard in due]
             if any(asked):
                 self.on_asked(look)
             self.journal.run_once(f"look {look}: over", dict)
@@ -189,13 +196,23 @@ class Looks:
         self.hours.progress.pause(seconds)
         self.hours.stop.wait(seconds)
 
-    def _is_due(self, look: int, shard: Shard) -> bool:
-        """Return whether a shard takes part in a look: it has suspects, or its bookies are
-        greeted.
+    def _joined(self, look: int, shards: Sequence[Shard]) -> dict[Shard, int]:
+        """Return the shards of a later look, joined from those of the look before, each with the
+        number of its suspects.
+
+        Joined ones have at most as many suspects as this process may take. The journal keeps which
+        are joined: a resumed run may have another limit, and stages have the names of their shards.
         """
-        return self._greets(look, shard) or (
-            self.judgings.count_left(look - 1, Todo.LOOK, shard) > 0
-        )
+        suspects = [self.judgings.count_left(look - 1, Todo.LOOK, shard) for shard in shards]
+        firsts = [0]
+        if len(shards) > 1:
+            firsts = self.journal.run_once(f"look {look}: shards", self._group, suspects)[FIRSTS]
+        ends = [*firsts[1:], len(shards)]
+        counts = [sum(suspects[first:end]) for first, end in zip(firsts, ends, strict=True)]
+        return dict(zip(join_shards(shards, firsts), counts, strict=True))
+
+    def _group(self, suspects: Sequence[int]) -> StageResult:
+        return {FIRSTS: first_of_each_group(suspects, self.stages.suspects_max)}
 
     def _greets(self, look: int, shard: Shard) -> bool:
         """Return whether every bookie is greeted again with this shard: once, at the second

@@ -42,7 +42,7 @@ class Audit(Looks):
     """The audit of one cluster.
 
     `shard_ledgers`: ledgers that go through the stages together. A killed run repeats at most one
-    shard.
+    shard, or at a later look the suspects of several.
     """
 
     relisting: Relisting

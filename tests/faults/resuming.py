@@ -30,10 +30,11 @@ from support.started_command import Started, started
 SHARD_LEDGERS = 9
 """The scene's eighteen ledgers make two shards."""
 ON_SPARK = ("--ledgers-in-process-max", "0")
-SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS),
+SETTINGS = ("--shard-ledgers", str(SHARD_LEDGERS), "--suspects-in-process-max", str(SHARD_LEDGERS),
             "--second-look-delay", "0s", "--rpc-timeout", "60s",
             "--zookeeper-retries", "1", "--zookeeper-connect-timeout", "10s")  # fmt: skip
-"""Settings of every life. A time-out on a busy machine would repeat a question."""
+"""Settings of every life. A time-out on a busy machine would repeat a question. A later look takes
+no more ledgers together than the first one."""
 LATEST = b'{"run": "run-20200101T000000Z-000000"}\n'
 ENDS_WITHIN_S = 600.0
 """How long a life may take on a busy machine, in seconds. It takes some ten seconds with two idle

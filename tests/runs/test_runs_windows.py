@@ -29,9 +29,9 @@ from auditor.telemetry.progress import Progress
 NIGHT = DailyWindow(time(1), time(5))
 SHARD, SHARDS = 4, 3
 """Ledgers of a shard: ten make three shards."""
-PAUSES = 2 + 2 + 2 + 1
-"""Pauses of a run: before the second and third shard, before the second and the closing look at
-both shards that have suspects, and before the end.
+PAUSES = 2 + 1 + 1 + 1
+"""Pauses of a run: before the second and third shard, before the second and the closing look, which
+take all shards together, and before the end.
 """
 DAY_NAPS = 20 * 3600 / NAP_S
 """Naps from five o'clock until one."""

@@ -113,6 +113,14 @@ def on_spark(
         return accounted(audited(cluster, tmp_path_factory.mktemp("on-spark"), ON_SPARK))
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let later looks take each shard by itself, however few suspects it has."""
+    monkeypatch.setattr(
+        "auditor.run.looks.first_of_each_group", lambda counts, _: list(range(len(counts)))
+    )
+
+
 def without_times(text: str) -> str:
     """Return what a run wrote, without the times."""
     return TIMES.sub("", text)
@@ -156,6 +164,7 @@ def note_judgings(monkeypatch: pytest.MonkeyPatch, executor: Any) -> set[tuple[i
     return judgings
 
 
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize("way", [FIRST_LOOK_ON_SPARK, IN_PROCESS], ids=["suspects", "everything"])
 def test_both_ways_give_the_same_evidence_and_findings(
     cluster: SandboxCluster,
@@ -186,11 +195,50 @@ def test_both_ways_give_the_same_evidence_and_findings(
     assert before == requests
 
 
+def test_later_looks_at_few_suspects_take_both_shards_together(
+    cluster: SandboxCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+):
+    """The evidence of ledgers is that of shards one by one, in fewer stages. Bookies are greeted
+    less often.
+    """
+    stages: list[str] = []
+    once = Journal.run_once
+
+    def note(self: Journal, stage: str, *args: Any, **options: Any) -> Any:
+        stages.append(stage)
+        return once(self, stage, *args, **options)
+
+    monkeypatch.setattr(Journal, "run_once", note)
+    joined = accounted(audited(cluster, tmp_path / "joined", IN_PROCESS))
+    after = [one for one in stages if re.match(r"look [2-9] shard", one)]
+    assert "look 2: shards" in stages
+    stages.clear()
+    request.getfixturevalue("apart")
+    alone = accounted(audited(cluster, tmp_path / "alone", IN_PROCESS))
+    before = [one for one in stages if re.match(r"look [2-9] shard", one)]
+    assert [one for one in before if "shard 0" in one] == after
+    assert len(before) > len(after) > 0
+    expected, found = evidence(alone), evidence(joined)
+    for name in TABLES:
+        assert of_ledgers(expected[name]) == of_ledgers(found[name]), name
+    assert findings(alone) == findings(joined)
+    assert alone.verdicts == joined.verdicts
+
+
+def of_ledgers(rows: Sequence[str]) -> list[str]:
+    """Return the rows without greetings."""
+    return [row for row in rows if "'ledger_id': None" not in row]
+
+
 class CutDown(BaseException):
     """Raised to end the run, in place of a killed process."""
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize(
     ("first", "cuts"),
     [
