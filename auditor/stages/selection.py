@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers
+from auditor.evidence.ids import EVERYTHING, Shard, distinct_numbers, missing_numbers
 from auditor.evidence.rows import structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, CLEAR_COLUMNS, LEDGERS, LISTING, READS
@@ -147,8 +146,7 @@ class Suspects:
         records = self.files.scan("evidence/ledgers", LEDGERS, shard)
         rows = records.table(["ledger_id", *CLEAR_COLUMNS], keep)
         clear = ClearColumns.of(rows)
-        others: list[LedgerId] = np.setdiff1d(rows["ledger_id"].to_numpy(), clear.ids).tolist()
-        return clear, others
+        return clear, missing_numbers(rows["ledger_id"].to_numpy(), clear.ids).tolist()
 
     def counted(self, shard: Shard) -> pa.RecordBatch:
         """Return a COUNTED row for each ledger of a shard that the first look read, ascending.
