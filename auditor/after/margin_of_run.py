@@ -43,7 +43,7 @@ from auditor.after.promised_copies import LEDGER_COLUMNS, LEDGER_WORDS
 from auditor.after.stored_copies import PORTION_LEDGERS, Flags, StoredCopies, doubt_bookies
 from auditor.clock import utc_now
 from auditor.errors import OutputError
-from auditor.evidence.ids import Ids
+from auditor.evidence.ids import Ids, are_among
 from auditor.evidence.portions import LedgerTable
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
@@ -56,7 +56,7 @@ from auditor.model.summary import Summary
 from auditor.model.verdict import Unknown
 from auditor.report.layout import moment, of
 from auditor.summary.about import About
-from auditor.summary.carried import are_among, read_carried_ids
+from auditor.summary.carried import read_carried_ids
 from auditor.summary.doubted_lists import contradicting_bookies
 
 
@@ -157,7 +157,7 @@ class _Doubts:
         parts = []
         for keep_carried, bookies in ((False, self.bookies), (True, self.bookies | unheard)):
             tables = (
-                _rows_where(one, are_among(self.carried, _ids_of(one)) == keep_carried)
+                _rows_where(one, are_among(_ids_of(one), self.carried) == keep_carried)
                 for one in (ledgers, verdicts, answers)
             )
             parts.append(doubt_bookies(confirmed_copies(*tables), bookies))

@@ -25,7 +25,7 @@ from auditor.after.history import bookies_with, unchecked_bookies
 from auditor.clock import now_ms
 from auditor.errors import OutputError
 from auditor.evidence.gathered import has_wrong_comparison
-from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.ids import Ids, are_among, distinct_numbers
 from auditor.evidence.journal import PROBLEMS, StageResult
 from auditor.evidence.rows import bookie_records
 from auditor.evidence.run_directory import Place
@@ -39,6 +39,7 @@ from auditor.evidence.schemas import (
     LISTING,
     VERDICTS,
 )
+from auditor.judging.healthy_ledgers import all_true
 from auditor.judging.settle import Todo
 from auditor.judging.verdict_rows import mark_waiting, spoil_rows
 from auditor.model.availability import Greeting
@@ -51,7 +52,7 @@ from auditor.model.verdict import AWAY, Standing, Unknown
 from auditor.stages.reading import COUNTED_LEDGERS
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About
-from auditor.summary.carried import are_among, bookies_named, carried_on, read_carried_ids
+from auditor.summary.carried import bookies_named, carried_on, read_carried_ids
 from auditor.summary.doubted_lists import contradicting_bookies
 from auditor.summary.due_ledgers import Bookies, Rotation, newly_doubted
 from auditor.summary.previous_run import read_findings
@@ -235,7 +236,7 @@ class Carrying:
         ids, is_sound = [listed[:0]], [np.empty(0, np.bool_)]
         for batch in base.stream("verdicts", VERDICTS, _SOUND_COLUMNS):
             mine = batch["ledger_id"].to_numpy()
-            is_listed = are_among(listed, mine)
+            is_listed = are_among(mine, listed)
             ids.append(mine[is_listed])
             is_sound.append(_are_sound(batch)[is_listed])
         every, flags = np.concatenate(ids), np.concatenate(is_sound)
@@ -386,7 +387,7 @@ _SAID_BY: Mapping[Greeting | None, Unknown] = {
 
 def _are_sound(verdicts: pa.RecordBatch) -> Places:
     """Return which verdicts are sound by lists of one look, with nothing found beside them."""
-    return _all(
+    is_sound: Places = all_true(
         pc.equal(verdicts["standing"], Standing.SOUND.word),
         pc.equal(verdicts["todo"], Todo.NOTHING.value),
         pc.equal(verdicts["assurance"], LISTED),
@@ -394,12 +395,13 @@ def _are_sound(verdicts: pa.RecordBatch) -> Places:
         pc.equal(verdicts["listing_false_negatives"], 0),
         pc.equal(pc.list_value_length(verdicts["findings"]), 0),
         pc.equal(pc.list_value_length(verdicts["lacks"]), 0),
-    )
+    ).to_numpy(zero_copy_only=False)
+    return is_sound
 
 
-def _are_clear(ledgers: pa.RecordBatch) -> pa.Array:
+def _are_clear(ledgers: pa.RecordBatch) -> pa.BooleanArray:
     """Return which rows of a first look are of ledgers that were read, closed and unmarked."""
-    flags = _all(
+    return all_true(
         pc.equal(ledgers["look"], FIRST_LOOK),
         pc.equal(ledgers["status"], RecordStatus.FOUND.value),
         pc.equal(ledgers["state"], LedgerState.CLOSED.value),
@@ -407,20 +409,12 @@ def _are_clear(ledgers: pa.RecordBatch) -> pa.Array:
         pc.is_valid(ledgers["czxid"]),
         pc.is_valid(ledgers["znode_version"]),
     )
-    return pa.array(flags)
-
-
-def _all(*conditions: pa.Array) -> Places:
-    """Return where each condition holds. Null is false."""
-    flags = [pc.fill_null(one, False).to_numpy(zero_copy_only=False) for one in conditions]
-    found: Places = np.logical_and.reduce(flags)
-    return found
 
 
 def _rows_of(run: Place, table: str, schema: pa.Schema, ids: Ids) -> Iterator[pa.RecordBatch]:
     """Yield the rows of these ledgers, batch by batch."""
     for batch in run.stream(table, schema, schema.names):
-        mine = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
+        mine = batch.filter(pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
         if mine.num_rows:
             yield mine
 

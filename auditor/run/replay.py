@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from auditor.config import JudgingLimits
 from auditor.evidence.gathered import evidence_by_ledger
-from auditor.evidence.ids import distinct_numbers
+from auditor.evidence.ids import are_among, distinct_numbers
 from auditor.evidence.rows import Row, table
 from auditor.evidence.run_directory import Place
 from auditor.evidence.run_tables import read_seen_rows
@@ -20,7 +20,7 @@ from auditor.judging.verdict_rows import judge_to_row, set_aside, spoil_rows
 from auditor.model.evidence import LedgerEvidence
 from auditor.run.poison_evidence import stopped_ledgers
 from auditor.summary.about import About
-from auditor.summary.carried import are_among, read_carried_ids
+from auditor.summary.carried import read_carried_ids
 from auditor.summary.doubted_lists import spoiled_ledgers
 
 LEDGERS_AT_ONCE = 100_000
@@ -47,7 +47,7 @@ def judge_again(run: Place, about: About, limits: JudgingLimits = DEFAULT_LIMITS
     if len(carried):
         stored = run.stream("verdicts", VERDICTS, VERDICTS.names)
         batches += [
-            batch.filter(pa.array(are_among(carried, batch["ledger_id"].to_numpy())))
+            batch.filter(pa.array(are_among(batch["ledger_id"].to_numpy(), carried)))
             for batch in stored
         ]
     return pa.Table.from_batches(batches, schema=VERDICTS)
@@ -71,7 +71,7 @@ def _rows(run: Place, about: About, limits: JudgingLimits) -> Iterator[list[Row]
         portion = ids[start : start + LEDGERS_AT_ONCE]
         for batch in _evidence_batches(run, int(portion[0]), int(portion[-1])):
             if len(carried):
-                is_carried = are_among(carried, batch["ledger_id"].to_numpy())
+                is_carried = are_among(batch["ledger_id"].to_numpy(), carried)
                 batch = batch.filter(pa.array(~is_carried))
             ledgers = list(evidence_by_ledger(batch))
             rows = iter(

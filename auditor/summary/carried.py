@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids
+from auditor.evidence.ids import Ids, are_among
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CARRIED, CARRIED_TABLE, DUE, DUE_TABLE, LEDGERS
 from auditor.evidence.table_scan import TableScan
@@ -33,14 +33,6 @@ def read_carried_ids(run: Place) -> Ids:
         return np.empty(0, np.int64)
     ids: Ids = np.sort(run.read_table(CARRIED_TABLE, CARRIED, None, ["ledger_id"])[0].to_numpy())
     return ids
-
-
-def are_among(ids: Ids, some: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which of `some` are in `ids`, which ascend."""
-    at = np.searchsorted(ids, some)
-    found: npt.NDArray[np.bool_] = at < len(ids)
-    found[found] = ids[at[found]] == some[found]
-    return found
 
 
 def carried_from(run: Place, ledger_id: LedgerId) -> CarriedLedger | None:
@@ -80,11 +72,10 @@ def carried_on(run: Place, bookies: Collection[BookieId]) -> pa.Array:
 
     Costs a scan of the metadata.
     """
-    ids, found = read_carried_ids(run), [pa.array([], pa.int64())]
-    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
-        batch = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
-        named = pa.array(bookies_named(batch, bookies).any_named)
-        found.append(batch["ledger_id"].filter(named))
+    found = [pa.array([], pa.int64())]
+    for rows in _segments_of(run, read_carried_ids(run)):
+        named = pa.array(bookies_named(rows, bookies).any_named)
+        found.append(rows["ledger_id"].filter(named))
     return pa.concat_arrays(found)
 
 
@@ -101,8 +92,7 @@ def unheard_of_carried(
     mine: Ids = np.intersect1d(ids, read_carried_ids(run), assume_unique=True)
     found: dict[BookieId, list[Ids]] = {}
     if len(mine):
-        for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
-            rows = batch.filter(pa.array(are_among(mine, batch["ledger_id"].to_numpy())))
+        for rows in _segments_of(run, mine):
             ensembles = pc.struct_field(rows["segments"].flatten(), "ensemble")
             for bookie in set(pc.unique(ensembles.flatten()).to_pylist()) - answered:
                 hit = rows["ledger_id"].to_numpy()[bookies_named(rows, [bookie]).any_named]
@@ -116,12 +106,17 @@ def carried_by_bookie(run: Place) -> Counter[BookieId]:
     ids, counts = read_carried_ids(run), Counter[BookieId]()
     if not len(ids):
         return counts
-    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
-        mine = batch.filter(pa.array(are_among(ids, batch["ledger_id"].to_numpy())))
-        ensembles = pc.struct_field(mine["segments"].flatten(), "ensemble")
+    for rows in _segments_of(run, ids):
+        ensembles = pc.struct_field(rows["segments"].flatten(), "ensemble")
         for one in pc.value_counts(ensembles.flatten()).to_pylist():
             counts[one["values"]] += one["counts"]
     return counts
+
+
+def _segments_of(run: Place, ids: Ids) -> Iterator[pa.RecordBatch]:
+    """Yield the ids and the segments of these ledgers, batch by batch."""
+    for batch in run.stream("evidence/ledgers", LEDGERS, ["ledger_id", "segments"]):
+        yield batch.filter(pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
 
 
 def carried_of(run: Place, about: About, verdicts: TableScan) -> Carried | None:
@@ -141,7 +136,7 @@ def carried_of(run: Place, about: About, verdicts: TableScan) -> Carried | None:
             for row in rows.aggregate([([], "count_all")]).to_pylist():
                 counts[row["run_id"], row["listed_at_ms"]] += row["count_all"]
     unsound = verdicts.table(["ledger_id"], pc.field("standing") != Standing.SOUND.word)
-    withheld = are_among(read_carried_ids(run), unsound["ledger_id"].to_numpy())
+    withheld = are_among(unsound["ledger_id"].to_numpy(), read_carried_ids(run))
     runs = sorted(counts, key=lambda one: (one[1], one[0]))
     return Carried(
         within_s=about.within_ms / 1000,
