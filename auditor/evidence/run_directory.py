@@ -27,7 +27,7 @@ from auditor.evidence.local_files import (
     is_uri,
     synchronise,
 )
-from auditor.evidence.table_scan import TableScan, file_errors, with_dictionaries
+from auditor.evidence.table_scan import TableScan, file_errors, string_paths, with_dictionaries
 
 TEXT_BYTES_MAX = 4 * 2**30
 """Largest JSON file of a run that is read, in bytes: a findings.jsonl of a million findings. A
@@ -299,21 +299,12 @@ class Place:
         self.files.delete_dir(path)
 
 
-def _texts_in(columns: Iterable[pa.Field], before: str = "") -> list[str]:
+def _texts_in(columns: pa.Schema) -> list[str]:
     """Return Parquet's names of the columns of text: those that are worth a dictionary.
 
     Ids, times and counts hardly repeat. With dictionaries a ledger takes 17 bytes, without them 6.
     """
-    found: list[str] = []
-    for column in columns:
-        name, kind = f"{before}{column.name}", column.type
-        while pa.types.is_list(kind):
-            name, kind = f"{name}.list.element", kind.value_type
-        if pa.types.is_struct(kind):
-            found += _texts_in(kind, f"{name}.")
-        elif pa.types.is_string(kind):
-            found.append(name)
-    return found
+    return [path for column in columns for path in string_paths(column.type, column.name)]
 
 
 def make_directory(directory: Place) -> None:

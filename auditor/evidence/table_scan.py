@@ -172,7 +172,7 @@ def with_dictionaries(
     Files have each distinct string once. Making a string for each row takes most of the time.
     """
     columns = [schema.field(name) for name in words]
-    paths = [path for field in columns for path in _string_paths(field.type, field.name)]
+    paths = [path for field in columns for path in string_paths(field.type, field.name)]
     fields = [one.with_type(_numbered(one.type)) if one.name in words else one for one in schema]
     return pa.schema(fields), ds.ParquetFileFormat(dictionary_columns=paths)
 
@@ -187,15 +187,15 @@ def _numbered(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _string_paths(kind: pa.DataType, path: str) -> Iterator[str]:
+def string_paths(kind: pa.DataType, path: str) -> Iterator[str]:
     """Yield the columns of a Parquet file in which the strings of a column are."""
     if pa.types.is_string(kind):
         yield path
     elif pa.types.is_list(kind):
-        yield from _string_paths(kind.value_type, f"{path}.list.element")
+        yield from string_paths(kind.value_type, f"{path}.list.element")
     elif pa.types.is_struct(kind):
         for field in kind:
-            yield from _string_paths(field.type, f"{path}.{field.name}")
+            yield from string_paths(field.type, f"{path}.{field.name}")
 
 
 def are_of(ledger_ids: Sequence[LedgerId] | pa.Array) -> ds.Expression:
