@@ -57,7 +57,7 @@ class AsyncLane:
         patience: ListPatience | None = None,
     ) -> None:
         evidence = Evidence(bookie_id, look, limits.list_groups_max, limits.frame_bytes_max, now_ms)
-        proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
+        self._proof = proof = ListingProof(has_listed=has_listed, losses_count=look > 1)
         self._has_patience = patience is not None
         late = LateLists(patience, evidence, proof, limits.rpc_timeout_ms / 1000)
         self._conversation = PatientConversation((host, port), limits, evidence, proof, late)
@@ -69,6 +69,12 @@ class AsyncLane:
         See `greeting`."""
         await self._conversation.greet()
         return self._conversation.greeting()
+
+    def expect_lists(self, *, more_follow: bool) -> None:
+        """Say whether more lists follow those of the next call. One or two that go unanswered show
+        that the bookie cannot list only if they are all.
+        """
+        self._proof.more_follow = more_follow
 
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         """Return one Answer a question, in the order of the questions."""

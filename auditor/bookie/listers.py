@@ -298,6 +298,10 @@ class LaneWithLister(AsyncLane):
         )
         return greeting is Greeting.ANSWERED
 
+    def expect_lists(self, *, more_follow: bool) -> None:
+        """Say whether the bookie itself is asked for more lists after those of the next call."""
+        self._bookie.expect_lists(more_follow=more_follow)
+
     async def lists(self, questions: Sequence[ListQuestion]) -> list[Answer]:
         greeting, _ = await self._bookie.greet()
         if (

@@ -164,7 +164,7 @@ class Waiting:
 
 UNANSWERED_MIN = 3
 """A bookie counts as unable to list only after this many lists of held ledgers went unanswered, or
-all lists if there are fewer."""
+all lists if there are fewer and no more will be asked for."""
 
 
 class ListingProof:
@@ -175,7 +175,8 @@ class ListingProof:
     conversation of the run, and therefore can list. `losses_count`: a list also counts as
     unanswered if every connection on which it was sent was lost. A bookie without read threads ends
     the connection if its storage cannot list, but a network fault does too. Losses therefore count
-    only from the second look on, and only if the first look failed too.
+    only from the second look on, and only if the first look failed too. `more_follow`: the run asks
+    the bookie for further lists at this look, in this conversation or in another one.
     """
 
     def __init__(self, *, has_listed: bool = False, losses_count: bool = True) -> None:
@@ -185,6 +186,7 @@ class ListingProof:
         self.unanswered = 0
         self.lost = 0
         """How many of the unanswered lists had every connection lost."""
+        self.more_follow = False
         self._losses_count = losses_count
 
     def is_unable(self) -> bool:
@@ -192,9 +194,10 @@ class ListingProof:
 
         Call this only when GET_BOOKIE_INFO has just been answered. The bookie has shown it if no
         list came in the whole conversation, and lists of UNANSWERED_MIN ledgers that it may hold,
-        or of all, went unanswered. A late list counts as a list; ENOLEDGER does not.
+        or of all if no more follow, went unanswered. A late list counts as a list; ENOLEDGER does
+        not.
         """
-        held = self.asked - self.no_such_ledger
+        held = UNANSWERED_MIN if self.more_follow else self.asked - self.no_such_ledger
         proven = self.unanswered if self._losses_count else self.unanswered - self.lost
         return self.listed == 0 and 0 < min(UNANSWERED_MIN, held) <= proven
 

@@ -498,9 +498,10 @@ class EngineSettings:
     )
     suspects_in_process_max: int = setting(
         COUNT, "1000",
-        "Maximum number of suspect ledgers of a shard that the driver looks at again in a larger "
-        "cluster. It judges four times as many that are mostly sound, such as the sample for both "
-        "checkers. 0: Spark does all, but the driver counts answers.",
+        "Maximum number of suspect ledgers that the driver looks at again together in a larger "
+        "cluster: those of a shard, or of neighbouring shards with few of them. It judges four "
+        "times as many of a shard that are mostly sound, such as the sample for both checkers. 0: "
+        "Spark does all, but the driver counts answers.",
         "A Spark job costs half a second or more. Up to a thousand suspects the driver is done "
         "first.",
         low=0, high=1_000_000, commands=WHOLE_RUNS,

@@ -90,7 +90,12 @@ class Shard:
     @property
     def is_all(self) -> bool:
         """Whether this is the only shard of its run."""
-        return self.first == 0 and self.last == LEDGER_ID_MAX
+        return self.first == 0 and self.is_last
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the run has no shard behind this one."""
+        return self.last == LEDGER_ID_MAX
 
 
 EVERYTHING = Shard(0)

@@ -157,15 +157,21 @@ def wanted_rows(
         yield bookie, ledger_id, entry, kind, are_searches, False, False, False
 
 
-def list_asker(directory: Directory, limits: BookieLimits, look: int) -> Work:
+def list_asker(
+    directory: Directory, limits: BookieLimits, look: int, *, more_follow: bool = False
+) -> Work:
     """Return work on QUESTIONS rows: LANE_ANSWERS with an answer to each question.
 
     Each bookie has a greeting, too. A lane has one bookie. Several bookies are asked in parallel.
+    `more_follow`: other work asks the same bookies for more lists, at the same first look.
     """
 
     def work(batches: Batches) -> Batches:
         with _hold_conversation(directory, limits, look) as (loop, board):
-            portions = chain.from_iterable(map(_portions, batches))
+            portions = chain.from_iterable(
+                _portions(batch, more_follow=more_follow or (look == 1 and not is_last))
+                for batch, is_last in _with_last(batches)
+            )
             asked = (loop.run_until_complete(_ask_lists(board, one)) for one in portions)
             # If the bookie contradicts its lister, even in the last batch, no list counts.
             for bookies in asked if directory.listers is None else list(asked):
@@ -195,11 +201,15 @@ class BookieAnswers(NamedTuple):
 
 
 class Portion(NamedTuple):
-    """Questions to a bookie that are asked, and whose answers become rows, together."""
+    """Questions to a bookie that are asked, and whose answers become rows, together.
+
+    `more_follow`: whether the bookie may be asked for more lists later, at the same first look.
+    """
 
     bookie: BookieId
     questions: list[ListQuestion]
     blocks: list[ListBlock]
+    more_follow: bool
 
 
 PORTION_QUESTIONS = 10_000
@@ -208,8 +218,19 @@ BLOCK_QUESTIONS_MAX, and the questions that are in no block are all in the first
 answer that is not as expected takes a kilobyte until all answers to its portion are there."""
 
 
-def _portions(batch: pa.RecordBatch) -> Iterator[list[Portion]]:
-    """Yield the questions of QUESTIONS rows, a portion of each bookie at a time.
+def _with_last(batches: Batches) -> Iterator[tuple[pa.RecordBatch, bool]]:
+    """Yield each batch with whether it is the last one. Takes a batch more than it has yielded."""
+    ahead = iter(batches)
+    for batch in ahead:
+        for following in ahead:
+            yield batch, False
+            batch = following
+        yield batch, True
+
+
+def _portions(batch: pa.RecordBatch, *, more_follow: bool) -> Iterator[list[Portion]]:
+    """Yield the questions of QUESTIONS rows, a portion of each bookie at a time. `more_follow`: so
+    do further rows.
 
     The first portion has the questions that are not in blocks, and the largest blocks: what a
     bookie can do shows best among many questions.
@@ -219,10 +240,10 @@ def _portions(batch: pa.RecordBatch) -> Iterator[list[Portion]]:
         cells = list(zip(*columns, strict=True))
         questions = [ListQuestion(*cell[:-1]) for cell in cells if cell[0] is not None]
         blocks = [unpack_questions(cell[-1]) for cell in cells if cell[-1] is not None]
-        portions, size = [Portion(bookie, questions, [])], len(questions)
+        portions, size = [Portion(bookie, questions, [], more_follow)], len(questions)
         for block in sorted(blocks, key=len, reverse=True):
             if size >= PORTION_QUESTIONS:
-                portions.append(Portion(bookie, [], []))
+                portions.append(Portion(bookie, [], [], more_follow))
                 size = 0
             portions[-1].blocks.append(block)
             size += len(block)
@@ -240,12 +261,15 @@ async def _ask_bookie(
     bookie: BookieId,
     questions: Sequence[ListQuestion],
     blocks: Sequence[ListBlock],
+    more_follow: bool,
 ) -> BookieAnswers:
     if blocks and not board.takes_blocks(bookie):
         questions = [*questions, *chain.from_iterable(block.questions() for block in blocks)]
         blocks = ()
     by_ledger = {question.ledger_id: question for question in questions}
-    answers, calls = await board.lists(bookie, questions, join_blocks(blocks))
+    answers, calls = await board.lists(
+        bookie, questions, join_blocks(blocks), more_follow=more_follow
+    )
     found = BookieAnswers(bookie, [(by_ledger[a.ledger_id], a) for a in answers], [], [])
     for call in calls:
         found.expected.append(call.expected_answers())
@@ -403,17 +427,24 @@ class _Switchboard:
             await lane.close()
 
     async def lists(
-        self, bookie: BookieId, questions: Sequence[ListQuestion], blocks: Sequence[ListBlock]
+        self,
+        bookie: BookieId,
+        questions: Sequence[ListQuestion],
+        blocks: Sequence[ListBlock],
+        *,
+        more_follow: bool,
     ) -> tuple[list[Answer], list[BlockCall]]:
         """Ask a bookie for lists, in blocks only if it takes blocks.
 
-        Without a question, only greet it if it can be dialled.
+        Without a question, only greet it if it can be dialled. `more_follow`: the bookie is asked
+        for more lists later.
         """
         undialled = self._addresses.undialled_answers(bookie, questions, self._look, now_ms)
         if undialled is not None:
             return undialled, []
         async with self._gate.hold(self._lane(bookie)) as lane:
             await self._greet_first(bookie, lane)
+            lane.expect_lists(more_follow=more_follow)
             if bookie not in self._directory.unsupported or isinstance(lane, LaneWithLister):
                 if blocks:
                     return await lane.ask_lists(questions, blocks)

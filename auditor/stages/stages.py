@@ -269,7 +269,8 @@ class Stages:
                 (made,) = asker.collect(questions).combine_chunks().to_batches() or [NO_QUESTIONS]
                 questions = by.rows(made)
             rows = by.union(rows, questions)
-        work = list_asker(directory, self.limits, look)
+        more_follow = look == 1 and not shard.is_last
+        work = list_asker(directory, self.limits, look, more_follow=more_follow)
         asked = by.ask(rows, work, LANE_ANSWERS, directory)
         by.write_answers(asked, _part(look, shard))
 

@@ -50,3 +50,14 @@ def test_three_held_ledgers_unanswered_or_all_of_them_and_not_one_listed(
         unanswered,
     )
     assert unable is proof.is_unable()
+
+
+@pytest.mark.parametrize(("unanswered", "unable"), [(0, False), (1, False), (2, False), (3, True)])
+def test_all_of_a_few_show_nothing_while_more_follow(unanswered: int, unable: bool) -> None:
+    """Where no more follow, one of one is enough."""
+    proof = ListingProof()
+    proof.asked = proof.unanswered = unanswered
+    proof.more_follow = True
+    assert unable is proof.is_unable()
+    proof.more_follow = False
+    assert (unanswered > 0) is proof.is_unable()

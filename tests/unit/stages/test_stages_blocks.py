@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.scripted_bookie import ScriptedBookie
+from support.scripted_bookie import LIST, ScriptedBookie
 
 from auditor.bookie.list_blocks import ListBlock
 from auditor.bookie.questions import ListQuestion
@@ -26,6 +26,7 @@ from auditor.evidence.rows import ledger_row, named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LEDGERS, SEEN
 from auditor.judging.clear_columns import ClearColumns
+from auditor.judging.settle import Todo
 from auditor.model.cluster import ClusterFacts
 from auditor.model.evidence import Terms
 from auditor.model.ledger import LedgerRecord, RecordStatus, ZnodeStamp
@@ -37,7 +38,7 @@ from auditor.stages.blocks import list_blocks, pack_questions, unpack_answers, u
 from auditor.stages.local import LocalExecutor
 from auditor.stages.selection import Suspects
 from auditor.stages.stages import Stages
-from auditor.stages.steps import asker_of
+from auditor.stages.steps import STEPS, asker_of, steps_name
 from auditor.stop import StopRequest
 from auditor.wire.generated import bookkeeper_protocol_pb2 as pb
 from auditor.zookeeper.metadata_store import StoreAddress
@@ -240,6 +241,62 @@ def test_a_bookie_that_cannot_list_answers_each_question_of_a_block() -> None:
         assert {"unsupported"} == {row["status"] for row in rows}
         assert [] == bookie.asked(11)
     assert len(HEALTHY) == len(rows)
+
+
+BRIEF = replace(LIMITS, rpc_timeout_ms=300)
+
+
+@pytest.mark.parametrize("silent", [[1], [1, 2]])
+def test_a_few_unanswered_lists_do_not_prove_that_a_bookie_cannot_list_the_rest(
+    silent: list[int],
+) -> None:
+    """They are all of a batch, but not all that the bookie is asked."""
+
+    def ignore(_: Any, request: pb.Request) -> bool:
+        return request.getListOfEntriesOfLedgerRequest.ledgerId in silent
+
+    def asked(ids: Sequence[int]) -> pa.RecordBatch:
+        rows = [(number, 1, None, False, False, None) for number in ids]
+        return table(QUESTIONS, [("b1", *row) for row in rows])
+
+    with ScriptedBookie(held(), ignore) as bookie:
+        directory = Directory({"b1": ("127.0.0.1", bookie.port)}, frozenset())
+        work = list_asker(directory, BRIEF, 1)
+        made = [
+            row for rows in work(iter([asked(silent), asked([5, 6])])) for row in rows.to_pylist()
+        ]
+    assert {"b1": "answered", 5: "held", 6: "held", **dict.fromkeys(silent, "timed_out")} == {
+        row["ledger_id"] or row["bookie_id"]: row["status"] for row in made
+    }
+
+
+@pytest.mark.parametrize(
+    ("look", "shard", "status"),
+    [
+        (1, Shard(0, 0, 9), "timed_out"),
+        (1, Shard(1, 10), "unsupported"),
+        (2, Shard(0, 0, 9), "unsupported"),
+    ],
+)
+def test_a_few_unanswered_lists_of_a_shard_prove_nothing_while_shards_follow(
+    look: int, shard: Shard, status: str, tmp_path: Path
+) -> None:
+    """At a later look, the bookie listed nothing of all shards at the first."""
+    one = shard.first + 3
+    run = place(str(tmp_path))
+    records = [replace(record(one, "e1 w1 0:[b1] closed 4"), look=n) for n in range(1, look + 1)]
+    run.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "first")
+    run.write_table("evidence/listing", pa.table({"ledger_id": [one]}), "first")
+    stages = first_look(run, elsewhere=False)
+    stages.limits = BRIEF
+    if look > 1:
+        step = named_row(STEPS, ledger_id=one, todo=Todo.LISTS.value)
+        run.write_table(steps_name(look, 0), table(STEPS, [step]), "suspects")
+    with ScriptedBookie(held(), lambda _, request: request.header.operation == LIST) as bookie:
+        directory = Directory({"b1": ("127.0.0.1", bookie.port)}, frozenset())
+        stages.ask_lists(look, directory, shard, None if look == 1 else 0)
+    (answer,) = (row for row in evidence_of(run) if row["ledger_id"] is not None)
+    assert status == answer["status"]
 
 
 def test_a_bookie_that_refuses_a_list_answers_each_question_once() -> None:

@@ -234,7 +234,7 @@ def test_bookies_are_asked_for_the_lists_that_a_judging_wants(
     assert [1] == [len(row["answers"]) for row in asker.given[0].to_pylist()], (
         "the answer at the first look"
     )
-    assert [((DIRECTORY, LIMITS, 2), {})] == lists.made_with
+    assert [((DIRECTORY, LIMITS, 2), {"more_follow": False})] == lists.made_with
     greetings = [{"bookie_id": bookie} for bookie in ("b1", "b2")]
     assert [batch_of(QUESTIONS, *greetings, question)] == lists.given
     rows = file_of(run, "evidence/answers/look-02-shard-0003", PACED_ANSWERS)
