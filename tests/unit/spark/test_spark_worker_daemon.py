@@ -1,0 +1,51 @@
+"""What a worker of Spark costs before its first task: counted, not timed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyspark
+
+from auditor.spark.worker_daemon import PYSPARK_ZIP, without_zip
+
+INSTALLED = Path(pyspark.__file__).parent
+ZIP = INSTALLED / "python" / "lib" / PYSPARK_ZIP
+WORKER = """
+import sys
+from zipimport import zipimporter
+import auditor.spark.worker_daemon
+import pyspark
+zips = [f for f in sys.path_importer_cache.values() if isinstance(f, zipimporter)]
+print(pyspark.__file__)
+print(len(zips))
+"""
+
+
+def test_the_daemon_imports_pyspark_from_files_and_leaves_no_zip_to_be_read_by_each_worker():
+    """Spark puts its zips first in the path of its daemon."""
+    assert ZIP.exists()
+    first = [str(ZIP), *map(str, ZIP.parent.glob("py4j-*-src.zip"))]
+    path = os.pathsep.join([*first, os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", WORKER]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    assert [str(INSTALLED / "__init__.py"), "0"] == done.stdout.split()
+
+
+def test_the_zip_of_another_spark_stays_first(tmp_path):
+    """Its modules may be of another version than those that are installed."""
+    theirs = str(tmp_path / "python" / "lib" / PYSPARK_ZIP)
+    path = [theirs, str(INSTALLED.parent)]
+    assert path == without_zip(path)
+
+
+def test_the_zip_stays_if_pyspark_is_not_installed_elsewhere(tmp_path):
+    path = [str(ZIP), str(tmp_path)]
+    assert path == without_zip(path)
+
+
+def test_the_other_entries_stay_in_their_order(tmp_path):
+    path = [str(tmp_path), str(ZIP), str(INSTALLED.parent), str(tmp_path / "more")]
+    assert [path[0], *path[2:]] == without_zip(path)
