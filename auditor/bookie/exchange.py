@@ -248,11 +248,13 @@ class Exchange:
         """
         waiting, is_idle = self._waiting, not self.outstanding
         now_ms = self._evidence.now_ms()
-        before = min(count, waiting.sent_before)
-        frames = self._single_frames(wire, before, now, now_ms, is_idle=is_idle)
-        sent = len(frames)
-        if sent < before:
-            return frames, sent
+        frames: list[bytes] = []
+        sent = 0
+        if waiting and (before := min(count, waiting.sent_before)):
+            frames = self._single_frames(wire, before, now, now_ms, is_idle=is_idle)
+            sent = len(frames)
+            if sent < before:
+                return frames, sent
         of_block = min(count - sent, self._block.unsent)
         if of_block:
             left = self._limits.bookie_inflight_bytes - self._outstanding_bytes
@@ -261,7 +263,7 @@ class Exchange:
         if of_block > 0:
             frames.append(self._block_frames(wire, of_block, now, now_ms))
             sent += of_block
-        if not self._block.unsent:
+        if waiting and not self._block.unsent:
             is_idle = is_idle and not sent
             fresh = self._single_frames(wire, count - sent, now, now_ms, is_idle=is_idle)
             frames += fresh

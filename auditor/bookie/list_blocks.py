@@ -20,7 +20,7 @@ from auditor.first_checker.schedule import expected_groups, position_asked
 from auditor.model.availability import Answer
 from auditor.model.identity import EntryId
 from auditor.wire.entry_availability import encode_runs, groups_of
-from auditor.wire.expected_lists import ENTRIES_MAX, Numbers, lists_of_one_run
+from auditor.wire.expected_lists import ENTRIES_MAX, Lists, Numbers, lists_of_one_run
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ListBlock:
             return self.last_entries < ENTRIES_MAX
         return self.last_entries < RUNS_MAX * self.ensemble_size - 1
 
-    def lists(self, start: int, end: int) -> list[bytes]:
+    def lists(self, start: int, end: int) -> Lists:
         """Return the lists that a healthy bookie sends, of some questions. They must be short."""
         last = self.last_entries[start:end]
         if self.is_whole:
@@ -156,7 +156,7 @@ class BlockCall:
         self.expected_bytes = 0 if longest is None else block.question(longest).expected_bytes
         """Assumed size of each answer: that of the longest."""
         self.sent = 0
-        self._is_closed = False
+        self._to_send = len(block)
         self._sent_at: list[float] = []
         self._asked_at_ms: list[int] = []
         self._answer_bytes: list[int] = []
@@ -167,11 +167,11 @@ class BlockCall:
     @property
     def unsent(self) -> int:
         """How many questions wait to be sent for the first time."""
-        return 0 if self._is_closed else len(self.block) - self.sent
+        return max(0, self._to_send - self.sent)
 
     def close(self) -> None:
         """Send no more questions."""
-        self._is_closed = True
+        self._to_send = 0
 
     def on_sent(self, answer_bytes: Sequence[int], now: float, now_ms: int) -> None:
         """Record that the next questions were sent, and how long the expected answers are."""

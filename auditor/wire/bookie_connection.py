@@ -326,8 +326,7 @@ class BookieConnection:
         if self._expected is not None and self._expected.has_awaited:
             data = self._take_expected(self._expected, data)
         try:
-            frames = self._reader.feed(data)
-            for frame in frames:
+            for frame in self._reader.feed(data) if data else ():
                 if isinstance(frame, Oversized):
                     events.append(self._too_large(frame))
                 elif not self._is_expected(frame):

@@ -46,22 +46,25 @@ def test_frames_are_those_of_the_encoder_and_of_protobuf(
 ) -> None:
     txn_ids, ledger_ids = arrays(*map(list, zip(*(row[:2] for row in rows), strict=True)))
     requests, answers = encode(txn_ids, ledger_ids, [one for *_, one in rows])
-    assert [encode_get_list(txn, ledger) for txn, ledger, _ in rows] == requests
-    assert [list_answer(*row) for row in rows] == answers
-    assert max(map(len, answers)) <= ANSWER_BYTES_MAX
+    for frames, expected in (
+        (requests, [encode_get_list(txn, ledger) for txn, ledger, _ in rows]),
+        (answers, [list_answer(*row) for row in rows]),
+    ):
+        assert (b"".join(expected), list(map(len, expected))) == frames
+    assert max(answers.sizes) <= ANSWER_BYTES_MAX
 
 
 def test_the_longest_frame_is_bounded() -> None:
     longest = encode_runs(range(0, 68, 2))
     assert LIST_BYTES_MAX - 24 < len(longest) <= LIST_BYTES_MAX
-    _, (frame,) = encode(*arrays([2**56], [LEDGER_ID_MAX]), [longest])
-    assert len(frame) <= ANSWER_BYTES_MAX
+    _, answers = encode(*arrays([2**56], [LEDGER_ID_MAX]), [longest])
+    assert max(answers.sizes) <= ANSWER_BYTES_MAX
 
 
 @given(st.lists(ENTRIES, max_size=9))
 def test_a_list_of_one_run_is_that_of_every_bookie(entries: list[int]) -> None:
     expected = [encode_runs([(0, count)]) for count in entries]
-    assert expected == lists_of_one_run(np.array(entries, np.int64))
+    assert expected == [row.tobytes() for row in lists_of_one_run(np.array(entries, np.int64))]
 
 
 def asked(count: int, sent: int, kept: tuple[int, ...] = ()) -> BookieConnection:
@@ -99,6 +102,60 @@ def test_answers_as_expected_are_found_in_any_order_and_any_pieces() -> None:
             found += expected.drain()[0]
         assert [number - 1 for number in numbers] == found
         assert 0 == connection.awaited_count == connection.unfinished_bytes
+
+
+def test_answers_in_the_order_of_the_questions_are_compared_together() -> None:
+    """In any pieces, and again once a bookie has answered in another order."""
+    numbers = list(range(1, 301))
+    data = b"".join(map(answer, numbers))
+    for size in (1, 111, 112, 1_000, len(data)):
+        connection = asked(303, 300)
+        expected = connection._expected
+        assert expected is not None
+        for at in range(0, len(data), size):
+            assert [] == connection.receive(data[at : at + size])
+            assert not expected._apart
+        assert [number - 1 for number in numbers] == expected.drain()[0]
+        connection.send_expected(3)
+        for later in (302, 303, 301):
+            assert [] == connection.receive(answer(later))
+        assert ([301, 302, 300], {}) == expected.drain()
+
+
+@given(st.integers(0, 2**32))
+def test_each_answer_is_found_once_or_matched_by_its_transaction(seed: int) -> None:
+    """Whatever the order, the pieces, and the lists that are not as expected."""
+    draw = random.Random(seed)
+    count, disorder, oddness = draw.randint(1, 60), draw.random() ** 3, draw.random() ** 3
+    kept = {number for number in range(count) if draw.random() < disorder}
+    connection = asked(count, 0, tuple(kept))
+    expected = connection._expected
+    assert expected is not None
+    asked_for: list[int] = []
+    answered, odd, found, found_odd = [], [], [], []
+    found_kept: dict[int, bytes] = {}
+    unread, unsent = b"", list(range(1, count + 1))
+    while unsent or asked_for or unread:
+        more = draw.randint(0, min(9, len(unsent)))
+        connection.send_expected(more)
+        asked_for += unsent[:more]
+        del unsent[:more]
+        for _ in range(draw.randint(0, len(asked_for))):
+            is_next = draw.random() >= disorder
+            number = asked_for.pop(0 if is_next else draw.randrange(len(asked_for)))
+            is_odd = draw.random() < oddness
+            (odd if is_odd else answered).append(number)
+            unread += list_answer(number, number, encode_runs([2])) if is_odd else answer(number)
+        size = draw.choice([draw.randint(0, len(unread)), len(unread)])
+        found_odd += [event.txn_id for event in connection.receive(unread[:size])]
+        unread = unread[size:]
+        numbers, some = expected.drain()
+        found += [number + 1 for number in numbers]
+        found_kept |= some
+    assert (answered, odd) == (found, found_odd)
+    assert {n: answer(n + 1) for n in kept if n + 1 in answered} == found_kept
+    assert sorted(odd) == sorted(number + 1 for number in expected.drain_withdrawn())
+    assert 0 == connection.awaited_count == connection.unfinished_bytes
 
 
 def test_no_single_bit_of_an_answer_passes() -> None:
@@ -143,6 +200,44 @@ def test_only_the_question_of_an_unexpected_list_is_withdrawn(number: int) -> No
         assert 4 == connection.awaited_count
         with pytest.raises(PeerProtocolError, match="which awaits none"):
             connection.receive(second)
+
+
+def test_an_answer_to_a_question_that_was_not_sent_is_a_breach() -> None:
+    """Its frame is encoded already."""
+    connection = asked(9, 3)
+    assert [] == connection.receive(b"".join(map(answer, (1, 2, 3, 4))))
+    expected = connection._expected
+    assert expected is not None
+    assert [0, 1, 2] == expected.drain()[0]
+    assert connection.fault is not None
+    assert "which awaits none" in str(connection.fault)
+
+
+def test_answers_are_awaited_in_order_over_the_parts_that_are_encoded() -> None:
+    """Those that are outstanding when the next part is encoded are remembered."""
+    count = 2 * ENCODED_AT_ONCE
+    connection = asked(count, ENCODED_AT_ONCE - 10)
+    connection.send_expected(20)
+    expected = connection._expected
+    assert expected is not None
+    for number in range(1, ENCODED_AT_ONCE + 11):
+        assert [] == connection.receive(answer(number))
+        assert not expected._apart
+    assert list(range(ENCODED_AT_ONCE + 10)) == expected.drain()[0]
+
+
+def test_the_oldest_question_is_known_in_any_order() -> None:
+    """Its age says whether answers are overdue."""
+    connection = asked(9, 5)
+    expected = connection._expected
+    assert expected is not None
+    for answered, oldest in ((1, 1), (3, 1), (2, 3), (4, 4)):
+        connection.receive(answer(answered))
+        assert oldest == expected.oldest_awaited()
+    connection.send_expected(2)
+    assert (4, 3) == (expected.oldest_awaited(), connection.awaited_count)
+    connection.withdraw_expected()
+    assert [4, 5, 6] == expected.drain_withdrawn()
 
 
 def test_withdrawn_questions_are_matched_by_their_transactions() -> None:
