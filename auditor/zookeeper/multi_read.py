@@ -53,8 +53,10 @@ _HEADER_AND_INT = struct.Struct("!iBii")
 _INT = struct.Struct("!i")
 _STAT = struct.Struct("!qqqqi32x")
 """The fields of a Stat that are decoded: czxid, mzxid, ctime, mtime, version."""
-_STAT_BYTES = 36
-"""How many bytes of a Stat these fields take."""
+_STATS = np.dtype(
+    [*((name, ">i8") for name in ("czxid", "mzxid", "ctime", "mtime")), ("version", ">i4")]
+)
+"""These fields, as columns."""
 _END = _HEADER.pack(-1, 1, -1)
 
 
@@ -297,12 +299,13 @@ def _data_columns(paths: Sequence[str], buffer: bytes, offset: int) -> tuple[Zno
 def _with_stats(errors: Numbers, starts: Numbers, sizes: Numbers, buffer: bytes) -> ZnodeColumns:
     """Return columns whose stats stand behind the data in the buffer; 0 where there is an error."""
     here = np.flatnonzero(errors == OK)
-    at = (starts + sizes)[here, None] + np.arange(_STAT_BYTES)
-    stats = np.frombuffer(buffer, np.uint8)[at]
-    columns = [np.zeros(len(errors), np.int64) for _ in range(5)]
-    for number, column in enumerate(columns[:4]):
-        column[here] = stats[:, 8 * number : 8 * number + 8].copy().view(">i8")[:, 0]
-    columns[4][here] = stats[:, 32:].copy().view(">i4")[:, 0]
+    columns = [np.zeros(len(errors), np.int64) for _ in _STATS.names or ()]
+    if len(here):
+        places = len(buffer) - _STATS.itemsize + 1
+        at_each: npt.NDArray[np.void] = np.ndarray(places, _STATS, buffer, strides=(1,))
+        stats = at_each[(starts + sizes)[here]]
+        for name, column in zip(_STATS.names or (), columns, strict=True):
+            column[here] = stats[name]
     return ZnodeColumns(errors, buffer, starts, sizes, *columns)
 
 

@@ -6,6 +6,8 @@ kazoo's threads and sockets use our TLS, and its exceptions become one line in o
 from __future__ import annotations
 
 import logging
+import math
+import select
 import ssl
 import threading
 import time
@@ -97,17 +99,41 @@ class KazooThreads(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo h
             plain.close()
             raise
 
-    def select(self, *args: Any, **options: Any) -> Any:
+    def select(
+        self,
+        reading: Sequence[Any],
+        writing: Sequence[Any],
+        _: object,
+        timeout: float | None = None,
+    ) -> tuple[list[Any], list[Any], list[Any]]:
         """Wait for sockets, but not if TLS has decrypted bytes that were not read yet.
 
         A server may put several replies into one TLS record. kazoo reads the first and would wait
-        for the network although the others are here."""
-        waiting = [
-            socket
-            for socket in args[0]
-            if isinstance(socket, ssl.SSLSocket) and socket.pending() > 0
-        ]
-        return (waiting, [], []) if waiting else super().select(*args, **options)
+        for the network although the others are here. kazoo's own `select` makes and closes an
+        epoll descriptor at each call, which takes as long as all else that it does. Raises
+        ValueError for a socket that is closed.
+        """
+        waiting = [one for one in reading if isinstance(one, ssl.SSLSocket) and one.pending() > 0]
+        if waiting:
+            return waiting, [], []
+        poll, masks = select.poll(), dict.fromkeys(map(_descriptor, reading), select.POLLIN)
+        for number in map(_descriptor, writing):
+            masks[number] = masks.get(number, 0) | select.POLLOUT
+        for number, mask in masks.items():
+            poll.register(number, mask)
+        ready = dict(poll.poll(None if timeout is None else math.ceil(1_000 * timeout)))
+        readable, writable = (
+            [one for one in some if ready.get(_descriptor(one), 0) & ~other]
+            for some, other in ((reading, select.POLLOUT), (writing, select.POLLIN))
+        )
+        return readable, writable, []
+
+
+def _descriptor(one: Any) -> int:
+    number = one if isinstance(one, int) else int(one.fileno())
+    if number < 0:
+        raise ValueError("a socket is closed")
+    return number
 
 
 REPLY_TIMEOUT_SESSIONS: Final = 2

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import logging
+import select
+import selectors
 import socket
 import ssl
 import threading
@@ -150,13 +152,35 @@ def test_a_socket_whose_handshake_failed_is_closed(
 
 
 def test_sockets_without_tls_are_waited_for() -> None:
-    """By kazoo, with all that it is asked."""
+    """In both directions."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(b"x")
         assert ([ours], [theirs], []) == KazooThreads().select([ours], [theirs], [], 0.0)
         ours.recv(1)
         assert ([], [], []) == KazooThreads().select([ours], [], [], timeout=0.0)
+
+
+def test_a_socket_that_its_peer_has_closed_may_be_read_and_a_closed_one_is_an_error():
+    """kazoo reads the end of the connection from the first. It handles ValueError."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.close()
+        assert ([ours], [], []) == KazooThreads().select([ours], [], [], 0.0)
+    with pytest.raises(ValueError, match="closed"):
+        KazooThreads().select([ours], [], [], 0.0)
+
+
+def test_waiting_for_sockets_opens_no_descriptor(monkeypatch: pytest.MonkeyPatch):
+    """kazoo's own way makes and closes one at each of two calls for each request."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        monkeypatch.setattr(select, "epoll", None)
+        monkeypatch.setattr(selectors, "DefaultSelector", None)
+        theirs.send(b"1")
+        handler = KazooThreads()
+        assert ([ours], [], []) == handler.select([ours], [], [], 1.0)
+        assert ([ours], [ours], []) == handler.select([ours], [ours], [])
 
 
 def test_bytes_that_tls_has_decrypted_are_not_waited_for(tmp_path: Path) -> None:
