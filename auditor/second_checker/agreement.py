@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set, Sized
 from dataclasses import fields, replace
 from functools import cache, lru_cache
 from hashlib import sha256
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -232,9 +233,8 @@ def compare_verdicts(first: Verdict, second: Opinion) -> tuple[str, ...]:
     second = _complete_from_first(second, first)
     return tuple(
         f"{what}: the first checker says {finding}, the second {other}"
-        for what, finding, other in (
-            *_compare_ledger(first, second),
-            *_compare_findings(first, second),
+        for what, finding, other in chain(
+            _compare_ledger(first, second), _compare_findings(first, second)
         )
         if finding != other
     )
@@ -289,8 +289,9 @@ def _adopt_end(cross_check: CrossCheckFinding, firsts: Iterable[Finding]) -> Cro
 
 
 def _compare_ledger(first: Verdict, second: Opinion) -> Iterator[Pair]:
-    yield "standing", first.standing.word, second.standing.word
-    yield "exempt", first.exempt and first.exempt.value, second.exempt and second.exempt.value
+    if first.standing is not second.standing:
+        yield "standing", first.standing.word, second.standing.word
+    yield "exempt", first.exempt, second.exempt
     if set(first.unknowns) != second.unknowns:
         yield "unknown because of", _join_unknowns(first.unknowns), _join_unknowns(second.unknowns)
     yield "entries left out of lists", first.listing_false_negatives, second.listing_false_negatives
@@ -318,7 +319,7 @@ def _join_unknowns(unknowns: Iterable[Unknown]) -> str:
 
 def _compare_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones, others = _by_key(first.findings), _by_key(second.findings)
-    if [(key, len(ones[key])) for key in ones] != [(key, len(others[key])) for key in others]:
+    if [*ones] != [*others] or [*map(len, ones.values())] != [*map(len, others.values())]:
         yield "findings", _list_kinds(ones), _list_kinds(others)
     for key in sorted(ones.keys() & others.keys()):
         for finding, cross_check in zip(ones[key], others[key], strict=False):
@@ -342,7 +343,7 @@ def _by_key(findings: Iterable[F]) -> dict[Key, list[F]]:
 def _key(finding: Finding | CrossCheckFinding) -> Key:
     is_about_segment = CATALOGUE[finding.kind].family is Family.PLACEMENT
     segment = finding.segment if is_about_segment else None
-    return finding.kind.value, segment.first_entry_id if segment else -1
+    return finding.kind, segment.first_entry_id if segment else -1
 
 
 def _list_kinds(findings: Mapping[Key, Sized]) -> str:
@@ -369,6 +370,8 @@ def _compare_finding(
         "entries", finding.entries, finding.entries_total, cross_check.entries, second
     )
     missing = dict(finding.missing_on)
+    if not missing and not cross_check.missing_on:
+        return
     if missing.keys() != cross_check.missing_on.keys():
         yield (
             "bookies that lack entries",
@@ -396,8 +399,9 @@ def _compare_entries(
     the ranges that the first checker kept.
     """
     if second.is_whole:
-        yield what, ranges, other.ranges[:RANGES_MAX]
-        if total is not None:
+        if ranges != other.ranges[:RANGES_MAX]:
+            yield what, ranges, other.ranges[:RANGES_MAX]
+        if total is not None and total != other.total:
             yield f"{what} in all", total, other.total
         return
     horizon = ranges[-1][1] if len(ranges) >= RANGES_MAX else None

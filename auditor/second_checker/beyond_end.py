@@ -62,6 +62,8 @@ def beyond_end(statements: Statements, lists: Lists, metadata: LedgerMetadata) -
     if metadata.state is not LedgerState.CLOSED or last is None or not metadata.segments:
         return NOTHING
     sent, denied = _read_above(statements, last)
+    if not sent and all(not groups or groups[-1].end <= last for groups in lists.values()):
+        return NOTHING
     runs: dict[BookieId, list[Run]] = {}
     for bookie in lists.keys() | sent.keys():
         groups = lists.get(bookie, ())

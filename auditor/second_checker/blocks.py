@@ -71,9 +71,11 @@ class Stretch(NamedTuple):
 
     def bookies_of(self, entry: EntryId) -> tuple[BookieId, ...]:
         """Return the distinct bookies to which the entry was written, in write order."""
-        if len(self.ensemble) * self.write_quorum > KEPT_PLACES_MAX:
-            return _write_set(self.ensemble, self.write_quorum, entry)
-        return _write_sets(self.ensemble, self.write_quorum)[entry % len(self.ensemble)]
+        _, _, ensemble, write_quorum = self
+        size = len(ensemble)
+        if size * write_quorum > KEPT_PLACES_MAX:
+            return _write_set(ensemble, write_quorum, entry)
+        return _write_sets(ensemble, write_quorum)[entry % size]
 
     @property
     def entry_count(self) -> int:
@@ -96,12 +98,9 @@ def stretches(metadata: LedgerMetadata) -> tuple[Stretch, ...]:
     size, write, segments = metadata.ensemble_size, metadata.write_quorum, metadata.segments
     if metadata.state is not LedgerState.CLOSED or write < 1 or size < write:
         return ()
-    lowest_yet_above = list(
-        accumulate((segment.first_entry_id for segment in reversed(segments)), min)
-    )[::-1]
-    highest_yet_below = list(
-        accumulate((segment.first_entry_id for segment in segments), max, initial=-1)
-    )
+    firsts = [segment.first_entry_id for segment in segments]
+    lowest_yet_above = list(accumulate(reversed(firsts), min))[::-1]
+    highest_yet_below = [*accumulate(firsts, max, initial=-1)]
     found: list[Stretch] = []
     for place, segment in enumerate(segments):
         first, is_last = segment.first_entry_id, place == len(segments) - 1
@@ -228,13 +227,14 @@ def lowest_of(bits: Bits) -> int:
     return (among & -among).bit_length() - 1
 
 
-def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
-    """Return the first and last positions of the maximal ranges of a set, ascending.
+def runs_of(bits: Bits, runs_max: int | None = None, low: EntryId = 0) -> list[tuple[int, int]]:
+    """Return the first and last entries of the maximal ranges of a set, ascending.
 
-    At most the first `runs_max` are returned. Costs entries up to the end of the last one.
+    `low` is the entry of bit 0. At most the first `runs_max` are returned. Costs entries up to the
+    end of the last one.
     """
     found: list[tuple[int, int]] = []
-    at, width = 0, WINDOW
+    at, width = low, WINDOW
     while bits:
         window = bits & all_bits(width)
         if not window:
@@ -244,7 +244,8 @@ def runs_of(bits: Bits, runs_max: int | None = None) -> list[tuple[int, int]]:
         runs = _RUN.finditer(bin(window)[:1:-1])
         if runs_max is not None:
             runs = islice(runs, runs_max - len(found) + 2)
-        spans = [(at + first, at + end - 1) for first, end in map(re.Match.span, runs)]
+        before = at - 1
+        spans = [(at + run.start(), before + run.end()) for run in runs]
         if found and found[-1][1] == spans[0][0] - 1:  # it began in an earlier window
             found[-1] = found[-1][0], spans.pop(0)[1]
         if runs_max is not None and len(found) + len(spans) > runs_max:  # the last one has ended
@@ -263,6 +264,8 @@ class BitCounts:
 
     everything: Bits
     digits: list[Bits] = field(default_factory=list)
+    kept: tuple[int, Bits] | None = field(default=None, init=False, compare=False)
+    """What `fewest` returned."""
 
     @classmethod
     def of(cls, everything: Bits, sets: Iterable[Bits]) -> BitCounts:
@@ -289,13 +292,11 @@ class BitCounts:
         """Return the entries whose number is at most `number`."""
         if number < 0:
             return 0
-        if number == 0:
-            with_some = 0
-            for digit in self.digits:
-                with_some |= digit
-            return self.everything ^ with_some
         if number >> len(self.digits):
             return self.everything
+        fewest, with_fewest = self.fewest
+        if number <= fewest:
+            return with_fewest if number == fewest else 0
         below, equal = 0, self.everything
         for place in reversed(range(len(self.digits))):
             has_digit = equal & self.digits[place]
@@ -305,6 +306,13 @@ class BitCounts:
             else:
                 equal ^= has_digit
         return below | equal
+
+    @property
+    def fewest(self) -> tuple[int, Bits]:
+        """The lowest number that any entry has, and the entries that have it. It is kept."""
+        if self.kept is None:
+            self.kept = self.lowest_among(self.everything)
+        return self.kept
 
     def lowest_among(self, entries: Bits) -> tuple[int, Bits]:
         """Return the lowest number that any of `entries` has, and the entries that have it."""
@@ -347,6 +355,16 @@ class Block(NamedTuple):
     high: EntryId
 
 
+def are_few_enough(parts: tuple[Stretch, ...]) -> bool:
+    """Return whether a ledger with these parts is examined whole."""
+    return sum([part.last - part.first + 1 for part in parts]) <= ENUMERATED_ENTRIES_MAX
+
+
+def whole_blocks(parts: tuple[Stretch, ...]) -> tuple[Block, ...]:
+    """Return one block for each part."""
+    return tuple([Block(part, part.first, part.last) for part in parts])
+
+
 def blocks(
     ledger: LedgerId,
     parts: tuple[Stretch, ...],
@@ -358,8 +376,8 @@ def blocks(
 
     `certain`: entries that are always examined. They were read or claimed, and are therefore few.
     """
-    if sum(part.entry_count for part in parts) <= ENUMERATED_ENTRIES_MAX:
-        return tuple(Block(part, part.first, part.last) for part in parts), True
+    if are_few_enough(parts):
+        return whole_blocks(parts), True
     room, found = ENUMERATED_ENTRIES_MAX, list[Block]()
     ordered, certain = (
         {bookie: sorted(set(its_own)) for bookie, its_own in edges.items()},

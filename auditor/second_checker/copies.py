@@ -16,12 +16,13 @@ from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
 from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.model.availability import AnswerStatus, EntryRead
+from auditor.model.availability import AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Sweep, Terms
 from auditor.model.finding import RANGES_MAX, Ranges
 from auditor.model.identity import BookieId, EntryId, LedgerId
@@ -31,6 +32,7 @@ from auditor.second_checker.blocks import (
     Bits,
     Block,
     Stretch,
+    are_few_enough,
     bits_at,
     block_bits,
     blocks,
@@ -41,6 +43,7 @@ from auditor.second_checker.blocks import (
     positions_of,
     repeat_bits,
     runs_of,
+    whole_blocks,
 )
 from auditor.second_checker.holdings import (
     NEVER_DENIED,
@@ -67,8 +70,8 @@ class BlockCount(NamedTuple):
 
     `confirmed`: copies that were listed, read or assumed. `possible`: copies that can exist.
     `in_reach`: possible copies on bookies that are not away. `servable`: possible copies, without
-    those that no look could get. By bookie, `written` has the entries written to it, and `absent`
-    those of them that it lacks.
+    those that no look could get. By bookie, `written` has the entries written to it, `absent` those
+    of them that it lacks, and `lacking` their number where no entry is unknown.
     """
 
     block: Block
@@ -78,6 +81,7 @@ class BlockCount(NamedTuple):
     servable: BitCounts
     written: Mapping[BookieId, Written]
     absent: Mapping[BookieId, Bits]
+    lacking: Mapping[BookieId, int]
 
 
 class Entries(NamedTuple):
@@ -134,12 +138,14 @@ class Tally:
             if few == [counts.absent.get(bookie, 0) for counts in self.block_counts]:
                 return lacks
         lows = [counts.block.low for counts in self.block_counts]
-        return _entries(zip(lows, few, strict=True), self.ranges_max)
+        return _entries(map(Portion.of, lows, few), self.ranges_max)
 
     def unserved(self) -> Entries:
         """Return the entries that have no servable copy."""
-        sets = ((counts.block.low, counts.servable.at_most(0)) for counts in self.block_counts)
-        return _entries(sets, self.ranges_max)
+        none = (
+            Portion.of(counts.block.low, counts.servable.at_most(0)) for counts in self.block_counts
+        )
+        return _entries(none, self.ranges_max)
 
     def has_unserved_copies(self) -> bool:
         """Return whether some possible copy is not servable."""
@@ -186,12 +192,13 @@ def tally(
     Costs a few operations on sets of entries for each bookie of an ensemble.
     """
     totals = Tally(ranges_max=RANGES_KEPT_MAX if is_whole else None)
-    absent: dict[BookieId, list[tuple[EntryId, Bits]]] = {}
+    absent: dict[BookieId, list[Portion]] = {}
     for block in blocks:
         counted = _count_block(totals, block, testimonies)
         totals.block_counts.append(counted)
         for bookie, lacks in counted.absent.items():
-            absent.setdefault(bookie, []).append((block.low, lacks))
+            number = counted.lacking.get(bookie, 0) or lacks.bit_count()
+            absent.setdefault(bookie, []).append(Portion(block.low, lacks, number))
     totals.absent = {bookie: _entries(sets, totals.ranges_max) for bookie, sets in absent.items()}
     return totals
 
@@ -201,9 +208,9 @@ def _count_block(
 ) -> BlockCount:
     """Count the entries of one block, and add what each bookie holds of them to `totals`."""
     written = written_to(block)
-    absent: dict[BookieId, Bits] = {}
+    absent, lacking = dict[BookieId, Bits](), dict[BookieId, int]()
     confirmed, possible, in_reach = list[Bits](), list[Bits](), list[Bits]()
-    servable, some_unserved = list[Bits](), False
+    unserved_at: dict[int, Bits] = {}
     some_unknown = some_away = False
     for bookie, mine in written.items():
         testimony = testimonies[bookie]
@@ -213,16 +220,17 @@ def _count_block(
         totals.held[bookie] = totals.held.get(bookie, 0) + its_number
         if lacks:
             absent[bookie] = lacks
+            if not unknown:
+                lacking[bookie] = mine.number - its_number
         if unknown:
             totals.unknown_on.add(bookie)
             some_unknown = True
         can_be_there = held | unknown if unknown else held
         confirmed.append(held)
         possible.append(can_be_there)
-        unserved = unknown if testimony.is_out else _failed_bits(testimony, block)
-        unserved &= can_be_there
-        servable.append(can_be_there ^ unserved if unserved else can_be_there)
-        some_unserved |= bool(unserved)
+        if testimony.is_out or testimony.failed:
+            unserved = unknown if testimony.is_out else _failed_bits(testimony.failed, block)
+            unserved_at[len(possible) - 1] = can_be_there & unserved
         if testimony.is_away:
             some_away = True
         else:
@@ -231,13 +239,15 @@ def _count_block(
     sure = BitCounts.of(everything, confirmed)
     can_exist = BitCounts.of(everything, possible) if some_unknown else sure
     reachable = BitCounts.of(everything, in_reach) if some_away else can_exist
-    served = BitCounts.of(everything, servable) if some_unserved else can_exist
-    return BlockCount(block, sure, can_exist, reachable, served, written, absent)
+    served = can_exist
+    if any(unserved_at.values()):
+        without = [sets ^ unserved_at.get(at, 0) for at, sets in enumerate(possible)]
+        served = BitCounts.of(everything, without)
+    return BlockCount(block, sure, can_exist, reachable, served, written, absent, lacking)
 
 
-def _failed_bits(testimony: Testimony, block: Block) -> Bits:
-    """Return the entries of the block that the bookie failed to read."""
-    failed = testimony.failed
+def _failed_bits(failed: tuple[EntryId, ...], block: Block) -> Bits:
+    """Return those of the entries that are in the block."""
     if not failed:
         return 0
     mine = failed[bisect_left(failed, block.low) : bisect_right(failed, block.high)]
@@ -275,21 +285,32 @@ def _written(places: Bits, size: int, length: int) -> Written:
     return Written(repeat_bits(places, size, length), count_repeated(places, size, length))
 
 
-def _entries(sets: Iterable[tuple[EntryId, Bits]], ranges_max: int | None) -> Entries:
-    """Join the entries of several sets, each given with the entry of its bit 0.
+class Portion(NamedTuple):
+    """Some entries of a block: bit 0 of `bits` is entry `low`. `number`: how many they are."""
+
+    low: EntryId
+    bits: Bits
+    number: int
+
+    @classmethod
+    def of(cls, low: EntryId, bits: Bits) -> Portion:
+        return cls(low, bits, bits.bit_count())
+
+
+def _entries(sets: Iterable[Portion], ranges_max: int | None) -> Entries:
+    """Join the entries of several sets.
 
     The sets ascend. Ranges are joined across them. Once `ranges_max` ranges are kept, the entries
     of further sets are only counted, so fewer than twice `ranges_max` ranges are kept.
     """
     ranges: list[tuple[EntryId, EntryId]] = []
     total = 0
-    for low, bits in sets:
+    for low, bits, number in sets:
         if not bits:
             continue
-        total += bits.bit_count()
+        total += number
         if ranges_max is None or len(ranges) < ranges_max:
-            runs = [(low + first, low + last) for first, last in runs_of(bits, ranges_max)]
-            _append(ranges, runs)
+            _append(ranges, runs_of(bits, ranges_max, low))
     return Entries(tuple(ranges), total)
 
 
@@ -303,7 +324,7 @@ def _append(ranges: list[tuple[EntryId, EntryId]], runs: list[tuple[EntryId, Ent
 
 def _worst_of(counts: BlockCount) -> Worst:
     """Return the worst entry of a block."""
-    fewest, entries = counts.possible.lowest_among(counts.possible.everything)
+    fewest, entries = counts.possible.fewest
     confirmed = fewest
     if counts.confirmed is not counts.possible:
         confirmed, entries = counts.confirmed.lowest_among(entries)
@@ -454,6 +475,7 @@ def _draw(key: str, population: int, count: int) -> set[int]:
 
 
 Reads = Mapping[EntryId, EntryRead]
+NO_READS: Reads = MappingProxyType({})
 T = TypeVar("T")
 
 
@@ -503,9 +525,12 @@ def count_entries(
 
     `claimed`: entries that are examined even if the ledger is too long to be examined whole.
     """
-    edges = {bookie: edges_of(answer) for bookie, answer in statements.answers.items()}
-    certain = chain(claimed, (entry for _, entry in statements.reads))
-    chosen, is_whole = blocks(statements.record.ledger_id, parts, edges, certain, terms)
+    if is_whole := are_few_enough(parts):
+        chosen = whole_blocks(parts)
+    else:
+        edges = {bookie: edges_of(answer) for bookie, answer in statements.answers.items()}
+        certain = chain(claimed, (entry for _, entry in statements.reads))
+        chosen, _ = blocks(statements.record.ledger_id, parts, edges, certain, terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
     parts_of = _by_bookie((part, part) for part in parts)
     probed = {
@@ -519,7 +544,7 @@ def count_entries(
     for bookie, its_parts in parts_of.items():
         reads = {
             entry: read
-            for entry, read in reads_of.get(bookie, {}).items()
+            for entry, read in reads_of.get(bookie, NO_READS).items()
             if is_written(its_parts, bookie, entry)
         }
         if bookie in probed:
@@ -566,16 +591,17 @@ def _testimony(
     answer = statements.answers.get(bookie)
     if answer is None:
         return unheard_testimony(None)
-    if answer.is_gone:
-        return gone_testimony()
     has_ledger = answer.status is AnswerStatus.HELD
     if has_ledger or answer.status is AnswerStatus.NO_SUCH_LEDGER:
-        highest = _highest_of(parts, bookie) if reads else -1
+        was_sent = ReadStatus.PRESENT in [read.status for read in reads.values()]
+        highest = _highest_of(parts, bookie) if was_sent else -1
         denied = NEVER_DENIED
         if statements.denied:
             times = {entry: statements.denied.get((bookie, entry), 0) for entry in reads}
             denied = {entry: number for entry, number in times.items() if number}
         return list_testimony(lists.get(bookie), has_ledger, highest, reads, denied)
+    if answer.is_gone:
+        return gone_testimony()
     if answer.status is AnswerStatus.FAILED:
         return failed_list_testimony(reads)
     return unheard_testimony(answer)
@@ -583,8 +609,11 @@ def _testimony(
 
 def _highest_of(parts: Sequence[Stretch], bookie: BookieId) -> EntryId:
     """Return the highest entry written to the bookie, -1 if there is none."""
-    highest = (last_of(part, bookie) for part in parts)
-    return max((last for last in highest if last is not None), default=-1)
+    for part in reversed(parts):  # they ascend
+        highest = last_of(part, bookie)
+        if highest is not None:
+            return highest
+    return -1
 
 
 def _reads_by_bookie(statements: Statements) -> dict[BookieId, dict[EntryId, EntryRead]]:
@@ -622,9 +651,10 @@ def _by_bookie(placed: Iterable[tuple[Stretch, T]]) -> dict[BookieId, list[T]]:
 def is_written(parts: Sequence[Stretch], bookie: BookieId, entry: EntryId) -> bool:
     """Return whether the entry was written to the bookie; `parts` ascend."""
     at = bisect_left(parts, entry, key=_last_of) if len(parts) > 1 else 0
-    if at == len(parts) or not parts[at].first <= entry <= parts[at].last:
+    if at == len(parts):
         return False
-    return bookie in parts[at].bookies_of(entry)
+    part = parts[at]
+    return part.first <= entry <= part.last and bookie in part.bookies_of(entry)
 
 
 _last_of = attrgetter("last")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from auditor.model.availability import NOT_DIALLED, EntryRead, ReadStatus
 from auditor.model.evidence import Adherence, Look, Terms
@@ -100,18 +101,20 @@ def _gives_nothing(look: Look, bookie: BookieId) -> bool:
 Testimonies = Mapping[BookieId, Testimony]
 
 
-def _claims_of_length(
+def _contradictions_of_length(
     length: int, last: EntryId, reads: Iterable[EntryRead]
-) -> Iterator[tuple[bool, Contradicts, tuple[int, ...]]]:
-    """Yield whether the length fits the last entry's header, if that was read.
+) -> Iterator[tuple[Contradicts, tuple[int, ...]]]:
+    """Yield a contradiction if the length does not fit the last entry's header that was read.
 
     If a lower entry's header has a larger length than the last entry's, that lower entry was sent
     later. The ledger's length may then be larger than in the last entry's header.
     """
     lengths: dict[EntryId, set[int]] = {}
     for read in reads:
+        if read.length_bytes is None or read.status is not ReadStatus.PRESENT:
+            continue
         entry = read.entry_id if read.stored_entry_id is None else read.stored_entry_id
-        if read.length_bytes is not None and read.status is ReadStatus.PRESENT and entry >= 0:
+        if entry >= 0:
             lengths.setdefault(entry, set()).add(read.length_bytes)
     proven = lengths.get(last)
     if not proven:
@@ -119,8 +122,8 @@ def _claims_of_length(
     was_late = any(
         max(of_it) > max(proven) for entry, of_it in lengths.items() if 0 <= entry < last
     )
-    fits = length in proven or (length > max(proven) and was_late)
-    yield fits, Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, max(proven))
+    if length not in proven and not (length > max(proven) and was_late):
+        yield Contradicts.LENGTH_NOT_OF_LAST_ENTRY, (length, last, max(proven))
 
 
 def entry_facts(
@@ -132,11 +135,11 @@ def entry_facts(
 ) -> EntryFacts:
     """Return the facts about the worst entry. `at_tail` needs all entries examined."""
     write_set = worst.stretch.bookies_of(worst.entry)
-    lists = count.lists
+    others = [bookie for bookie in count.lists if bookie not in write_set]
     return EntryFacts(
         worst.entry,
         write_set,
-        tuple(sorted(b for b in lists if b not in write_set and is_listed(lists[b], worst.entry))),
+        tuple(sorted([b for b in others if is_listed(count.lists[b], worst.entry)])),
         tuple(_gone_bookies(statements, metadata)),
         0 < worst.confirmed >= metadata.ack_quorum
         and _is_at_tail(metadata, count.tally, count.testimonies),
@@ -304,29 +307,36 @@ def contradictions(
     size, write, ack = metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum
     firsts = [segment.first_entry_id for segment in metadata.segments]
     last, is_closed = metadata.last_entry_id, metadata.state is LedgerState.CLOSED
-    claims = [
-        (min(size, write, ack) >= 1, Contradicts.QUORUM_BELOW_ONE, (size, write, ack)),
-        (write <= size, Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE, (write, size)),
-        (ack <= write, Contradicts.ACK_QUORUM_ABOVE_WRITE, (ack, write)),
-        (bool(firsts), Contradicts.NO_SEGMENT, ()),
-        (not firsts or firsts[0] == 0, Contradicts.FIRST_SEGMENT_NOT_AT_ZERO, tuple(firsts[:1])),
-        (not is_closed or last is not None, Contradicts.NO_LAST_ENTRY, ()),
-    ]
+    broken: list[tuple[Contradicts, tuple[int, ...]]] = []
+    if min(size, write, ack) < 1:
+        broken.append((Contradicts.QUORUM_BELOW_ONE, (size, write, ack)))
+    if write > size:
+        broken.append((Contradicts.WRITE_QUORUM_ABOVE_ENSEMBLE, (write, size)))
+    if ack > write:
+        broken.append((Contradicts.ACK_QUORUM_ABOVE_WRITE, (ack, write)))
+    if not firsts:
+        broken.append((Contradicts.NO_SEGMENT, ()))
+    elif firsts[0] != 0:
+        broken.append((Contradicts.FIRST_SEGMENT_NOT_AT_ZERO, (firsts[0],)))
+    if is_closed and last is None:
+        broken.append((Contradicts.NO_LAST_ENTRY, ()))
     if is_closed and last is not None:
-        claims.append((last >= -1, Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,)))
-        fits = last < -1 or not firsts or firsts[-1] - 1 <= last
-        claims.append((fits, Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (*firsts[-1:], last)))
-        has_room = last != -1 or metadata.length <= 0
-        claims.append((has_room, Contradicts.LENGTH_WITHOUT_ENTRY, (metadata.length,)))
-        claims.extend(_claims_of_length(metadata.length, last, reads))
-    for place in range(1, len(firsts)):
-        one, before = firsts[place], firsts[place - 1]
-        claims.append((one > before, Contradicts.SEGMENTS_OUT_OF_ORDER, (one, before)))
+        if last < -1:
+            broken.append((Contradicts.LAST_ENTRY_BELOW_MINUS_ONE, (last,)))
+        elif firsts and firsts[-1] - 1 > last:
+            broken.append((Contradicts.SEGMENT_BEYOND_LAST_ENTRY, (firsts[-1], last)))
+        if last == -1 and metadata.length > 0:
+            broken.append((Contradicts.LENGTH_WITHOUT_ENTRY, (metadata.length,)))
+        broken += _contradictions_of_length(metadata.length, last, reads)
+    for before, first in pairwise(firsts):
+        if first <= before:
+            broken.append((Contradicts.SEGMENTS_OUT_OF_ORDER, (first, before)))
     for segment in metadata.segments:
         members = len(segment.ensemble)
-        numbers = (segment.first_entry_id, members, size)
-        claims.append((members == size, Contradicts.WRONG_ENSEMBLE_SIZE, numbers))
-    return [Contradiction(what, numbers) for holds, what, numbers in claims if not holds]
+        if members != size:
+            numbers = (segment.first_entry_id, members, size)
+            broken.append((Contradicts.WRONG_ENSEMBLE_SIZE, numbers))
+    return [Contradiction(what, numbers) for what, numbers in broken]
 
 
 _OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
@@ -335,7 +345,7 @@ _OF_PLACEMENT: Mapping[Adherence | None, Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CrossCheckFinding:
     """One finding of the second checker, with the facts it derives.
 

@@ -56,6 +56,8 @@ class Group(NamedTuple):
 
 def groups_of(answer: Answer) -> tuple[Group, ...]:
     """Return the groups of a list, ascending."""
+    if not answer.groups:
+        return ()
     return tuple(map(Group._make, iter_unpack(">qqii", answer.groups)))
 
 
@@ -97,13 +99,11 @@ def is_listed(groups: tuple[Group, ...], entry: EntryId) -> bool:
 def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
     """Return whether the strange groups of a list have more runs than are judged."""
     strange = 0
-    for group in groups:
-        is_known = (
-            group.period % ensemble_size == 0 and group.period // ensemble_size <= KNOWN_STRIDES
-        )
-        if group.period == group.size or is_known:  # a single run has period 0, which is known
+    for first, last, size, period in groups:
+        is_known = period % ensemble_size == 0 and period // ensemble_size <= KNOWN_STRIDES
+        if is_known or period == size:  # a single run has period 0, which is known
             continue
-        runs = (group.last - group.first) // group.period + 1
+        runs = (last - first) // period + 1
         strange += runs if runs >= STRANGE_FROM_RUNS else 0
     return strange > max(STRANGE_RUNS_MAX, answer.received_bytes // 24)
 
@@ -120,7 +120,8 @@ def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
         return pack_marks(marks)
     found = 0
     for group in groups:
-        if group.first <= high and group.end >= low:
+        first, last, size, _ = group
+        if first <= high and last + size > low:
             bits = _group_bits(group, low, high)
             found = found | bits if found else bits
     return found
@@ -242,7 +243,7 @@ class Testimony:
     """The entries of `by_entry`, ascending. A sweep may read thousands of them."""
 
     def __post_init__(self) -> None:
-        self.entries_in_order = tuple(sorted(self.by_entry))
+        self.entries_in_order = tuple(sorted(self.by_entry)) if self.by_entry else ()
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
@@ -255,12 +256,15 @@ class Testimony:
         at = bisect_left(known, low)
         if at == len(known) or known[at] > high:
             return Holding(held, unknown, absent)
-        read: dict[int, list[int]] = {HELD: [], UNKNOWN: [], ABSENT: []}
-        for entry in known[at : bisect_right(known, high)]:
-            if listed or self.by_entry[entry] != self.rest:  # else it changes nothing
-                read[self.by_entry[entry]].append(entry - low)
-        words = (mine & bits_at(read[word], high - low + 1) for word in (HELD, UNKNOWN, ABSENT))
-        now_held, now_unknown, now_absent = words
+        read = known[at : bisect_right(known, high)]
+        if not listed:
+            read = tuple([entry for entry in read if self.by_entry[entry] != self.rest])
+        if not read:  # all others change nothing
+            return Holding(held, unknown, absent)
+        now_held, now_unknown, now_absent = (
+            mine & bits_at([e - low for e in read if self.by_entry[e] == word], high - low + 1)
+            for word in (HELD, UNKNOWN, ABSENT)
+        )
         if changed := now_held | now_unknown | now_absent:
             held = held ^ (held & changed) | now_held
             unknown = unknown ^ (unknown & changed) | now_unknown
@@ -327,48 +331,54 @@ def list_testimony(
         return Testimony(UNKNOWN, why=frozenset({Unknown.ANSWER_INVALID}))
     if not reads:
         return Testimony(UNKNOWN, groups, why=_NOT_READ)
-    unlisted = {entry: read for entry, read in reads.items() if not is_listed(groups, entry)}
-    corrupt = [entry for entry, read in reads.items() if read.status is ReadStatus.CORRUPT]
-    by_entry, why, is_honest = dict.fromkeys(corrupt, UNKNOWN), set[Unknown](), True
     refuted = {entry: times for entry, times in denied.items() if is_listed(groups, entry)}
-    is_confirmed = max(refuted.values(), default=0) >= LOOKS_OF_DENIAL
-    was_sent = any(
-        read.status in (ReadStatus.PRESENT, ReadStatus.CORRUPT) for read in reads.values()
-    )
-    if is_confirmed and knows_no_ledger(reads) and not was_sent:
+    is_confirmed = bool(refuted) and max(refuted.values()) >= LOOKS_OF_DENIAL
+    if is_confirmed and knows_no_ledger(reads) and not _was_sent(reads):
         return Testimony(ABSENT)
-    failed_though_listed = False
+    by_entry, why = dict[EntryId, int](), set[Unknown]()
+    is_honest, present_unlisted = True, 0
+    was_absent = was_corrupt = failed_though_listed = False
     for entry, read in reads.items():
-        if entry in unlisted:
-            continue
-        if entry in refuted:
-            by_entry[entry] = ABSENT if is_confirmed else UNKNOWN
-        elif read.status is ReadStatus.PRESENT:
-            by_entry[entry] = HELD
-        elif read.status is ReadStatus.FAILED:
-            by_entry[entry] = UNKNOWN
-            failed_though_listed = True
-    for entry, read in unlisted.items():
-        if read.status is ReadStatus.PRESENT:
-            by_entry[entry] = HELD
-            is_honest &= entry == highest and entry % PAGE == 0 and has_ledger
-        elif read.status in NOT_THERE:
+        status = read.status
+        if status is ReadStatus.CORRUPT:
+            was_corrupt = True
+        if groups and is_listed(groups, entry):
+            if entry in refuted:
+                by_entry[entry] = ABSENT if is_confirmed else UNKNOWN
+            elif status is ReadStatus.PRESENT:
+                by_entry[entry] = HELD
+            elif status is ReadStatus.FAILED:
+                by_entry[entry] = UNKNOWN
+                failed_though_listed = True
+            elif status is ReadStatus.CORRUPT:
+                by_entry[entry] = UNKNOWN
+        elif status in NOT_THERE:
             by_entry[entry] = ABSENT
+            was_absent = True
+        elif status is ReadStatus.PRESENT:
+            by_entry[entry] = HELD
+            present_unlisted += 1
+            is_honest &= entry == highest and entry % PAGE == 0 and has_ledger
         else:
             by_entry[entry] = UNKNOWN
-            why.add(_WHY_NO_READ.get(read.status, Unknown.ANSWER_INVALID))
-    lacks_all = is_honest and not why and ABSENT in (by_entry[entry] for entry in unlisted)
+            why.add(_WHY_NO_READ.get(status, Unknown.ANSWER_INVALID))
+    lacks_all = is_honest and was_absent and not why
     if failed_though_listed:
         why.add(Unknown.BOOKIE_REFUSED)
-    if corrupt or not is_honest or (refuted and not is_confirmed):
+    if was_corrupt or not is_honest or (refuted and not is_confirmed):
         why.add(Unknown.ANSWER_INVALID)
     return Testimony(
         ABSENT if lacks_all else UNKNOWN,
         groups,
         by_entry,
         frozenset(why) or _NOT_READ,
-        present_unlisted=sum(read.status is ReadStatus.PRESENT for read in unlisted.values()),
+        present_unlisted=present_unlisted,
     )
+
+
+def _was_sent(reads: Mapping[EntryId, EntryRead]) -> bool:
+    """Return whether the bookie sent any entry, with a right digest or a wrong one."""
+    return any(read.status in (ReadStatus.PRESENT, ReadStatus.CORRUPT) for read in reads.values())
 
 
 def conclusive_reads(reads: Mapping[EntryId, EntryRead]) -> dict[EntryId, EntryRead]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from auditor.model.availability import Answer, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import LedgerEvidence, Look, Terms
@@ -47,17 +46,18 @@ def is_age_open(record: LedgerRecord, terms: Terms) -> bool:
 
 def exemption(record: LedgerRecord) -> Exempt | None:
     """Return the first exemption of an existing ledger (docs/names.md, "Reasons to exempt")."""
-    state = None if record.metadata is None else record.metadata.state
-    holds = {  # EMPTY is decided by what bookies say: see `beyond_end.find_unheard`
-        Exempt.MARKED_UNDERREPLICATED: record.mark is not None,
-        Exempt.IN_RECOVERY: state is LedgerState.IN_RECOVERY,
-        Exempt.OPEN: state is LedgerState.OPEN,
-    }
-    return next((reason for reason in _EXEMPTIONS if holds.get(reason)), None)
+    if record.mark is not None:
+        return Exempt.MARKED_UNDERREPLICATED
+    if record.metadata is None:
+        return None
+    # EMPTY is decided by what bookies say: see `beyond_end.find_unheard`
+    return _EXEMPT_STATES.get(record.metadata.state)
 
 
-_EXEMPTIONS = tuple(Exempt)
-"""In their order. To iterate over an enum costs more than over a tuple."""
+_EXEMPT_STATES = {
+    LedgerState.IN_RECOVERY: Exempt.IN_RECOVERY,
+    LedgerState.OPEN: Exempt.OPEN,
+}
 
 
 def is_stuck(record: LedgerRecord, terms: Terms) -> bool:
@@ -88,7 +88,7 @@ _DENIED = {ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER}
 _READ = {ReadStatus.PRESENT, ReadStatus.NO_ENTRY, ReadStatus.NO_LEDGER, ReadStatus.CORRUPT}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Statements:
     """What bookies said at the looks that saw the newest state of the metadata.
 
@@ -122,9 +122,12 @@ def is_same_write(one: LedgerRecord, other: LedgerRecord) -> bool:
 
 def asked_looks(looks: Sequence[Look]) -> int:
     """Return how many of the looks that saw the newest metadata asked bookies."""
-    newest = looks[-1].record
-    saw_it = takewhile(lambda look: is_same_write(look.record, newest), reversed(looks))
-    return sum(bool(look.answers) for look in saw_it)
+    newest, asked = looks[-1].record, 0
+    for look in reversed(looks):
+        if look.record is not newest and not is_same_write(look.record, newest):
+            break
+        asked += bool(look.answers)
+    return asked
 
 
 def newest_statements(looks: Sequence[Look], terms: Terms) -> Statements:
@@ -134,65 +137,97 @@ def newest_statements(looks: Sequence[Look], terms: Terms) -> Statements:
     chain: list[Look] = []
     answers: dict[BookieId, Answer] = {}
     reads: dict[tuple[BookieId, EntryId], EntryRead] = {}
-    wrong: dict[tuple[BookieId, EntryId], int] = {}
-    denied: dict[tuple[BookieId, EntryId], int] = {}
-    undenied: set[tuple[BookieId, EntryId]] = set()
-    otherwise: set[tuple[BookieId, EntryId]] = set()
+    was_corrupt = may_be_denied = may_be_out = False
     was_gone: set[BookieId] = set()
     for look in reversed(looks):
-        if not is_same_write(look.record, newest):
+        if look.record is not newest and not is_same_write(look.record, newest):
             break
         chain.append(look)
-        lists: dict[BookieId, tuple[Group, ...]] = {}
         for bookie, answer in look.answers.items():
             kept = answers.setdefault(bookie, answer)
-            if bookie not in was_gone and kept.status not in spoken and answer.status in spoken:
+            if kept.status not in spoken and bookie not in was_gone and answer.status in spoken:
                 answers[bookie] = answer
-            if answer.is_gone:
-                was_gone.add(bookie)
+            if answer.status is AnswerStatus.UNREGISTERED:
+                may_be_out = True
+                if answer.is_gone:
+                    was_gone.add(bookie)
         for key, read in look.reads.items():
             status, before = read.status, reads.get(key)
-            if before is None or _says_more(read, before):
+            if before is None or (before.status not in _READ and _says_more(read, before)):
                 reads[key] = read
-            is_conclusive = status in _READ
-            if status in _DENIED and key not in undenied and _is_listed(look, key, lists):
-                denied[key] = denied.get(key, 0) + 1
-            elif is_conclusive:
-                undenied.add(key)
-            if status is ReadStatus.CORRUPT and key not in otherwise:
-                wrong[key] = wrong.get(key, 0) + 1
-            elif is_conclusive:
-                otherwise.add(key)
-    corrupt = frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
+            if status in _DENIED:
+                said = look.answers.get(key[0])
+                may_be_denied |= said is not None and said.groups != b""
+            elif status is ReadStatus.CORRUPT:
+                was_corrupt = True
+            elif status is ReadStatus.FAILED:
+                may_be_out = True
     away = terms.around.maintenance
-    out, failed = _out_of_service([look for look in chain if look.answers])
+    out, failed = _out_of_service(chain) if may_be_out else (set(), set())
     return Statements(
         newest,
         tuple(reversed(chain)),
         answers,
         reads,
-        corrupt,
+        _corrupt_copies(chain) if was_corrupt else frozenset(),
         frozenset(out - away),
-        frozenset(copy for copy in failed if copy[0] not in away),
-        denied,
+        frozenset([copy for copy in failed if copy[0] not in away]),
+        _denied_copies(chain) if may_be_denied else {},
     )
 
 
+def _corrupt_copies(chain: Sequence[Look]) -> frozenset[tuple[BookieId, EntryId]]:
+    """Return the copies that enough looks read with a wrong digest, and none read in another way
+    since the first of these. The newest look comes first.
+    """
+    wrong: dict[tuple[BookieId, EntryId], int] = {}
+    otherwise: set[tuple[BookieId, EntryId]] = set()
+    for look in chain:
+        for key, read in look.reads.items():
+            if read.status is ReadStatus.CORRUPT and key not in otherwise:
+                wrong[key] = wrong.get(key, 0) + 1
+            elif read.status in _READ:
+                otherwise.add(key)
+    return frozenset(key for key, times in wrong.items() if times >= LOOKS_OF_CORRUPTION)
+
+
+def _denied_copies(chain: Sequence[Look]) -> dict[tuple[BookieId, EntryId], int]:
+    """Return the copies last read as not being there although listed, with the number of such
+    looks. The newest look comes first.
+    """
+    denied: dict[tuple[BookieId, EntryId], int] = {}
+    undenied: set[tuple[BookieId, EntryId]] = set()
+    for look in chain:
+        lists: dict[BookieId, tuple[Group, ...]] = {}
+        for key, read in look.reads.items():
+            if read.status not in _READ:
+                continue
+            bookie, entry = key
+            if bookie not in lists:
+                lists[bookie] = _listed_groups(look.answers.get(bookie))
+            is_denial = read.status in _DENIED and key not in undenied
+            if is_denial and is_listed(lists[bookie], entry):
+                denied[key] = denied.get(key, 0) + 1
+            else:
+                undenied.add(key)
+    return denied
+
+
 def _out_of_service(
-    asked: Sequence[Look],
+    chain: Sequence[Look],
 ) -> tuple[set[BookieId], set[tuple[BookieId, EntryId]]]:
     """Return the bookies that no look found registered, and the copies that every look failed to
     get.
 
     A copy on a registered bookie counts only if each look tried to read it.
     """
-    tried = {key for look in asked for key, read in look.reads.items() if read.status == "failed"}
+    asked = [look for look in chain if look.answers]
+    reads = [item for look in asked for item in look.reads.items()]
+    tried = {key for key, read in reads if read.status is ReadStatus.FAILED}
     missing_at = [
         {b for b, answer in look.answers.items() if answer.status is AnswerStatus.UNREGISTERED}
         for look in asked
     ]
-    if not tried and not any(missing_at):
-        return set(), set()
     unseen: dict[BookieId, int] = {}
     unread: dict[tuple[BookieId, EntryId], int] = {}
     for look, missing in zip(asked, missing_at, strict=True):
@@ -211,28 +246,18 @@ def _out_of_service(
 
 
 def _says_more(older: EntryRead, newer: EntryRead) -> bool:
-    """Return whether an older read counts although there is a newer one.
+    """Return whether an older read counts although there is a newer one, which is not conclusive.
 
     Conclusive reads outrank all others, and a failure of the bookie outranks silence.
     """
-    if newer.status in _READ:
-        return False
     return older.status in _READ or (
         older.status is ReadStatus.FAILED and newer.status is not ReadStatus.FAILED
     )
 
 
-def _is_listed(
-    look: Look, copy: tuple[BookieId, EntryId], lists: dict[BookieId, tuple[Group, ...]]
-) -> bool:
-    """Return whether the bookie listed the entry at this look. `lists` caches decoded lists."""
-    bookie, entry = copy
-    groups = lists.get(bookie)
-    if groups is None:
-        answer = look.answers.get(bookie)
-        is_list = answer is not None and answer.status is AnswerStatus.HELD
-        groups = lists[bookie] = groups_of(answer) if answer is not None and is_list else ()
-    return is_listed(groups, entry)
+def _listed_groups(answer: Answer | None) -> tuple[Group, ...]:
+    """Return the groups that a bookie listed; none if its answer is no list."""
+    return groups_of(answer) if answer is not None and answer.status is AnswerStatus.HELD else ()
 
 
 CLOSING_LOOKS = 2
@@ -263,11 +288,10 @@ def _find_unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) 
         )
     if verdict.findings and len(looks) < 2:
         yield "something is reported after a single look"
-    same = len(looks) > 1 and is_same_write(looks[-2].record, looks[-1].record)
     if (
-        any(finding.severity is Severity.INFO for finding in verdict.findings)
-        and verdict.standing is not Standing.VIOLATED
-        and not same
+        verdict.standing is not Standing.VIOLATED
+        and any(finding.severity is Severity.INFO for finding in verdict.findings)
+        and not (len(looks) > 1 and is_same_write(looks[-2].record, looks[-1].record))
     ):
         yield "a finding of severity info rests on metadata that was not read twice alike"
     if Unknown.UNSETTLED in verdict.unknowns:

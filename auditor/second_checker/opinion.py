@@ -47,7 +47,7 @@ from auditor.second_checker.looks import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Opinion:
     """What the second checker concludes about a ledger.
 
