@@ -161,8 +161,9 @@ BLOCKS_KEPT_MAX = 8
 """Lengths whose set of all entries is cached: the bookies of a ledger share its blocks."""
 FEW = 16
 """At most this many pieces of a set are combined by shifting. More are written into an array."""
-WINDOW = 64
-"""Bits of the first window in which runs are looked for. Each further window is twice as long."""
+WINDOW = 128
+"""Bits of the first window in which runs are looked for: a stripe has there the runs that a finding
+shows. Each further window is twice as long."""
 WINDOW_MAX = 65_536
 """Bits of the longest window, which becomes a text of as many characters."""
 

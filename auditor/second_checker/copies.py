@@ -272,10 +272,11 @@ def written_to(block: Block) -> dict[BookieId, Written]:
     """
     stretch, length = block.stretch, block.high - block.low + 1
     size = len(stretch.ensemble)
-    in_round = dict.fromkeys(stretch.ensemble, 0)
-    for place in range(size):
-        for bookie in stretch.bookies_of(block.low + place):
-            in_round[bookie] |= 1 << place
+    in_round, bit = dict.fromkeys(stretch.ensemble, 0), 1
+    for entry in range(block.low, block.low + size):
+        for bookie in stretch.bookies_of(entry):
+            in_round[bookie] |= bit
+        bit <<= 1
     return {bookie: _written(places, size, length) for bookie, places in in_round.items()}
 
 

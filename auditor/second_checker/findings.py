@@ -55,8 +55,10 @@ def recovery_facts(
 
     Return None if it can succeed, or if the ledger is not in recovery.
     """
+    if metadata.state is not LedgerState.IN_RECOVERY or not metadata.segments:
+        return None
     asked = [look for look in statements.looks if look.answers]
-    if metadata.state is not LedgerState.IN_RECOVERY or not asked or not metadata.segments:
+    if not asked:
         return None
     last, write, ack = metadata.segments[-1], metadata.write_quorum, metadata.ack_quorum
     size = len(last.ensemble)
@@ -140,20 +142,24 @@ def entry_facts(
         worst.entry,
         write_set,
         tuple(sorted([b for b in others if is_listed(count.lists[b], worst.entry)])),
-        tuple(_gone_bookies(statements, metadata)),
+        _gone_bookies(statements, metadata),
         0 < worst.confirmed >= metadata.ack_quorum
         and _is_at_tail(metadata, count.tally, count.testimonies),
         search,
     )
 
 
-def _gone_bookies(statements: Statements, metadata: LedgerMetadata) -> Iterator[BookieId]:
-    """Yield the gone bookies to which some entry was written, examined or not."""
+def _gone_bookies(statements: Statements, metadata: LedgerMetadata) -> tuple[BookieId, ...]:
+    """Return the gone bookies to which some entry was written, examined or not, sorted."""
     gone = [bookie for bookie, answer in statements.answers.items() if answer.is_gone]
-    parts = stretches(metadata) if gone else ()
-    for bookie in sorted(gone):
-        if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts):
-            yield bookie
+    if not gone:
+        return ()
+    parts = stretches(metadata)
+    return tuple(
+        bookie
+        for bookie in sorted(gone)
+        if any(bookie in part.ensemble and first_of(part, bookie) is not None for part in parts)
+    )
 
 
 def _is_at_tail(metadata: LedgerMetadata, tally: Tally, testimonies: Testimonies) -> bool:

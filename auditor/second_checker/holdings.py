@@ -8,7 +8,7 @@ entries: only those within the block are gone through.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import iter_unpack
 from types import MappingProxyType
@@ -87,13 +87,11 @@ def edges_of(answer: Answer) -> Iterator[EntryId]:
 
 def is_listed(groups: tuple[Group, ...], entry: EntryId) -> bool:
     """Return whether a run of the groups contains the entry; the groups ascend."""
-    if not groups:
+    at = bisect_left(groups, (entry + 1,)) - 1
+    if at < 0:
         return False
-    at = bisect_left(groups, entry, key=lambda group: group.end)
-    if at == len(groups) or entry < groups[at].first:
-        return False
-    group = groups[at]
-    return group.period == 0 or (entry - group.first) % group.period < group.size
+    first, last, size, period = groups[at]
+    return entry < last + size and (period == 0 or (entry - first) % period < size)
 
 
 def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: int) -> bool:
@@ -108,11 +106,21 @@ def claims_too_much(answer: Answer, groups: tuple[Group, ...], ensemble_size: in
     return strange > max(STRANGE_RUNS_MAX, answer.received_bytes // 24)
 
 
-def listed_bits(groups: tuple[Group, ...], low: EntryId, high: EntryId) -> Bits:
-    """Return which entries of [low, high] the groups name; the groups ascend."""
+def ends_of(groups: tuple[Group, ...]) -> list[EntryId]:
+    """Return the last entry of each group."""
+    return [last + size - 1 for _, last, size, _ in groups]
+
+
+def listed_bits(
+    groups: tuple[Group, ...], low: EntryId, high: EntryId, ends: Sequence[EntryId] = ()
+) -> Bits:
+    """Return which entries of [low, high] the groups name; the groups ascend.
+
+    `ends` are those of the groups, if they are known.
+    """
     if len(groups) > FEW:
-        begin = bisect_left(groups, low, key=lambda group: group.end)
-        groups = groups[begin : bisect_right(groups, high, key=lambda group: group.first)]
+        begin = bisect_left(ends or ends_of(groups), low)
+        groups = groups[begin : bisect_left(groups, (high + 1,))]
     if len(groups) > FEW:
         marks = np.zeros(high - low + 1, np.bool_)
         for group in groups:
@@ -239,15 +247,21 @@ class Testimony:
     failed: tuple[EntryId, ...] = ()
     """Entries that the bookie failed to read at each look, ascending; empty if it is in
     maintenance."""
-    entries_in_order: tuple[EntryId, ...] = field(init=False)
+    entries_in_order: tuple[EntryId, ...] = field(init=False, default=())
     """The entries of `by_entry`, ascending. A sweep may read thousands of them."""
 
+    ends: Sequence[EntryId] = field(init=False, default=())
+    """The last entry of each group of `listed`, if there are more than FEW."""
+
     def __post_init__(self) -> None:
-        self.entries_in_order = tuple(sorted(self.by_entry)) if self.by_entry else ()
+        if len(self.listed) > FEW:
+            self.ends = ends_of(self.listed)
+        if self.by_entry:
+            self.entries_in_order = tuple(sorted(self.by_entry))
 
     def holding(self, mine: Bits, low: EntryId, high: EntryId) -> Holding:
         """Return what the bookie holds of `mine`, a set of the entries [low, high]."""
-        listed = listed_bits(self.listed, low, high) if self.listed else 0
+        listed = listed_bits(self.listed, low, high, self.ends) if self.listed else 0
         listed = mine if listed == mine else mine & listed
         held = mine if self.rest == HELD else listed
         others = 0 if held is mine else mine ^ held

@@ -280,7 +280,7 @@ def unsupported_claims(verdict: Verdict, evidence: LedgerEvidence, terms: Terms)
 
 def _find_unsupported(verdict: Verdict, evidence: LedgerEvidence, terms: Terms) -> Iterator[str]:
     looks = evidence.looks
-    asked = sum(1 for look in looks if look.answers)
+    asked = len([look for look in looks if look.answers])
     if len(looks) > terms.looks_max + CLOSING_LOOKS or asked > terms.looks_max:
         yield (
             f"{len(looks)} looks were taken, and bookies asked at {asked}, where {terms.looks_max}"

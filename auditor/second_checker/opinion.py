@@ -179,7 +179,7 @@ def _opinion_on_entries(
         why,
         tuple(findings),
         listing_false_negatives=sum(
-            testimony.present_unlisted for testimony in count.testimonies.values()
+            [testimony.present_unlisted for testimony in count.testimonies.values()]
         ),
         probes=count.probes,
         lacks=lacks,
