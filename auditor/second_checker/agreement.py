@@ -321,7 +321,7 @@ def _compare_findings(first: Verdict, second: Opinion) -> Iterator[Pair]:
     ones, others = _by_key(first.findings), _by_key(second.findings)
     if [*ones] != [*others] or [*map(len, ones.values())] != [*map(len, others.values())]:
         yield "findings", _list_kinds(ones), _list_kinds(others)
-    for key in sorted(ones.keys() & others.keys()):
+    for key in [key for key in sorted(ones) if key in others]:
         for finding, cross_check in zip(ones[key], others[key], strict=False):
             for what, first_says, second_says in _compare_finding(finding, cross_check, second):
                 if first_says != second_says:  # else its words would be made for nothing

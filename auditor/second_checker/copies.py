@@ -533,21 +533,17 @@ def count_entries(
         certain = chain(claimed, (entry for _, entry in statements.reads))
         chosen, _ = blocks(statements.record.ledger_id, parts, edges, certain, terms)
     testimonies, dues = dict[BookieId, Testimony](), dict[BookieId, Due]()
-    parts_of = _by_bookie((part, part) for part in parts)
-    probed = {
-        bookie for bookie in parts_of if _is_probed(statements, bookie, parts_of[bookie], terms)
-    }
+    parts_of = _by_bookie([(part, part) for part in parts])
+    probed = _probed_bookies(statements, parts_of, terms)
     blocks_of = _by_bookie((block.stretch, block) for block in chosen) if probed else {}
     lists, reads_of = (
         usable_lists(statements.answers, metadata.ensemble_size),
         _reads_by_bookie(statements),
     )
     for bookie, its_parts in parts_of.items():
-        reads = {
-            entry: read
-            for entry, read in reads_of.get(bookie, NO_READS).items()
-            if is_written(its_parts, bookie, entry)
-        }
+        reads = reads_of.get(bookie, NO_READS)
+        if reads:
+            reads = {e: read for e, read in reads.items() if is_written(its_parts, bookie, e)}
         if bookie in probed:
             due = reads_due(
                 statements.record.ledger_id, bookie, its_parts, blocks_of[bookie], terms
@@ -567,18 +563,15 @@ def count_entries(
     )
 
 
-def _is_probed(
-    statements: Statements, bookie: BookieId, parts: Sequence[Stretch], terms: Terms
-) -> bool:
-    """Return whether the bookie cannot list, so that its entries are read instead."""
-    answer = statements.answers.get(bookie)
-    return (
-        answer is not None
-        and answer.status is AnswerStatus.UNSUPPORTED
-        and not answer.is_gone
-        and terms.probe_entries > 0
-        and _highest_of(parts, bookie) >= 0
-    )
+def _probed_bookies(
+    statements: Statements, parts_of: Mapping[BookieId, Sequence[Stretch]], terms: Terms
+) -> set[BookieId]:
+    """Return the bookies that cannot list, so that their entries are read instead."""
+    if terms.probe_entries <= 0:
+        return set()
+    answers = statements.answers
+    unable = [b for b, said in answers.items() if said.status is AnswerStatus.UNSUPPORTED]
+    return {b for b in unable if b in parts_of and _highest_of(parts_of[b], b) >= 0}
 
 
 def _testimony(

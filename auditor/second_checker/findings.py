@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from auditor.model.availability import NOT_DIALLED, EntryRead, ReadStatus
+from auditor.model.availability import NOT_DIALLED, AnswerStatus, EntryRead, ReadStatus
 from auditor.model.evidence import Adherence, Look, Terms
 from auditor.model.facts import (
     Contradiction,
@@ -151,7 +151,11 @@ def entry_facts(
 
 def _gone_bookies(statements: Statements, metadata: LedgerMetadata) -> tuple[BookieId, ...]:
     """Return the gone bookies to which some entry was written, examined or not, sorted."""
-    gone = [bookie for bookie, answer in statements.answers.items() if answer.is_gone]
+    gone = [
+        bookie
+        for bookie, answer in statements.answers.items()
+        if answer.status is AnswerStatus.UNREGISTERED and answer.is_gone
+    ]
     if not gone:
         return ()
     parts = stretches(metadata)
