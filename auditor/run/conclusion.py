@@ -123,8 +123,7 @@ def conclude(
     duration_s: Mapping[str, float],
 ) -> Conclusion:
     """Account for every listed ledger, then count. Raises AccountingError before it counts."""
-    listing = run.scan("evidence/listing", LISTING)
-    account(*(rows.table(["ledger_id"])["ledger_id"] for rows in (listing, verdicts)))
+    account(run.scan("evidence/listing", LISTING), verdicts)
     seen = _bookies(run, about, bookies, verdicts)
     clustered = findings_on_cluster(run, about)
     changed = metadata_changes(run, about)

@@ -8,7 +8,7 @@ of the auditor left unjudged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import Ids
+from auditor.evidence.ids import Ids, Shard, distinct_numbers
+from auditor.evidence.portions import LedgerTable
 from auditor.evidence.table_scan import TableScan
 from auditor.model.summary import LedgerDetail, MarkCounts, UnjudgedCounts
 from auditor.model.verdict import JUDGED, CopyCounts, Exempt, Standing, Unknown
@@ -26,31 +27,92 @@ LEDGERS_NAMED_MAX = 5
 """At most this many ledgers are named in an accounting error."""
 
 
-def account(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> int:
-    """Return the number of ledgers if exactly those of `listed` (ids) are judged, each once.
+ACCOUNTED_AT_ONCE = 1_000_000
+"""Ledgers whose ids are in memory at a time: some 40 MB with their copies, however many there are.
+Files with ids of several ranges are read once for each."""
+SAMPLED_OF_RANGE = 1_000
+"""Ledgers by which the end of a range is chosen."""
 
-    Otherwise raises AccountingError with the ids of some of the ledgers. Costs a sort of both: at
-    most 24 bytes a ledger beside the two columns.
+
+def account(listed: TableScan, judged: TableScan) -> int:
+    """Return the number of ledgers if exactly those of `listed` are judged, each once.
+
+    Both have the column `ledger_id`. Otherwise raises AccountingError with the ids of some of the
+    ledgers. Costs two scans of the listing and one of the verdicts, and a sort of both.
     """
+    tables = [LedgerTable.of(listed), LedgerTable.of(judged)]
+    wrong = {what: (0, np.empty(0, np.int64)) for what in _WRONG}
+    read = [0, 0]
+    for shard in _ranges_of(listed):
+        columns = [one.table(["ledger_id"], shard)["ledger_id"] for one in tables]
+        read = [before + len(column) for before, column in zip(read, columns, strict=True)]
+        for what, found in _wrong_ids(*columns):
+            count, some = wrong[what]
+            named = np.concatenate([some, found[:LEDGERS_NAMED_MAX]])[:LEDGERS_NAMED_MAX]
+            wrong[what] = count + len(found), named
+    for what, (count, named) in wrong.items():
+        if count:
+            raise _accounting_error(f"{count} {what} (such as {', '.join(map(str, named))})")
+    if read != (rows := [listed.count(), judged.count()]):
+        raise _accounting_error(f"{read} ids were found in {rows} rows of listing and verdicts")
+    return read[0]
+
+
+_WRONG = (
+    "listed more than once",
+    "judged more than once",
+    "listed and never judged",
+    "judged and never listed",
+)
+
+
+def _wrong_ids(listed: pa.ChunkedArray, judged: pa.ChunkedArray) -> Iterator[tuple[str, Ids]]:
+    """Yield what is wrong with some of these ledgers, as in `_WRONG`, with all of them."""
     ids, rows = (np.sort(column.to_numpy()) for column in (listed, judged))
     if np.array_equal(ids, rows) and not (ids[1:] == ids[:-1]).any():
-        return len(ids)
+        return
     ids, id_counts = np.unique(ids, return_counts=True)
     rows, row_counts = np.unique(rows, return_counts=True)
-    for wrong, what in (
-        (ids[id_counts > 1], "listed more than once"),
-        (rows[row_counts > 1], "judged more than once"),
-        (np.setdiff1d(ids, rows, assume_unique=True), "listed and never judged"),
-        (np.setdiff1d(rows, ids, assume_unique=True), "judged and never listed"),
-    ):
-        if len(wrong):
-            some = ", ".join(str(ledger_id) for ledger_id in wrong[:LEDGERS_NAMED_MAX])
-            raise AccountingError(
-                f"the ledgers do not add up: {len(wrong)} {what} (such as {some}); no counts are"
-                " published. This is a fault of the auditor: please report it with the run's"
-                " directory"
-            )
-    return len(ids)
+    found = (
+        ids[id_counts > 1],
+        rows[row_counts > 1],
+        np.setdiff1d(ids, rows, assume_unique=True),
+        np.setdiff1d(rows, ids, assume_unique=True),
+    )
+    yield from zip(_WRONG, found, strict=True)
+
+
+def _accounting_error(what: str) -> AccountingError:
+    return AccountingError(
+        f"the ledgers do not add up: {what}; no counts are published. This is a fault of the"
+        " auditor: please report it with the run's directory"
+    )
+
+
+def _ranges_of(ids: TableScan) -> list[Shard]:
+    """Return ranges that cover all numbers, each with about ACCOUNTED_AT_ONCE of the ids.
+
+    They are chosen by a sample: the ids come in any order, and some may occur twice.
+    """
+    count = ids.count()
+    ranges = -(-count // ACCOUNTED_AT_ONCE)
+    if ranges < 2:
+        return [Shard(0, *_ANY_NUMBER)]
+    step = max(1, ACCOUNTED_AT_ONCE // SAMPLED_OF_RANGE)
+    parts, seen = [], 0
+    for batch in ids.batches(["ledger_id"]):
+        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step])
+        seen += len(batch)
+    sample = distinct_numbers(np.concatenate(parts))
+    ends = sorted({int(sample[len(sample) * number // ranges]) for number in range(1, ranges)})
+    firsts = [_ANY_NUMBER[0], *ends]
+    lasts = [*(first - 1 for first in ends), _ANY_NUMBER[1]]
+    pairs = zip(firsts, lasts, strict=True)
+    return [Shard(number, first, last) for number, (first, last) in enumerate(pairs)]
+
+
+_ANY_NUMBER = (-(2**63), 2**63 - 1)
+"""A fault of the auditor may write an id that no ledger has."""
 
 
 _JUDGED = pa.array([standing.word for standing in JUDGED])

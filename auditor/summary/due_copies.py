@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.rows import rows_of, table
+from auditor.evidence.rows import rows_of
 from auditor.evidence.table_scan import iterate_rows
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
@@ -56,13 +56,18 @@ def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
     """
     found: dict[BookieId, Due] = {}
     for batch in ledgers:
-        is_closed = pc.equal(batch["state"], LedgerState.CLOSED.value)
-        is_due = pc.and_(is_closed, pc.greater_equal(batch["last_entry_id"], 0))
-        is_due = pc.fill_null(pc.and_(is_due, pc.equal(batch["look"], 1)), False)
-        for bookie, due in _due_by_bookie(rows_of(batch, is_due)):
-            before = found.get(bookie, Due(0.0, 0.0))
-            found[bookie] = Due(*map(sum, zip(before, due, strict=True)))
+        add_due(found, batch)
     return found
+
+
+def add_due(found: dict[BookieId, Due], ledgers: pa.RecordBatch) -> None:
+    """Add to `found` what each bookie should hold of one batch, as `due_by_bookie` counts it."""
+    is_closed = pc.equal(ledgers["state"], LedgerState.CLOSED.value)
+    is_due = pc.and_(is_closed, pc.greater_equal(ledgers["last_entry_id"], 0))
+    is_due = pc.fill_null(pc.and_(is_due, pc.equal(ledgers["look"], 1)), False)
+    for bookie, due in _due_by_bookie(rows_of(ledgers, is_due)):
+        before = found.get(bookie, Due(0.0, 0.0))
+        found[bookie] = Due(*map(sum, zip(before, due, strict=True)))
 
 
 def _due_by_bookie(ledgers: pa.RecordBatch) -> list[tuple[BookieId, Due]]:
@@ -75,13 +80,20 @@ def _due_by_bookie(ledgers: pa.RecordBatch) -> list[tuple[BookieId, Due]]:
     owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()[segment_of]
     sizes = ledgers["length_bytes"].fill_null(0).to_numpy().astype(np.float64)
     mean_bytes = np.maximum(sizes, 0) / (ledgers["last_entry_id"].to_numpy() + 1.0)
-    at = named.indices.to_numpy()
-    sums = (
-        np.bincount(at, of).tolist()
-        for of in (weights, np.minimum(weights, 2), weights * mean_bytes[owners], weights > 0)
+    at, names = named.indices.to_numpy(), named.dictionary.to_pylist()
+    counts, *sums = (
+        np.bincount(at, of, minlength=len(names)).tolist()
+        for of in (
+            np.ones(len(at)),
+            weights,
+            np.minimum(weights, 2),
+            weights * mean_bytes[owners],
+            weights > 0,
+        )
     )
-    dues = (Due(*cells) for cells in zip(*sums, strict=True))
-    return list(zip(named.dictionary.to_pylist(), dues, strict=True))
+    dues = zip(names, counts, zip(*sums, strict=True), strict=True)
+    # A dictionary of a file may have names that no row of this batch has.
+    return [(name, Due(*cells)) for name, count, cells in dues if count]
 
 
 def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDArray[np.float64]:
@@ -123,29 +135,72 @@ _ENTRIES_MAX = 2**61
 """Ledgers that claim more entries are counted one by one: sums of columns would overflow."""
 
 
+class Shares(NamedTuple):
+    """How many entries of a closed ledger a bookie should hold, once for each pair of them.
+
+    `rows` are numbers of rows of the ledgers, and `bookies` numbers of `names`. `last_entries` has
+    the last entry of each ledger.
+    """
+
+    rows: npt.NDArray[np.int64]
+    bookies: npt.NDArray[np.int64]
+    copies: npt.NDArray[np.int64]
+    last_entries: npt.NDArray[np.int64]
+    names: Sequence[BookieId]
+
+
 def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
     """Return the SHARES rows of these bookies, exactly. `ledgers` has the SHARE_COLUMNS, each
     ledger once.
+    """
+    made = [SHARES.empty_table()]
+    for batch in ledgers.combine_chunks().to_batches():
+        shares = shares_in(batch)
+        is_theirs = np.array([name in bookies for name in shares.names], np.bool_)
+        mine = np.flatnonzero(is_theirs[shares.bookies])
+        rows = pa.array(shares.rows[mine])
+        names = pa.array(shares.names, pa.string()).take(pa.array(shares.bookies[mine]))
+        columns = [
+            batch["ledger_id"].take(rows),
+            names,
+            pa.array(shares.copies[mine]),
+            pa.array(shares.last_entries[mine]),
+        ]
+        made.append(pa.Table.from_arrays(columns, schema=SHARES))
+    return pa.concat_tables(made)
+
+
+def shares_in(ledgers: pa.RecordBatch) -> Shares:
+    """Return how many entries each bookie should hold, exactly. `ledgers` has the SHARE_COLUMNS,
+    each ledger once.
 
     Counts in columns where striping is plain: one segment begins behind the other, and each names
     as many bookies as the ensemble size, each once. Other ledgers become values one by one.
     """
-    closed = pc.equal(ledgers["state"], LedgerState.CLOSED.value)
-    rows = ledgers.filter(pc.fill_null(closed, False)).combine_chunks()
-    made = [SHARES.empty_table()]
-    for batch in rows.to_batches():
-        names = batch["segments"].flatten().field("ensemble").flatten().dictionary_encode()
-        is_plain = _is_plain(batch, names.indices.to_numpy(), len(names.dictionary))
-        is_single = pc.equal(pc.list_value_length(batch["segments"]), 1)
-        is_single = is_plain & is_single.fill_null(False).to_numpy(zero_copy_only=False)
-        for keep, count in (
-            (is_single, _shares_of_segments),
-            (is_plain & ~is_single, _plain_shares),
-            (~is_plain, _other_shares),
-        ):
-            if keep.any():
-                made.append(count(rows_of(batch, pa.array(keep)), bookies))
-    return pa.concat_tables(made)
+    closed = pc.fill_null(pc.equal(ledgers["state"], LedgerState.CLOSED.value), False)
+    number_of = np.flatnonzero(closed.to_numpy(zero_copy_only=False))
+    batch = ledgers if len(number_of) == len(ledgers) else ledgers.take(pa.array(number_of))
+    named = batch["segments"].flatten().field("ensemble").flatten().dictionary_encode()
+    codes, names = named.indices.to_numpy(), named.dictionary.to_pylist()
+    is_plain = _is_plain(batch, codes, len(names))
+    is_single = pc.equal(pc.list_value_length(batch["segments"]), 1)
+    is_single = is_plain & is_single.fill_null(False).to_numpy(zero_copy_only=False)
+    parts = []
+    for keep, count in (
+        (is_single, _shares_of_segments),
+        (is_plain & ~is_single, _plain_shares),
+        (~is_plain, _other_shares),
+    ):
+        if keep.any():
+            rows = np.flatnonzero(keep)
+            some = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
+            owners, *cells = count(some, names)
+            parts.append((number_of[rows[owners]], *cells))
+    if not parts:
+        none = np.empty(0, np.int64)
+        return Shares(none, none, none, none, names)
+    found, bookies, copies, last = (np.concatenate(cells) for cells in zip(*parts, strict=True))
+    return Shares(found, bookies, copies, last, names)
 
 
 def _is_plain(
@@ -171,16 +226,25 @@ def _is_plain(
     return plain
 
 
-def _plain_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+_Column: TypeAlias = npt.NDArray[np.int64]
+_Cells: TypeAlias = tuple[_Column, _Column, _Column, _Column]
+"""The columns of Shares."""
+
+
+def _plain_shares(ledgers: pa.RecordBatch, names: Sequence[BookieId]) -> _Cells:
     """Count where a bookie may stand in several segments of a ledger."""
-    rows = _shares_of_segments(ledgers, bookies).group_by(["ledger_id", "bookie_id"])
-    sums = rows.aggregate([("copies", "sum"), ("last_entry_id", "max")])
-    return sums.rename_columns(SHARES.names).cast(SHARES)
+    rows, bookies, copies, last = _shares_of_segments(ledgers, names)
+    pairs, first, at = np.unique(
+        rows * len(names) + bookies, return_index=True, return_inverse=True
+    )
+    sums = np.zeros(len(pairs), np.int64)
+    np.add.at(sums, at, copies)
+    return pairs // len(names), pairs % len(names), sums, last[first]
 
 
-def _shares_of_segments(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
-    """Return a SHARES row for each place of a bookie in an ensemble."""
-    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy()
+def _shares_of_segments(ledgers: pa.RecordBatch, names: Sequence[BookieId]) -> _Cells:
+    """Return the columns of Shares with a row for each place of a bookie in an ensemble."""
+    owners = pc.list_parent_indices(ledgers["segments"]).to_numpy().astype(np.int64)
     segments = ledgers["segments"].flatten()
     size, write, last = (
         ledgers[name].to_numpy()[owners].astype(np.int64)
@@ -191,22 +255,23 @@ def _shares_of_segments(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) 
     goes_on = owners[:-1] == owners[1:]
     ends[:-1][goes_on] = np.minimum(last[:-1], firsts[1:] - 1)[goes_on]
     ensembles = segments.field("ensemble")
-    names = ensembles.flatten()
-    theirs = pc.is_in(names, pa.array(sorted(bookies), pa.string())).to_numpy(zero_copy_only=False)
-    segment_of = pc.list_parent_indices(ensembles).to_numpy()
+    named = _numbers_of(ensembles.flatten(), names)
+    at = pc.list_parent_indices(ensembles).to_numpy()
     starts = np.concatenate([[0], np.cumsum(pc.list_value_length(ensembles).to_numpy())])
-    position = np.arange(len(names)) - starts[segment_of]
-    at, place = segment_of[theirs], position[theirs]
-    window = place, size[at], write[at]
+    position = np.arange(len(named)) - starts[at]
+    window = position, size[at], write[at]
     held = _held_below(ends[at] + 1, *window) - _held_below(firsts[at], *window)
     copies = np.where(firsts[at] <= ends[at], held, 0)
-    columns = [
-        ledgers["ledger_id"].take(pa.array(owners[at])),
-        names.filter(pa.array(theirs)),
-        pa.array(copies, pa.int64()),
-        pa.array(last[at], pa.int64()),
-    ]
-    return pa.Table.from_arrays(columns, schema=SHARES)
+    return owners[at], named, copies, last[at]
+
+
+def _numbers_of(words: pa.Array, names: Sequence[BookieId]) -> npt.NDArray[np.int64]:
+    """Return the number of each word in `names`, which has all of them."""
+    encoded = words.dictionary_encode()
+    number_of = {name: number for number, name in enumerate(names)}
+    numbers = np.array([number_of[name] for name in encoded.dictionary.to_pylist()], np.int64)
+    found: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy()]
+    return found
 
 
 def _held_below(
@@ -228,10 +293,11 @@ def _held_below(
     return held
 
 
-def _other_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.Table:
+def _other_shares(ledgers: pa.RecordBatch, names: Sequence[BookieId]) -> _Cells:
     """Count as `_plain_shares` does, ledger by ledger."""
-    rows = []
-    for row in iterate_rows(pa.Table.from_batches([ledgers])):
+    number_of = {name: number for number, name in enumerate(names)}
+    cells = []
+    for number, row in enumerate(iterate_rows(pa.Table.from_batches([ledgers]))):
         size, write, last = row["ensemble_size"], row["write_quorum"], row["last_entry_id"]
         segments = (
             Segment(segment["first_entry_id"], tuple(segment["ensemble"]))
@@ -241,12 +307,13 @@ def _other_shares(ledgers: pa.RecordBatch, bookies: Collection[BookieId]) -> pa.
             3, LedgerState.CLOSED, size, write, write, last, 0, tuple(segments)
         )
         parts = extents(metadata)
-        for bookie in {b for part in parts for b in part.segment.ensemble} & set(bookies):
+        for bookie in {b for part in parts for b in part.segment.ensemble}:
             copies = sum(
                 expected_entries(part, at, size, write).count()
                 for part in parts
                 if (at := positions(part.segment.ensemble).get(bookie))
             )
             last_entry = parts[-1].last_entry_id if last is None else last
-            rows.append((row["ledger_id"], bookie, copies, last_entry))
-    return pa.Table.from_batches([table(SHARES, rows)])
+            cells.append((number, number_of[bookie], copies, last_entry))
+    found = np.array(cells, np.int64).reshape(-1, 4)
+    return found[:, 0], found[:, 1], found[:, 2], found[:, 3]

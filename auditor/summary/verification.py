@@ -13,8 +13,9 @@ copies of other bookies that do not list; that the index leads to the record tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from math import ceil
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ from auditor.evidence.rows import rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
-from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
+from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, Draw, place
 from auditor.first_checker.spot_reads import place_of
 from auditor.model.availability import ABSENT_READS, Greeting, ReadStatus
 from auditor.model.cluster import BookieRecord, newest_records
@@ -40,7 +41,8 @@ from auditor.summary.due_copies import (
     DUE_COLUMNS,
     SHARE_COLUMNS,
     Due,
-    due_by_bookie,
+    add_due,
+    shares_in,
     shares_of,
 )
 from auditor.summary.reading_plan import (
@@ -59,100 +61,77 @@ SCRUB_FLUSH_MS = 10 * 60 * 1000
 DbLedgerStorage flush once a minute or more often."""
 
 
-class _Pairs(NamedTuple):
-    """Ledgers of one bookie whose metadata changed between two times.
-
-    `starts` are hashes, and `copies` how many copies the bookie should hold. `unswept` counts the
-    copies in shares that are too large to be read by place.
-    """
-
-    starts: npt.NDArray[np.uint32]
-    copies: npt.NDArray[np.uint32]
-    unswept: int
-
-    def in_pieces(self, painted: _Painted, grid: int) -> npt.NDArray[np.int64]:
-        """Return the copies in each piece of a grid. Those that were not read are all in one.
-
-        Costs a sort of the ledgers, and a search for each place that was read; if these are many,
-        some operations on the whole grid.
-        """
-        rounds, rest = np.divmod(self.copies.astype(np.int64), grid)
-        first = -self.starts.astype(np.int64) % grid
-        behind = first + rest
-        # Where the residues go on at 0, all have one more, except those between the two ends.
-        goes_on = behind > grid
-        end = np.where(goes_on, behind - grid, behind)
-        of_all = int(rounds.sum()) + int(goes_on.sum())
-        lengths = np.diff(painted.starts, append=grid)
-        sums = np.zeros(len(lengths), np.int64)
-        is_read = painted.read_at > 0
-        if not is_read.any():
-            sums[0] = int((rounds * grid + rest).sum())
-            return sums
-        spans = zip(painted.starts[is_read].tolist(), lengths[is_read].tolist(), strict=True)
-        places = np.concatenate([np.arange(start, start + length) for start, length in spans])
-        residues = _residues(places, grid)
-        if len(places) > grid // WHOLE_GRID_SHARE:
-            changes = np.bincount(first, minlength=grid + 1) - np.bincount(end, minlength=grid + 1)
-            here = np.cumsum(changes[:-1])[residues]
-        else:
-            here = np.searchsorted(np.sort(first), residues, "right")
-            here -= np.searchsorted(np.sort(end), residues, "right")
-        offsets = np.concatenate([[0], np.cumsum(lengths[is_read])[:-1]])
-        sums[is_read] = np.add.reduceat(here + of_all, offsets)
-        unread = np.flatnonzero(~is_read)
-        if len(unread):
-            sums[unread[0]] = int((rounds * grid + rest).sum()) - int(sums.sum())
-        return sums
+PAIRS_AT_ONCE = 4_000_000
+"""Ledgers of bookies that are held before their copies are counted, ten bytes each: 40 MB, however
+many ledgers there are. Each bookie has an equal part of it."""
+PAIRS_OF_BOOKIE_MAX = 100_000
+"""No bookie needs a larger part: counting so many costs far more than beginning to count."""
+PAIRS_OF_BOOKIE_MIN = 1_000
+"""No bookie has a smaller part."""
+HISTOGRAM_BLOCKS_MIN = 8
+"""Below so many blocks counting in each of them costs less than a histogram of all places."""
+HISTOGRAM_PLACES_MAX = 1
+"""A histogram has at most so many places for each ledger that is counted with it."""
 
 
-WHOLE_GRID_SHARE = 16
-"""Above one of so many places, counting at all of them costs less than a search for each."""
+class _Block(NamedTuple):
+    """Places whose copies have every `step`-th rank. They are a part of a piece of the circle."""
+
+    piece: int
+    step: int
+    residue: int
+    """The rank of the first of them, counted from the ledger's start."""
 
 
-def _residues(places: npt.NDArray[np.int64], grid: int) -> npt.NDArray[np.int64]:
-    """Return the residue of each place: its bits in reverse order."""
-    found = np.zeros(len(places), np.int64)
-    left = places.copy()
+@lru_cache(maxsize=4)
+def _residues(grid: int) -> npt.NDArray[np.int64]:
+    """Return the residue of each place of a grid: its bits in reverse order."""
+    left = np.arange(grid)
+    found = np.zeros(grid, np.int64)
     for _ in range(grid.bit_length() - 1):
         found = found << 1 | left & 1
         left >>= 1
     return found
 
 
-class _Painted(NamedTuple):
-    """Pieces of a grid, by the place where each starts. The first one starts at 0.
-
-    `read_at`: when the newest read of a piece began; 0 without a read.
-    """
-
-    starts: npt.NDArray[np.int64]
-    read_at: npt.NDArray[np.int64]
-
-
 @dataclass(slots=True)
 class AgeCount:
     """Counts the copies of one bookie by the age of their newest read.
 
-    `before` are the reads of earlier runs, and `planned` is the arc of this run.
+    `before` are the reads of earlier runs, and `planned` is the arc of this run. `unanswered`:
+    places of it that may have to be set apart. Arcs cut the circle into pieces. For each piece, and
+    each time between reads at which the metadata of ledgers changed last, there is one sum:
+    memory does not grow with the ledgers.
     """
 
     bookie: BookieId
     plan: ReadingPlan
     before: BookieReads
     planned: Arc = NO_ARC
+    unanswered: Collection[int] = ()
     after: BookieReads = field(init=False)
     """The reads with those of this run, if all that it drew were answered."""
-    capacity: int = 1_024
-    """How many ledgers there is room for from the beginning, at ten bytes each."""
-    _pairs: int = 0
+    capacity: int = PAIRS_OF_BOOKIE_MAX
+    """How many ledgers are held before their copies are counted."""
+    _held: int = 0
     _starts: npt.NDArray[np.uint32] = field(init=False)
     _copies: npt.NDArray[np.uint32] = field(init=False)
     _group_of: npt.NDArray[np.uint16] = field(init=False)
-    """By ledger, how many of `_times` are before its metadata changed."""
+    """By ledger that is held, how many of `_times` are before its metadata changed: its group."""
     _unswept: Counter[int] = field(default_factory=Counter)
     """By group, the copies in shares that are too large to be read by place."""
-    _unit: int = field(init=False)
+    _totals: npt.NDArray[np.int64] = field(init=False)
+    """By group, all other copies."""
+    _sums: npt.NDArray[np.int64] = field(init=False)
+    """By group and piece, the copies in the pieces that some arc has; 0 for the others."""
+    _of_places: npt.NDArray[np.int64] = field(init=False)
+    """By group and place of `_places`, the copies at that place."""
+    _edges: npt.NDArray[np.int64] = field(init=False)
+    """The place at which each piece begins, ascending. The first one is 0."""
+    _blocks: list[_Block] = field(init=False)
+    """The pieces that some arc has, in parts."""
+    _places: list[int] = field(init=False)
+    """The places that may be set apart, ascending."""
     _late_ms: int = field(init=False)
     """A copy that was not read since is overdue."""
     _times: list[int] = field(init=False)
@@ -164,19 +143,37 @@ class AgeCount:
         if self.planned.length:
             self.after = self.before.with_arc(self.planned, now, period)
         arcs = (*self.before.arcs, *self.after.arcs)
-        bounds = CIRCLE | self.planned.first | self.planned.length
-        for one in arcs:
-            bounds |= one.arc.first | one.arc.length
-        self._unit = bounds & -bounds
         self._late_ms = now - period - 1 if period else -1
         earlier = (one.read_at_ms for one in self.before.unanswered if one.read_at_ms)
         self._times = sorted({self._late_ms, *(one.at_ms for one in arcs), *earlier})
+        self._cut([self.planned, *(one.arc for one in arcs)])
+        self._places = sorted({*self.unanswered, *(one.place for one in self.before.unanswered)})
+        groups = len(self._times) + 1
+        self._totals = np.zeros(groups, np.int64)
+        self._sums = np.zeros((groups, len(self._edges)), np.int64)
+        self._of_places = np.zeros((groups, len(self._places)), np.int64)
         self._starts, self._copies = (np.empty(self.capacity, np.uint32) for _ in range(2))
         self._group_of = np.empty(self.capacity, np.uint16)
 
-    @property
-    def _grid(self) -> int:
-        return CIRCLE // self._unit
+    def _cut(self, arcs: Sequence[Arc]) -> None:
+        """Cut the circle where an arc begins or ends."""
+        pieces = [piece for arc in arcs for piece in arc.pieces()]
+        self._edges = np.array(sorted({0, *(at for one in pieces for at in one)} - {CIRCLE}))
+        is_read = self._mask(pieces)
+        ends = [*self._edges[1:].tolist(), CIRCLE]
+        self._blocks = [
+            _Block(number, draw.step, place(draw))
+            for number, (first, end) in enumerate(zip(self._edges.tolist(), ends, strict=True))
+            if is_read[number]
+            for draw in Arc(first, end - first).draws()
+        ]
+
+    def _mask(self, ranges: Iterable[tuple[int, int]]) -> npt.NDArray[np.bool_]:
+        """Return which pieces are within some of these ranges of places."""
+        found = np.zeros(len(self._edges), np.bool_)
+        for first, end in ranges:
+            found |= (first <= self._edges) & (self._edges < end)
+        return found
 
     def add(
         self,
@@ -187,54 +184,109 @@ class AgeCount:
         """Add ledgers: the copies that the bookie should hold, and when the metadata changed."""
         starts = self.plan.starts.of_ledgers(ledgers, self.bookie) % np.uint64(CIRCLE)
         group_of, is_swept = np.searchsorted(self._times, changed), copies <= SWEPT_ENTRIES_MAX
-        for group, unswept in zip(group_of[~is_swept], copies[~is_swept].tolist(), strict=True):
-            self._unswept[int(group)] += unswept
-        end = self._pairs + int(is_swept.sum())
-        if end > len(self._starts):
-            for name in ("_starts", "_copies", "_group_of"):
-                setattr(self, name, np.resize(getattr(self, name), 2 * end))
-        self._starts[self._pairs : end] = starts[is_swept]
-        self._copies[self._pairs : end] = copies[is_swept]
-        self._group_of[self._pairs : end] = group_of[is_swept]
-        self._pairs = end
+        if not is_swept.all():
+            for group, unswept in zip(group_of[~is_swept], copies[~is_swept].tolist(), strict=True):
+                self._unswept[int(group)] += unswept
+            starts, copies, group_of = starts[is_swept], copies[is_swept], group_of[is_swept]
+        at = 0
+        while at < len(starts):
+            begin, size = self._held, min(len(starts) - at, self.capacity - self._held)
+            for held, cells in (
+                (self._starts, starts),
+                (self._copies, copies),
+                (self._group_of, group_of),
+            ):
+                held[begin : begin + size] = cells[at : at + size]
+            at, self._held = at + size, begin + size
+            if self._held == self.capacity:
+                self._count_held()
 
-    def _groups(self) -> Iterator[tuple[int, _Pairs]]:
-        """Yield the ledgers by the number of those times of `_times` that are before the metadata
-        changed.
+    def _count_held(self) -> None:
+        """Add the copies of the ledgers that are held to the sums, and hold none."""
+        count, self._held = self._held, 0
+        if not count:
+            return
+        of, starts, copies = self._group_of[:count], self._starts[:count], self._copies[:count]
+        if (of != of[0]).any():
+            in_order = np.argsort(of, kind="stable")
+            of, starts, copies = of[in_order], starts[in_order], copies[in_order]
+        firsts = np.flatnonzero(np.append(True, of[1:] != of[:-1])).astype(np.int64)
+        groups = of[firsts]
+        self._totals[groups] += np.add.reduceat(copies, firsts, dtype=np.int64)
+        pairs = starts, copies, firsts
+        if (
+            len(self._blocks) >= HISTOGRAM_BLOCKS_MIN
+            and len(firsts) * self._grid <= count * HISTOGRAM_PLACES_MAX
+        ):
+            self._sums[groups] += self._by_histogram(*pairs)
+        else:
+            for block in self._blocks:
+                self._sums[groups, block.piece] += _copies_in(block.step, block.residue, *pairs)
+        for number, at in enumerate(self._places):
+            self._of_places[groups, number] += _copies_in(CIRCLE, place(Draw(CIRCLE, at)), *pairs)
+
+    @property
+    def _grid(self) -> int:
+        """How many places there are, if as many as possible count as one."""
+        bounds = CIRCLE | int(np.bitwise_or.reduce(self._edges))
+        return CIRCLE // (bounds & -bounds)
+
+    def _by_histogram(
+        self,
+        starts: npt.NDArray[np.uint32],
+        copies: npt.NDArray[np.uint32],
+        firsts: npt.NDArray[np.int64],
+    ) -> npt.NDArray[np.int64]:
+        """Return the copies by group and piece, as `_copies_in` counts them in each block.
+
+        Costs two histograms of the ledgers, and some operations on the grid for each group.
         """
-        of, starts, copies = (
-            cells[: self._pairs] for cells in (self._group_of, self._starts, self._copies)
-        )
-        for group in sorted({*np.unique(of).tolist(), *self._unswept}):
-            mine = of == group
-            yield group, _Pairs(starts[mine], copies[mine], self._unswept[group])
+        grid, groups = self._grid, len(firsts)
+        rounds, rest = np.divmod(copies.astype(np.int64), grid)
+        first = -starts.astype(np.int64) % grid
+        behind = first + rest
+        # Where the residues go on at 0, all have one more, except those between the two ends.
+        goes_on = behind > grid
+        end = np.where(goes_on, behind - grid, behind)
+        of_all = np.add.reduceat(rounds + goes_on, firsts)
+        row = np.repeat(np.arange(groups), np.diff(firsts, append=len(starts))) * (grid + 1)
+        size = groups * (grid + 1)
+        changes = np.bincount(row + first, minlength=size) - np.bincount(row + end, minlength=size)
+        here = np.cumsum(changes.reshape(groups, grid + 1)[:, :-1], axis=1) + of_all[:, None]
+        edges = self._edges // (CIRCLE // grid)
+        sums: npt.NDArray[np.int64] = np.add.reduceat(here[:, _residues(grid)], edges, axis=1)
+        is_read = np.zeros(len(edges), np.bool_)
+        is_read[[block.piece for block in self._blocks]] = True
+        return sums * is_read
 
     def planned_copies(self) -> int:
         """Return how many copies this run drew."""
-        if not self.planned.length:
-            return 0
-        painted = self._paint([ReadArc(self.planned, 1)])
-        sums = (pairs.in_pieces(painted, self._grid) for _, pairs in self._groups())
-        return sum(int(placed[painted.read_at > 0].sum()) for placed in sums)
+        self._count_held()
+        return int(self._sums[:, self._mask(self.planned.pieces())].sum())
 
     def counts(self, reads: BookieReads) -> CopiesByAge:
         """Return the copies by age. `reads` are those before this run, or after it."""
+        self._count_held()
         now = self.plan.began_at_ms
         found: Counter[str] = Counter()
         oldest: list[int] = []
-        for group, pairs in self._groups():
+        for group, total in enumerate(self._totals.tolist()):
+            unswept = self._unswept[group]
+            if not total and not unswept:
+                continue
             after = self._times[group] if group < len(self._times) else now + 1
-            painted = self._paint([one for one in reads.arcs if one.at_ms >= after])
-            placed, read_at = pairs.in_pieces(painted, self._grid), painted.read_at
+            read_at = self._read_at(one for one in reads.arcs if one.at_ms >= after)
+            placed = self._sums[group]
+            placed, read_at = np.append(placed, total - placed.sum()), np.append(read_at, 0)
             if reads.unanswered:
-                copies, in_arcs, earlier = self._set_apart(pairs, painted, reads, after)
+                copies, in_arcs, earlier = self._set_apart(group, read_at, reads, after)
                 placed = np.concatenate([placed, -copies, copies])
                 read_at = np.concatenate([read_at, in_arcs, earlier])
             age = now - read_at
             is_read = read_at > 0
             is_late = self._is_old(group) and reads.since_ms <= self._late_ms
-            unread = int(placed[~is_read].sum()) + pairs.unswept
-            found["copies"] += int(placed.sum()) + pairs.unswept
+            unread = int(placed[~is_read].sum()) + unswept
+            found["copies"] += total + unswept
             found["never"] += unread
             found["overdue"] += unread if is_late else 0
             found["overdue"] += int(placed[is_read & (read_at <= self._late_ms)].sum())
@@ -248,19 +300,16 @@ class AgeCount:
         return _ages(found, moment(min(oldest)) if oldest else None)
 
     def _set_apart(
-        self, pairs: _Pairs, painted: _Painted, reads: BookieReads, after: int
+        self, group: int, read_at: npt.NDArray[np.int64], reads: BookieReads, after: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return for each place that was not answered how many copies have it, the time of the
         arcs that have it, and when it was read.
         """
-        places = np.array([one.place for one in reads.unanswered], np.int64)
-        cut = np.unique(np.concatenate([[0], places, places + 1]))
-        cut = cut[cut < CIRCLE]
-        is_apart = np.isin(cut, places)
-        copies = pairs.in_pieces(_Painted(cut, is_apart.astype(np.int64)), CIRCLE)[is_apart]
-        piece = np.searchsorted(painted.starts, places // self._unit, "right") - 1
+        places = [one.place for one in reads.unanswered]
+        copies = self._of_places[group, np.searchsorted(self._places, places)]
+        piece = np.searchsorted(self._edges, places, "right") - 1
         earlier = [one.read_at_ms if one.read_at_ms >= after else 0 for one in reads.unanswered]
-        return copies, painted.read_at[piece], np.array(earlier, np.int64)
+        return copies, read_at[piece], np.array(earlier, np.int64)
 
     def _limits(self) -> Iterator[tuple[str, int]]:
         yield "within_day", DAY_MS
@@ -272,44 +321,56 @@ class AgeCount:
         """Return whether the metadata of a group's ledgers changed before the period."""
         return group <= self._times.index(self._late_ms)
 
-    def _paint(self, arcs: Iterable[ReadArc]) -> _Painted:
-        """Cut the grid into pieces of one colour: when their newest read began."""
-        pieces = [
-            (first // self._unit, end // self._unit, at_ms)
-            for arc, at_ms in arcs
-            for first, end in arc.pieces()
-        ]
-        ends = {0, *(end for first, after, _ in pieces for end in (first, after))}
-        starts = np.array(sorted(ends - {self._grid}), np.int64)
-        read_at = np.zeros(len(starts), np.int64)
-        for first, end, at_ms in pieces:
-            read_at[(first <= starts) & (starts < end)] = at_ms
-        return _Painted(starts, read_at)
+    def _read_at(self, arcs: Iterable[ReadArc]) -> npt.NDArray[np.int64]:
+        """Return when the newest read of each piece began; 0 without a read."""
+        read_at = np.zeros(len(self._edges), np.int64)
+        for arc, at_ms in arcs:
+            read_at[self._mask(arc.pieces())] = at_ms
+        return read_at
+
+
+def _copies_in(
+    step: int,
+    residue: int,
+    starts: npt.NDArray[np.uint32],
+    copies: npt.NDArray[np.uint32],
+    firsts: npt.NDArray[np.int64],
+) -> npt.NDArray[np.int64]:
+    """Return how many copies are in a block, for each group of ledgers. `firsts`: where it begins.
+
+    `step` is a power of two. A ledger has the ranks below its number of copies.
+    """
+    last = np.uint32(step - 1)
+    first = (starts + np.uint32(residue)) & last
+    held = (copies + last - first) >> np.uint32(step.bit_length() - 1)
+    sums: npt.NDArray[np.int64] = np.add.reduceat(held, firsts, dtype=np.int64)
+    return sums
 
 
 AGE_COLUMNS = [*SHARE_COLUMNS, "znode_mtime_ms"]
 """The columns of LEDGERS from which copies are counted by age."""
 
 
-def count_ages(ledgers: Iterable[pa.RecordBatch], counts: Mapping[BookieId, AgeCount]) -> None:
+def count_ages(
+    ledgers: Iterable[pa.RecordBatch], count_of: Callable[[BookieId], AgeCount | None]
+) -> None:
     """Add the closed ledgers of the first look to the counts of their bookies.
 
-    `ledgers` have the AGE_COLUMNS.
+    `ledgers` have the AGE_COLUMNS. A bookie without a count is left out.
     """
     for batch in ledgers:
-        shares = shares_of(pa.Table.from_batches([batch]).select(SHARE_COLUMNS), counts.keys())
-        ids, changed = batch["ledger_id"].to_numpy(), batch["znode_mtime_ms"]
-        in_order = np.argsort(ids)
-        times = changed.fill_null(2**62).to_numpy(zero_copy_only=False)
-        row_of = in_order[np.searchsorted(ids, shares["ledger_id"].to_numpy(), sorter=in_order)]
-        names = shares["bookie_id"].combine_chunks().dictionary_encode()
-        copies, owners = shares["copies"].to_numpy(), shares["ledger_id"].to_numpy()
-        codes = np.where(copies > 0, names.indices.to_numpy(), -1)
-        by_bookie = np.argsort(codes, kind="stable")
-        bounds = np.searchsorted(codes, np.arange(len(names.dictionary) + 1), sorter=by_bookie)
-        for code, bookie in enumerate(names.dictionary.to_pylist()):
+        shares = shares_in(batch.select(SHARE_COLUMNS))
+        times = batch["znode_mtime_ms"].fill_null(2**62).to_numpy()
+        owners = batch["ledger_id"].to_numpy()
+        codes = np.where(shares.copies > 0, shares.bookies, -1)
+        few = np.int16 if len(shares.names) < 2**15 else np.int64  # whose sort costs a tenth
+        by_bookie = np.argsort(codes.astype(few), kind="stable")
+        bounds = np.searchsorted(codes, np.arange(len(shares.names) + 1), sorter=by_bookie)
+        for code, bookie in enumerate(shares.names):
             mine = by_bookie[bounds[code] : bounds[code + 1]]
-            counts[bookie].add(owners[mine], copies[mine], times[row_of[mine]])
+            if len(mine) and (count := count_of(bookie)) is not None:
+                rows = shares.rows[mine]
+                count.add(owners[rows], shares.copies[mine], times[rows])
 
 
 _SUMMED = ("copies", "within_day", "within_week", "within_period", "never", "overdue")
@@ -372,7 +433,7 @@ def ages_of_ledger(
         for bookie, reads in reads_before(stored).items()
         if bookie in held and by[bookie] is VerifiedBy.READS
     }
-    count_ages(rows.to_batches(), counts)
+    count_ages(rows.to_batches(), counts.get)
     others = (
         OtherCopies(bookie, by.get(bookie, VerifiedBy.NOTHING), copies)
         for bookie, copies in sorted(held.items())
@@ -417,41 +478,44 @@ def verification_of(
             _row(name, reads, _known_by(reads), None) for name, reads in sorted(plan.before.items())
         )
         return replace(result, bookies=handed_on)
-    due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
-    found = list(_count_bookies(run, replace(about, reading=plan), bookies, due))
+    found = list(_count_bookies(run, replace(about, reading=plan), bookies))
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 
 
 def _count_bookies(
-    run: Place, about: About, bookies: Sequence[BookieRecord], due: Mapping[BookieId, Due]
+    run: Place, about: About, bookies: Sequence[BookieRecord]
 ) -> Iterator[VerifiedBookie]:
     """Yield the bookies that should hold something, sorted."""
     plan, scrubs = about.reading, read_scrubs(run)
     by_bookie = _read_by(about, bookies, scrubs)
-    counts = {
-        bookie: AgeCount(
+    answered, silent = _count_drawn(run)
+    unanswered = _unanswered_places(run, plan.starts, silent)
+    capacity = PAIRS_AT_ONCE // max(1, len({one.bookie_id for one in bookies}))
+    capacity = min(PAIRS_OF_BOOKIE_MAX, max(PAIRS_OF_BOOKIE_MIN, capacity))
+
+    @cache
+    def count_of(bookie: BookieId) -> AgeCount:
+        by_scrub = by_bookie.get(bookie) is VerifiedBy.SCRUB
+        return AgeCount(
             bookie,
             plan,
             _reads_before(bookie, plan, scrubs)
-            if by_bookie.get(bookie) is VerifiedBy.SCRUB
+            if by_scrub
             else plan.before.get(bookie, BookieReads(plan.began_at_ms)),
             plan.arcs.get(bookie, NO_ARC),
-            capacity=ceil(share.segments),
+            unanswered.get(bookie, ()),
+            capacity,
         )
-        for bookie, share in due.items()
-    }
-    columns = ["look", *AGE_COLUMNS]
-    ledgers = run.stream("evidence/ledgers", LEDGERS, columns)
-    count_ages((rows_of(batch, pc.equal(batch["look"], 1)) for batch in ledgers), counts)
-    answered, silent = _count_drawn(run)
-    unanswered = _unanswered_places(run, plan.starts, silent)
-    for bookie in sorted(counts):
-        count = counts.pop(bookie)
+
+    due: dict[BookieId, Due] = {}
+    count_ages(_first_looks(run, due), count_of)
+    for bookie in sorted(due):
+        count = count_of(bookie)
         by = by_bookie.get(bookie, VerifiedBy.UNANSWERED)
         reads = count.before
         if by is VerifiedBy.READS and count.planned.length:
-            after = _reads_after(count, answered[bookie], unanswered.get(bookie, ()))
+            after = _reads_after(count, answered[bookie])
             by = VerifiedBy.UNANSWERED if after is None else by
             reads = after or reads
         ages = None if by is VerifiedBy.SAMPLE else count.counts(reads)
@@ -461,12 +525,22 @@ def _count_bookies(
         yield row
 
 
-def _reads_after(count: AgeCount, answered: int, unanswered: Collection[int]) -> BookieReads | None:
+_COUNTED = sorted({*AGE_COLUMNS, *DUE_COLUMNS})
+
+
+def _first_looks(run: Place, due: dict[BookieId, Due]) -> Iterator[pa.RecordBatch]:
+    """Yield the ledgers as the first look read them, and add to `due` what bookies should hold."""
+    for batch in run.scan("evidence/ledgers", LEDGERS, ["segments"]).batches(_COUNTED):
+        add_due(due, batch)
+        yield rows_of(batch, pc.equal(batch["look"], 1))
+
+
+def _reads_after(count: AgeCount, answered: int) -> BookieReads | None:
     """Return the reads with those of this run; None if its arc does not count.
 
-    `answered`: how many of its reads were. `unanswered`: the places of the others, if they are few.
+    `answered`: how many of its reads were. The count has the places of the others, if they are few.
     """
-    planned = count.planned_copies()
+    planned, unanswered = count.planned_copies(), count.unanswered
     if answered >= planned:
         return count.after
     is_each_known = answered + len(unanswered) >= planned

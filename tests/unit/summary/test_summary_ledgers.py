@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from auditor.errors import AccountingError
+from auditor.evidence.run_directory import place
+from auditor.evidence.table_scan import TableScan, scan_rows
 from auditor.summary.counts import LEDGERS_NAMED_MAX, account
 
 
-def column(*ids: int) -> pa.ChunkedArray:
-    """Return ids as a column in two chunks, like a table of several files."""
+def column(*ids: int) -> TableScan:
+    """Return ids as a table in two chunks, like a table of several files."""
     half = len(ids) // 2
-    return pa.chunked_array([pa.array(ids[:half], pa.int64()), pa.array(ids[half:], pa.int64())])
+    chunks = [pa.array(ids[:half], pa.int64()), pa.array(ids[half:], pa.int64())]
+    return scan_rows(pa.table({"ledger_id": pa.chunked_array(chunks)}))
+
+
+@pytest.fixture(params=[1, 3, 10_000], autouse=True)
+def accounted_at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few ledgers are in memory at a time, or all."""
+    monkeypatch.setattr("auditor.summary.counts.ACCOUNTED_AT_ONCE", request.param)
 
 
 def test_each_listed_ledger_judged_once_is_the_number_of_ledgers():
@@ -39,6 +50,8 @@ def test_an_empty_cluster_adds_up():
         ((), (9,), "1 judged and never listed (such as 9)"),
         ((9,), (), "1 listed and never judged (such as 9)"),
         ((1, 2, 2), (1, 2, 2), "1 listed more than once (such as 2)"),
+        ((1, 4, 2, 6), (4, 1, 6, 2, -7, -8), "2 judged and never listed (such as -8, -7)"),
+        ((5, 1, 2, 3, 4), (1, 2, 4, 4, 3), "1 judged more than once (such as 4)"),
     ],
 )
 def test_what_does_not_add_up_is_reported_with_the_ledger(
@@ -82,3 +95,34 @@ def test_it_adds_up_exactly_when_both_are_the_same_set(seed: int):
         assert right, f"seed {seed}: {listed} {judged}"
     except AccountingError:
         assert not right, f"seed {seed}: {listed} {judged}"
+
+
+def test_a_row_without_an_id_does_not_go_unnoticed():
+    """No range has it."""
+    with pytest.raises(AccountingError, match=r"\[2, 2\] ids were found in \[2, 3\] rows"):
+        rows = pa.table({"ledger_id": pa.array([1, None, 2], pa.int64())})
+        account(column(1, 2), scan_rows(rows))
+
+
+def test_memory_does_not_grow_with_the_ledgers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ids of one range are in memory, and each file in ascending order is read once."""
+    monkeypatch.setattr("auditor.summary.counts.ACCOUNTED_AT_ONCE", at_once := 20_000)
+    run, files = place(str(tmp_path)), 20
+    for number in range(files):
+        ids = pa.table({"ledger_id": pa.array(range(number * 10_000, (number + 1) * 10_000))})
+        run.write_table("listing", ids, f"part-{number:02}")
+        run.write_table("verdicts", ids.take(pa.array(range(9_999, -1, -1))), f"part-{number:02}")
+    read: list[int] = []
+    within = TableScan.table_within
+
+    def counted(scan: TableScan, *args: Any) -> pa.Table | None:
+        rows = within(scan, *args)
+        read.append(0 if rows is None else len(rows))
+        return rows
+
+    monkeypatch.setattr(TableScan, "table_within", counted)
+    schema = pa.schema([("ledger_id", pa.int64())])
+    assert files * 10_000 == account(run.scan("listing", schema), run.scan("verdicts", schema))
+    assert files * 10_000 * 2 == sum(read) and max(read) <= 1.1 * at_once

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.entry_by_entry import expected_on
@@ -58,15 +59,18 @@ def count(
     reads: BookieReads,
     planned: Arc = NO_ARC,
     way: int = MIXED,
+    capacity: int = 100,
 ) -> AgeCount:
     """Return the count of b1 over ledgers with the times at which they changed."""
-    made = AgeCount("b1", ReadingPlan(SEED, NOW, PERIOD, way=way), reads, planned)
+    made = AgeCount(
+        "b1", ReadingPlan(SEED, NOW, PERIOD, way=way), reads, planned, capacity=capacity
+    )
     records = [
         LedgerRecord(n, 1, 0, RecordStatus.FOUND, ZnodeStamp(n, 0, changed, changed), metadata)
         for n, (metadata, changed) in ledgers.items()
     ]
     batch = table(LEDGERS, [ledger_row(record) for record in records]).select(AGE_COLUMNS)
-    count_ages([batch.slice(0, 3), batch.slice(3)], {"b1": made})
+    count_ages([batch.slice(0, 3), batch.slice(3)], {"b1": made}.get)
     return made
 
 
@@ -104,19 +108,18 @@ def ages_one_by_one(
     )
 
 
-BY_SEARCH, ON_THE_WHOLE_GRID = 1, 2 * CIRCLE
-"""Values of WHOLE_GRID_SHARE with which all places are counted in one way."""
-
-
-@pytest.mark.parametrize("share", [BY_SEARCH, ON_THE_WHOLE_GRID])
+@pytest.mark.parametrize("capacity", [1, 5, 100])
+@pytest.mark.parametrize("by_histogram", [False, True])
 @pytest.mark.parametrize("seed", range(40))
 def test_copies_are_counted_by_age_as_one_by_one(
-    seed: int, share: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, *, by_histogram: bool, capacity: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever was read when, and whenever the metadata of each ledger changed, also where runs of
-    earlier versions are continued.
+    earlier versions are continued. Some ledgers are held at a time.
     """
-    monkeypatch.setattr("auditor.summary.verification.WHOLE_GRID_SHARE", share)
+    verification = "auditor.summary.verification"
+    monkeypatch.setattr(f"{verification}.HISTOGRAM_BLOCKS_MIN", 0 if by_histogram else 2**40)
+    monkeypatch.setattr(f"{verification}.HISTOGRAM_PLACES_MAX", 2**40)
     random, way = Random(seed), BLAKE2B if seed % 4 == 0 else MIXED
     closed = {
         number: (ledger(random.choice(SHAPES)), NOW - random.randrange(60 * DAY))
@@ -135,7 +138,7 @@ def test_copies_are_counted_by_age_as_one_by_one(
         arc = Arc(arc.first, min(CIRCLE, arc.length))
         apart = [one for one in some_places if one in arc and random.random() < 0.3]
         reads = reads.with_arc(arc, at, PERIOD, apart)
-    found = count(closed, reads, way=way).counts(reads)
+    found = count(closed, reads, way=way, capacity=capacity).counts(reads)
     assert ages_one_by_one(closed, reads, way) == found
 
 
@@ -147,6 +150,22 @@ def test_few_places_are_counted_without_the_whole_circle(monkeypatch: pytest.Mon
     assert 7 == made.planned_copies()
     counted = made.counts(reads)
     assert (CIRCLE, 101, CIRCLE - 101) == (counted.copies, counted.within_week, counted.never)
+
+
+def test_memory_does_not_grow_with_the_ledgers() -> None:
+    """Of a million ledgers some thousand are held, and sums by times and pieces."""
+    reads = BookieReads(1, (ReadArc(Arc(5, 101), NOW - 9 * DAY), ReadArc(WHOLE, NOW - 2 * DAY)))
+    plan = ReadingPlan(SEED, NOW, PERIOD, way=MIXED)
+    made = AgeCount("b1", plan, reads, Arc(3, 7), range(3, 90), capacity=1_000)
+    names = [name for name in AgeCount.__slots__ if isinstance(getattr(made, name), np.ndarray)]
+    sizes = []
+    for first in range(0, 1_000_000, 250_000):
+        ids = np.arange(first, first + 250_000)
+        made.add(ids, ids % 90, NOW - ids % 20 * DAY)
+        sizes.append(sum(getattr(made, name).nbytes for name in names))
+    assert 4 == sizes.count(sizes[0])
+    assert sizes[0] <= 10 * 1_000 + 8 * 5 * (90 + 10)
+    assert sum(range(90)) * (1_000_000 // 90) <= made.counts(reads).copies
 
 
 def test_nothing_is_overdue_before_the_period_has_passed_since_it_was_seen() -> None:
