@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast, get_args, get_type_hints
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -108,6 +109,27 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table, pa.StructArray)
 def rows_of(rows: Rows, mask: pa.BooleanArray | pa.ChunkedArray) -> Rows:
     """Return the rows of a mask, in which null is false. Costs next to nothing if these are all."""
     return rows if pc.all(mask, skip_nulls=False).as_py() else rows.filter(mask)
+
+
+def one_batch(rows: pa.Table) -> pa.RecordBatch:
+    """Return the rows of a table as one batch. Copies them if they are in several."""
+    whole = rows.combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], rows.schema)
+
+
+def numbers_of(
+    words: pa.Array | pa.ChunkedArray, number_of: Mapping[str, int]
+) -> npt.NDArray[np.int64]:
+    """Return the number of each word, -1 if it has none. No word is null.
+
+    Costs little for words that are numbers of a dictionary (`TableScan`).
+    """
+    found = [np.empty(0, np.int64)]
+    for chunk in words.chunks if isinstance(words, pa.ChunkedArray) else [words]:
+        encoded = chunk.dictionary_encode()
+        known = [number_of.get(word, -1) for word in encoded.dictionary.to_pylist()]
+        found.append(np.array(known, np.int64)[encoded.indices.to_numpy()])
+    return np.concatenate(found)
 
 
 def table(schema: pa.Schema, rows: Iterable[Row]) -> pa.RecordBatch:

@@ -8,15 +8,18 @@ counted as verified. Copies that a read brought count as ever.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, Shard, distinct_numbers, newest_rows
+from auditor.evidence.ids import Ids, Shard, newest_rows
 from auditor.evidence.portions import LedgerTable
+from auditor.evidence.rows import numbers_of, one_batch
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -30,7 +33,7 @@ from auditor.model.identity import BookieId
 from auditor.model.summary import DoubtCounts, Summary
 from auditor.model.verdict import JUDGED, verified_ratio
 from auditor.summary.carried import read_carried_ids
-from auditor.summary.due_copies import SHARE_COLUMNS, shares_of
+from auditor.summary.due_copies import SHARE_COLUMNS, shares_in
 
 BOOKIES_NAMED_MAX = 10
 """At most this many bookies are named in the field; the rest is only counted."""
@@ -38,16 +41,22 @@ BOOKIES_NAMED_MAX = 10
 
 LEDGERS_AT_ONCE = 100_000
 """Ledgers whose metadata, answers and reads are held in memory at a time, in columns."""
+PAIRS_AT_ONCE = 16_000_000
+"""At most so many pairs of such a ledger and a bookie in doubt: each takes four bytes. With many
+bookies in doubt fewer ledgers are held."""
 
 
 _PAIR = ["bookie_id", "ledger_id"]
 
 
-_COPY = [*_PAIR, "entry_id"]
-
-
-_WAS_READ = pc.field("status").isin(sorted(status.value for status in TELLING - ABSENT_READS))
+_WAS_READ = pc.field("status").isin(
+    sorted(status.value for status in TELLING - ABSENT_READS)
+) & ~pc.field("is_search").isin([True])
 """Selects the reads whose copies are not among what the bookie lacks."""
+_COUNTS = pc.field("standing").isin([standing.word for standing in JUDGED]) & pc.is_valid(
+    pc.field("copies_expected")
+)
+"""Selects the verdicts whose copies count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,46 +99,106 @@ def doubt_of(run: Place, verdicts: TableScan, unreadable: Collection[BookieId]) 
     Costs nothing where there is none, else a scan of each table of evidence.
     """
     lacks = lacks_of(verdicts)
-    bookies = frozenset(unreadable) | frozenset(pc.unique(lacks["bookie_id"]).to_pylist())
+    bookies = sorted({*unreadable, *pc.unique(lacks["bookie_id"]).to_pylist()})
     if not bookies:
         return Doubt()
-    judged = pc.field("standing").isin([standing.word for standing in JUDGED])
-    counted = verdicts.table(["ledger_id"], judged & pc.is_valid(pc.field("copies_expected")))
-    ids = distinct_numbers(counted["ledger_id"].to_numpy())
-    evidence = _Evidence.of(run)
-    parts = [
-        _doubt_among(evidence, mine, portion, bookies, lacks)
-        for portion in evidence.ledgers.portions(LEDGERS_AT_ONCE)
-        if len(mine := _within(ids, portion))
-    ]
-    by_bookie = Counter[BookieId]()
-    for part in parts:
-        by_bookie.update(part.by_bookie)
-    return Doubt(
-        dict(by_bookie),
-        sum(part.due for part in parts),
-        sum(part.read for part in parts),
-    )
+    evidence = _Evidence.of(run, verdicts, bookies, lacks)
+    copies, due, read = Counter[BookieId](), 0, 0
+    for portion in evidence.ledgers.portions(min(LEDGERS_AT_ONCE, PAIRS_AT_ONCE // len(bookies))):
+        found = _doubt_among(evidence, portion)
+        copies.update(found.by_bookie)
+        due, read = due + found.due, read + found.read
+    return Doubt(dict(copies), due, read)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The tables of a run. An earlier run asked about the ledgers that are `carried`."""
+    """The tables of a run, and the numbers of the bookies in doubt.
+
+    An earlier run asked about the ledgers that are `carried`. `lacks` has the ledger and the bookie
+    of LACKS rows, and how much the bookie lacks.
+    """
 
     ledgers: LedgerTable
     answers: LedgerTable
     reads: LedgerTable
+    verdicts: LedgerTable
     carried: Ids
+    number_of: Mapping[BookieId, int]
+    lacks: tuple[_Numbers, _Numbers, _Numbers]
 
     @classmethod
-    def of(cls, run: Place) -> _Evidence:
+    def of(
+        cls, run: Place, verdicts: TableScan, bookies: Sequence[BookieId], lacks: pa.Table
+    ) -> _Evidence:
         """Return the tables of a run."""
 
-        def table(name: str, schema: pa.Schema) -> LedgerTable:
-            return LedgerTable.of(run.scan(f"evidence/{name}", schema))
+        def table(name: str, schema: pa.Schema, *words: str) -> LedgerTable:
+            return LedgerTable.of(run.scan(f"evidence/{name}", schema, words))
 
-        ledgers, answers = table("ledgers", LEDGERS), table("answers", ANSWERS)
-        return cls(ledgers, answers, table("reads", READS), read_carried_ids(run))
+        number_of = {bookie: number for number, bookie in enumerate(bookies)}
+        return cls(
+            table("ledgers", LEDGERS, "segments"),
+            table("answers", ANSWERS, "bookie_id", "status"),
+            table("reads", READS, "bookie_id"),
+            LedgerTable.of(verdicts),
+            read_carried_ids(run),
+            number_of,
+            (
+                lacks["ledger_id"].to_numpy(),
+                numbers_of(lacks["bookie_id"], number_of),
+                lacks["absent"].to_numpy(),
+            ),
+        )
+
+
+_Numbers: TypeAlias = npt.NDArray[np.int64]
+_HELD = {AnswerStatus.HELD.value: 1}
+
+
+def _doubt_among(evidence: _Evidence, portion: Shard) -> Doubt:
+    """Return what of the ledgers of a portion rests on the word of bookies in doubt."""
+    counted = evidence.verdicts.table(["ledger_id"], portion, _COUNTS)["ledger_id"].to_numpy()
+    if not len(counted):
+        return Doubt()
+    pairs = _Pairs.of(_newest(evidence.ledgers, portion), evidence.number_of)
+    if not len(pairs.copies):
+        return Doubt()
+    # An earlier run asked for the lists of the carried: each bookie listed what it should hold.
+    is_listed = pairs.are_of(_listed(evidence, portion))
+    is_listed |= pairs.are_of_ledgers(_within(evidence.carried, portion))
+    is_due = is_listed & pairs.are_of_ledgers(counted)
+    columns = [*_PAIR, "entry_id"]
+    rows = evidence.reads.table(columns, portion, _WAS_READ)
+    read = pairs.places(*_numbers(rows, evidence))
+    entries = rows["entry_id"].to_numpy()
+    is_copy = (read >= 0) & (entries >= 0)
+    is_copy &= is_due[read] & (entries <= pairs.last_entries[read])
+    copies_read = np.unique(np.column_stack([read[is_copy], entries[is_copy]]), axis=0)[:, 0]
+    rest = pairs.copies.copy()
+    np.subtract.at(rest, copies_read, 1)
+    ledgers, bookies, absent = evidence.lacks
+    is_here = (portion.first <= ledgers) & (ledgers <= portion.last)
+    places = pairs.places(ledgers[is_here], bookies[is_here])
+    np.subtract.at(rest, places[places >= 0], absent[is_here][places >= 0])
+    copies = Counter[BookieId]()
+    is_left = is_due & (rest > 0)
+    for name, number in evidence.number_of.items():
+        if total := _sum_of(rest[is_left & (pairs.bookies == number)]):
+            copies[name] = total
+    return Doubt(copies, _sum_of(pairs.copies[is_due]), len(copies_read))
+
+
+def _listed(evidence: _Evidence, portion: Shard) -> tuple[_Numbers, _Numbers]:
+    """Return the ledgers and the bookies in doubt of the lists that were given."""
+    rows = evidence.answers.table([*_PAIR, "status"], portion)
+    is_held = numbers_of(rows["status"], _HELD) > 0
+    ledgers, bookies = _numbers(rows, evidence)
+    return ledgers[is_held], bookies[is_held]
+
+
+def _numbers(rows: pa.Table, evidence: _Evidence) -> tuple[_Numbers, _Numbers]:
+    return rows["ledger_id"].to_numpy(), numbers_of(rows["bookie_id"], evidence.number_of)
 
 
 def _within(ids: Ids, portion: Shard) -> Ids:
@@ -138,55 +207,68 @@ def _within(ids: Ids, portion: Shard) -> Ids:
     return ids[first:end]
 
 
-def _doubt_among(
-    evidence: _Evidence,
-    ids: Ids,
-    portion: Shard,
-    bookies: Collection[BookieId],
-    lacks: pa.Table,
-) -> Doubt:
-    """Return what of these ledgers of a portion rests on the word of bookies in doubt."""
-    mine = pc.field("bookie_id").isin(sorted(bookies))
-    held = mine & (pc.field("status") == AnswerStatus.HELD.value)
-    listed = evidence.answers.table(_PAIR, portion, held)
-    listed = listed.filter(pc.is_in(listed["ledger_id"], pa.array(ids)))
-    shares = shares_of(_newest(evidence.ledgers, portion), bookies)
-    carried = _within(evidence.carried, portion)
-    if len(carried):  # an earlier run asked for their lists: each bookie listed what it should hold
-        of_earlier = shares.filter(pc.is_in(shares["ledger_id"], pa.array(carried))).select(_PAIR)
-        listed = pa.concat_tables([listed, of_earlier.cast(listed.schema)])
-    due = _distinct(listed, _PAIR).join(shares, _PAIR, join_type="inner")
-    was_read = mine & _WAS_READ & ~pc.field("is_search").isin([True])
-    reads = evidence.reads.table(_COPY, portion, was_read)
-    read = _distinct(reads, _COPY).join(
-        due.select([*_PAIR, "last_entry_id"]), _PAIR, join_type="inner"
-    )
-    read = read.filter(pc.less_equal(read["entry_id"], read["last_entry_id"]))
-    counted = read.group_by(_PAIR).aggregate([("entry_id", "count")])
-    absent = lacks.select([*_PAIR, "absent"])
-    pairs = due.join(counted, _PAIR).join(absent, _PAIR)
-    rest = pc.subtract(pairs["copies"], pc.fill_null(pairs["entry_id_count"], 0))
-    rest = pc.subtract(rest, pc.fill_null(pairs["absent"], 0))
-    is_left = pc.greater(rest, 0)
-    by_bookie = Counter[BookieId]()
-    names, numbers = pairs["bookie_id"].filter(is_left), rest.filter(is_left)
-    for name, number in zip(names.to_pylist(), numbers.to_pylist(), strict=True):
-        by_bookie[name] += number
-    return Doubt(
-        dict(by_bookie),
-        sum(pairs["copies"].to_pylist()),
-        read.num_rows,
-    )
+def _sum_of(copies: _Numbers) -> int:
+    """Return the sum. Metadata may claim almost 2^63 copies of each ledger."""
+    is_small = not len(copies) or copies.max() < 2**63 // len(copies)
+    return int(copies.sum()) if is_small else sum(copies.tolist())
 
 
-def _distinct(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """Return each combination of these columns once, without entry ids below 0."""
-    if "entry_id" in columns:
-        rows = rows.filter(pc.greater_equal(rows["entry_id"], 0))
-    return rows.group_by(columns).aggregate([])
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    """The ledgers that bookies in doubt should hold, by the newest metadata that was read.
+
+    `place_of` has for each ledger of the ascending `ids`, and each bookie, the place of the pair in
+    the columns, or -1.
+    """
+
+    ids: Ids
+    place_of: npt.NDArray[np.int32]
+    ledgers: _Numbers
+    bookies: _Numbers
+    copies: _Numbers
+    last_entries: _Numbers
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, number_of: Mapping[BookieId, int]) -> _Pairs:
+        """Return the pairs of ledgers with the SHARE_COLUMNS, by ascending ledger id."""
+        shares = shares_in(rows)
+        known = np.array([number_of.get(name, -1) for name in shares.names], np.int64)
+        mine = np.flatnonzero(known[shares.bookies] >= 0) if len(known) else shares.rows
+        ledgers, bookies = shares.rows[mine], known[shares.bookies[mine]]
+        place_of = np.full((len(rows), len(number_of)), -1, np.int32)
+        place_of[ledgers, bookies] = np.arange(len(mine))
+        return cls(
+            *(rows["ledger_id"].to_numpy(), place_of, ledgers, bookies),
+            *(shares.copies[mine], shares.last_entries[mine]),
+        )
+
+    def places(self, ledgers: _Numbers, bookies: _Numbers) -> _Numbers:
+        """Return the place of each pair, or -1. Bookies that are not in doubt are -1."""
+        if not len(self.ids):
+            return np.full(len(ledgers), -1, np.int64)
+        rows = np.minimum(np.searchsorted(self.ids, ledgers), len(self.ids) - 1)
+        is_there = (self.ids[rows] == ledgers) & (bookies >= 0)
+        return np.where(is_there, self.place_of[rows, bookies], -1)
+
+    def are_of(self, pairs: tuple[_Numbers, _Numbers]) -> npt.NDArray[np.bool_]:
+        """Return which are among these pairs of ledgers and bookies."""
+        found = np.zeros(len(self.ledgers), np.bool_)
+        places = self.places(*pairs)
+        found[places[places >= 0]] = True
+        return found
+
+    def are_of_ledgers(self, ledgers: _Numbers) -> npt.NDArray[np.bool_]:
+        """Return which are of these ledgers."""
+        is_named = np.zeros(len(self.ids), np.bool_)
+        rows = np.searchsorted(self.ids, ledgers)
+        is_there = rows < len(self.ids)
+        rows, ledgers = rows[is_there], ledgers[is_there]
+        is_named[rows[self.ids[rows] == ledgers]] = True
+        return is_named[self.ledgers]
 
 
-def _newest(ledgers: LedgerTable, portion: Shard) -> pa.Table:
+def _newest(ledgers: LedgerTable, portion: Shard) -> pa.RecordBatch:
     """Return the SHARE_COLUMNS of each of these ledgers, by its newest metadata that was read."""
     has_metadata = pc.is_valid(pc.field("format_version"))
-    return newest_rows(ledgers.table([*SHARE_COLUMNS, "look"], portion, has_metadata))
+    rows = newest_rows(ledgers.table([*SHARE_COLUMNS, "look"], portion, has_metadata))
+    return one_batch(rows.select(SHARE_COLUMNS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.rows import rows_of
+from auditor.evidence.rows import numbers_of, rows_of
 from auditor.evidence.table_scan import iterate_rows
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX
 from auditor.first_checker.schedule import expected_entries, extents, positions
@@ -119,18 +119,7 @@ def _copies_of_positions(ledgers: pa.RecordBatch, segments: pa.Array) -> npt.NDA
 SHARE_COLUMNS = [
     *("ledger_id", "state", "ensemble_size", "write_quorum", "last_entry_id", "segments")
 ]
-"""The columns of LEDGERS from which `shares_of` counts."""
-SHARES = pa.schema(
-    [
-        ("ledger_id", pa.int64()),
-        ("bookie_id", pa.string()),
-        ("copies", pa.int64()),
-        ("last_entry_id", pa.int64()),
-    ]
-)
-"""How many entries of a closed ledger a bookie should hold, and the ledger's last entry.
-
-Key: (ledger_id, bookie_id)."""
+"""The columns of LEDGERS from which `shares_in` counts."""
 _ENTRIES_MAX = 2**61
 """Ledgers that claim more entries are counted one by one: sums of columns would overflow."""
 
@@ -147,27 +136,6 @@ class Shares(NamedTuple):
     copies: npt.NDArray[np.int64]
     last_entries: npt.NDArray[np.int64]
     names: Sequence[BookieId]
-
-
-def shares_of(ledgers: pa.Table, bookies: Collection[BookieId]) -> pa.Table:
-    """Return the SHARES rows of these bookies, exactly. `ledgers` has the SHARE_COLUMNS, each
-    ledger once.
-    """
-    made = [SHARES.empty_table()]
-    for batch in ledgers.combine_chunks().to_batches():
-        shares = shares_in(batch)
-        is_theirs = np.array([name in bookies for name in shares.names], np.bool_)
-        mine = np.flatnonzero(is_theirs[shares.bookies])
-        rows = pa.array(shares.rows[mine])
-        names = pa.array(shares.names, pa.string()).take(pa.array(shares.bookies[mine]))
-        columns = [
-            batch["ledger_id"].take(rows),
-            names,
-            pa.array(shares.copies[mine]),
-            pa.array(shares.last_entries[mine]),
-        ]
-        made.append(pa.Table.from_arrays(columns, schema=SHARES))
-    return pa.concat_tables(made)
 
 
 def shares_in(ledgers: pa.RecordBatch) -> Shares:
@@ -255,7 +223,8 @@ def _shares_of_segments(ledgers: pa.RecordBatch, names: Sequence[BookieId]) -> _
     goes_on = owners[:-1] == owners[1:]
     ends[:-1][goes_on] = np.minimum(last[:-1], firsts[1:] - 1)[goes_on]
     ensembles = segments.field("ensemble")
-    named = _numbers_of(ensembles.flatten(), names)
+    number_of = {name: number for number, name in enumerate(names)}
+    named = numbers_of(ensembles.flatten(), number_of)
     at = pc.list_parent_indices(ensembles).to_numpy()
     starts = np.concatenate([[0], np.cumsum(pc.list_value_length(ensembles).to_numpy())])
     position = np.arange(len(named)) - starts[at]
@@ -263,15 +232,6 @@ def _shares_of_segments(ledgers: pa.RecordBatch, names: Sequence[BookieId]) -> _
     held = _held_below(ends[at] + 1, *window) - _held_below(firsts[at], *window)
     copies = np.where(firsts[at] <= ends[at], held, 0)
     return owners[at], named, copies, last[at]
-
-
-def _numbers_of(words: pa.Array, names: Sequence[BookieId]) -> npt.NDArray[np.int64]:
-    """Return the number of each word in `names`, which has all of them."""
-    encoded = words.dictionary_encode()
-    number_of = {name: number for number, name in enumerate(names)}
-    numbers = np.array([number_of[name] for name in encoded.dictionary.to_pylist()], np.int64)
-    found: npt.NDArray[np.int64] = numbers[encoded.indices.to_numpy()]
-    return found
 
 
 def _held_below(

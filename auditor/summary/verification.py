@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.rows import rows_of
+from auditor.evidence.rows import one_batch, rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
@@ -43,7 +43,6 @@ from auditor.summary.due_copies import (
     Due,
     add_due,
     shares_in,
-    shares_of,
 )
 from auditor.summary.reading_plan import (
     UNANSWERED_MAX,
@@ -421,9 +420,9 @@ def ages_of_ledger(
         return None
     keep = (pc.field("ledger_id") == ledger_id) & (pc.field("look") == 1)
     rows = run.read_table("evidence/ledgers", LEDGERS, keep, AGE_COLUMNS)
-    named = rows["segments"].combine_chunks().flatten().field("ensemble").flatten()
-    shares = shares_of(rows.select(SHARE_COLUMNS), set(named.to_pylist())).to_pylist()
-    held = {row["bookie_id"]: row["copies"] for row in shares if row["copies"]}
+    shares = shares_in(one_batch(rows.select(SHARE_COLUMNS)))
+    pairs = zip(shares.bookies.tolist(), shares.copies.tolist(), strict=True)
+    held = {shares.names[number]: copies for number, copies in pairs if copies}
     if not held:
         return None
     by = {one.bookie_id: one.verified_by for one in stored.bookies}

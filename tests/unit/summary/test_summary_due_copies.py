@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
-import pyarrow as pa
+import numpy as np
 import pytest
 from support.entry_by_entry import expected_on
 from support.stories import tell
@@ -21,7 +21,7 @@ from auditor.summary.due_copies import (
     DUE_COLUMNS,
     SHARE_COLUMNS,
     fullest_bookie_copies,
-    shares_of,
+    shares_in,
 )
 
 
@@ -120,12 +120,14 @@ def test_shares_are_what_the_schedule_says():
     records = [
         LedgerRecord(n, 1, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)
     ]
-    rows = pa.Table.from_batches([table(LEDGERS, map(ledger_row, records))]).select(SHARE_COLUMNS)
-    asked = ("b1", "b3", "b9", "never")
+    rows = table(LEDGERS, map(ledger_row, records)).select(SHARE_COLUMNS)
+    shares = shares_in(rows)
+    pairs = list(zip(shares.rows.tolist(), shares.bookies.tolist(), strict=True))
+    assert len(pairs) == len(set(pairs))
     found = {
-        (row["ledger_id"], row["bookie_id"]): row["copies"]
-        for row in shares_of(rows, asked).to_pylist()
-        if row["copies"]
+        (row, shares.names[bookie]): copies
+        for (row, bookie), copies in zip(pairs, shares.copies.tolist(), strict=True)
+        if copies
     }
     due: Counter[tuple[int, str]] = Counter()
     for number, one in enumerate(ledgers):
@@ -133,15 +135,19 @@ def test_shares_are_what_the_schedule_says():
             for bookie, at in positions(part.segment.ensemble).items():
                 entries = expected_entries(part, at, one.ensemble_size, one.write_quorum)
                 due[number, bookie] += entries.count()
-    assert {key: copies for key, copies in due.items() if key[1] in asked and copies} == found
+    assert {key: copies for key, copies in due.items() if copies} == found
+    for row, last in zip(shares.rows.tolist(), shares.last_entries.tolist(), strict=True):
+        end = ledgers[row].last_entry_id
+        assert last == (extents(ledgers[row])[-1].last_entry_id if end is None else end)
 
 
 def test_shares_of_vast_claims_are_exact():
     """A ledger may claim almost 2**63 entries."""
     metadata = replace(ledger("e3 w2 a2 0:[b1 b2 b3] closed 9"), last_entry_id=2**63 - 2)
-    rows = pa.Table.from_batches(
-        [table(LEDGERS, [ledger_row(LedgerRecord(7, 1, 0, RecordStatus.FOUND, metadata=metadata))])]
+    record = LedgerRecord(7, 1, 0, RecordStatus.FOUND, metadata=metadata)
+    shares = shares_in(table(LEDGERS, [ledger_row(record)]).select(SHARE_COLUMNS))
+    copies = dict(
+        zip(shares.names, shares.copies[np.argsort(shares.bookies)].tolist(), strict=True)
     )
-    (row,) = shares_of(rows.select(SHARE_COLUMNS), ["b1"]).to_pylist()
     entries = 2**63 - 1
-    assert entries // 3 * 2 + min(entries % 3, 1) == row["copies"]
+    assert entries // 3 * 2 + min(entries % 3, 1) == copies["b1"]
