@@ -19,10 +19,12 @@ from enum import StrEnum
 from math import comb, exp, lgamma, log
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers, newest_rows
+from auditor.evidence.ids import Ids, are_among, distinct_numbers, newest_rows
+from auditor.evidence.rows import rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import LEDGERS
 from auditor.evidence.table_scan import TableScan
@@ -606,31 +608,39 @@ class _Ledgers:
         Holds one batch, two numbers a bookie, and the bookies of the ledgers that are hit.
         """
         bookies, of_racks, ledgers = Counter[BookieId](), Counter[str](), 0
-        racks_of = pa.array(racks.values(), pa.string())
-        named = [
-            pa.table({"ledger_id": pa.array([], pa.int64()), "name": pa.array([], pa.string())})
-        ]
-        for batch in self._stream(["ledger_id", "look", "segments"]):
-            rows = batch.filter(pc.equal(batch["look"], 1))
+        hit: dict[BookieId, list[Ids]] = defaultdict(list)
+        for batch in self._stream(["ledger_id", "look", "segments"], ["segments"]):
+            rows = rows_of(batch, pc.equal(batch["look"], 1))
             ledgers += rows.num_rows
             ensembles = pc.struct_field(rows["segments"].flatten(), "ensemble")
-            segments = pc.list_parent_indices(rows["segments"])
-            row = segments.take(pc.list_parent_indices(ensembles))
-            ids, names = rows["ledger_id"].take(row), ensembles.flatten()
-            pairs = _distinct(ids, names)
-            bookies.update(_counts(pairs))
-            numbers = pc.index_in(names, pa.array(racks, pa.string()))
-            of_racks.update(_counts(_distinct(ids, racks_of.take(numbers))))
-            named.append(pairs.filter(pc.is_in(pairs["ledger_id"], pa.array(self.affected))))
-        hit = pa.concat_tables(named)
-        by_bookie = {name: np.sort(ids) for name, ids in by_word(hit["name"], hit["ledger_id"])}
+            segments = pc.list_parent_indices(rows["segments"]).to_numpy()
+            row = segments[pc.list_parent_indices(ensembles).to_numpy()]
+            encoded = ensembles.flatten().dictionary_encode()
+            names = encoded.dictionary.to_pylist()
+            numbers = encoded.indices.to_numpy()
+            row, numbers = _distinct(row, numbers)
+            bookies.update(_counts(numbers, names))
+            rack_names = sorted({racks[name] for name in names if name in racks})
+            number_of = {rack: number for number, rack in enumerate(rack_names)}
+            rack_of = np.array(
+                [number_of[racks[name]] if name in racks else -1 for name in names], np.int64
+            )
+            in_racks = rack_of[numbers] if len(names) else numbers
+            in_rack = in_racks >= 0
+            of_racks.update(_counts(_distinct(row[in_rack], in_racks[in_rack])[1], rack_names))
+            ids = rows["ledger_id"].to_numpy()[row]
+            is_hit = are_among(ids, self.affected)
+            for number in np.unique(numbers[is_hit]).tolist():
+                hit[names[number]].append(ids[is_hit & (numbers == number)])
+        by_bookie = {name: np.sort(np.concatenate(parts)) for name, parts in sorted(hit.items())}
         return Touched(ledgers, bookies, of_racks, by_bookie)
 
     def created(self) -> tuple[Ids, Ids]:
         """Return the ledgers that are hit and when each was created. Costs one scan."""
         ids, times = [_NONE], [_NONE]
         for batch in self._born():
-            kept = batch.filter(pc.is_in(batch["ledger_id"], pa.array(self.affected)))
+            is_hit = are_among(batch["ledger_id"].to_numpy(), self.affected)
+            kept = batch.filter(pa.array(is_hit))
             ids.append(kept["ledger_id"].to_numpy())
             times.append(kept["znode_ctime_ms"].to_numpy())
         return np.concatenate(ids), np.concatenate(times)
@@ -649,7 +659,8 @@ class _Ledgers:
     def missing_by_marks(self, ids: Ids) -> dict[BookieId, Ids]:
         """Return, by bookie, which of these ledgers have a newest mark that names it as missing."""
         keep = pc.field("ledger_id").isin(pa.array(ids)) & IS_MARKED
-        rows = self.run.read_table("evidence/ledgers", LEDGERS, keep, ["ledger_id", "look", "mark"])
+        scan = self.run.scan("evidence/ledgers", LEDGERS).parts_with("mark")
+        rows = scan.table(["ledger_id", "look", "mark"], keep)
         rows = newest_rows(rows)
         missing = pc.struct_field(rows["mark"], "missing_replicas").combine_chunks()
         owners = rows["ledger_id"].combine_chunks().take(pc.list_parent_indices(missing))
@@ -657,7 +668,8 @@ class _Ledgers:
 
     def count_marked(self) -> int:
         """Return how many ledgers were marked at any look."""
-        rows = self.run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, ["ledger_id"])
+        scan = self.run.scan("evidence/ledgers", LEDGERS).parts_with("mark")
+        rows = scan.table(["ledger_id"], IS_MARKED)
         return len(pc.unique(rows["ledger_id"]))
 
     def _born(self) -> Iterator[pa.RecordBatch]:
@@ -667,19 +679,25 @@ class _Ledgers:
                 pc.and_(pc.equal(batch["look"], 1), pc.is_valid(batch["znode_ctime_ms"]))
             )
 
-    def _stream(self, columns: list[str]) -> Iterable[pa.RecordBatch]:
-        return self.run.stream("evidence/ledgers", LEDGERS, columns) if len(self.affected) else ()
+    def _stream(self, columns: list[str], words: Sequence[str] = ()) -> Iterable[pa.RecordBatch]:
+        if not len(self.affected):
+            return ()
+        return self.run.scan("evidence/ledgers", LEDGERS, words).batches(columns)
 
 
-def _distinct(ids: pa.Array, names: pa.Array) -> pa.Table:
-    """Return each (ledger, name) once, without those that have no name."""
-    rows = pa.table({"ledger_id": ids, "name": names}).filter(pc.field("name").is_valid())
-    return rows.group_by(["ledger_id", "name"]).aggregate([])
+def _distinct(
+    rows: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return each pair of a row and a number once, sorted."""
+    size = int(numbers.max(initial=0)) + 1
+    pairs = distinct_numbers(rows.astype(np.int64) * size + numbers)
+    return pairs // size, pairs % size
 
 
-def _counts(rows: pa.Table) -> dict[str, int]:
-    counted = pc.value_counts(rows["name"])
-    return {counts["values"]: counts["counts"] for counts in counted.to_pylist()}
+def _counts(numbers: npt.NDArray[np.int64], names: Sequence[str]) -> dict[str, int]:
+    """Return how often each name occurs, by its number."""
+    counts = np.bincount(numbers, minlength=len(names)).tolist()
+    return {name: count for name, count in zip(names, counts, strict=True) if count}
 
 
 _SUFFERS = {

@@ -111,6 +111,25 @@ class TableScan:
             part = fragments[start : start + FILES_AT_ONCE]
             yield ds.FileSystemDataset(part, known.schema, known.format, known.filesystem)
 
+    def parts_with(self, *columns: str) -> TableScan:
+        """Return the rows of those parts of files that may have a value in one of these columns.
+
+        An empty list is no value. Arrow itself looks at what a file says of its values for plain
+        columns only. Costs reading the end of each file, which the scan does not repeat.
+        """
+        if not isinstance(self.rows, ds.FileSystemDataset):
+            return self
+        known, found = self.rows, []
+        with file_errors(f"read {self.name}"):
+            for part in known.get_fragments():
+                if not is_parquet(part):
+                    found.append(part)
+                elif groups := _groups_with(part.metadata, columns):
+                    found.append(part.subset(row_group_ids=groups))
+            return TableScan(
+                self.name, ds.FileSystemDataset(found, known.schema, known.format, known.filesystem)
+            )
+
     def tables_of_ledgers(
         self, ledger_ids: Sequence[LedgerId] | pa.Array, columns: Sequence[str]
     ) -> Iterator[pa.Table]:
@@ -146,6 +165,22 @@ class TableScan:
 def is_parquet(fragment: ds.Fragment) -> TypeGuard[ds.ParquetFileFragment]:
     """Return whether the rows are in a file, not in memory."""
     return isinstance(fragment, ds.ParquetFileFragment)
+
+
+def _groups_with(metadata: pq.FileMetaData, columns: Sequence[str]) -> list[int]:
+    """Return the row groups that may have a value in one of these columns."""
+    paths = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
+    mine = [number for number, path in enumerate(paths) if path.split(".")[0] in columns]
+    return [
+        group
+        for group in range(metadata.num_row_groups)
+        if any(_may_have_values(metadata.row_group(group).column(number)) for number in mine)
+    ]
+
+
+def _may_have_values(column: pq.ColumnChunkMetaData) -> bool:
+    said = column.statistics
+    return said is None or not said.has_null_count or said.null_count < column.num_values
 
 
 def _other_types(metadata: pq.FileMetaData) -> str:

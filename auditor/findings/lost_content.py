@@ -12,16 +12,17 @@ on all other ledgers.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers
-from auditor.evidence.rows import rows_of
+from auditor.evidence.ids import Ids, are_among, distinct_numbers
+from auditor.evidence.rows import numbers_of, rows_of
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
 from auditor.evidence.table_scan import TableScan
@@ -60,7 +61,7 @@ def lacks_of(verdicts: TableScan, keep: pc.Expression | None = IS_VIOLATED) -> p
 
     The default is the violated ledgers, which had at least two looks.
     """
-    rows = verdicts.batches(["ledger_id", "lacks"], keep)
+    rows = verdicts.parts_with("lacks").batches(["ledger_id", "lacks"], keep)
     batches = [_flat(batch) for batch in rows]
     return pa.Table.from_batches(batches, schema=LACKS)
 
@@ -133,7 +134,7 @@ def gather_heard(run: Place, verdicts: TableScan, bookies: Sequence[BookieRecord
     )
     unjudged = list(unjudged_by_reason(verdicts).values())
     words = last_words(
-        run.stream("evidence/answers", ANSWERS, SPOKEN),
+        run.scan("evidence/answers", ANSWERS, ["bookie_id", "status"]).batches(SPOKEN),
         again,
         pa.array(np.concatenate([_NONE, *unjudged])),
         {bookie: ids for bookie, ids in probed.items() if len(ids)},
@@ -169,10 +170,10 @@ SILENCES = (Unknown.BOOKIE_SILENT, Unknown.BOOKIE_REFUSED, Unknown.ADDRESS_UNKNO
 """Reasons that blame a bookie as a whole for what is unknown."""
 
 
-_VALID = pa.array([status.value for status in VALID_ANSWERS])
+_VALID = {status.value: 1 for status in VALID_ANSWERS}
 
 
-_UNHEARD = pa.array([status.value for status in UNHEARD])
+_UNHEARD = {status.value: 1 for status in UNHEARD}
 
 
 _ANSWERED = pa.array(sorted(ANSWERED_READS))
@@ -205,22 +206,30 @@ def last_words(
     left unjudged. `probed`: by bookie that cannot list, the ledgers in which it answered a read.
     Costs one scan. Holds the answers on the ledgers in `again`, some 20 bytes each.
     """
-    words = _Tally(unjudged, probed)
+    words = _Tally(distinct_numbers(unjudged.to_numpy()), probed)
+    late_ids = distinct_numbers(np.asarray(again, np.int64))
     kept: list[pa.RecordBatch] = []
     for batch in answers:
         about = rows_of(batch, pc.is_valid(batch["ledger_id"]))
-        late = pc.is_in(about["ledger_id"], again)
-        words.add(rows_of(about, pc.invert(late)))
-        kept.append(about.filter(late))
+        is_late = are_among(about["ledger_id"].to_numpy(), late_ids)
+        words.add(rows_of(about, pa.array(~is_late)))
+        if is_late.any():
+            late = about.filter(pa.array(is_late))
+            kept.append(pa.RecordBatch.from_arrays([*map(_as_words, late)], late.schema.names))
     if kept:
         words.add(newest_words(pa.Table.from_batches(kept)))
     return words.result()
 
 
+def _as_words(column: pa.Array) -> pa.Array:
+    """Return the column with strings in place of numbers of a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 def unjudged_by_reason(verdicts: TableScan) -> dict[str, Ids]:
     """Return the ledgers that a bookie's silence left unjudged, by the reason in SILENCES."""
     found: dict[str, Ids] = {}
-    for batch in verdicts.batches(["ledger_id", "unknowns"]):
+    for batch in verdicts.parts_with("unknowns").batches(["ledger_id", "unknowns"]):
         ids = batch["ledger_id"].take(pc.list_parent_indices(batch["unknowns"]))
         for reason, hit in by_word(batch["unknowns"].flatten(), ids):
             if reason in SILENCES:
@@ -262,7 +271,7 @@ def newest_words(rows: pa.Table) -> pa.Table:
 class _Tally:
     """Counts rows as they come. Each (bookie, ledger) must come once."""
 
-    unjudged: pa.Array
+    unjudged: Ids
     probed: Mapping[BookieId, Ids]
     asked: Counter[BookieId] = field(default_factory=Counter)
     listed: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
@@ -270,19 +279,32 @@ class _Tally:
     unheard: dict[BookieId, list[Ids]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, rows: pa.RecordBatch | pa.Table) -> None:
-        valid = rows_of(rows, pc.is_in(rows["status"], _VALID))
-        for count in pc.value_counts(valid["bookie_id"]).to_pylist():
-            self.asked[count["values"]] += count["counts"]
+        names = sorted(set(pc.unique(rows["bookie_id"]).to_pylist()))
+        bookies = numbers_of(rows["bookie_id"], {name: number for number, name in enumerate(names)})
+        is_valid = numbers_of(rows["status"], _VALID) > 0
+        counts = np.bincount(bookies[is_valid], minlength=len(names)).tolist()
+        self.asked.update({name: n for name, n in zip(names, counts, strict=True) if n})
+        ids = rows["ledger_id"].to_numpy()
         if self.probed:
-            for bookie, ids in _by_bookie(
-                valid.filter(pc.is_in(valid["bookie_id"], pa.array(list(self.probed))))
-            ):
-                self.listed[bookie].append(ids)
-        unheard = rows.filter(
-            pc.and_(pc.is_in(rows["status"], _UNHEARD), pc.is_in(rows["ledger_id"], self.unjudged))
-        )
-        for bookie, ids in _by_bookie(unheard):
-            self.unheard[bookie].append(ids)
+            self._add(self.listed, names, bookies, ids, is_valid, self.probed)
+        if len(self.unjudged):
+            is_unheard = numbers_of(rows["status"], _UNHEARD) > 0
+            is_unheard &= are_among(ids, self.unjudged)
+            self._add(self.unheard, names, bookies, ids, is_unheard, names)
+
+    @staticmethod
+    def _add(
+        found: dict[BookieId, list[Ids]],
+        names: Sequence[BookieId],
+        bookies: npt.NDArray[np.int64],
+        ids: npt.NDArray[np.int64],
+        mask: npt.NDArray[np.bool_],
+        of: Collection[BookieId],
+    ) -> None:
+        """Add the ledgers of a mask to those of their bookies, if these are in `of`."""
+        for number in np.unique(bookies[mask]).tolist():
+            if names[number] in of:
+                found[names[number]].append(ids[mask & (bookies == number)])
 
     def result(self) -> LastWords:
         read = {

@@ -96,16 +96,16 @@ def _candidates(
         bookie for bookie in named if not all(greets_no_more(look.get(bookie)) for look in looks)
     }
     heard_ids = pa.array(sorted(heard), pa.string())
-    found = [
-        _away_enough(batch, heard_ids)
-        for batch in run.stream("evidence/ledgers", LEDGERS, _QUORUM_COLUMNS)
-    ]
+    ledgers = run.scan("evidence/ledgers", LEDGERS)
+    found = [_away_enough(batch, heard_ids) for batch in ledgers.batches(_QUORUM_COLUMNS, _IS_OPEN)]
     return pc.unique(pa.chunked_array(found, pa.int64()))
 
 
+_IS_OPEN = pc.field("state") == LedgerState.OPEN.value
+
+
 def _away_enough(batch: pa.RecordBatch, heard: pa.Array) -> pa.Array:
-    is_open = pc.field("state") == LedgerState.OPEN.value
-    rows = batch.filter(is_open & (pc.list_value_length(pc.field("segments")) > 0))
+    rows = batch.filter(pc.list_value_length(pc.field("segments")) > 0)
     segments = rows["segments"]
     last = np.cumsum(pc.list_value_length(segments).to_numpy(zero_copy_only=False)) - 1
     ensembles = segments.flatten().field("ensemble").take(pa.array(last, pa.int64()))

@@ -255,9 +255,8 @@ class BookieRegister:
         unregistered = self._answer_statuses(look).filter(
             pc.field("status") == Greeting.UNREGISTERED.value
         )
-        marks = self.run.read_table(
-            "evidence/ledgers", LEDGERS, IS_MARKED & (pc.field("look") == look), MARK_KEY
-        )
+        ledgers = self.run.scan("evidence/ledgers", LEDGERS).parts_with("mark")
+        marks = ledgers.table(MARK_KEY, IS_MARKED & (pc.field("look") == look))
         # the cluster already misses a bookie that only marked ledgers name
         unregistered = unmarked_rows(unregistered.select(BRIEF_ANSWERS.names), marks)
         return not missing.isdisjoint(unregistered["bookie_id"].to_pylist())

@@ -87,7 +87,7 @@ from auditor.summary.about import About
 from auditor.summary.carried import carried_by_bookie, carried_of
 from auditor.summary.counts import account, stale_ledgers, unjudged_ledgers
 from auditor.summary.doubted_lists import read_odd_lists, unindexed_bookies
-from auditor.summary.due_copies import DUE_COLUMNS, fullest_bookie_copies
+from auditor.summary.due_copies import DUE_COLUMNS, Due, due_by_bookie
 from auditor.summary.outcome import FAIL_ON_NEW, exit_code, worst_of
 from auditor.summary.previous_run import Previous, unregistered_since
 from auditor.summary.run_summary import RunFacts, findings_of, summarise
@@ -131,7 +131,8 @@ def conclude(
     found = _bookie_findings(carried_on, seen, about)
     on_others = [*_finding_records(found, seen, about), *clustered.findings, *changed.findings]
     away = _bookies_in_maintenance(about) | unregistered(bookies)
-    verified = verification_of(run, about, bookies, away)
+    due: dict[BookieId, Due] = {}
+    verified = verification_of(run, about, bookies, away, due)
     on_others += overdue_findings(verified, about, away)
     hits = topic_hits(run, findings_of(verdicts, on_others))
     not_there = _missing_ledgers(run, verdicts) if about.partial else []
@@ -162,7 +163,7 @@ def conclude(
         are_references_known=clustered.referenced.is_complete,
     )
     why = causes(run, about, verdicts, seen.looks, hits.findings, seen.held, seen.renamed)
-    costs, copies = count_requests(run, carried_on), _fullest_copies(run, about)
+    costs, copies = count_requests(run, carried_on), _fullest_copies(run, about, due)
     summary = summarise(facts, verdicts, bookies, costs, hits.findings, previous, copies)
     blocked = blocked_open(run, seen.looks, _bookies_in_maintenance(about))
     summary = replace(
@@ -240,10 +241,9 @@ def _missed_bookies(
     mine = pc.field("ledger_id").isin(named_ledgers(answers))
     # Bookies of a ledger in recovery are asked too, but it promises no entry yet.
     mine &= ~pc.field("state").isin([LedgerState.IN_RECOVERY.value])
-    states = run.read_table("evidence/ledgers", LEDGERS, mine, STATE)
-    found = bookies_missed(
-        answers, states, run.read_table("evidence/ledgers", LEDGERS, IS_MARKED, MARK_KEY)
-    )
+    ledgers = run.scan("evidence/ledgers", LEDGERS)
+    states = ledgers.table(STATE, mine)
+    found = bookies_missed(answers, states, ledgers.parts_with("mark").table(MARK_KEY, IS_MARKED))
     return {
         bookie: replace(
             missed,
@@ -327,14 +327,17 @@ def _missing_ledgers(run: Place, verdicts: TableScan) -> list[int]:
     return sorted(set(at_once.to_pylist()) & set(deleted.to_pylist()))
 
 
-def _fullest_copies(run: Place, about: About) -> float:
-    """Return how many entries the fullest bookie should hold.
+def _fullest_copies(run: Place, about: About, due: Mapping[BookieId, Due]) -> float:
+    """Return how many entries the fullest bookie should hold. `due`: what each should hold, if that
+    is known.
 
     0 without a sweep, because counting costs a scan.
     """
     if about.terms.sweep.step == 0:
         return 0.0
-    return fullest_bookie_copies(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+    if not due:
+        due = due_by_bookie(run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+    return max((share.copies for share in due.values()), default=0.0)
 
 
 def missing_sentences(not_there: Sequence[int]) -> list[str]:

@@ -8,21 +8,21 @@ journal, and writes them when the run ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.rows import rows_of, table
+from auditor.evidence.rows import numbers_of, table
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, READ_COUNTS, READS, RENAMES
+from auditor.evidence.schemas import ANSWERS, READ_COUNTS, READS, RENAMES, with_pace
 from auditor.findings.on_cluster import LISTINGS_AT
 from auditor.findings.reference_tables import WHERE as REFERENCES_AT
 from auditor.findings.renaming import RENAMES_TABLE
 from auditor.model.availability import ABSENT_READS, VALID_ANSWERS, Greeting, ReadStatus
 from auditor.model.identity import BookieId
-from auditor.summary.costs import Costs, read_paces
+from auditor.summary.costs import Costs, LowPaces
 from auditor.zookeeper.ledgers import Listing
 from auditor.zookeeper.session import ReadCounts
 
@@ -86,13 +86,34 @@ class _Requests:
     unanswered: int = 0
     bookies: set[str] = field(default_factory=set)
 
+    def add(self, rows: pa.RecordBatch, answered: Mapping[str, int]) -> None:
+        """Add rows with the columns `_COUNTED`. `answered`: the statuses of valid responses.
+
+        A greeting, which has no ledger, costs the requests that were sent. The last request to a
+        silent bookie is unanswered. A request that was never sent did not fail.
+        """
+        self.rows += rows.num_rows
+        for column in _SUMS:
+            self.sums[column] += int(pc.sum(rows[column]).as_py() or 0)
+        was_sent = pc.fill_null(pc.greater(rows["requests"], 0), False)
+        was_sent = was_sent.to_numpy(zero_copy_only=False)
+        statuses, is_greeting = rows["status"], pc.is_null(rows["ledger_id"])
+        of_ledger = ~is_greeting.to_numpy(zero_copy_only=False)
+        is_answered = numbers_of(statuses, answered) > 0
+        self.unanswered += int((of_ledger & was_sent & ~is_answered).sum())
+        if not of_ledger.all():
+            is_silent = numbers_of(statuses, {Greeting.SILENT.value: 1}) > 0
+            self.unanswered += int((~of_ledger & was_sent & is_silent).sum())
+        named = rows["bookie_id"] if of_ledger.all() else rows["bookie_id"].filter(of_ledger)
+        self.bookies.update(pc.unique(named).to_pylist())
+
 
 _SUMS = ("requests", "retries", "received_bytes")
-_LIST_ANSWERED = pa.array([status.value for status in VALID_ANSWERS])
-_READ_ANSWERED = pa.array(
-    [status.value for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)]
-)
-_ANSWERED = pa.concat_arrays([_LIST_ANSWERED, _READ_ANSWERED])
+_COUNTED = ["bookie_id", "ledger_id", "status", *_SUMS]
+_LIST_ANSWERED = {status.value: 1 for status in VALID_ANSWERS}
+_READ_ANSWERED = {
+    status.value: 1 for status in (*ABSENT_READS, ReadStatus.PRESENT, ReadStatus.CORRUPT)
+}
 
 
 def count_requests(run: Place, carried_on: Collection[BookieId] = ()) -> Costs:
@@ -102,13 +123,18 @@ def count_requests(run: Place, carried_on: Collection[BookieId] = ()) -> Costs:
     `carried_on` are the bookies that carried ledgers name. They count as named, and were perhaps
     not asked.
     """
-    lists = _requests_in(run, "evidence/answers", ANSWERS, _LIST_ANSWERED)
-    reads = _requests_in(run, "evidence/reads", READS, _READ_ANSWERED)
+    lists, reads, renames, paces = _Requests(), _Requests(), _Requests(), LowPaces()
+    for rows in _stream(run, "evidence/answers", with_pace(ANSWERS), "look", "asked_at_ms", "pace"):
+        lists.add(rows, _LIST_ANSWERED)
+        paces.add(rows)
+    for rows in _stream(run, "evidence/reads", with_pace(READS), "look", "asked_at_ms", "pace"):
+        reads.add(rows, _READ_ANSWERED)
+        paces.add(rows)
     named = run.count("evidence/reads", READS, pc.field("is_named"))
     spots = run.count("evidence/reads", READS, pc.field("is_spot")) - named
-    renames = _Requests()
     if run.has_table(RENAMES_TABLE):
-        renames = _requests_in(run, RENAMES_TABLE, RENAMES, _ANSWERED)
+        for rows in _stream(run, RENAMES_TABLE, RENAMES):
+            renames.add(rows, _LIST_ANSWERED | _READ_ANSWERED)
     tables = (lists, reads, renames)
     znodes, unread = znodes_read(run)
     sums = sum((table.sums for table in tables), Counter[str]())
@@ -124,43 +150,10 @@ def count_requests(run: Place, carried_on: Collection[BookieId] = ()) -> Costs:
         doubt_reads=run.count("evidence/reads", READS, pc.field("is_denser")),
         unanswered=sum(table.unanswered for table in tables) + sums["retries"],
         bookies_named=len(lists.bookies.union(carried_on)),
-        paces=read_paces(run),
+        paces=paces.result(),
     )
 
 
-def _requests_in(run: Place, name: str, schema: pa.Schema, answered: pa.Array) -> _Requests:
-    """Add up a table.
-
-    A greeting, which has no ledger, costs the requests that were sent. The last request to a silent
-    bookie is unanswered.
-    """
-    total = _Requests()
-    columns = ["bookie_id", "ledger_id", "status", *_SUMS]
-    for batch in run.stream(name, schema, columns):
-        total.rows += batch.num_rows
-        for column in _SUMS:
-            total.sums[column] += _sum_of(batch[column])
-        on_ledgers = rows_of(batch, pc.is_valid(batch["ledger_id"]))
-        greetings = batch.filter(pc.is_null(batch["ledger_id"]))
-        total.unanswered += _count_failed(on_ledgers, answered) + _count_silent(greetings)
-        total.bookies.update(pc.unique(on_ledgers["bookie_id"]).to_pylist())
-    return total
-
-
-def _count_failed(batch: pa.RecordBatch, answered: pa.Array) -> int:
-    """Return how many requests were sent and not answered with one of these statuses.
-
-    A request that was never sent did not fail.
-    """
-    sent = rows_of(batch, pc.greater(batch["requests"], 0))
-    return int(sent.num_rows) - _sum_of(pc.is_in(sent["status"], answered))
-
-
-def _count_silent(greetings: pa.RecordBatch) -> int:
-    """Return how many bookies accepted a connection and stayed silent."""
-    was_sent = pc.greater(greetings["requests"], 0)
-    return _sum_of(pc.and_(was_sent, pc.equal(greetings["status"], Greeting.SILENT.value)))
-
-
-def _sum_of(values: pa.Array) -> int:
-    return int(pc.sum(values).as_py() or 0)
+def _stream(run: Place, name: str, schema: pa.Schema, *more: str) -> Iterator[pa.RecordBatch]:
+    """Yield the columns `_COUNTED` of a table, and more of them."""
+    return run.scan(name, schema, ["bookie_id", "status"]).batches([*_COUNTED, *more])

@@ -12,16 +12,12 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import ANSWERS, PACE
 from auditor.model.identity import BookieId
 from auditor.model.summary import Pace, Paces, SlowBookie
 
 BOOKIES_NAMED_MAX = 10
 """At most this many bookies are named, the slowest first. A screen has little room; the table of
 answers has all of them."""
-_PACES = pa.schema([*(ANSWERS.field(name) for name in ("bookie_id", "look", "asked_at_ms")), PACE])
-_TABLES = ("evidence/answers", "evidence/reads")
 
 
 class _Low(NamedTuple):
@@ -47,29 +43,42 @@ class _Low(NamedTuple):
         )
 
 
-def read_paces(run: Place) -> Paces:
-    """Return how many bookies were asked less than the limits allow, with their paces.
+PACE_COLUMNS = ["bookie_id", "look", "asked_at_ms", "pace"]
+"""The columns of ANSWERS and READS that say how fast a bookie was asked."""
 
-    Each bookie has its lowest pace, and the pace at the end of the conversation in which it was
-    lowest. Costs a scan of four columns of the answers and reads.
-    """
-    lows: dict[BookieId, _Low] = {}
-    for name in _TABLES:
-        for batch in run.stream(name, _PACES, _PACES.names):
-            for row in batch.filter(pc.struct_field(batch["pace"], "was_low")).to_pylist():
-                low = _Low.of(row)
-                lows[row["bookie_id"]] = min(lows.get(row["bookie_id"], low), low)
-    slowest = sorted(lows.items(), key=lambda item: (item[1][:2], item[0]))
-    named = (
-        SlowBookie(
-            bookie,
-            low.lowest_inflight,
-            round(low.lowest_rate, 1),
-            Pace(low.inflight, round(low.rate, 1)),
+
+@dataclass(slots=True)
+class LowPaces:
+    """Collects which bookies were asked less than the limits allow."""
+
+    _lows: dict[BookieId, _Low] = field(default_factory=dict)
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows with the PACE_COLUMNS."""
+        if rows["pace"].null_count == len(rows):
+            return
+        columns = rows.select(PACE_COLUMNS)
+        for row in columns.filter(pc.struct_field(rows["pace"], "was_low")).to_pylist():
+            low = _Low.of(row)
+            self._lows[row["bookie_id"]] = min(self._lows.get(row["bookie_id"], low), low)
+
+    def result(self) -> Paces:
+        """Return how many bookies these are, with their paces.
+
+        Each bookie has its lowest pace, and the pace at the end of the conversation in which it was
+        lowest.
+        """
+        slowest = sorted(self._lows.items(), key=lambda item: (item[1][:2], item[0]))
+        named = (
+            SlowBookie(
+                bookie,
+                low.lowest_inflight,
+                round(low.lowest_rate, 1),
+                Pace(low.inflight, round(low.rate, 1)),
+            )
+            for bookie, low in slowest[:BOOKIES_NAMED_MAX]
         )
-        for bookie, low in slowest[:BOOKIES_NAMED_MAX]
-    )
-    return Paces(len(lows), tuple(named))
+        return Paces(len(self._lows), tuple(named))
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,7 +117,7 @@ _ANY_NUMBER = (-(2**63), 2**63 - 1)
 
 _JUDGED = pa.array([standing.word for standing in JUDGED])
 _WIDE = pa.decimal128(38, 0)
-"""The type of sums of copies: many ledgers together may have more than 2^63."""
+"""The type of sums of copies that may exceed 2^63: metadata may claim any number."""
 
 
 def copies_of_verdicts(verdicts: TableScan) -> CopyCounts:
@@ -131,7 +131,9 @@ def copies_of_verdicts(verdicts: TableScan) -> CopyCounts:
 
 
 def _total(values: pa.Array) -> int:
-    return int(pc.sum(values.cast(_WIDE)).as_py() or 0)
+    low, high = (bound.as_py() or 0 for bound in pc.min_max(values).values())
+    is_small = max(-low, high) * len(values) < 2**63
+    return int(pc.sum(values if is_small else values.cast(_WIDE)).as_py() or 0)
 
 
 MARK_STATES = ("total", "within_grace", "beyond_grace", "stale", "without_ledger")
@@ -271,7 +273,8 @@ def unjudged_ledgers(verdicts: TableScan) -> Unjudged:
     """
     found = Unjudged()
     parts: dict[Unknown, list[Ids]] = {}
-    for batch in verdicts.batches(["ledger_id", "standing", "unknowns"]):
+    columns = ["ledger_id", "standing", "unknowns"]
+    for batch in verdicts.parts_with("unknowns").batches(columns):
         number = pc.fill_null(pc.list_value_length(batch["unknowns"]), 0)
         has_reason = pc.greater(number, 0)
         found.ledgers += int(pc.sum(has_reason).as_py() or 0)

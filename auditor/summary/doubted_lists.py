@@ -161,12 +161,8 @@ def unindexed_bookies(run: Place) -> tuple[UnindexedBookie, ...]:
     Costs a scan of one column, mostly null, and the metadata's times of the ledgers in it.
     """
     said = pc.is_valid(pc.field("read_unlisted")) & pc.is_null(pc.field("missing_logs"))
-    answers = run.read_table(
-        "evidence/answers",
-        ANSWERS,
-        said,
-        ["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"],
-    )
+    scan = run.scan("evidence/answers", ANSWERS).parts_with("read_unlisted")
+    answers = scan.table(["bookie_id", "ledger_id", "asked_at_ms", "read_unlisted"], said)
     if not answers.num_rows:
         return ()
     answers = answers.filter(~pc.field("bookie_id").isin(contradicting_bookies(run)))

@@ -39,13 +39,6 @@ class Due(NamedTuple):
         return Due(*(value * count for value in self))
 
 
-def fullest_bookie_copies(ledgers: Iterable[pa.RecordBatch]) -> float:
-    """Return how many entries of closed ledgers the fullest bookie should hold, as `due_by_bookie`
-    counts them.
-    """
-    return max((due.copies for due in due_by_bookie(ledgers).values()), default=0.0)
-
-
 def due_by_bookie(ledgers: Iterable[pa.RecordBatch]) -> Mapping[BookieId, Due]:
     """Return what each bookie should hold of closed ledgers.
 

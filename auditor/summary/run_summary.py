@@ -208,7 +208,7 @@ def assurance_of_run(
 
 def _lacking_bookies(verdicts: TableScan) -> set[BookieId]:
     found: set[BookieId] = set()
-    for batch in verdicts.batches(["lacks"]):
+    for batch in verdicts.parts_with("lacks").batches(["lacks"]):
         found.update(
             pc.unique(pc.struct_field(pc.list_flatten(batch["lacks"]), "bookie_id")).to_pylist()
         )
@@ -299,7 +299,7 @@ def findings_of(
     Each takes some 6 kB of memory. This is the only place that reads them from VERDICTS in a run.
     """
     found = list(beside_verdicts)
-    for batch in verdicts.batches(["findings"]):
+    for batch in verdicts.parts_with("findings").batches(["findings"]):
         found += map(FindingRecord.from_line, batch["findings"].flatten().to_pylist())
     return sorted(found, key=_rank)
 
@@ -327,7 +327,8 @@ def summarise(
 ) -> Summary:
     """Return summary.json of VERDICTS rows and all findings. `copies` is as in `Series`."""
     standings = _count_words(batch["standing"] for batch in verdicts.batches(["standing"]))
-    unknowns = _count_words(batch["unknowns"].flatten() for batch in verdicts.batches(["unknowns"]))
+    unjudged = verdicts.parts_with("unknowns").batches(["unknowns"])
+    unknowns = _count_words(batch["unknowns"].flatten() for batch in unjudged)
     listed = standings.total()
     changes = run.metadata_compared
     is_known = run.are_references_known and (changes is None or not changes.unknown)
@@ -464,7 +465,8 @@ def _coverage(verdicts: TableScan, listed: int) -> float:
     if listed == 0:
         return 1.0
     uncovered = 0
-    for batch in verdicts.batches(["unknowns", "standing", "exempt"]):
+    columns = ["unknowns", "standing", "exempt"]
+    for batch in verdicts.parts_with("unknowns", "exempt").batches(columns):
         unknown = pc.greater(pc.list_value_length(batch["unknowns"]), 0)
         standing = pc.equal(batch["standing"], Standing.EXEMPT.word)
         marked = pc.and_kleene(

@@ -459,9 +459,15 @@ ANSWERED_SHARE_MIN = 1 / 2
 
 
 def verification_of(
-    run: Place, about: About, bookies: Sequence[BookieRecord], away: Collection[BookieId]
+    run: Place,
+    about: About,
+    bookies: Sequence[BookieRecord],
+    away: Collection[BookieId],
+    due: dict[BookieId, Due],
 ) -> Verification:
     """Return how old the newest reads of all copies are, after this run.
+
+    Adds to `due` what each bookie should hold, if it counts the copies.
 
     Bookies in `away` do not count in the sum: they are in maintenance or not registered. A run of
     named ledgers, and one that tests no list, hands on what earlier runs read. So does a run that
@@ -477,15 +483,15 @@ def verification_of(
             _row(name, reads, _known_by(reads), None) for name, reads in sorted(plan.before.items())
         )
         return replace(result, bookies=handed_on)
-    found = list(_count_bookies(run, replace(about, reading=plan), bookies))
+    found = list(_count_bookies(run, replace(about, reading=plan), bookies, due))
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 
 
 def _count_bookies(
-    run: Place, about: About, bookies: Sequence[BookieRecord]
+    run: Place, about: About, bookies: Sequence[BookieRecord], due: dict[BookieId, Due]
 ) -> Iterator[VerifiedBookie]:
-    """Yield the bookies that should hold something, sorted."""
+    """Yield the bookies that should hold something, sorted, and add to `due` what that is."""
     plan, scrubs = about.reading, read_scrubs(run)
     by_bookie = _read_by(about, bookies, scrubs)
     answered, silent = _count_drawn(run)
@@ -507,7 +513,6 @@ def _count_bookies(
             capacity,
         )
 
-    due: dict[BookieId, Due] = {}
     count_ages(_first_looks(run, due), count_of)
     for bookie in sorted(due):
         count = count_of(bookie)

@@ -46,7 +46,7 @@ class Tables:
         assert columns, f"every column of {name} is read"
         yield from self._rows(name, schema).select(columns).to_batches()
 
-    def scan(self, name: str, schema: pa.Schema) -> RowsOfLedgers:
+    def scan(self, name: str, schema: pa.Schema, _words: Sequence[str] = ()) -> RowsOfLedgers:
         return RowsOfLedgers(self, name, schema)
 
     def count(self, name: str, schema: pa.Schema, keep: Any = None) -> int:
@@ -94,8 +94,15 @@ class RowsOfLedgers:
     def check_types(self) -> None:
         """Do nothing: rows in memory have the types of their schema."""
 
+    def parts_with(self, *_columns: str) -> RowsOfLedgers:
+        """Return all rows: they are in no file."""
+        return self
+
     def table(self, columns: list[str], keep: Any = None) -> pa.Table:
         return self.tables.read_table(self.name, self.schema, keep, columns)
+
+    def count(self) -> int:
+        return self.tables.count(self.name, self.schema)
 
     def batches(self, columns: list[str], keep: Any = None) -> Iterator[pa.RecordBatch]:
         if keep is None:

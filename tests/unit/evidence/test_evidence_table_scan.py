@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -198,3 +199,52 @@ def test_many_files_are_read_in_order_a_few_at_a_time(run: Place) -> None:
     assert [one for one in range(22) if one != 4] == found["ledger_id"].to_pylist()
     assert [1, 3, 5, 7, 9] == [one for one in found["other"].to_pylist() if one is not None]
     assert [4, 4, 3] == [len(list(part.get_fragments())) for part in scan._portions()]
+
+
+VALUES = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("words", pa.list_(pa.string())),
+        ("mark", pa.struct([("created_ms", pa.int64()), ("lock", pa.struct([("a", pa.int64())]))])),
+    ]
+)
+CELLS: list[tuple[list[str | None] | None, dict[str, Any] | None]] = [
+    (None, None),
+    ([], None),
+    (["a", None], None),
+    (None, {"created_ms": 7, "lock": None}),
+    (None, {"created_ms": None, "lock": {"a": 1}}),
+]
+
+
+@pytest.mark.parametrize("with_statistics", [True, False])
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_parts_of_files_without_a_value_are_not_read(
+    tmp_path: Path, *, in_memory: bool, with_statistics: bool
+) -> None:
+    """No row with a value is left out, and no part is read that is known to have none."""
+    rows = [{"ledger_id": n, "words": w, "mark": m} for n, (w, m) in enumerate(CELLS)]
+    table_rows = pa.Table.from_pylist(rows, VALUES)
+    for number in range(2):
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(table_rows, file, row_group_size=1, write_statistics=with_statistics)
+    scan = TableScan("values", ds.dataset(tmp_path, schema=VALUES))
+    if in_memory:
+        scan = scan_rows(table_rows)
+    for columns, known in ((["words"], [2]), (["mark"], [3, 4]), (["words", "mark"], [2, 3, 4])):
+        found = scan.parts_with(*columns).table(["ledger_id"])["ledger_id"].to_pylist()
+        if in_memory or not with_statistics:
+            assert sorted(found) == sorted(list(range(5)) * (1 if in_memory else 2))
+        else:
+            assert sorted(found) == sorted(known * 2)
+    kept = scan.parts_with("mark").table(["ledger_id"], pc.is_valid(pc.field("mark")))
+    assert {3, 4} == set(kept["ledger_id"].to_pylist())
+    assert list(scan.parts_with("mark").batches(["ledger_id", "mark"]))
+
+
+def test_a_column_that_a_file_lacks_has_no_value(tmp_path: Path) -> None:
+    """Runs of earlier versions lack a column."""
+    pq.write_table(pa.table({"ledger_id": [1]}), tmp_path / "old.parquet")
+    scan = TableScan("values", ds.dataset(tmp_path, schema=VALUES))
+    assert not list(scan.parts_with("words").batches(["words"]))
+    assert 0 == scan.parts_with("words").count(pc.is_valid(pc.field("words")))

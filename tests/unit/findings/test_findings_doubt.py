@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -70,6 +71,8 @@ class Told:
             )
             for _ in range(dice.randint(0, 200))
         ]
+        again = dice.sample(self.reads, len(self.reads) // 3)
+        self.reads += [replace(one, look=3, status=ReadStatus.PRESENT) for one in again]
         self.carried = {one for one in self.ids if dice.random() < 0.1}
         self.judged = {one for one in self.ids if dice.random() < 0.8}
         self.lacks = {

@@ -20,7 +20,7 @@ from auditor.sandbox.cluster import ledger
 from auditor.summary.due_copies import (
     DUE_COLUMNS,
     SHARE_COLUMNS,
-    fullest_bookie_copies,
+    due_by_bookie,
     shares_in,
 )
 
@@ -30,7 +30,8 @@ def count_fullest(*ledgers: LedgerMetadata, look: int = 1) -> float:
         LedgerRecord(n, look, 0, RecordStatus.FOUND, metadata=one) for n, one in enumerate(ledgers)
     ]
     batch = table(LEDGERS, [ledger_row(record) for record in records]).select(DUE_COLUMNS)
-    return fullest_bookie_copies([batch, batch.slice(0, 0)])
+    due = due_by_bookie([batch, batch.slice(0, 0)])
+    return max((share.copies for share in due.values()), default=0.0)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from auditor.model.availability import (
     ReadStatus,
 )
 from auditor.model.codec import encode
-from auditor.summary.costs import BOOKIES_NAMED_MAX, read_paces
+from auditor.run.request_counts import count_requests
+from auditor.summary.costs import BOOKIES_NAMED_MAX
 
 FULL = LanePace(64, 2_000.0, is_low=False)
 
@@ -80,7 +81,7 @@ def test_each_bookie_is_named_with_the_lowest_pace_of_its_conversations(run: Pla
         ],
     )
     slowest = [slow("b2", 8, 250.0), slow("b1", 8, 900.0)]
-    found = encode(read_paces(run))
+    found = encode(count_requests(run).paces)
     assert {"bookies": 2, "slowest": slowest} == found
     assert all(isinstance(one["requests_per_second"], float) for one in found["slowest"])
 
@@ -108,7 +109,7 @@ def test_a_bookie_that_recovered_is_named_with_what_it_settled_at(run: Place, or
             slow("b2", 16, 500.0, (32, 1_000.0)),
             slow("b3", 32, 1_000.0, (40, 1_250.0)),
         ],
-    } == encode(read_paces(run))
+    } == encode(count_requests(run).paces)
 
 
 @pytest.mark.parametrize("order", [1, -1])
@@ -117,7 +118,7 @@ def test_the_lowest_pace_is_the_fewest_requests_at_once(run: Place, order: int) 
     paces = [LanePace(32, 1_000.0, is_low=True), LanePace(8, 100.25, is_low=True),
              LanePace(16, 50.0, is_low=True)][::order]  # fmt: skip
     write(run, [greeting_cells("b1", pace, look) for look, pace in enumerate(paces, 1)], [])
-    assert [slow("b1", 8, 100.2)] == encode(read_paces(run))["slowest"]
+    assert [slow("b1", 8, 100.2)] == encode(count_requests(run).paces)["slowest"]
 
 
 def test_bookies_are_named_up_to_a_bound_the_slowest_first(run: Place) -> None:
@@ -128,7 +129,7 @@ def test_bookies_are_named_up_to_a_bound_the_slowest_first(run: Place) -> None:
         for n in range(many)
     ]
     write(run, rows[::-1], [])
-    found = encode(read_paces(run))
+    found = encode(count_requests(run).paces)
     assert many == found["bookies"]
     order = sorted(range(many), key=lambda n: (32 - n // 2, n))[:BOOKIES_NAMED_MAX]
     assert [slow(f"b{n:02}", 32 - n // 2, 1_000.0) for n in order] == found["slowest"]
@@ -139,4 +140,4 @@ def test_runs_that_wrote_no_pace_have_none(run: Place) -> None:
     answers = [greeting_row("b1", 1, 0, Greeting.ANSWERED, "")]
     run.write_table("evidence/answers", table(ANSWERS, answers), "all")
     run.write_table("evidence/reads", table(READS, []), "all")
-    assert {"bookies": 0, "slowest": []} == encode(read_paces(run))
+    assert {"bookies": 0, "slowest": []} == encode(count_requests(run).paces)

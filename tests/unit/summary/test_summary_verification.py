@@ -243,7 +243,7 @@ def verify(
     plan = ReadingPlan(SEED, NOW, PERIOD, 0, 2000.0, {"b1": BEFORE}, {}, {"b1": HALF}, way=MIXED)
     terms = Terms(NOW, 0, 16, 3, spot_reads=10)
     about = About("run", moment(NOW), FACTS, terms, "warning", False, reading=plan)
-    return verification_of(run, replace(about, **changes), [bookie or b1()], ())
+    return verification_of(run, replace(about, **changes), [bookie or b1()], (), {})
 
 
 @pytest.mark.parametrize(
