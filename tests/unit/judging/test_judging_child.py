@@ -8,6 +8,7 @@ import resource
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,13 @@ import pytest
 
 from auditor.config import JudgingLimits
 from auditor.judging import judge as isolation
-from auditor.judging.judge import Stopped, judge_in_child
+from auditor.judging.judge import (
+    CHILDREN,
+    LEDGERS_OF_CHILD_MIN,
+    Stopped,
+    judge_in_child,
+    judge_in_children,
+)
 
 LONG = JudgingLimits(ledger_time_max_ms=60_000, ledger_memory_max=256 * 2**20)
 """Far longer than anything in these tests takes."""
@@ -311,3 +318,55 @@ def test_a_fault_of_ours_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(AssertionError, match="KeyboardInterrupt: now"):
         list(judge_in_child([1], fails, LONG))
     assert_collected(children)
+
+
+def meet(directory: Path, ledger: int) -> int:
+    """Return the process that judges. The first and the last ledger wait for each other."""
+    if ledger in (0, MANY - 1):
+        (directory / str(ledger)).touch()
+        deadline = time.monotonic() + WAIT_S
+        while not (directory / str(MANY - 1 - ledger)).exists():
+            assert time.monotonic() < deadline, "the other child is not at work"
+            time.sleep(0.001)
+    return os.getpid()
+
+
+MANY = 2 * LEDGERS_OF_CHILD_MIN
+WAIT_S = 60
+
+
+def test_two_children_judge_many_ledgers_at_the_same_time(tmp_path: Path) -> None:
+    """Each judges a half. Few ledgers have one child."""
+    pids = list(judge_in_children(range(MANY), lambda one: meet(tmp_path, one), LONG))
+    assert [LEDGERS_OF_CHILD_MIN] * CHILDREN == [*Counter(pids).values()]
+    assert pids == sorted(pids, key=pids.index)
+    few = list(judge_in_children(range(MANY // 2), lambda _: os.getpid(), LONG))
+    assert [MANY // 2] == [*Counter(few).values()]
+    assert [] == list(judge_in_children([], lambda one: one, LONG))
+
+
+@pytest.mark.parametrize("dies", [3, MANY // 2 - 1, MANY // 2, MANY - 1])
+def test_a_ledger_that_ends_its_child_is_found_in_each_half(dies: int) -> None:
+    """The results stay in the order of the ledgers, also if they exceed what a pipe holds."""
+    pad = "x" * 20_000
+
+    def judge(one: int) -> tuple[int, str]:
+        if one == dies:
+            os._exit(7)
+        return one, pad
+
+    results = list(judge_in_children(range(MANY), judge, LONG))
+    stopped = [number for number, one in enumerate(results) if isinstance(one, Stopped)]
+    assert [dies] == stopped
+    assert [n for n in range(MANY) if n != dies] == [
+        one[0] for one in results if isinstance(one, tuple)
+    ]
+
+
+def test_no_child_is_left_if_the_results_are_no_longer_wanted() -> None:
+    """Both end with the generator."""
+    results = judge_in_children(range(MANY), lambda _: os.getpid(), LONG)
+    assert isinstance(next(results), int)
+    results.close()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
