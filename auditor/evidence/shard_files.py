@@ -7,7 +7,7 @@ Files never change: the end of each, which says between which ledger ids its row
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -54,11 +54,15 @@ class ShardFiles:
         """
         if shard.is_all:
             return self.run.scan(table, schema)
-        if not (files := [f"{self.run.path}/{file}" for file in self.of(table, shard)]):
+        return self.scan_files(table, schema, self.of(table, shard))
+
+    def scan_files(self, table: str, schema: pa.Schema, files: Sequence[str]) -> TableScan:
+        """Return some files of a table, as `of` names them. Raises OutputError."""
+        if not files:
             return scan_rows(schema.empty_table())
-        name = f"{self.run.uri}/{table}"
+        name, paths = f"{self.run.uri}/{table}", [f"{self.run.path}/{file}" for file in files]
         with file_errors(f"read {name}"):
-            rows = ds.dataset(files, filesystem=self.run.files, schema=schema, format="parquet")
+            rows = ds.dataset(paths, filesystem=self.run.files, schema=schema, format="parquet")
             return TableScan(name, rows)
 
     def _may_have(self, file: str, shard: Shard) -> bool:

@@ -146,7 +146,8 @@ class DoubtSearch:
         doubted = {bookie for bookie, ids in checked.items() if not unchanged.isdisjoint(ids)}
         if not doubted:
             return {DENSITIES: {}}
-        due = due_by_bookie(self.run.stream("evidence/ledgers", LEDGERS, DUE_COLUMNS))
+        ledgers = self.run.scan("evidence/ledgers", LEDGERS, ["segments"])
+        due = due_by_bookie(ledgers.batches(DUE_COLUMNS))
         budget = self.terms.doubt_reads
         return {
             DENSITIES: {

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Shard
-from auditor.evidence.run_directory import Place
+from auditor.evidence.run_directory import MemoryDirectory, Place
 from auditor.evidence.run_tables import SEEN_TABLES, seen_rows
 from auditor.evidence.schemas import SEEN
 from auditor.evidence.table_scan import are_of
@@ -31,6 +31,7 @@ from auditor.judging.counted_answers import COUNTED
 from auditor.model.identity import LedgerId
 from auditor.stages.asking import PACED_ANSWERS, WANTED, Directory
 from auditor.stages.blocks import unpack_answers
+from auditor.stages.kept_rows import KeptRows
 from auditor.stages.reading import Batches, Work, listed_ids
 from auditor.stages.selection import Ledgers, Suspects
 from auditor.stop import StopRequest
@@ -80,7 +81,11 @@ class LocalExecutor:
     suspects: Suspects
     address: StoreAddress
     counts: ReadCounts
+    kept: KeptRows = field(init=False)
     is_careful: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kept", KeptRows(self.suspects.files))
 
     @property
     def lane_address(self) -> StoreAddress:
@@ -168,6 +173,10 @@ class LocalExecutor:
     def _rows_of(
         self, name: str, schema: pa.Schema, shard: Shard, ids: pa.Array, bytes_max: int | None
     ) -> pa.Table | None:
+        if len(ids) <= LEDGERS_READ_AT_ONCE and not isinstance(self.run, MemoryDirectory):
+            kept = self.kept.of(name, schema, shard, ids)
+            if kept is not None:
+                return kept if bytes_max is None or kept.nbytes <= bytes_max else None
         keep = are_of(ids)
         if bytes_max is None and shard.is_all:
             return self.run.read_table(name, schema, keep)
