@@ -830,13 +830,11 @@ def test_decided_defaults_are_the_defaults():
 
 
 def test_decisions_have_their_three_parts():
-    """They are numbered without a gap and listed on their page; each has context, decision,
-    consequences.
+    """Each has a number of its own and is listed on their page; each has context, decision,
+    consequences. A number is missing if what it was given to was not built.
     """
     pages = sorted(DECISIONS.glob("0*.md"))
-    assert [f"{number:04}" for number in range(1, len(pages) + 1)] == [
-        page.name[:4] for page in pages
-    ]
+    assert len(pages) == len({page.name[:4] for page in pages})
     listed = re.findall(
         r"^\| \[(\d{4})\]\(([^)]+)\)", (DECISIONS / "README.md").read_text(), re.MULTILINE
     )

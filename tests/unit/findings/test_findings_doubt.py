@@ -40,7 +40,7 @@ STATUSES = (
 SENT = {ReadStatus.PRESENT, ReadStatus.CORRUPT}
 
 
-class Told:
+class Drawn:
     """A drawn run: the newest metadata of each ledger, and what was said of it."""
 
     def __init__(self, dice: Random) -> None:
@@ -145,23 +145,23 @@ def test_what_rests_on_bookies_in_doubt_is_counted_as_copy_by_copy(
 ) -> None:
     """Whatever was listed and read, also of ledgers that an earlier run asked about."""
     dice, run = Random(seed), place(str(tmp_path))
-    told = Told(dice)
-    told.write(run)
+    drawn = Drawn(dice)
+    drawn.write(run)
     monkeypatch.setattr("auditor.findings.doubt.LEDGERS_AT_ONCE", at_once)
     unreadable = set(dice.sample(BOOKIES, dice.randint(0, 2)))
     found = doubt_of(run, run.scan("verdicts", VERDICTS), unreadable)
-    if not unreadable and not told.lacks:
+    if not unreadable and not drawn.lacks:
         assert Doubt() == found
     else:
-        assert told.doubt(unreadable) == found
+        assert drawn.doubt(unreadable) == found
 
 
 def test_with_many_bookies_in_doubt_fewer_ledgers_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pairs of ledgers and bookies are bounded."""
-    told, run = Told(Random(3)), place(str(tmp_path))
-    told.write(run)
+    drawn, run = Drawn(Random(3)), place(str(tmp_path))
+    drawn.write(run)
     asked: list[int] = []
     monkeypatch.setattr("auditor.findings.doubt.PAIRS_AT_ONCE", 60)
     monkeypatch.setattr(
