@@ -330,8 +330,7 @@ class Exchange:
         self.throttle.answered(len(numbers), seconds, are_lists=True)
         for number, frame in kept.items():
             ask = self._block.ask(start + number, came_as_expected=True)
-            (expected_list,) = self._block.block.lists(start + number, start + number + 1)
-            payload = frame[-len(expected_list) :]
+            payload = frame[-self._block.block.list_bytes(start + number) :]
             answer = Answered(0, _LIST, _EOK, payload, len(frame), abandoned=False)
             ask.outcome = self._evidence.from_event(ask, answer)
 

@@ -20,7 +20,13 @@ from auditor.first_checker.schedule import expected_groups, position_asked
 from auditor.model.availability import Answer
 from auditor.model.identity import EntryId
 from auditor.wire.entry_availability import encode_runs, groups_of
-from auditor.wire.expected_lists import ENTRIES_MAX, Lists, Numbers, lists_of_one_run
+from auditor.wire.expected_lists import (
+    ENTRIES_MAX,
+    LIST_OF_ONE_RUN_BYTES,
+    Lists,
+    Numbers,
+    lists_of_one_run,
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,12 @@ class ListBlock:
             return lists_of_one_run(last + 1)
         shape = (self.ensemble_size, self.write_quorum, self.position)
         return [_list_of_runs(entry, *shape) for entry in last.tolist()]
+
+    def list_bytes(self, number: int) -> int:
+        """Return the size of the list of one question. It must be short."""
+        if self.is_whole:
+            return LIST_OF_ONE_RUN_BYTES
+        return len(self.lists(number, number + 1)[0])
 
     def take(self, chosen: npt.NDArray[np.bool_]) -> ListBlock:
         """Return the questions that a mask chooses."""

@@ -34,7 +34,8 @@ ANSWER_BYTES_MAX = 1_024
 ENTRIES_MAX = SIZE_MAX
 """More consecutive entries have no list of one run."""
 
-_LIST_OF_ONE_RUN = np.zeros(HEADER_BYTES + GROUP_BYTES, np.uint8)
+LIST_OF_ONE_RUN_BYTES = HEADER_BYTES + GROUP_BYTES
+_LIST_OF_ONE_RUN = np.zeros(LIST_OF_ONE_RUN_BYTES, np.uint8)
 _LIST_OF_ONE_RUN[7] = 1
 """Version 0, one group, which begins at entry 0 and has no period. Its size is filled in."""
 _SIZE_AT = HEADER_BYTES + 16
@@ -50,7 +51,8 @@ Each has at most LIST_BYTES_MAX bytes."""
 def lists_of_one_run(entries: Numbers) -> Bytes:
     """Return the list of each bookie that holds that many entries from 0 on: 1 to ENTRIES_MAX."""
     assert 1 <= entries.min(initial=1) <= entries.max(initial=1) <= ENTRIES_MAX, "no single run"
-    rows = np.repeat(_LIST_OF_ONE_RUN[None, :], len(entries), axis=0)
+    rows = np.empty((len(entries), LIST_OF_ONE_RUN_BYTES), np.uint8)
+    rows[:] = _LIST_OF_ONE_RUN
     rows[:, _SIZE_AT : _SIZE_AT + 4] = entries.astype(">i4").view(np.uint8).reshape(-1, 4)
     return rows
 
