@@ -72,18 +72,22 @@ class Density(NamedTuple):
         return cls(arc_of(Draw(step_within(left, copies), 0)), ends_step)
 
 
+CopyOfLedger: TypeAlias = tuple[LedgerId, BookieId, EntryId]
+
+
 @dataclass(frozen=True, slots=True)
 class ListTests:
     """Which reads test the lists of some bookies at the first look, and how densely.
 
     `of_lists`: only what they listed and no read touched is read, ends of segments too.
-    `is_denser`: these bookies are in doubt.
+    `is_denser`: these bookies are in doubt. `already_read`: copies that this look has read.
     """
 
     starts: Starts
     bookies: Mapping[BookieId, Density]
     of_lists: bool = False
     is_denser: bool = False
+    already_read: frozenset[CopyOfLedger] = frozenset()
 
     @property
     def arcs(self) -> dict[BookieId, Arc]:
@@ -98,7 +102,7 @@ class ListTests:
             return
         chosen = spot_copies(metadata, ledger_id, self.starts, self.arcs)
         if not self.of_lists:
-            yield from chosen
+            yield from (copy for copy in chosen if (ledger_id, *copy) not in self.already_read)
             return
         ends = (copy for copy in end_copies(metadata) if self._has_end(ledger_id, copy))
         for copy in sorted({*ends, *chosen}, key=lambda pair: (pair[0], -pair[1])):

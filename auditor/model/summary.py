@@ -281,7 +281,8 @@ class VerifiedBookie:
     oldest first. `since`: when the first run began that is known here. `counts` is None where the
     run did not count. `rate_needed`: bytes a second to read all within the period; None where reads
     cannot do it. `unanswered`: places whose last read was not answered, since when that is, and
-    when they were read before (ms since 1970; 0 for never).
+    when they were read before (ms since 1970; 0 for never). `last_read_ms`: when the last run began
+    whose reads are in the newest arc; 0 if the arc says it.
     """
 
     bookie_id: BookieId
@@ -291,6 +292,7 @@ class VerifiedBookie:
     counts: CopiesByAge | None = None
     rate_needed: int | None = None
     unanswered: tuple[tuple[int, int, int], ...] = ()
+    last_read_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -793,6 +795,8 @@ class DueFor(StrEnum):
     """Its place on the circle was passed."""
     CHANGED = "changed"
     """Its znode is another one than the base read, or could not be read."""
+    READ = "read"
+    """A copy of it was read, and the bookie did not send the entry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from auditor.model.summary import Carried, CarriedLedger, DueFor, Summary
 from auditor.report.layout import Screen, count, duration, moment, name_some, of, printable
@@ -17,6 +18,7 @@ _REASON_WORDS = {
     DueFor.AGE: "whose lists may be too old at the next run",
     DueFor.TURN: "in turn",
     DueFor.CHANGED: "with changed or unreadable metadata",
+    DueFor.READ: "of which an entry could not be read",
 }
 assert _REASON_WORDS.keys() == set(DueFor), "each reason has its words"
 RUNS_SHOWN_MAX = 3
@@ -72,16 +74,42 @@ def carried_sentences(carried: Carried) -> Iterator[str]:
             f"{count(carried.withheld)} of them {are} unknown by what this run learned, and will be"
             " asked about by the next run"
         )
-    words = {why.value: said for why, said in _REASON_WORDS.items()}
-    reasons = [
-        f"{count(number)} {words.get(why) or printable(why)}"
-        for why, number in carried.due.items()
-        if number
-    ]
+    reasons = [f"{count(number)} {said}" for said, number in due_reasons(carried)]
     yield (
         f"{of(carried.asked, 'ledger was', 'ledgers were')} asked about"
         + (f": {', '.join(reasons)}" if reasons else "")
     )
+    yield from _next_sentences(carried)
+
+
+def _next_sentences(carried: Carried) -> Iterator[str]:
+    """Yield what the next run with this period asks about of the carried ledgers."""
+    oldest = moment(carried.oldest_listed_at)
+    if oldest is not None:
+        limit = oldest + timedelta(seconds=carried.within_s)
+        yield (
+            "the next run asks again about those in turn, and about what is new, changed, marked or"
+            f" not sound; the oldest lists are to be renewed by {limit:%Y-%m-%d %H:%M:%S} UTC"
+        )
+
+
+def carried_runs(carried: Carried) -> Iterator[tuple[str, str, int]]:
+    """Yield the runs whose lists were carried over, oldest first: the name, when it began, and how
+    many ledgers. The last row may be about those that are not named.
+    """
+    for one in carried.runs:
+        yield printable(one.run_id), _when(one.listed_at), one.ledgers
+    unnamed = carried.ledgers - sum(one.ledgers for one in carried.runs)
+    if unnamed:
+        yield "others", "later", unnamed
+
+
+def due_reasons(carried: Carried) -> Iterator[tuple[str, int]]:
+    """Yield why ledgers were asked about, in words, and how many; in order of precedence."""
+    words = {why.value: said for why, said in _REASON_WORDS.items()}
+    for why, number in carried.due.items():
+        if number:
+            yield words.get(why) or printable(why), number
 
 
 def ledger_carried_sentence(carried: CarriedLedger) -> str:

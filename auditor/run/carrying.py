@@ -3,7 +3,8 @@
 Before the looks, `choose` compares the listing with what the base stored, and leaves the ledgers to
 ask about. Each other one has its znode read again, and compared by czxid and version: nothing is
 decoded. After the looks, the rows of the others are copied, column by column, into the tables of
-this run. Each of its tables then has every listed ledger, as those of any run have.
+this run. Each of its tables then has every listed ledger, as those of any run have. Copies of them
+are read for `--verify-within` (`auditor.run.carried_reads`).
 
 What this run learns meanwhile ends verdicts that it carries: a bookie that does not answer, lists
 of a lister that do not count, a comparison that was wrong.
@@ -39,6 +40,7 @@ from auditor.evidence.schemas import (
     LISTING,
     VERDICTS,
 )
+from auditor.first_checker.circle import NO_ARC, Arc
 from auditor.judging.healthy_ledgers import all_true
 from auditor.judging.settle import Todo
 from auditor.judging.verdict_rows import mark_waiting, spoil_rows
@@ -49,13 +51,17 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.summary import DueFor
 from auditor.model.verdict import AWAY, Standing, Unknown
+from auditor.run.carried_reads import Reader, arcs_of, draw_copies, refuted_ledgers
+from auditor.stages.asking import COUNTED_READS
 from auditor.stages.reading import COUNTED_LEDGERS
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About
 from auditor.summary.carried import bookies_named, carried_on, read_carried_ids
 from auditor.summary.doubted_lists import contradicting_bookies
+from auditor.summary.due_copies import DUE_COLUMNS, Due, add_due
 from auditor.summary.due_ledgers import Bookies, Rotation, newly_doubted
 from auditor.summary.previous_run import read_findings
+from auditor.summary.verification import bookies_read
 from auditor.witness.finding_lines import LISTED
 from auditor.zookeeper.metadata_store import MetadataStore
 
@@ -69,6 +75,8 @@ CARRIED_VERDICTS = f"verdicts/{FILE}.parquet"
 """The file of a run's verdicts that come from earlier runs."""
 NAMED = "bookies"
 """The key of the result of `choose` with the bookies that carried ledgers may name."""
+ARCS = "arcs"
+"""The key with what is read on the bookies that carried ledgers may name."""
 MARKS_UNREAD = "no verdict is carried over, because not all marks can be read"
 
 Places: TypeAlias = npt.NDArray[Any]
@@ -160,16 +168,14 @@ _SOUND_COLUMNS = [
     *("ledger_id", "standing", "todo", "assurance", "looks", "listing_false_negatives"),
     *("findings", "lacks"),
 ]
-_ZNODE_COLUMNS = [
-    *("ledger_id", "look", "status", "state", "mark", "czxid", "znode_version", "segments"),
-]
+_ZNODE_COLUMNS = [*("ledger_id", "status", "mark", "czxid", "znode_version"), *DUE_COLUMNS]
 
 
 @dataclass(frozen=True, slots=True)
 class Carrying:
     """What one run carries over. `base` is None if it may carry nothing: `about` says why.
 
-    `check` raises Interrupted after a signal.
+    `check` raises Interrupted after a signal. `read` reads entries.
     """
 
     run: Place
@@ -177,31 +183,37 @@ class Carrying:
     about: About
     store: MetadataStore
     check: Callable[[], None]
+    read: Reader
 
     def choose(self, scrubbed: Collection[LedgerId] = ()) -> StageResult:
         """Choose the ledgers to ask about -> steps/due, evidence/carried, evidence/due. Return the
-        bookies on which every carried verdict rests, for `write_verdicts`. `scrubbed` are the
-        ledgers of which a scrub names entries.
+        bookies on which every carried verdict rests, for `write_verdicts`, and what is read on
+        them. `scrubbed` are the ledgers of which a scrub names entries.
 
-        Costs a scan of the base's verdicts and of its metadata, and one read of each znode that
-        nothing else makes due. Raises StoreUnavailable.
+        Reads what is due of the others -> evidence/reads. Costs a scan of the base's verdicts and
+        two of its metadata, one read of each znode that nothing else makes due, and the reads.
+        Raises StoreUnavailable.
         """
         listing = self.run.read_table("evidence/listing", LISTING)["ledger_id"]
         listed, problem = distinct_numbers(listing.to_numpy()), ""
         unread = DueFor.NEW
         bookies = Bookies(frozenset())
-        found = Candidates(listed[:0], [])
+        found, arcs = Candidates(listed[:0], []), dict[BookieId, Arc]()
         if self.base is not None:
             try:
                 bookies = self._bookies(self.base)
-                found = self._candidates(self.base, listed, bookies)
+                found, due_copies = self._candidates(self.base, listed, bookies)
                 _, named = found.places(np.array(sorted(scrubbed), np.int64))
                 found.require(named, DueFor.SCRUB)
                 problem = self._require(found)
                 unread = DueFor.UNREADABLE if problem else DueFor.NEW
+                if not problem:
+                    asked_share = 1 - len(found.kept) / max(1, len(listed))
+                    arcs = self._arcs(self.base, bookies, due_copies, asked_share)
+                    self._read_copies(self.base, found, arcs)
             except OutputError as error:
                 problem, unread = f"no verdict is carried over: {error}", DueFor.UNREADABLE
-                found = Candidates(listed[:0], [])
+                found, arcs = Candidates(listed[:0], []), {}
         due = np.setdiff1d(listed, found.ids[found.kept], assume_unique=True)
         counts = found.count_due()
         counts[unread] += len(listed) - len(found.ids)
@@ -209,7 +221,11 @@ class Carrying:
         self.run.write_table(DUE_TABLE, pa.table(cells, DUE), "due")
         self.run.write_table(DUE_LISTING, pa.table([due], LISTING), "due")
         self.run.write_stream(CARRIED_TABLE, found.rows(), CARRIED, "carried")
-        return {NAMED: sorted(bookies.fit), PROBLEMS: [problem] if problem else []}
+        return {
+            NAMED: sorted(bookies.fit),
+            ARCS: {bookie: list(arc) for bookie, arc in sorted(arcs.items())},
+            PROBLEMS: [problem] if problem else [],
+        }
 
     def write_ledgers(self) -> None:
         """Copy the metadata of the carried ledgers -> evidence/ledgers."""
@@ -229,9 +245,44 @@ class Carrying:
             lambda rows: mark_waiting(spoil_rows(rows, spoiled), waiting),
         )
 
-    def _candidates(self, base: Place, listed: Ids, bookies: Bookies) -> Candidates:
+    def _arcs(
+        self, base: Place, bookies: Bookies, due: Mapping[BookieId, Due], asked_share: float
+    ) -> dict[BookieId, Arc]:
+        """Return what is read on these bookies. Nothing is, where a lister listed for the base."""
+        spot_reads = self.about.terms.spot_reads
+        if spot_reads < 1:
+            return {}
+        records = bookie_records(base.read_table("evidence/bookies", BOOKIES))
+        are_read = bookies.fit & bookies_read(self.about, records)
+        mine = {bookie: share for bookie, share in due.items() if bookie in are_read}
+        arcs = arcs_of(self.about.reading, mine, asked_share, spot_reads)
+        return {**dict.fromkeys(bookies.fit - are_read, NO_ARC), **arcs}
+
+    def _read_copies(self, base: Place, found: Candidates, arcs: Mapping[BookieId, Arc]) -> None:
+        """Read the copies in the arcs of the ledgers that are not due -> evidence/reads. Those
+        become due of which an entry could not be read.
+        """
+        if not any(arc.length for arc in arcs.values()):
+            return
+        refuted: list[npt.NDArray[np.int64]] = []
+
+        def read() -> Iterator[pa.RecordBatch]:
+            ids = found.ids[found.kept]
+            for rows in self.read(draw_copies(base, ids, self.about.reading, arcs)):
+                refuted.append(refuted_ledgers(rows))
+                yield rows
+
+        self.run.write_stream("evidence/reads", read(), COUNTED_READS, FILE)
+        for ids in refuted:
+            found.require(found.places(ids)[1], DueFor.READ)
+
+    def _candidates(
+        self, base: Place, listed: Ids, bookies: Bookies
+    ) -> tuple[Candidates, Mapping[BookieId, Due]]:
         """Return the listed ledgers on which the base has a verdict. Those are kept that it found
         sound by lists of one look, and whose metadata it read as closed and unmarked.
+
+        Return also how much each bookie should hold of all closed ledgers of the base.
         """
         ids, is_sound = [listed[:0]], [np.empty(0, np.bool_)]
         for batch in base.stream("verdicts", VERDICTS, _SOUND_COLUMNS):
@@ -244,8 +295,7 @@ class Carrying:
         order = np.argsort(every)
         found = Candidates(every[order], [(str(self.about.base.run_id), self.about.base.began_ms)])
         self._note_runs(base, found)
-        self._keep_unless_unfit(base, found, flags[order], bookies)
-        return found
+        return found, self._keep_unless_unfit(base, found, flags[order], bookies)
 
     def _note_runs(self, base: Place, found: Candidates) -> None:
         """Note which ledgers the base itself carried over, and from which runs."""
@@ -262,9 +312,13 @@ class Carrying:
 
     def _keep_unless_unfit(
         self, base: Place, found: Candidates, is_sound: Places, bookies: Bookies
-    ) -> None:
-        """Keep the sound ledgers whose bookies are those that the base knew."""
+    ) -> Mapping[BookieId, Due]:
+        """Keep the sound ledgers whose bookies are those that the base knew. Return how much each
+        bookie should hold of all closed ledgers of the base.
+        """
+        due: dict[BookieId, Due] = {}
         for batch in base.stream("evidence/ledgers", LEDGERS, _ZNODE_COLUMNS):
+            add_due(due, batch)
             batch = batch.filter(_are_clear(batch))
             is_known, at = found.places(batch["ledger_id"].to_numpy())
             batch = batch.filter(pa.array(is_known))
@@ -275,6 +329,7 @@ class Carrying:
             unfit = ~bookies_named(batch, bookies.fit).all_named
             unfit |= is_old & bookies_named(batch, bookies.doubted).any_named
             found.require(at[unfit], DueFor.BOOKIE)
+        return due
 
     def _bookies(self, base: Place) -> Bookies:
         """Return which bookies may keep their verdicts."""
@@ -383,6 +438,13 @@ _SAID_BY: Mapping[Greeting | None, Unknown] = {
     Greeting.AUDITOR_LIMITED: Unknown.AUDITOR_LIMITED,
 }
 """Why a ledger is unknown, by the greeting of a bookie that gave no answer. Others were silent."""
+
+
+def arcs_in(chosen: StageResult) -> dict[BookieId, Arc]:
+    """Return what is read on the bookies that carried ledgers may name, by what `choose`
+    returned.
+    """
+    return {bookie: Arc(*arc) for bookie, arc in chosen[ARCS].items()}
 
 
 def _are_sound(verdicts: pa.RecordBatch) -> Places:

@@ -289,7 +289,7 @@ def _bookie_findings(
     passed_over = away | {bookie for bookie in failing if bookie is not None}
     found += judge_lost_logs(seen.looks, seen.logs, away | accused)
     return found + judge_unreadable(
-        seen.looks, seen.unreadable, passed_over, is_partial=about.partial or about.within_ms > 0
+        seen.looks, seen.unreadable, passed_over, is_partial=about.partial
     )
 
 

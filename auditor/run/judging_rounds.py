@@ -51,11 +51,12 @@ class SweepPlanner:
 
     The step for bookies that cannot list is kept in run.json, and so are the arcs for the others. A
     resumed run gets the same: they are derived from what is written. `about` is the content of
-    run.json.
+    run.json. `carried_arcs`: what is read on bookies that carried ledgers may name.
     """
 
     run: Place
     about: About
+    carried_arcs: Mapping[BookieId, Arc] = field(default_factory=dict)
 
     def terms_by(self, first: Shard, shards: int) -> Terms:
         """Return the terms of judgement with the step, before anything is judged. `about` gets what
@@ -80,12 +81,10 @@ class SweepPlanner:
         return about.terms
 
     def _reading(self, due: Mapping[BookieId, Due], shards: int, spot_reads: int) -> ReadingPlan:
-        """Return which copies are read on bookies that list. A run that asks only about what is due
-        tests its lists, and does not count as one that verifies copies.
-        """
-        plan, is_whole = self.about.reading, not self.about.within_ms
-        asked = plan if is_whole else replace(plan, period_ms=0, copies={})
-        return replace(plan, arcs=asked.for_bookies(due, shards, spot_reads).arcs)
+        """Return which copies are read on bookies that list."""
+        plan = self.about.reading
+        arcs = {**plan.for_bookies(due, shards, spot_reads).arcs, **self.carried_arcs}
+        return replace(plan, arcs=arcs)
 
     def _copies(self, due: Mapping[BookieId, Due], shards: int) -> float:
         """Return how many entries the fullest bookie should hold; an estimate if there are more

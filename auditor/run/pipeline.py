@@ -17,7 +17,8 @@ from auditor.findings.bookies import by_look
 from auditor.findings.open_ledgers import blocked_open
 from auditor.first_checker.spot_reads import Density, ListTests
 from auditor.model.cluster import BookieRecord
-from auditor.run.carrying import Carrying
+from auditor.run.carried_reads import copies_read_before
+from auditor.run.carrying import Carrying, arcs_in
 from auditor.run.closing_looks import MarkLooks, Relisting, RenameSearch
 from auditor.run.judging_rounds import SweepPlanner
 from auditor.run.looks import Looks
@@ -93,7 +94,9 @@ class Audit(Looks):
         self.relisting.began_at_ms = result["began_at_ms"]
         if self.carrying is not None:
             self.journal.run_once(SCRUBBED, self.scrub_reports.ask)
-            self.journal.run_once(CHOSEN, self.carrying.choose, self.scrub_reports.ledgers())
+            scrubbed = self.scrub_reports.ledgers()
+            chosen = self.journal.run_once(CHOSEN, self.carrying.choose, scrubbed)
+            self.sweep_planner.carried_arcs = arcs_in(chosen)
         listing = self.directory.read_table(first_asked(self.directory), LISTING)
         return cut_shards(listing["ledger_id"], result["shard_ledgers"])
 
@@ -144,7 +147,10 @@ class Audit(Looks):
         self.stages.terms = self.sweep_planner.terms_by(first, shards)
         reading = self.sweep_planner.about.reading
         densities = {bookie: Density(arc) for bookie, arc in reading.arcs.items()}
-        return ListTests(reading.starts, densities) if densities else None
+        if not densities:
+            return None
+        read = frozenset() if self.carrying is None else copies_read_before(self.directory)
+        return ListTests(reading.starts, densities, already_read=read)
 
     def read_named(self, shards: Sequence[Shard]) -> None:
         """Read the entries that scrubs named on a bookie, still at the first look.

@@ -8,11 +8,13 @@ Before: `auditor.run.resumption`, if a run is resumed. What looks at the ledgers
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
+
+import pyarrow as pa
 
 from auditor.after.history import EarlierRun, UnreadableRun, read_earlier_run
 from auditor.bookie.listers import read_listers
@@ -176,7 +178,7 @@ class Run:
             ),
             sweep_planner=SweepPlanner(directory, about),
             scrub_reports=ScrubReports(store, directory, settings.bookie_limits(), bookies.listers),
-            carrying=self._carrying(about, store, directory, earlier),
+            carrying=self._carrying(about, store, directory, earlier, stages, bookies),
             shard_ledgers=settings.shard_ledgers,
         )
 
@@ -331,12 +333,18 @@ class Run:
         store: MetadataStore,
         directory: Place,
         earlier: EarlierEvidence | None,
+        stages: Stages,
+        bookies: BookieRegister,
     ) -> Carrying | None:
         """Return what the run carries over; None if it asks about every listed ledger."""
         if not about.within_ms:
             return None
         base = None if about.base.run_id is None or earlier is None else earlier.run
-        return Carrying(directory, base, about, store, self.context.stop.check)
+
+        def read(wanted: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return stages.read_here(bookies.directory(1), iter(wanted))
+
+        return Carrying(directory, base, about, store, self.context.stop.check, read)
 
     def _about(self, store: MetadataStore, bookies: Sequence[BookieRecord]) -> About:
         if self.begun is not None:

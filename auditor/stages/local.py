@@ -210,6 +210,10 @@ class LocalExecutor:
         questions = self.collect(rows).combine_chunks().to_batches(QUESTIONS_AT_ONCE)
         return LocalRows(schema, lambda: work(iter(questions)), are_asked=True)
 
+    def apply(self, work: Work, batches: Callable[[], Batches]) -> Batches:
+        """Yield what the work makes of the batches, in a thread. Raises Interrupted."""
+        return _unless_stopped(self.stop, lambda: work(batches()))
+
     def write(self, rows: LocalRows, table: str, name: str) -> None:
         """Write rows as one more file of a table. Raises what the work raises."""
         if rows.are_asked:

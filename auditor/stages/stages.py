@@ -331,6 +331,15 @@ class Stages:
         wanted = by.derive(by.evidence(which, answered=True), choose, WANTED)
         self._read(by, wanted, 1, directory, f"{_part(1, shard)}-named")
 
+    def read_here(self, directory: Directory, wanted: Batches) -> Batches:
+        """Yield COUNTED_READS rows of each batch of WANTED rows, at the first look. This process
+        reads, and takes a batch when the one before is read.
+        """
+        here = self.local
+        return here.apply(
+            entry_reader(directory, self.limits, 1, here.lane_address), lambda: wanted
+        )
+
     def read_entries(self, look: int, judging: int, directory: Directory) -> None:
         """Make the reads that the given judging of this look requested -> evidence/reads."""
         which = Ledgers(look, EVERYTHING, judging, Todo.READS)

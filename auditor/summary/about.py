@@ -178,6 +178,7 @@ def _reading_as_json(plan: ReadingPlan) -> dict[str, Any]:
                 reads.since_ms,
                 [[*one.arc, one.at_ms] for one in reads.arcs],
                 [list(one) for one in reads.unanswered],
+                reads.last_ms,
             ]
             for bookie, reads in sorted(plan.before.items())
         },
@@ -192,8 +193,9 @@ def _reading(value: Mapping[str, Any]) -> ReadingPlan:
             since,
             tuple(ReadArc(Arc(first, length), at_ms) for first, length, at_ms in arcs),
             tuple(UnansweredPlace(*one) for one in unanswered),
+            *last,
         )
-        for bookie, (since, arcs, unanswered) in value["before"].items()
+        for bookie, (since, arcs, unanswered, *last) in value["before"].items()
     }
     arcs = {bookie: Arc(first, length) for bookie, (first, length) in value["arcs"].items()}
     return ReadingPlan(**{**value, "before": before, "arcs": arcs})

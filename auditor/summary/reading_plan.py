@@ -72,12 +72,14 @@ class BookieReads:
     """The arcs that runs read on one bookie, oldest first. Each begins within or behind the last.
 
     `since_ms`: when the first run began whose plan had the bookie. `unanswered`: places that were
-    not read with the arcs that have them.
+    not read with the arcs that have them. `last_ms`: when the last run began whose arc was joined
+    to the newest of `arcs`; 0 if none was.
     """
 
     since_ms: int
     arcs: tuple[ReadArc, ...] = ()
     unanswered: tuple[UnansweredPlace, ...] = ()
+    last_ms: int = 0
 
     @property
     def next_place(self) -> int:
@@ -87,7 +89,7 @@ class BookieReads:
     @property
     def newest_ms(self) -> int:
         """When the last run began that read an arc; without one, `since_ms`."""
-        return self.arcs[-1].at_ms if self.arcs else self.since_ms
+        return self.last_ms or (self.arcs[-1].at_ms if self.arcs else self.since_ms)
 
     @property
     def length_unanswered(self) -> int:
@@ -134,10 +136,12 @@ class BookieReads:
             known.get(place) or UnansweredPlace(place, at_ms, self._read_at(place))
             for place in sorted(left)
         )
-        arcs = [*self.arcs, ReadArc(arc, at_ms)]
+        arcs, last_ms = [*self.arcs, ReadArc(arc, at_ms)], 0
         if len(arcs) > 1 and at_ms - arcs[-2].at_ms <= period_ms * MERGED_SHARE:
             arcs[-2:] = [ReadArc(_joined(arcs[-2].arc, arc), arcs[-2].at_ms)]
-        return replace(self, arcs=tuple(_without_hidden(arcs))[-ARCS_MAX:], unanswered=apart)
+            last_ms = at_ms
+        kept = tuple(_without_hidden(arcs))[-ARCS_MAX:]
+        return replace(self, arcs=kept, unanswered=apart, last_ms=last_ms)
 
     def _read_at(self, place: int) -> int:
         return max((read.at_ms for read in self.arcs if place in read.arc), default=0)
@@ -316,7 +320,9 @@ def reads_before(stored: Verification | None) -> dict[BookieId, BookieReads]:
             return {}
         if not all(0 <= one.place < CIRCLE for one in apart):
             return {}
-        found[bookie.bookie_id] = BookieReads(milliseconds(bookie.since), arcs, apart)
+        found[bookie.bookie_id] = BookieReads(
+            milliseconds(bookie.since), arcs, apart, bookie.last_read_ms
+        )
     return found
 
 

@@ -27,7 +27,15 @@ import pyarrow.compute as pc
 from auditor.evidence.gathered import ledger_records
 from auditor.evidence.rows import one_batch, rows_of
 from auditor.evidence.run_directory import Place
-from auditor.evidence.schemas import LEDGERS, READS, SCRUBS, SCRUBS_TABLE
+from auditor.evidence.schemas import (
+    CARRIED,
+    CARRIED_TABLE,
+    LEDGERS,
+    LISTING,
+    READS,
+    SCRUBS,
+    SCRUBS_TABLE,
+)
 from auditor.first_checker.circle import CIRCLE, NO_ARC, WHOLE, Arc, Starts
 from auditor.first_checker.probing import SWEPT_ENTRIES_MAX, Draw, place
 from auditor.first_checker.spot_reads import place_of
@@ -470,20 +478,17 @@ def verification_of(
     Adds to `due` what each bookie should hold, if it counts the copies.
 
     Bookies in `away` do not count in the sum: they are in maintenance or not registered. A run of
-    named ledgers, and one that tests no list, hands on what earlier runs read. So does a run that
-    asks only about what is due, with the ages of all copies. Costs a
-    scan of the ledgers, with a hash for each ledger and bookie, and a scan of the spot reads.
+    named ledgers, and one that tests no list, hands on what earlier runs read. Costs a scan of the
+    ledgers, with a hash for each ledger and bookie, and a scan of the spot reads.
     """
     plan = about.reading
-    if about.within_ms:  # it tested lists of due ledgers, and read no copy of the others
-        plan = replace(plan, arcs={})
     result = Verification(plan.seed, plan.period_ms, plan.bytes_per_second, way=plan.way)
     if about.partial or about.terms.spot_reads < 1:
         handed_on = tuple(
             _row(name, reads, _known_by(reads), None) for name, reads in sorted(plan.before.items())
         )
         return replace(result, bookies=handed_on)
-    found = list(_count_bookies(run, replace(about, reading=plan), bookies, due))
+    found = list(_count_bookies(run, about, bookies, due))
     counted = [one.counts for one in found if one.bookie_id not in away and one.counts is not None]
     return replace(result, counts=add_counts(counted), bookies=tuple(found))
 
@@ -513,6 +518,7 @@ def _count_bookies(
             capacity,
         )
 
+    asked_share = _asked_share(run)
     count_ages(_first_looks(run, due), count_of)
     for bookie in sorted(due):
         count = count_of(bookie)
@@ -525,7 +531,9 @@ def _count_bookies(
         ages = None if by is VerifiedBy.SAMPLE else count.counts(reads)
         row = _row(bookie, reads, by, ages)
         if by is VerifiedBy.READS and count.counts(replace(reads, unanswered=())).overdue:
-            row = _with_rate(row, plan, due[bookie])
+            mine = due[bookie]
+            mine = mine._replace(segments=mine.segments * asked_share)
+            row = _with_rate(row, plan, mine)
         yield row
 
 
@@ -537,6 +545,20 @@ def _first_looks(run: Place, due: dict[BookieId, Due]) -> Iterator[pa.RecordBatc
     for batch in run.scan("evidence/ledgers", LEDGERS, ["segments"]).batches(_COUNTED):
         add_due(due, batch)
         yield rows_of(batch, pc.equal(batch["look"], 1))
+
+
+def _asked_share(run: Place) -> float:
+    """Return the share of the listed ledgers that the run asked about. Costs footers of files."""
+    if not run.has_table(CARRIED_TABLE):
+        return 1.0
+    listed = run.count("evidence/listing", LISTING)
+    return 1.0 - run.count(CARRIED_TABLE, CARRIED) / max(1, listed)
+
+
+def bookies_read(about: About, bookies: Sequence[BookieRecord]) -> frozenset[BookieId]:
+    """Return the bookies whose copies runs read: those that list themselves."""
+    by_bookie = _read_by(about, bookies, ())
+    return frozenset(bookie for bookie, by in by_bookie.items() if by is VerifiedBy.READS)
 
 
 def _reads_after(count: AgeCount, answered: int) -> BookieReads | None:
@@ -612,7 +634,7 @@ def _reads_before(
     if not scrubbed_ms:
         return before
     whole = ReadArc(WHOLE, min(scrubbed_ms, plan.began_at_ms))
-    return replace(before, arcs=(whole,), unanswered=())
+    return replace(before, arcs=(whole,), unanswered=(), last_ms=0)
 
 
 def _row(
@@ -620,7 +642,8 @@ def _row(
 ) -> VerifiedBookie:
     arcs = tuple((*one.arc, one.at_ms) for one in reads.arcs)
     unanswered = tuple((*one,) for one in reads.unanswered)
-    return VerifiedBookie(bookie, by, moment(reads.since_ms), arcs, ages, None, unanswered)
+    since = moment(reads.since_ms)
+    return VerifiedBookie(bookie, by, since, arcs, ages, None, unanswered, reads.last_ms)
 
 
 def _known_by(reads: BookieReads) -> VerifiedBy:

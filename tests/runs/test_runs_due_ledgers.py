@@ -25,7 +25,7 @@ from auditor.config import Layers, parse
 from auditor.context import Context
 from auditor.errors import ConfigError
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import ANSWERS
+from auditor.evidence.schemas import ANSWERS, READS
 from auditor.model.finding import Kind
 from auditor.model.scrub import Candidate, ScrubPass, ScrubReport, Suspicion
 from auditor.run.pipeline import Audit
@@ -94,10 +94,10 @@ def test_a_loss_in_a_carried_ledger_is_found_within_the_period(
     """Every hour a share is asked about, and the lost ledger in turn. The next run asks about all
     those on the bookie that lost it that this one did not. Later ones ask about the lost one only.
     """
-    whole = accounted(hours.run(0))
+    whole = accounted(hours.run(0, spot_reads="0"))
     assert (0, set(LEDGERS)) == (whole.exit_code, asked(whole))
     assert "every ledger was asked about, although --within is 8 h" in whole.stdout
-    first = accounted(hours.run(1))
+    first = accounted(hours.run(1, spot_reads="0"))
     carried = first.summary["carried"]
     assert (len(LEDGERS), len(asked(first))) == (
         carried["ledgers"] + carried["due"]["turn"],
@@ -111,15 +111,15 @@ def test_a_loss_in_a_carried_ledger_is_found_within_the_period(
     bookie = "b4" if ledger % 2 else "b1"
     on_bookie = {one for one in LEDGERS if one % 2 == ledger % 2}
     cluster.hold(bookie, ledger, [])
-    before = accounted(hours.run(2))
+    before = accounted(hours.run(2, spot_reads="0"))
     assert (0, False) == (before.exit_code, ledger in asked(before))
-    found = accounted(hours.run(3))
+    found = accounted(hours.run(3, spot_reads="0"))
     assert lost <= asked(found)
     assert [ledger] == [one["ledger_id"] for one in found.findings]
-    again = accounted(hours.run(3.1))
+    again = accounted(hours.run(3.1, spot_reads="0"))
     assert on_bookie - asked(found) <= asked(again)
     assert [ledger] == [one["ledger_id"] for one in again.findings]
-    later = accounted(hours.run(3.2))
+    later = accounted(hours.run(3.2, spot_reads="0"))
     assert ledger in asked(later)
     assert len(asked(later)) < 50
 
@@ -265,6 +265,111 @@ def test_a_bookie_that_could_not_send_what_it_lists_is_asked_and_read_as_by_a_wh
         assert on_b1 <= asked(found)
         without = json.loads(said(margin, str(found.run_dir), ["b2", "b3"], format="json"))
         assert len(on_b1) == without["may_have_no_copy"]["ledgers"]
+
+
+COPIES = 3 * 5 * len(LEDGERS)
+"""The copies that the bookies of the sandbox should hold."""
+
+
+def copies_read(outcome: Outcome) -> set[tuple[str, int, int]]:
+    columns = ["bookie_id", "ledger_id", "entry_id"]
+    rows = place(str(outcome.run_dir)).read_table("evidence/reads", READS, None, columns)
+    cells = list(zip(*rows.to_pydict().values(), strict=True))
+    assert len(cells) == len(set(cells)), "each copy is read once"
+    return set(cells)
+
+
+def test_runs_with_a_period_read_every_copy_within_the_other_period(hours: Hours) -> None:
+    """Without a whole run between them. They say how old the reads of all copies are, carried
+    ledgers included, and make few more requests than the reads.
+    """
+    settings = {"within": "60h", "verify_within": "24h", "verify_bytes_per_second": "1MiB"}
+    read = dict.fromkeys(copies_read(accounted(hours.run(0, **settings))), 0)
+    for hour in range(3, 28, 3):
+        outcome = accounted(hours.run(hour, **settings))
+        read.update(dict.fromkeys(copies_read(outcome), hour))
+        ages = outcome.summary["verification"]["counts"]
+        assert {
+            "copies": COPIES,
+            "within_day": sum(hour - at <= 24 for at in read.values()),
+            "within_week": len(read),
+            "within_period": sum(hour - at <= 24 for at in read.values()),
+            "never": COPIES - len(read),
+            "overdue": 0,
+        } == {name: value for name, value in ages.items() if name != "oldest"}
+        assert len(asked(outcome)) < 40
+        assert {"reads"} == {
+            one["verified_by"] for one in outcome.summary["verification"]["bookies"]
+        }
+        reads = outcome.summary["requests"]["spot_reads"]
+        assert len(copies_read(outcome)) == reads
+        assert outcome.summary["requests"]["bookie_requests"] <= 3 * len(asked(outcome)) + reads + 8
+    assert COPIES == len(read)
+
+
+def test_what_runs_with_a_period_do_not_read_in_time_is_overdue(hours: Hours) -> None:
+    """Without a rate they read what tests lists, as whole runs do. The count is exact."""
+    settings = {"within": "60h", "verify_within": "24h", "verify_bytes_per_second": "0"}
+    read: dict[tuple[str, int, int], int] = {}
+    for hour in (0, 3, 26):
+        outcome = accounted(hours.run(hour, **settings))
+        read.update(dict.fromkeys(copies_read(outcome), hour))
+    fresh = sum(26 - at <= 24 for at in read.values())
+    assert COPIES - fresh == outcome.summary["verification"]["counts"]["overdue"] > 0
+    assert [Kind.VERIFICATION_OVERDUE.value] == [one["kind"] for one in outcome.findings]
+
+
+@pytest.mark.parametrize("fault", [None, LedgerFault.READS_FAIL])
+def test_a_copy_that_cannot_be_read_in_a_carried_ledger_is_found_as_by_a_whole_run(
+    hours: Hours, cluster: SandboxCluster, tmp_path: Path, fault: LedgerFault | None
+) -> None:
+    """No list shows it. It is read before any list is asked for, and once at each look."""
+    settings = {"verify_within": "1h", "verify_bytes_per_second": "10MiB", "within": "60h"}
+    hours.run(0, **settings)
+    quiet = sorted(set(LEDGERS) - hours.due_between(0, 1, 60))
+    ledger, other = [one for one in quiet if one % 2 == 0][:2]
+    if fault is None:
+        cluster.corrupt("b1", ledger, 2)
+    else:
+        cluster.fault("b1", ledger, fault)
+    shutil.copytree(hours.output, tmp_path / "copy")
+    due = accounted(hours.run(1, **settings))
+    hours.output = tmp_path / "copy"
+    whole = accounted(hours.run(1, **{**settings, "within": "0"}))
+    assert (1, True, False) == (
+        due.summary["carried"]["due"]["read"],
+        ledger in asked(due),
+        other in asked(due),
+    )
+    assert [one["id"] for one in whole.findings] == [one["id"] for one in due.findings]
+    assert [one["facts"] for one in whole.findings] == [one["facts"] for one in due.findings]
+    assert whole.exit_code == due.exit_code == 1
+    verdicts = [
+        {i: (one.standing, one.unknowns) for i, one in each.verdicts.items()}
+        for each in (due, whole)
+    ]
+    assert verdicts[0] == verdicts[1]
+    ages = [each.summary["verification"] for each in (due, whole)]
+    assert ages[0]["counts"] == ages[1]["counts"]
+    assert [one["arcs"] for one in ages[0]["bookies"]] == [
+        one["arcs"] for one in ages[1]["bookies"]
+    ]
+
+
+def test_reads_that_a_bookie_leaves_unanswered_end_no_carried_verdict(
+    hours: Hours, cluster: SandboxCluster
+) -> None:
+    """Their copies count as read when they were read before."""
+    settings = {"verify_within": "1h", "verify_bytes_per_second": "10MiB", "within": "60h"}
+    first = copies_read(hours.run(0, **settings))
+    ledger = min(set(LEDGERS) - hours.due_between(0, 1, 60))
+    for bookie in ("b2", "b3"):
+        cluster.fault(bookie, ledger, LedgerFault.NEVER_ANSWERED)
+    found = accounted(hours.run(1, rpc_timeout="1s", **settings))
+    assert ("sound", False) == (found.verdicts[ledger].standing, ledger in asked(found))
+    counts = found.summary["verification"]["counts"]
+    unread = {("b2", ledger, n) for n in range(5)} | {("b3", ledger, n) for n in range(5)}
+    assert (COPIES, len(unread - first)) == (counts["copies"], counts["never"])
 
 
 def stated_by(outcome: Outcome) -> dict[str, object]:

@@ -40,6 +40,7 @@ from auditor.model.finding import CATALOGUE, Kind, Severity
 from auditor.model.finding_record import FindingRecord
 from auditor.model.summary import ChangeCounts, Summary
 from auditor.model.verdict import Exempt, Standing
+from auditor.report.carried_text import carried_runs, carried_section, due_reasons
 from auditor.report.findings_text import (
     BECAUSE_OF_A_BOOKIE,
     GROUPED,
@@ -359,6 +360,7 @@ def page_view(contents: PageContents) -> Json:
         "about": list(_about(summary)),
         "shares": list(_shares(summary)),
         "standings": _standings(summary),
+        "carried": _carried(summary),
         "causes": _causes(summary),
         "racks": (
             racks_view(contents.bookies, _kinds_on_bookies(contents.findings), summary.space)
@@ -455,6 +457,46 @@ def _standings(summary: Summary) -> Json:
         "bar": stacked_bar(parts, label) if ledgers.listed else "",
         "rows": [{"word": word, "count": count(number)} for word, number in numbers.items()],
         "exempt": exempt,
+    }
+
+
+def _carried(summary: Summary) -> Json | None:
+    """Return what the run carried over: a picture, the sentences of the report, and tables of the
+    runs and of why other ledgers were asked about. None if it asked about every ledger by default.
+    """
+    carried = summary.carried
+    if carried is None:
+        return None
+    parts = [
+        ("exempt", carried.asked, "asked about by this run"),
+        ("sound", carried.ledgers - carried.withheld, "carried over, and sound"),
+        ("indeterminate", carried.withheld, "carried over, and unknown now"),
+    ]
+    label = ", ".join(f"{count(number)} {words}" for _, number, words in parts)
+    asked = max(1, carried.asked)
+    return {
+        "share": share(carried.ledgers / max(1, carried.ledgers + carried.asked)),
+        "bar": stacked_bar([Part(name, number) for name, number, _ in parts], label),
+        "legend": [
+            {"name": name, "count": count(number), "words": words}
+            for name, number, words in parts
+            if number
+        ],
+        "lines": section_lines(carried_section(summary, Screen(UNBROKEN))),
+        "runs": [
+            {"run": run, "began": began, "ledgers": count(number)}
+            for run, began, number in carried_runs(carried)
+        ],
+        "due": [
+            {
+                "words": words,
+                "ledgers": count(number),
+                "bar": meter(
+                    number / asked, "exempt", f"{percent(number / asked)} of all asked about"
+                ),
+            }
+            for words, number in due_reasons(carried)
+        ],
     }
 
 

@@ -21,6 +21,8 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, Registration
 from auditor.model.finding import Kind
 from auditor.model.summary import RackSpace, Space
+from auditor.report.carried_text import carried_section
+from auditor.report.layout import Screen
 
 
 def widths(svg: str) -> list[float]:
@@ -177,6 +179,31 @@ def test_the_margin_is_named_as_a_command():
         contents(run_dir="/a run")
     )["margin_command"]
     assert not page_view(contents(run_dir="/a\nrun"))["margin_command"]["copy"]
+
+
+def test_what_was_carried_over_is_shown_as_the_report_says_it():
+    """A run that asked about every ledger by default has no such section."""
+    view = page_view(contents())["carried"]
+    assert "70.00 %" == view["share"]
+    label = (
+        "30 asked about by this run, 62 carried over, and sound, 8 carried over, and unknown now"
+    )
+    assert f'aria-label="{label}"' in view["bar"]
+    assert ["30", "62", "8"] == [row["count"] for row in view["legend"]]
+    assert [("bookie", "60"), ("b", "7"), ("others", "3")] == [
+        (row["run"], row["ledgers"]) for row in view["runs"]
+    ]
+    assert [("in turn", "4"), ("of which an entry could not be read", "1")] == [
+        (row["words"], row["ledgers"]) for row in view["due"]
+    ][1:]
+    said = contents().summary
+    assert [line.text for line in view["lines"]] == [
+        line.strip() for line in carried_section(said, Screen(1_000_000)) if line.strip()
+    ][1:]
+    drawn = render_page(contents())
+    assert 'id="carried"' in drawn and 'href="#carried"' in drawn
+    assert page_view(sound())["carried"] is None
+    assert 'id="carried"' not in render_page(sound())
 
 
 def test_bookies_stand_at_their_locations():

@@ -56,7 +56,8 @@ def test_the_report_says_from_which_runs_and_why_others_were_due() -> None:
         " evidence/carried (10); the oldest run began at 2026-01-01 03:00:00 UTC 2 of them are"
         " unknown by what this run learned, and will be asked about by the next run 50 ledgers were"
         " asked about: 3 without a verdict before, 46 in turn, 1 with changed or unreadable"
-        " metadata"
+        " metadata the next run asks again about those in turn, and about what is new, changed,"
+        " marked or not sound; the oldest lists are to be renewed by 2026-01-02 03:00:00 UTC"
     )
 
 

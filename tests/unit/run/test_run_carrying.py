@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from support.report_stories import unchecked
 
@@ -24,16 +25,27 @@ from auditor.evidence.schemas import (
     DUE_TABLE,
     LEDGERS,
     LISTING,
+    READS,
     VERDICTS,
 )
 from auditor.evidence.table_scan import scan_rows
-from auditor.model.availability import LISTER_CONTRADICTED, Answer, AnswerStatus, Greeting
+from auditor.first_checker.circle import NO_ARC, WHOLE, arc_from
+from auditor.model.availability import (
+    LISTED_BY_LISTER,
+    LISTER_CONTRADICTED,
+    Answer,
+    AnswerStatus,
+    Greeting,
+    ReadStatus,
+)
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.finding import Kind
 from auditor.model.ledger import LedgerRecord, Mark, RecordStatus, ZnodeStamp
-from auditor.run.carrying import Carrying
+from auditor.run.carried_reads import arcs_of, copies_read_before
+from auditor.run.carrying import Carrying, arcs_in
 from auditor.sandbox.cluster import ledger
+from auditor.stages.asking import COUNTED_READS
 from auditor.stages.selection import DUE_LISTING
 from auditor.summary.about import About, RunBase
 from auditor.summary.carried import (
@@ -43,8 +55,9 @@ from auditor.summary.carried import (
     read_carried_ids,
     unheard_of_carried,
 )
+from auditor.summary.due_copies import Due
 from auditor.summary.due_ledgers import hash_ids, newly_doubted, why_not_comparable
-from auditor.summary.reading_plan import ReadingPlan
+from auditor.summary.reading_plan import BookieReads, ReadingPlan
 from auditor.zookeeper.ledgers import Marks
 
 HOUR_MS = 3_600_000
@@ -122,6 +135,9 @@ class Case:
     about: About = ABOUT
     base_about: About = KNOWN_COOKIES
     scrubbed: tuple[int, ...] = ()
+    wanted: list[dict[str, Any]] = field(default_factory=list)
+    said_of: dict[int, ReadStatus] = field(default_factory=dict)
+    before: list[BookieRecord] = field(default_factory=lambda: bookies("b1", "b2", "b3"))
 
     def __post_init__(self) -> None:
         for i in IDS:
@@ -136,13 +152,14 @@ class Case:
         records = table(LEDGERS, map(ledger_row, self.records.values()))
         self.base.write_table("evidence/ledgers", records, "all")
         write_json(self.base, "run.json", self.base_about.as_json())
-        known = table(BOOKIES, map(bookie_row, bookies("b1", "b2", "b3")))
+        known = table(BOOKIES, map(bookie_row, self.before))
         self.base.write_table("evidence/bookies", known, "all")
         if self.carried_before:
             before = [(i, "older", at_ms) for i, at_ms in self.carried_before.items()]
             self.base.write_table(CARRIED_TABLE, table(CARRIED, before), "carried")
         listing = table(LISTING, [(i,) for i in IDS])
         self.run.write_table("evidence/listing", listing, "all")
+        self.run.write_table("evidence/reads", COUNTED_READS.empty_table(), "none")
         said = self.carrying().choose(self.scrubbed)
         carried = read_carried_ids(self.run).tolist()
         due = self.run.read_table(DUE_LISTING, LISTING)["ledger_id"].to_pylist()
@@ -156,12 +173,137 @@ class Case:
 
     def carrying(self) -> Carrying:
         store: Any = self.store
-        return Carrying(self.run, self.base, self.about, store, lambda: None)
+        return Carrying(self.run, self.base, self.about, store, lambda: None, self.read)
+
+    def read(self, wanted: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Answer each read as `refused_reads` says, by ledger."""
+        for batch in wanted:
+            self.wanted += batch.to_pylist()
+            yield table(
+                COUNTED_READS,
+                [
+                    named_row(
+                        COUNTED_READS,
+                        **{name: row[name] for name in ("bookie_id", "ledger_id", "entry_id")},
+                        look=1,
+                        status=self.said_of.get(row["ledger_id"], ReadStatus.PRESENT).value,
+                        is_spot=True,
+                    )
+                    for row in batch.to_pylist()
+                ],
+            )
 
 
 @pytest.fixture
 def case(tmp_path: Path) -> Case:
     return Case(place(str(tmp_path / "run")), place(str(tmp_path / "base")))
+
+
+EVERY_COPY = {
+    (bookie, i, entry)
+    for i in IDS
+    for bookie in (("b2", "b3") if i % 2 else ("b1", "b2"))
+    for entry in range(10)
+}
+"""The copies of all ledgers."""
+OVERDUE = BookieReads(since_ms=1)
+"""What earlier runs read of a bookie that is due to be read as a whole."""
+READING = replace(
+    ABOUT,
+    terms=replace(ABOUT.terms, spot_reads=16),
+    reading=ReadingPlan(
+        began_at_ms=1_000 * HOUR_MS,
+        period_ms=HOUR_MS,
+        bytes_per_second=10**9,
+        before=dict.fromkeys(("b1", "b2", "b3"), OVERDUE),
+    ),
+)
+
+
+def wanted_of(case: Case) -> set[tuple[str, int, int]]:
+    found = [(row["bookie_id"], row["ledger_id"], row["entry_id"]) for row in case.wanted]
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+def test_the_copies_of_carried_ledgers_are_read_whose_place_is_in_the_arc(case: Case) -> None:
+    """As a whole run reads them: here all, and of a ledger that is due none."""
+    case.about = READING
+    case.store.changed = frozenset({5})
+    carried, said = case.choose()
+    assert {*IDS} - {5} == carried
+    assert {one for one in EVERY_COPY if one[1] != 5} == wanted_of(case)
+    assert {"b1": WHOLE, "b2": WHOLE, "b3": WHOLE} == arcs_in(said)
+    rows = case.run.read_table("evidence/reads", READS).to_pylist()
+    assert wanted_of(case) == {
+        (row["bookie_id"], row["ledger_id"], row["entry_id"]) for row in rows
+    }
+    assert frozenset() == copies_read_before(case.run)
+
+
+def test_the_share_that_is_read_is_that_of_the_lists_that_are_asked_for(case: Case) -> None:
+    """Of 2,000,000 segments a bookie, a run that asks about none has the time for 10 seconds."""
+    due = {"b1": Due(10_000.0, 0.0, 0.0, 2_000_000.0)}
+    plan = replace(READING.reading, bytes_per_second=4_096, requests_per_second=2_000.0)
+    arcs = [arcs_of(plan, due, share, 1)["b1"].length for share in (1.0, 0.5, 0.02, 0.0)]
+    allowed = [plan.length_allowed(Due(10_000.0, 0.0, 0.0, s)) for s in (2e6, 1e6, 4e4, 0)]
+    assert arcs == [arc_from(0, length).length for length in allowed]
+    assert arcs[0] > arcs[1] > arcs[2] > arcs[3]
+
+
+@pytest.mark.parametrize(
+    ("said", "is_due"),
+    [
+        (ReadStatus.PRESENT, False),
+        (ReadStatus.NO_ENTRY, True),
+        (ReadStatus.NO_LEDGER, True),
+        (ReadStatus.CORRUPT, True),
+        (ReadStatus.FAILED, True),
+        (ReadStatus.INVALID, True),
+        (ReadStatus.TOO_LARGE, True),
+        (ReadStatus.TIMED_OUT, False),
+        (ReadStatus.SILENT, False),
+        (ReadStatus.REFUSED, False),
+    ],
+)
+def test_a_read_that_does_not_bring_the_entry_makes_its_ledger_due(
+    case: Case, said: ReadStatus, is_due: bool
+) -> None:
+    """It is read once. A bookie that says nothing of the entry says nothing against the ledger."""
+    case.about = READING
+    case.said_of = {4: said}
+    carried, _ = case.choose()
+    assert ({*IDS} - ({4} if is_due else set()), {"read": 1} if is_due else {}) == (
+        carried,
+        case.due(),
+    )
+    read = {(i, bookie, entry) for bookie, i, entry in wanted_of(case) if i == 4}
+    assert (read if is_due else set()) == copies_read_before(case.run)
+
+
+@pytest.mark.parametrize("spot_reads", ["0", "16"])
+def test_nothing_is_read_on_a_bookie_whose_lister_listed_or_without_spot_reads(
+    case: Case, spot_reads: str
+) -> None:
+    """A read makes such a bookie cache what its index may have lost."""
+    case.about = replace(READING, terms=replace(READING.terms, spot_reads=int(spot_reads)))
+    case.before = [
+        replace(one, greeting_detail=f"{LISTED_BY_LISTER}h:1") if one.bookie_id == "b2" else one
+        for one in case.before
+    ]
+    _, said = case.choose()
+    if spot_reads == "0":
+        assert (set(), {}) == (wanted_of(case), arcs_in(said))
+    else:
+        assert {one for one in EVERY_COPY if one[0] != "b2"} == wanted_of(case)
+        assert NO_ARC == arcs_in(said)["b2"]
+
+
+def test_nothing_is_read_where_nothing_is_carried(case: Case) -> None:
+    case.about = READING
+    case.store.listed_marks = Marks(problem="not authorised")
+    _, said = case.choose()
+    assert (set(), {}) == (wanted_of(case), arcs_in(said))
 
 
 def test_what_nothing_speaks_against_is_carried_over(case: Case) -> None:

@@ -117,6 +117,25 @@ def test_a_read_that_is_not_answered_is_made_again_once() -> None:
     assert (UnansweredPlace(80, 1_000 + 3 * DAY, 1_000 + 2 * DAY),) == again.unanswered
 
 
+def test_runs_each_hour_read_no_more_than_runs_each_night() -> None:
+    """Some eleven of them count as one: each reads for the hour since the last, not since the
+    first of these.
+    """
+    series, read, apart = BookieReads(1_000), 0, []
+    for hour in range(1, 10 * 24 + 1):
+        at = 1_000 + hour * DAY // 24
+        arc = plan_at(at, series).arc("b1", LARGE, 0)
+        read += arc.length
+        here = [cell * (CIRCLE // CELLS) for cell in range(CELLS) if has(arc, cell)]
+        apart += here[:1] if hour % 24 == 0 else []
+        series = series.with_arc(arc, at, PERIOD, here[:1] if hour % 24 == 0 else ())
+        assert at == series.newest_ms
+        assert hour % 24 or series.length_unanswered > 0
+        assert hour % 24 != 2 or series.length_unanswered == 0, "asked for again once"
+    assert len(series.arcs) < 30
+    assert 1 <= read / (10 * CIRCLE / 22.5) < 1.6
+
+
 def test_runs_with_time_outs_each_night_read_at_most_about_twice_as_much() -> None:
     """Of what was read the night before, nothing is read again for them."""
     random, series, lengths = Random(3), BookieReads(1_000), []

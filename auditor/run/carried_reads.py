@@ -1,0 +1,108 @@
+"""Read the copies of carried ledgers that are due for `--verify-within`.
+
+A run with a period reads the arc of each bookie over all ledgers, as a whole run does. On the
+ledgers that it asks about, the reads that test lists do that. Here are the others: their entries
+are read before it is chosen which ledgers are asked about. A ledger of which a read says anything
+else than that the entry is there is asked about, and judged with that read.
+
+What is read follows from the metadata of the base. Whoever calls must know that it did not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from auditor.evidence.ids import Ids, are_among
+from auditor.evidence.rows import Row, rows_of, table
+from auditor.evidence.run_directory import Place
+from auditor.evidence.schemas import LEDGERS, LISTING, READS
+from auditor.first_checker.circle import Arc
+from auditor.first_checker.spot_reads import CopyOfLedger, Density, ListTests, spot_copies
+from auditor.judging.tested_ledgers import TESTED_COLUMNS, may_have_reads
+from auditor.model.availability import ReadStatus
+from auditor.model.identity import BookieId
+from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
+from auditor.stages.asking import WANTED
+from auditor.stages.selection import first_asked
+from auditor.summary.due_copies import Due
+from auditor.summary.reading_plan import ReadingPlan
+from auditor.summary.verification import SAYS_OF_ENTRY
+
+Reader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Reads entries: a batch of COUNTED_READS rows for each batch of WANTED rows."""
+_COLUMNS = [*TESTED_COLUMNS, "digest_type"]
+
+
+def arcs_of(
+    plan: ReadingPlan, due: Mapping[BookieId, Due], asked_share: float, spot_reads: int
+) -> dict[BookieId, Arc]:
+    """Return what is read on each bookie. `due`: what each should hold, of all ledgers.
+
+    It is what a whole run would read that takes as long as the lists that this run asks for:
+    `asked_share` of them all.
+    """
+    asked = {
+        bookie: share._replace(segments=share.segments * asked_share)
+        for bookie, share in due.items()
+    }
+    return dict(plan.for_bookies(asked, 1, spot_reads).arcs)
+
+
+def draw_copies(
+    base: Place, ids: Ids, plan: ReadingPlan, arcs: Mapping[BookieId, Arc]
+) -> Iterator[pa.RecordBatch]:
+    """Yield WANTED rows for the copies of these ledgers in the arcs, all of a ledger in one batch.
+
+    `base` has their metadata. Costs a scan of it, and some operations on whole columns.
+    """
+    tests = ListTests(plan.starts, {bookie: Density(arc) for bookie, arc in arcs.items()})
+    for batch in base.stream("evidence/ledgers", LEDGERS, _COLUMNS):
+        mine = rows_of(batch, pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
+        records = pa.StructArray.from_arrays(mine.columns, names=_COLUMNS)
+        chosen = np.flatnonzero(may_have_reads(records, tests))
+        rows = [
+            row for one in records.take(pa.array(chosen)) for row in _wanted(one.as_py(), tests)
+        ]
+        if rows:
+            yield table(WANTED, rows)
+
+
+def _wanted(record: Mapping[str, Any], tests: ListTests) -> Iterator[Row]:
+    """Yield the WANTED rows of a closed ledger."""
+    segments = tuple(
+        Segment(one["first_entry_id"], tuple(one["ensemble"])) for one in record["segments"]
+    )
+    size, quorum, last = (
+        record[name] for name in ("ensemble_size", "write_quorum", "last_entry_id")
+    )
+    closed = LedgerState.CLOSED
+    metadata = LedgerMetadata(3, closed, size, quorum, quorum, last, 0, segments)
+    ledger, digest = record["ledger_id"], record["digest_type"]
+    for bookie, entry in spot_copies(metadata, ledger, tests.starts, tests.arcs):
+        yield bookie, ledger, entry, digest, False, True, False, False
+
+
+def refuted_ledgers(reads: pa.RecordBatch) -> Ids:
+    """Return the ledgers of which a bookie did not send an entry, although it answered."""
+    says = sorted({status.value for status in SAYS_OF_ENTRY} - {ReadStatus.PRESENT.value})
+    is_refuted = pc.is_in(reads["status"], pa.array(says))
+    ids: Ids = np.unique(reads["ledger_id"].filter(is_refuted).to_numpy())
+    return ids
+
+
+def copies_read_before(run: Place) -> frozenset[CopyOfLedger]:
+    """Return the copies that were read of ledgers which the run asks about: nothing else was read
+    yet.
+    """
+    columns = ["ledger_id", "bookie_id", "entry_id"]
+    reads = run.read_table("evidence/reads", READS, None, columns)
+    if not len(reads):
+        return frozenset()
+    asked = np.sort(run.read_table(first_asked(run), LISTING)["ledger_id"].to_numpy())
+    mine = reads.filter(pa.array(are_among(reads["ledger_id"].to_numpy(), asked)))
+    return frozenset(zip(*mine.to_pydict().values(), strict=True))
