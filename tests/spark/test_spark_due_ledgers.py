@@ -9,7 +9,9 @@ import pytest
 from support.audits import FIRST_LOOK_ON_SPARK, Outcome, accounted, audit
 
 from auditor.evidence.run_directory import place
-from auditor.evidence.schemas import ANSWERS, LEDGERS
+from auditor.evidence.schemas import ANSWERS, LEDGERS, READS
+from auditor.run import pipeline
+from auditor.run.pipeline import LISTED_HERE_MAX
 from auditor.sandbox.cluster import SandboxCluster
 
 LISTED = range(1, 61)
@@ -21,13 +23,18 @@ def asked(outcome: Outcome) -> list[int]:
 
 
 @pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("listed_here_max", [LISTED_HERE_MAX, 60])
 def test_spark_asks_about_what_is_due_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    listed_here_max: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A lost ledger is new: nobody carried a verdict on it. Each ledger has one row of metadata.
+    """Also in a cluster of more ledgers than the driver lists, where Spark lists them. Copies of
+    carried ledgers are read, too.
+
+    A lost ledger is new: nobody carried a verdict on it. Each ledger has one row of metadata.
 
     Within 20 hours 9 to 19 of the sixty ledgers have their turn, whenever these hours begin.
     """
+    monkeypatch.setattr(pipeline, "LISTED_HERE_MAX", listed_here_max)
     began = datetime.now(UTC)
     with SandboxCluster(tmp_path / "cluster", bookies=3, named=True) as cluster:
         for bookie in ("b1", "b2", "b3"):
@@ -41,6 +48,12 @@ def test_spark_asks_about_what_is_due_alone(
         settings = {"within": "100h", "shard_ledgers": "6", **FIRST_LOOK_ON_SPARK}
         found = accounted(audit(cluster, tmp_path, **settings))
     due = asked(found)
+    run = place(str(found.run_dir))
+    is_listed_here = "evidence/listing/listed.parquet" in run.files_in("evidence/listing")
+    assert is_listed_here is (listed_here_max > 61)
+    read = run.read_table("evidence/reads", READS, None, ["ledger_id"])["ledger_id"].to_pylist()
+    assert {"reads"} == {one["verified_by"] for one in found.summary["verification"]["bookies"]}
+    assert set(read) - set(due)
     assert 61 in due and 9 < len(due) < 21
     assert len(due) == sum(found.summary["carried"]["due"].values())
     assert [61] == [one["ledger_id"] for one in found.findings]
