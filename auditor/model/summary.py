@@ -796,7 +796,8 @@ class DueFor(StrEnum):
     CHANGED = "changed"
     """Its znode is another one than the base read, or could not be read."""
     READ = "read"
-    """A copy of it was read, and the bookie did not send the entry."""
+    """A copy of it was read, and the bookie did not send the entry; or the header of its last entry
+    has another length than its metadata."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _REASON_WORDS = {
     DueFor.AGE: "whose lists may be too old at the next run",
     DueFor.TURN: "in turn",
     DueFor.CHANGED: "with changed or unreadable metadata",
-    DueFor.READ: "of which an entry could not be read",
+    DueFor.READ: "of which an entry could not be read, or is not as the metadata says",
 }
 assert _REASON_WORDS.keys() == set(DueFor), "each reason has its words"
 RUNS_SHOWN_MAX = 3

@@ -3,7 +3,8 @@
 A run with a period reads the arc of each bookie over all ledgers, as a whole run does. On the
 ledgers that it asks about, the reads that test lists do that. Here are the others: their entries
 are read before it is chosen which ledgers are asked about. A ledger of which a read says anything
-else than that the entry is there is asked about, and judged with that read.
+else than that the entry is there, or whose last entry has another length in its header than the
+metadata says, is asked about, and judged with that read.
 
 What is read follows from the metadata of the base. Whoever calls must know that it did not change.
 """
@@ -25,7 +26,7 @@ from auditor.first_checker.circle import Arc
 from auditor.first_checker.spot_reads import CopyOfLedger, Density, ListTests, spot_copies
 from auditor.judging.tested_ledgers import TESTED_COLUMNS, may_have_reads
 from auditor.model.availability import ReadStatus
-from auditor.model.identity import BookieId
+from auditor.model.identity import BookieId, EntryId, LedgerId
 from auditor.model.ledger import LedgerMetadata, LedgerState, Segment
 from auditor.stages.asking import WANTED
 from auditor.stages.selection import first_asked
@@ -35,7 +36,7 @@ from auditor.summary.verification import SAYS_OF_ENTRY
 
 Reader: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Reads entries: a batch of COUNTED_READS rows for each batch of WANTED rows."""
-_COLUMNS = [*TESTED_COLUMNS, "digest_type"]
+_COLUMNS = [*TESTED_COLUMNS, "digest_type", "length_bytes"]
 
 
 def arcs_of(
@@ -53,21 +54,29 @@ def arcs_of(
     return dict(plan.for_bookies(asked, 1, spot_reads).arcs)
 
 
+Lengths: TypeAlias = dict[LedgerId, tuple[EntryId, int | None]]
+"""By ledger, its last entry and its length, as the metadata has them."""
+
+
 def draw_copies(
-    base: Place, ids: Ids, plan: ReadingPlan, arcs: Mapping[BookieId, Arc]
+    base: Place, ids: Ids, plan: ReadingPlan, arcs: Mapping[BookieId, Arc], lengths: Lengths
 ) -> Iterator[pa.RecordBatch]:
     """Yield WANTED rows for the copies of these ledgers in the arcs, all of a ledger in one batch.
 
-    `base` has their metadata. Costs a scan of it, and some operations on whole columns.
+    Sets the lengths of the ledgers of which the last entry is read. `base` has their metadata.
+    Costs a scan of it, and some operations on whole columns.
     """
     tests = ListTests(plan.starts, {bookie: Density(arc) for bookie, arc in arcs.items()})
     for batch in base.stream("evidence/ledgers", LEDGERS, _COLUMNS):
         mine = rows_of(batch, pa.array(are_among(batch["ledger_id"].to_numpy(), ids)))
         records = pa.StructArray.from_arrays(mine.columns, names=_COLUMNS)
         chosen = np.flatnonzero(may_have_reads(records, tests))
-        rows = [
-            row for one in records.take(pa.array(chosen)) for row in _wanted(one.as_py(), tests)
-        ]
+        rows: list[Row] = []
+        for record in records.take(pa.array(chosen)).to_pylist():
+            wanted, last = list(_wanted(record, tests)), record["last_entry_id"]
+            rows += wanted
+            if any(row[2] == last for row in wanted):
+                lengths[record["ledger_id"]] = last, record["length_bytes"]
         if rows:
             yield table(WANTED, rows)
 
@@ -87,12 +96,18 @@ def _wanted(record: Mapping[str, Any], tests: ListTests) -> Iterator[Row]:
         yield bookie, ledger, entry, digest, False, True, False, False
 
 
-def refuted_ledgers(reads: pa.RecordBatch) -> Ids:
-    """Return the ledgers of which a bookie did not send an entry, although it answered."""
+def refuted_ledgers(reads: pa.RecordBatch, lengths: Lengths) -> Ids:
+    """Return the ledgers of which a bookie did not send an entry, although it answered, or sent a
+    last entry whose header has another length than the metadata.
+    """
     says = sorted({status.value for status in SAYS_OF_ENTRY} - {ReadStatus.PRESENT.value})
-    is_refuted = pc.is_in(reads["status"], pa.array(says))
-    ids: Ids = np.unique(reads["ledger_id"].filter(is_refuted).to_numpy())
-    return ids
+    refuted = set(reads["ledger_id"].filter(pc.is_in(reads["status"], pa.array(says))).to_pylist())
+    columns = ("ledger_id", "entry_id", "length_bytes")
+    for ledger, entry, proven in zip(*(reads[name].to_pylist() for name in columns), strict=True):
+        last, length = lengths.get(ledger, (None, None))
+        if entry == last and proven is not None and proven != length:
+            refuted.add(ledger)
+    return np.array(sorted(refuted), np.int64)
 
 
 def copies_read_before(run: Place) -> frozenset[CopyOfLedger]:

@@ -51,7 +51,7 @@ from auditor.model.identity import BookieId, LedgerId
 from auditor.model.ledger import LedgerState, RecordStatus
 from auditor.model.summary import DueFor
 from auditor.model.verdict import AWAY, Standing, Unknown
-from auditor.run.carried_reads import Reader, arcs_of, draw_copies, refuted_ledgers
+from auditor.run.carried_reads import Lengths, Reader, arcs_of, draw_copies, refuted_ledgers
 from auditor.stages.asking import COUNTED_READS
 from auditor.stages.reading import COUNTED_LEDGERS
 from auditor.stages.selection import DUE_LISTING
@@ -267,9 +267,9 @@ class Carrying:
         refuted: list[npt.NDArray[np.int64]] = []
 
         def read() -> Iterator[pa.RecordBatch]:
-            ids = found.ids[found.kept]
-            for rows in self.read(draw_copies(base, ids, self.about.reading, arcs)):
-                refuted.append(refuted_ledgers(rows))
+            ids, lengths = found.ids[found.kept], Lengths()
+            for rows in self.read(draw_copies(base, ids, self.about.reading, arcs, lengths)):
+                refuted.append(refuted_ledgers(rows, lengths))
                 yield rows
 
         self.run.write_stream("evidence/reads", read(), COUNTED_READS, FILE)

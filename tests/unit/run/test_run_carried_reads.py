@@ -23,7 +23,7 @@ from auditor.model.availability import Greeting
 from auditor.model.cluster import BookieRecord, ClusterFacts, Registration
 from auditor.model.evidence import Terms
 from auditor.model.ledger import DigestType, LedgerRecord, RecordStatus, ZnodeStamp
-from auditor.run.carried_reads import draw_copies
+from auditor.run.carried_reads import Lengths, draw_copies
 from auditor.run.carrying import Carrying
 from auditor.sandbox.cluster import ledger
 from auditor.stages.asking import COUNTED_READS
@@ -66,7 +66,12 @@ def test_the_copies_are_those_that_the_tests_of_a_whole_run_read(
     base.write_table("evidence/ledgers", table(LEDGERS, map(ledger_row, records)), "all")
     plan = ReadingPlan(seed)
     ids = np.array(sorted(carried), np.int64)
-    drawn = [row for rows in draw_copies(base, ids, plan, chosen) for row in rows.to_pylist()]
+    lengths = Lengths()
+    batches = draw_copies(base, ids, plan, chosen, lengths)
+    drawn = [row for rows in batches for row in rows.to_pylist()]
+    last = {one.ledger_id: one.metadata.last_entry_id for one in records if one.metadata}
+    ends = {row["ledger_id"] for row in drawn if row["entry_id"] == last[row["ledger_id"]]}
+    assert ends == lengths.keys()
     tests = ListTests(plan.starts, {one: Density(arc) for one, arc in chosen.items()})
     seen = [(one.ledger_id, [ledger_row(one)], None, None) for one in records]
     made = spots_of(tests, JudgingLimits())(iter([table(SEEN, seen)]))

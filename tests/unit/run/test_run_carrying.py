@@ -137,6 +137,7 @@ class Case:
     scrubbed: tuple[int, ...] = ()
     wanted: list[dict[str, Any]] = field(default_factory=list)
     said_of: dict[int, ReadStatus] = field(default_factory=dict)
+    length_of: dict[tuple[int, int], int] = field(default_factory=dict)
     before: list[BookieRecord] = field(default_factory=lambda: bookies("b1", "b2", "b3"))
 
     def __post_init__(self) -> None:
@@ -188,6 +189,7 @@ class Case:
                         look=1,
                         status=self.said_of.get(row["ledger_id"], ReadStatus.PRESENT).value,
                         is_spot=True,
+                        length_bytes=self.length_of.get((row["ledger_id"], row["entry_id"])),
                     )
                     for row in batch.to_pylist()
                 ],
@@ -279,6 +281,20 @@ def test_a_read_that_does_not_bring_the_entry_makes_its_ledger_due(
     )
     read = {(i, bookie, entry) for bookie, i, entry in wanted_of(case) if i == 4}
     assert (read if is_due else set()) == copies_read_before(case.run)
+
+
+@pytest.mark.parametrize(
+    ("entry", "more", "is_due"), [(9, 0, False), (9, 1, True), (9, -1, True), (8, 1, False)]
+)
+def test_a_last_entry_that_contradicts_the_length_makes_its_ledger_due(
+    case: Case, entry: int, more: int, is_due: bool
+) -> None:
+    """The header of the last entry has the length of the ledger."""
+    case.about = READING
+    metadata = case.records[4].metadata
+    assert metadata is not None
+    case.length_of = {(4, entry): metadata.length + more}
+    assert ({*IDS} - ({4} if is_due else set())) == case.choose()[0]
 
 
 @pytest.mark.parametrize("spot_reads", ["0", "16"])
