@@ -12,7 +12,7 @@ What is read follows from the metadata of the base. Whoever calls must know that
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,25 @@ def arcs_of(
     return dict(plan.for_bookies(asked, 1, spot_reads).arcs)
 
 
+class _Part(TypedDict):
+    """A segment in the column of segments."""
+
+    first_entry_id: EntryId
+    ensemble: list[BookieId]
+
+
+class _Record(TypedDict):
+    """The cells of a closed ledger."""
+
+    ledger_id: LedgerId
+    ensemble_size: int
+    write_quorum: int
+    last_entry_id: EntryId
+    segments: list[_Part]
+    digest_type: int | None
+    length_bytes: int | None
+
+
 Lengths: TypeAlias = dict[LedgerId, tuple[EntryId, int | None]]
 """By ledger, its last entry and its length, as the metadata has them."""
 
@@ -72,7 +91,8 @@ def draw_copies(
         records = pa.StructArray.from_arrays(mine.columns, names=_COLUMNS)
         chosen = np.flatnonzero(may_have_reads(records, tests))
         rows: list[Row] = []
-        for record in records.take(pa.array(chosen)).to_pylist():
+        found: list[_Record] = records.take(pa.array(chosen)).to_pylist()
+        for record in found:
             wanted, last = list(_wanted(record, tests)), record["last_entry_id"]
             rows += wanted
             if any(row[2] == last for row in wanted):
@@ -81,14 +101,12 @@ def draw_copies(
             yield table(WANTED, rows)
 
 
-def _wanted(record: Mapping[str, Any], tests: ListTests) -> Iterator[Row]:
+def _wanted(record: _Record, tests: ListTests) -> Iterator[Row]:
     """Yield the WANTED rows of a closed ledger."""
     segments = tuple(
         Segment(one["first_entry_id"], tuple(one["ensemble"])) for one in record["segments"]
     )
-    size, quorum, last = (
-        record[name] for name in ("ensemble_size", "write_quorum", "last_entry_id")
-    )
+    size, quorum, last = record["ensemble_size"], record["write_quorum"], record["last_entry_id"]
     closed = LedgerState.CLOSED
     metadata = LedgerMetadata(3, closed, size, quorum, quorum, last, 0, segments)
     ledger, digest = record["ledger_id"], record["digest_type"]
