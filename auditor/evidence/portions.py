@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from auditor.evidence.ids import Shard, cut_shards
+from auditor.evidence.ids import EVERYTHING, Shard, cut_shards, distinct_numbers
 from auditor.evidence.shard_files import Span, span_of
 from auditor.evidence.table_scan import TableScan, file_errors, is_parquet
 from auditor.model.identity import LEDGER_ID_MAX, LedgerId
@@ -132,3 +133,31 @@ class LedgerTable:
             crossing, large = crossing + size, large + (size >= FEW_ROWS)
         if rows:
             yield first, rows
+
+
+SAMPLED_OF_RANGE = 1_000
+"""Ledgers by which the end of a range is chosen."""
+
+
+def id_ranges(ids: TableScan, ledgers_max: int) -> list[Shard]:
+    """Return ranges that cover all ledger ids, each with about `ledgers_max` of a table's rows.
+
+    They are chosen by a sample: the ids come in any order, and some may occur twice. Holds the
+    sample alone. Costs a scan of the ids.
+    """
+    ranges = -(-ids.count() // ledgers_max)
+    if ranges < 2:
+        return [EVERYTHING]
+    step = max(1, ledgers_max // SAMPLED_OF_RANGE)
+    parts, seen = [], 0
+    for batch in ids.batches(["ledger_id"]):
+        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step])
+        seen += len(batch)
+    sample = distinct_numbers(np.concatenate(parts))
+    places = (len(sample) * number // ranges for number in range(1, ranges))
+    ends = sorted({int(sample[at]) for at in places} - {0})
+    firsts, lasts = [0, *ends], [*(end - 1 for end in ends), LEDGER_ID_MAX]
+    return [
+        Shard(number, first, last)
+        for number, (first, last) in enumerate(zip(firsts, lasts, strict=True))
+    ]

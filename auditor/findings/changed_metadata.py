@@ -23,7 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.gathered import ledger_records
-from auditor.evidence.ids import Ids, Shard, cut_shards, distinct_numbers, newest_rows
+from auditor.evidence.ids import Ids, Shard, distinct_numbers, newest_rows
+from auditor.evidence.portions import LedgerTable, id_ranges
 from auditor.evidence.rows import Row, named_row
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import CHANGED_LEDGERS, COMPARISONS, LEDGERS, LISTING
@@ -113,17 +114,20 @@ def compare_metadata(
     kept_ids = kept["ledger_id"].to_numpy()
     still, fresh = [_unread_ids(run, kept_ids)], [_NONE]
     went_back, returned = [_NONE], [_NONE]
-    listed = earlier.read_table("evidence/listing", LISTING)["ledger_id"]
-    in_order = distinct_numbers(listed.to_numpy())
+    listing = earlier.scan("evidence/listing", LISTING)
+    listed = LedgerTable.of(listing)
+    ids = (batch["ledger_id"] for batch in listing.batches(["ledger_id"]))
+    highest = max((pc.max(some).as_py() for some in ids if len(some)), default=-1)
     files_then, files_now = ShardFiles(earlier), ShardFiles(run)
-    for shard in cut_shards(listed, COMPARED_AT_ONCE):
+    for shard in id_ranges(listing, COMPARED_AT_ONCE):
         then, now = _newest_in(files_then, shard), _newest_in(files_now, shard)
         before, after = _in_both(then, now)
         is_closed = _are_closed(before)
         total += int(np.count_nonzero(is_closed))
         changed = _ids_of(before, is_closed & _differ(before, after))
         went_back.append(_ids_of(before, _have_lower_version(before, after)))
-        returned.append(_older(now, in_order, earlier_began_ms - OLDER_BY_MS))
+        in_order = distinct_numbers(listed.table(["ledger_id"], shard)["ledger_id"].to_numpy())
+        returned.append(_older(now, in_order, highest, earlier_began_ms - OLDER_BY_MS))
         fresh.append(np.setdiff1d(changed, kept_ids))
         before, after = _in_both(_within(kept, shard), now)
         still.append(_ids_of(before, _differ(before, after)))
@@ -209,15 +213,14 @@ def _have_lower_version(before: pa.Table, now: pa.Table) -> Flags:
     return _flags(pc.and_(is_same, pc.less(now["znode_version"], before["znode_version"])))
 
 
-def _older(now: pa.Table, listed: Ids, limit_ms: int) -> Ids:
+def _older(now: pa.Table, listed: Ids, highest: LedgerId, limit_ms: int) -> Ids:
     """Return the ledgers that are not in `listed`, which ascends, and that ZooKeeper or their
-    metadata dates before `limit_ms`.
+    metadata dates before `limit_ms`. `highest`: the highest id then listed.
 
     A ledger whose znode was made anew has its age from its metadata, which a client dates by its
-    own clock. That counts only up to the highest id then listed: a higher id may be new, from a
-    client whose clock is slow.
+    own clock. That counts only up to `highest`: a higher id may be new, from a client whose clock
+    is slow.
     """
-    highest = int(listed[-1]) if len(listed) else -1
     is_dated = pc.and_kleene(
         pc.less(now["metadata_ctime_ms"], limit_ms), pc.less_equal(now["ledger_id"], highest)
     )

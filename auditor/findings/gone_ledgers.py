@@ -17,8 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.evidence.ids import Ids, last_of_each, missing_numbers
+from auditor.evidence.portions import LedgerTable, id_ranges
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import GONE_LEDGERS, LISTING, REFERENCES
+from auditor.evidence.table_scan import TableScan
 from auditor.findings.dropped_ledgers import dropped_ids, may_miss_topics
 from auditor.findings.reference_tables import AT_FIRST, WHERE, were_references_read
 from auditor.model.summary import GoneInNamespace
@@ -59,13 +61,9 @@ _UNEXPLAINED = (Gone.DROPPED.value, Gone.UNEXPLAINED.value)
 def compare_listings(earlier: Place, run: Place) -> pa.Table:
     """Return the GONE_LEDGERS rows of the ledgers that only the earlier run listed, ascending.
 
-    Costs the ids of both listings, and a scan of the references of both runs. Raises OutputError.
+    Costs scans of both listings, and of the references of both runs. Raises OutputError.
     """
-    then, now = (
-        one.read_table("evidence/listing", LISTING)["ledger_id"].to_numpy()
-        for one in (earlier, run)
-    )
-    gone = missing_numbers(then, now)
+    gone = _gone_ids(*(one.scan("evidence/listing", LISTING) for one in (earlier, run)))
     rows = pa.table({"ledger_id": pa.array(gone, pa.int64())})
     if not len(gone) or not (were_references_read(earlier) and were_references_read(run)):
         return _with_reasons(rows, None)
@@ -80,6 +78,22 @@ def compare_listings(earlier: Place, run: Place) -> pa.Table:
     used = used.append_column("is_dropped", pc.is_in(used["ledger_id"], dropped))
     rows = rows.join(used, "ledger_id", join_type="left outer")
     return _with_reasons(rows, used, may_miss=may_miss_topics(run))
+
+
+COMPARED_AT_ONCE = 1_000_000
+"""Ledgers of each run whose ids are in memory at a time: some 60 MB with their copies."""
+
+
+def _gone_ids(then: TableScan, now: TableScan) -> Ids:
+    """Return the ledgers that only the earlier listing has, ascending."""
+    tables = [LedgerTable.of(then), LedgerTable.of(now)]
+    gone = [
+        missing_numbers(
+            *(one.table(["ledger_id"], shard)["ledger_id"].to_numpy() for one in tables)
+        )
+        for shard in id_ranges(then, COMPARED_AT_ONCE)
+    ]
+    return np.concatenate(gone)
 
 
 def _first_uses(run: Place, ids: Ids) -> pa.Table:

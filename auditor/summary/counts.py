@@ -9,7 +9,7 @@ of the auditor left unjudged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from auditor.errors import AccountingError
-from auditor.evidence.ids import Ids, Shard, distinct_numbers
-from auditor.evidence.portions import LedgerTable
+from auditor.evidence.ids import Ids, Shard
+from auditor.evidence.portions import LedgerTable, id_ranges
 from auditor.evidence.table_scan import TableScan
 from auditor.model.summary import LedgerDetail, MarkCounts, UnjudgedCounts
 from auditor.model.verdict import JUDGED, CopyCounts, Exempt, Standing, Unknown
@@ -30,8 +30,6 @@ LEDGERS_NAMED_MAX = 5
 ACCOUNTED_AT_ONCE = 1_000_000
 """Ledgers whose ids are in memory at a time: some 40 MB with their copies, however many there are.
 Files with ids of several ranges are read once for each."""
-SAMPLED_OF_RANGE = 1_000
-"""Ledgers by which the end of a range is chosen."""
 
 
 def account(listed: TableScan, judged: TableScan) -> int:
@@ -90,25 +88,11 @@ def _accounting_error(what: str) -> AccountingError:
 
 
 def _ranges_of(ids: TableScan) -> list[Shard]:
-    """Return ranges that cover all numbers, each with about ACCOUNTED_AT_ONCE of the ids.
-
-    They are chosen by a sample: the ids come in any order, and some may occur twice.
-    """
-    count = ids.count()
-    ranges = -(-count // ACCOUNTED_AT_ONCE)
-    if ranges < 2:
-        return [Shard(0, *_ANY_NUMBER)]
-    step = max(1, ACCOUNTED_AT_ONCE // SAMPLED_OF_RANGE)
-    parts, seen = [], 0
-    for batch in ids.batches(["ledger_id"]):
-        parts.append(batch["ledger_id"].to_numpy()[-seen % step :: step])
-        seen += len(batch)
-    sample = distinct_numbers(np.concatenate(parts))
-    ends = sorted({int(sample[len(sample) * number // ranges]) for number in range(1, ranges)})
-    firsts = [_ANY_NUMBER[0], *ends]
-    lasts = [*(first - 1 for first in ends), _ANY_NUMBER[1]]
-    pairs = zip(firsts, lasts, strict=True)
-    return [Shard(number, first, last) for number, (first, last) in enumerate(pairs)]
+    """Return ranges that cover all numbers, each with about ACCOUNTED_AT_ONCE of the ids."""
+    ranges = id_ranges(ids, ACCOUNTED_AT_ONCE)
+    ranges[0] = replace(ranges[0], first=_ANY_NUMBER[0])
+    ranges[-1] = replace(ranges[-1], last=_ANY_NUMBER[1])
+    return ranges
 
 
 _ANY_NUMBER = (-(2**63), 2**63 - 1)

@@ -12,10 +12,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from auditor.evidence.ids import Shard
-from auditor.evidence.portions import FEW_ROWS, LedgerTable
+from auditor.evidence.ids import EVERYTHING, Shard
+from auditor.evidence.portions import FEW_ROWS, LedgerTable, id_ranges
 from auditor.evidence.run_directory import MemoryDirectory, Place, place
-from auditor.evidence.table_scan import with_dictionaries
+from auditor.evidence.table_scan import scan_rows, with_dictionaries
 from auditor.model.identity import LEDGER_ID_MAX
 
 SCHEMA = pa.schema([("ledger_id", pa.int64()), ("status", pa.string())])
@@ -141,3 +141,19 @@ def test_each_file_is_read_once_however_many_there_are(
     whole(table, portions)
     each = {f"{number}-{part}.parquet": 1 for number in range(shards) for part in range(2)}
     assert each | {"later.parquet": shards} == read
+
+
+@pytest.mark.parametrize("ledgers_max", [1, 7, 999, 2_000, 5_000])
+@pytest.mark.parametrize("in_order", [True, False])
+def test_ranges_cover_all_ids_and_have_about_as_many(*, ledgers_max: int, in_order: bool) -> None:
+    """Also if some ids occur twice, or come in any order."""
+    ids = [*range(0, 3_000, 3), *range(9_000, 10_000), 7, 7]
+    if not in_order:
+        random.Random(3).shuffle(ids)
+    ranges = id_ranges(scan_rows(pa.table({"ledger_id": pa.array(ids)})), ledgers_max)
+    assert 0 == ranges[0].first
+    assert LEDGER_ID_MAX == ranges[-1].last
+    assert [one.last + 1 for one in ranges[:-1]] == [one.first for one in ranges[1:]]
+    counts = [sum(one.first <= i <= one.last for i in ids) for one in ranges]
+    assert max(counts) <= ledgers_max + 3
+    assert [EVERYTHING] == id_ranges(scan_rows(pa.table({"ledger_id": [0] * 9})), 9)

@@ -331,17 +331,19 @@ def test_ledgers_that_are_listed_again_although_they_are_older_came_back(
     assert [1] == compared.returned.tolist()
 
 
+@pytest.mark.parametrize("at_once", [1, 3, 1_000])
 def test_a_new_ledger_of_a_client_whose_clock_is_slow_did_not_come_back(
-    runs: tuple[Place, Place],
+    runs: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch, at_once: int
 ) -> None:
     """Its id is above those then listed, and ZooKeeper dates it after them. A ledger with such an
     id that ZooKeeper itself dates before the earlier run came back.
     """
+    monkeypatch.setattr(changed_metadata, "COMPARED_AT_ONCE", at_once)
     old = BEGAN_MS - changed_metadata.OLDER_BY_MS - 1
     slow = replace(CLOSED, ctime_ms=old)
-    dated = {8: BEGAN_MS, 9: BEGAN_MS, 10: BEGAN_MS, 11: old}
+    dated = {5: BEGAN_MS, 8: BEGAN_MS, 9: BEGAN_MS, 10: BEGAN_MS, 11: old}
     now = [
         replace(record(i, slow), stamp=ZnodeStamp(7, 1, at_ms, at_ms)) for i, at_ms in dated.items()
     ]
-    then = write_run(runs[0], [record(9)])
-    assert [8, 11] == compare_metadata(then, THEN, write_run(runs[1], now)).returned.tolist()
+    then = write_run(runs[0], [record(1), record(4), record(6), record(9)])
+    assert [5, 8, 11] == compare_metadata(then, THEN, write_run(runs[1], now)).returned.tolist()

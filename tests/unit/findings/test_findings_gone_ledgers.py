@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from support.topics import closed
 
 from auditor.evidence.rows import named_row, table
 from auditor.evidence.run_directory import Place, place
 from auditor.evidence.schemas import LISTING, REFERENCES
+from auditor.evidence.table_scan import TableScan
 from auditor.findings.dropped_ledgers import DROPPED_AT, compare_lists
 from auditor.findings.gone_ledgers import GONE_AT, Gone, compare_listings, gone_ledgers
 from auditor.findings.reference_tables import FIRST, WHERE
@@ -130,3 +134,27 @@ def test_nothing_is_explained_where_no_topics_were_read(runs: tuple[Place, Place
 def test_without_a_ledger_that_is_gone_nothing_is_counted(runs: tuple[Place, Place]) -> None:
     earlier, run = write_run(runs[0], (1,), []), write_run(runs[1], (1, 2), [])
     assert {} == reasons(earlier, run)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1_000])
+@pytest.mark.parametrize("seed", range(10))
+def test_the_ledgers_that_are_gone_are_found_range_by_range(
+    seed: int, at_once: int, runs: tuple[Place, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ids of a range are in memory at a time."""
+    monkeypatch.setattr("auditor.findings.gone_ledgers.COMPARED_AT_ONCE", at_once)
+    read: list[int] = []
+    within = TableScan.table_within
+
+    def counted(scan: TableScan, *args: Any) -> pa.Table | None:
+        rows = within(scan, *args)
+        read.append(0 if rows is None else len(rows))
+        return rows
+
+    monkeypatch.setattr(TableScan, "table_within", counted)
+    dice = Random(seed)
+    then, now = (dice.sample(range(60), dice.randint(0, 40)) for _ in range(2))
+    rows = compare_listings(write_run(runs[0], then, None), write_run(runs[1], now, None))
+    assert sorted({*then} - {*now}) == rows["ledger_id"].to_pylist()
+    if at_once < len(then):
+        assert len(read) >= 2 * (len(then) // at_once)
