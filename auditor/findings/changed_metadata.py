@@ -50,7 +50,7 @@ from auditor.witness.pulsar_commands import owner_of
 CHANGED_AT, COMPARISONS_AT = "evidence/changed_ledgers", "evidence/comparisons"
 EARLIER, AGAIN = 0, 2
 """The row of an earlier run in CHANGED_LEDGERS, and the closing look of this run."""
-COMPARED_AT_ONCE = 1_000_000
+COMPARED_AT_ONCE = 500_000
 """Ledgers of an earlier run whose rows are in memory at a time: some 100 bytes each, twice."""
 SUSPECTS_MAX = 100_000
 """A run looks again at, and judges, at most this many ledgers that differ. Memory holds their
