@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from auditor.evidence.ids import Ids, distinct_numbers
+from auditor.evidence.ids import distinct_numbers
 from auditor.evidence.rows import ANSWER_ROWS, LEFT_OUT, READ_ROWS, structs
 from auditor.evidence.run_directory import Place
 from auditor.evidence.schemas import ANSWERS, LEDGERS
@@ -165,21 +165,22 @@ def has_wrong_comparison(run: Place) -> bool:
 
     The lists of a sample of ledgers are stored, and each answer that a bookie does not know the
     ledger. A single wrong one proves that the comparison was wrong, and that no answer that was
-    said to be as expected may be believed. Costs two scans of the answers and, for CHECKED_AT_ONCE
+    said to be as expected may be believed. Costs a scan of the answers and, for CHECKED_AT_ONCE
     ledgers each, one more and one of the ledgers. Raises OutputError.
     """
-    kept, unknown = (_ledgers_of(run, keep) for keep in (IS_KEPT_LIST, IS_EXPECTED_UNKNOWN))
+    can_be_checked, columns = IS_KEPT_LIST | IS_EXPECTED_UNKNOWN, ["ledger_id", "status"]
+    rows = run.read_table("evidence/answers", ANSWERS, can_be_checked, columns)
+    is_list = pc.equal(rows["status"], AnswerStatus.HELD.value)
+    kept, unknown = (
+        distinct_numbers(rows["ledger_id"].filter(mask).to_numpy())
+        for mask in (is_list, pc.invert(is_list))
+    )
     step = max(1, -(-len(unknown) // UNKNOWN_CHECKED_MAX))
     ids = np.union1d(kept, unknown[::step])
     return any(
         _has_wrong_comparison(run, ids[start : start + CHECKED_AT_ONCE].tolist())
         for start in range(0, len(ids), CHECKED_AT_ONCE)
     )
-
-
-def _ledgers_of(run: Place, keep: pc.Expression) -> Ids:
-    rows = run.read_table("evidence/answers", ANSWERS, keep, ["ledger_id"])
-    return distinct_numbers(rows["ledger_id"].to_numpy())
 
 
 def _has_wrong_comparison(run: Place, ids: list[LedgerId]) -> bool:
